@@ -1,0 +1,14 @@
+/** Something of ours that must hold does not. Nobody recovers from it: the host says why and stops. */
+export class InvariantError extends Error {
+  override readonly name = 'InvariantError'
+  readonly details: object
+  constructor(message: string, details: object) {
+    super(`${message} ${JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? `0x${value.toString(16)}` : value))}`)
+    this.details = details
+  }
+}
+
+/** Checks `what` must hold, in production too. */
+export function invariant(condition: boolean, what: string, details: object = {}): asserts condition {
+  if (!condition) throw new InvariantError(what, details)
+}

@@ -1,0 +1,60 @@
+/** Where a peer is, as the network reports it. */
+export interface Address {
+  readonly host: string
+  readonly port: number
+}
+
+/** What a connection tells its owner. Calls never nest: one ends before the next begins. */
+export interface ConnectionEvents {
+  /** Bytes arrived. `chunk` belongs to the receiver for the length of the call only, unless it copies. */
+  data(chunk: Uint8Array): void
+  /** The write buffer is empty again after `write` returned false. */
+  drain(): void
+  /** The connection is gone; nothing follows. `cause` is set when it broke and absent when it was closed. */
+  closed(cause?: Error): void
+}
+
+/** One ordered, reliable stream of bytes each way. */
+export interface Connection {
+  readonly remote: Address
+  readonly local: Address
+  /** Bytes accepted by `write` that the peer has not taken yet. */
+  readonly buffered: number
+  /** Sets who hears from this connection. Call it before the first turn ends, else bytes may be waiting. */
+  listen(events: ConnectionEvents): void
+  /** Queues bytes, which the connection owns from then on. False asks the caller to wait for `drain`. */
+  write(bytes: Uint8Array): boolean
+  /** Stops and restarts the flow of `data`. */
+  pause(): void
+  resume(): void
+  /** Sends what is queued, then closes. */
+  end(): void
+  /** Closes at once and drops what is queued. */
+  destroy(cause?: Error): void
+}
+
+export interface Listener {
+  readonly address: Address
+  /** Stops accepting. Connections that exist stay. Resolves once the port is free. */
+  close(): Promise<void>
+}
+
+export interface Network {
+  /**
+   * Accepts connections on `host` and `port` (0 picks a free one).
+   * Rejects with a `NetworkError` that names the address and what to do when the port is taken or refused.
+   */
+  listen(at: { host?: string; port: number; backlog?: number }, accepted: (connection: Connection) => void): Promise<Listener>
+  /** Opens a connection. Rejects when it cannot be made or when `signal` aborts. */
+  connect(to: Address, options?: { signal?: AbortSignal }): Promise<Connection>
+}
+
+/** A port that cannot be opened or a peer that cannot be reached. `code` is the system's name, such as EADDRINUSE. */
+export class NetworkError extends Error {
+  override readonly name = 'NetworkError'
+  readonly code: string
+  constructor(message: string, code: string, options?: ErrorOptions) {
+    super(message, options)
+    this.code = code
+  }
+}
