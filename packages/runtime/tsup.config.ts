@@ -1,3 +1,11 @@
 import { defineConfig } from 'tsup'
 
-export default defineConfig({ entry: ['src/index.ts', 'src/node/index.ts'], format: ['esm'], target: 'node20', platform: 'node', sourcemap: true, clean: true, dts: false })
+export default defineConfig({
+  entry: ['src/index.ts', 'src/node/index.ts'],
+  format: ['esm'],
+  target: 'node20',
+  platform: 'node',
+  sourcemap: true,
+  clean: true,
+  dts: false,
+})

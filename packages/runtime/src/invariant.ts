@@ -3,7 +3,9 @@ export class InvariantError extends Error {
   override readonly name = 'InvariantError'
   readonly details: object
   constructor(message: string, details: object) {
-    super(`${message} ${JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? `0x${value.toString(16)}` : value))}`)
+    super(
+      `${message} ${JSON.stringify(details, (_, value: unknown) => (typeof value === 'bigint' ? `0x${value.toString(16)}` : value))}`,
+    )
     this.details = details
   }
 }

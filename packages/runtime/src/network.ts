@@ -44,7 +44,10 @@ export interface Network {
    * Accepts connections on `host` and `port` (0 picks a free one).
    * Rejects with a `NetworkError` that names the address and what to do when the port is taken or refused.
    */
-  listen(at: { host?: string; port: number; backlog?: number }, accepted: (connection: Connection) => void): Promise<Listener>
+  listen(
+    at: { host?: string; port: number; backlog?: number },
+    accepted: (connection: Connection) => void,
+  ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts. */
   connect(to: Address, options?: { signal?: AbortSignal }): Promise<Connection>
 }

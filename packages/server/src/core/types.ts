@@ -84,7 +84,15 @@ export interface MultiTxn {
   readonly type: typeof OpCode.multi
   readonly txns: readonly SubTxn[]
 }
-export type SubTxn = CreateTxn | CreateContainerTxn | CreateTTLTxn | DeleteTxn | SetDataTxn | SetACLTxn | CheckTxn | ErrorTxn
+export type SubTxn =
+  | CreateTxn
+  | CreateContainerTxn
+  | CreateTTLTxn
+  | DeleteTxn
+  | SetDataTxn
+  | SetACLTxn
+  | CheckTxn
+  | ErrorTxn
 export type Txn = SubTxn | MultiTxn | CreateSessionTxn | CloseSessionTxn
 
 /** A 64-bit sum in two unsigned halves, so that adding costs no bigint. */

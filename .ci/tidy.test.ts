@@ -1,0 +1,158 @@
+import { readFileSync, readdirSync, statSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = resolve(import.meta.dirname, '..')
+
+/** Who may import whom, by package name. A package not named here may import nothing of ours. */
+const allowed: Record<string, readonly string[]> = {
+  '@zabra/runtime': [],
+  '@zabra/protocol': ['@zabra/runtime'],
+  '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
+  '@zabra/recipes': ['@zabra/client'],
+  '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
+  '@zabra/testing': ['@zabra/server', '@zabra/client', '@zabra/protocol', '@zabra/runtime'],
+}
+
+/** Files longer than the ceiling, each for a reason. This list may only shrink. */
+const longFiles: readonly string[] = []
+const fileCeiling = 500
+
+interface Source {
+  readonly file: string
+  readonly packageName: string
+  readonly text: string
+  readonly imports: readonly string[]
+}
+
+function walk(folder: string): string[] {
+  return readdirSync(folder).flatMap((name) => {
+    if (name === 'node_modules' || name === 'dist' || name === '.turbo') return []
+    const path = join(folder, name)
+    return statSync(path).isDirectory() ? walk(path) : [path]
+  })
+}
+
+function packageOf(file: string): string {
+  let folder = dirname(file)
+  for (;;) {
+    try {
+      return (JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as { name: string }).name
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      folder = dirname(folder)
+    }
+  }
+}
+
+const sources: Source[] = ['packages', 'apps']
+  .flatMap((top) => walk(join(root, top)))
+  .filter((file) => file.endsWith('.ts') && file.includes('/src/'))
+  .map((file) => {
+    const text = readFileSync(file, 'utf8')
+    const imports = [
+      ...text.matchAll(
+        /^(?:import|export)\s[^'"]*?from\s+'([^']+)'|^import\s+'([^']+)'|import\('([^']+)'\)/gm,
+      ),
+    ]
+    return {
+      file: relative(root, file),
+      packageName: packageOf(file),
+      text,
+      imports: imports.map((match) => match[1] ?? match[2] ?? match[3] ?? ''),
+    }
+  })
+const product = sources.filter(({ file }) => !file.endsWith('.test.ts') && !file.includes('/testing/'))
+
+describe('tidy', () => {
+  it('lets packages import only in the direction that the architecture gives', () => {
+    const wrong = product
+      .filter(({ packageName }) => packageName.startsWith('@zabra/'))
+      .flatMap(({ file, packageName, imports }) =>
+        imports
+          .filter((name) => name.startsWith('@zabra/'))
+          .map((name) => name.split('/').slice(0, 2).join('/'))
+          .filter((name) => name !== packageName && !allowed[packageName]?.includes(name))
+          .map(
+            (name) =>
+              `${file} imports ${name}: ${packageName} may import ${allowed[packageName]?.join(', ') || 'none of ours'}`,
+          ),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps node: imports in the runtime adapters and the apps', () => {
+    const wrong = product
+      .filter(({ file }) => file.startsWith('packages/') && !file.startsWith('packages/runtime/src/node/'))
+      .flatMap(({ file, imports }) =>
+        imports
+          .filter((name) => name.startsWith('node:'))
+          .map(
+            (name) =>
+              `${file} imports ${name}: put it behind a port in packages/runtime/src and its adapter in packages/runtime/src/node`,
+          ),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  it('keeps clocks, chance and processes out of the pure folders', () => {
+    const pure = /^packages\/(protocol\/src|server\/src\/core|server\/src\/log)\//
+    const banned =
+      /\b(Date\.now|Math\.random|setTimeout|setInterval|setImmediate|performance\.now|process\.\w+|console\.\w+)\b/
+    const wrong = product
+      .filter(({ file }) => pure.test(file))
+      .flatMap(({ file, text }) =>
+        text
+          .split('\n')
+          .map((line, index) => ({ line: line.replace(/\/\/.*|^\s*\*.*|^\s*\/\*\*.*/, ''), index }))
+          .filter(({ line }) => banned.test(line))
+          .map(
+            ({ line, index }) =>
+              `${file}:${index + 1} uses ${banned.exec(line)?.[0]}: take the port of packages/runtime instead`,
+          ),
+      )
+    expect(wrong).toEqual([])
+  })
+
+  it('imports relative files by their full name', () => {
+    const wrong = sources.flatMap(({ file, imports }) =>
+      imports
+        .filter((name) => name.startsWith('.') && !/\.(ts|json|mjs)$/.test(name))
+        .map((name) => `${file} imports ${name}: end it in .ts`),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it(`keeps files within ${fileCeiling} lines`, () => {
+    const wrong = product
+      .filter(({ file }) => !file.includes('/gen/') && !longFiles.includes(file))
+      .map(({ file, text }) => ({ file, lines: text.trimEnd().split('\n').length }))
+      .filter(({ lines }) => lines > fileCeiling)
+      .map(({ file, lines }) => `${file} has ${lines} lines: split it by job`)
+    expect(wrong).toEqual([])
+  })
+
+  it('knows no cycle between files of one package', () => {
+    const graph = new Map(
+      product.map(({ file, text }) => [
+        file,
+        [...text.matchAll(/^(?:import|export)\s+(?!type\b)[^'"]*?from\s+'(\.[^']+)'/gm)].map((match) =>
+          relative(root, resolve(root, dirname(file), match[1] ?? '')),
+        ),
+      ]),
+    )
+    const cycles: string[] = []
+    const done = new Set<string>()
+    const visit = (file: string, trail: readonly string[]): void => {
+      if (trail.includes(file)) {
+        cycles.push([...trail.slice(trail.indexOf(file)), file].join(' → '))
+        return
+      }
+      if (done.has(file)) return
+      for (const next of graph.get(file) ?? []) visit(next, [...trail, file])
+      done.add(file)
+    }
+    for (const file of graph.keys()) visit(file, [])
+    expect(cycles).toEqual([])
+  })
+})

@@ -1,0 +1,35 @@
+"""A kazoo client whose server is killed and started again between two lines of its input."""
+
+import sys
+
+from kazoo.client import KazooClient, KazooState
+from kazoo.recipe.lock import Lock
+from kazoo.recipe.watchers import DataWatch
+
+states = []
+zk = KazooClient(hosts=sys.argv[1], timeout=20)
+zk.add_listener(lambda state: states.append(state))
+zk.start(timeout=15)
+session = zk.client_id
+zk.create("/r", b"before")
+zk.create("/r/e", b"", ephemeral=True)
+lock = Lock(zk, "/r-lock", "holder")
+lock.acquire()
+values = []
+DataWatch(zk, "/r")(lambda data, stat: values.append(data))
+print("ready", flush=True)
+sys.stdin.readline()
+
+print("value", zk.retry(zk.get, "/r")[0], flush=True)
+print("same session", zk.client_id == session, flush=True)
+print("ephemeral node", zk.retry(zk.exists, "/r/e") is not None, flush=True)
+print("lock", lock.contenders(), flush=True)
+zk.retry(zk.set, "/r", b"after")
+while not values or values[-1] != b"after":
+    zk.sync("/r")
+print("watched", values, flush=True)
+print("states", [s for s in states if s == KazooState.LOST], states[-1], flush=True)
+lock.release()
+zk.stop()
+zk.close()
+print("end", flush=True)

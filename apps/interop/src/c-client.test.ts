@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { cliMt, missing } from './harness/available.ts'
+import { spawnOwned } from './harness/servers.ts'
+import { onBoth } from './harness/transcript.ts'
+
+const commands = [
+  'create /c',
+  'create /c',
+  'create /none/x',
+  'create +s /c/s',
+  'create +e /c/e',
+  'create +es /c/es',
+  'create /c/e/x',
+  'create +c /c/cont',
+  'create +t=5000 /c/ttl',
+  'create +ts=5000 /c/ttls',
+  'create2 /c/two',
+  'create2 +s /c/two',
+  'get /c',
+  'set /c hello',
+  'get /c',
+  'set /c',
+  'get /none',
+  'ls /c',
+  'create /c/fires',
+  'ls2 /c',
+  'ls /none',
+  'exists /c',
+  'exists /none',
+  'wexists /c/later',
+  'create /c/later',
+  'wexists /c/later',
+  'set /c/later x',
+  'aget /c',
+  'aset /c async',
+  'als /c',
+  'als2 /c',
+  'acreate /c/a',
+  'aexists /c/a',
+  'awexists /c/a',
+  'adelete /c/a',
+  'async /c',
+  'delete /c',
+  'delete /c/later',
+  'delete /none',
+  'sync /none',
+  'myid',
+  'addauth digest bob:pw',
+  'config',
+  'help',
+  'nonsense',
+  'get c',
+]
+
+/** Feeds the C shell one command at a time: a `sync` on a path of its own marks that everything before it was answered. */
+async function shell(address: string): Promise<string> {
+  const child = spawnOwned(cliMt, [address])
+  let output = ''
+  const heard: (() => void)[] = []
+  const hear = (chunk: Buffer): void => {
+    output += chunk.toString()
+    for (const wake of heard.splice(0)) wake()
+  }
+  child.stdout.on('data', hear)
+  child.stderr.on('data', hear)
+  let ended = false
+  child.once('close', () => {
+    ended = true
+    for (const wake of heard.splice(0)) wake()
+  })
+  const until = async (text: string): Promise<void> => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    while (!output.includes(text) && !ended) await new Promise<void>((done) => heard.push(done))
+    clearTimeout(timer)
+  }
+  await until('CONNECTED_STATE')
+  const transcript: string[] = []
+  for (const [index, command] of commands.entries()) {
+    output = ''
+    const marker = `/marker-${index}`
+    child.stdin.write(`${command}\nsync ${marker}\n`)
+    await until(`[${marker}]: rc = 0\n\tname = ${marker}`)
+    transcript.push(`> ${command}${ended ? ' (the shell ended)' : ''}`, ...lines(output, marker))
+    if (ended) break
+  }
+  child.stdin.end('quit\n')
+  await new Promise<void>((done) => (ended ? done() : child.once('close', () => done())))
+  return transcript.join('\n')
+}
+
+/** Lines come from two threads of the shell, so their order says nothing. */
+function lines(output: string, marker: string): string[] {
+  return output
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.includes(marker) && !/time = -?\d+ msec/.test(line))
+    .map((line) =>
+      line
+        .replace(/((?:c|m)time ?= ?).*/, '$1TIME')
+        .replace(/((?:c|m|p)zxid ?= ?)[0-9a-f]+/, '$1ZXID')
+        .replace(/(ephemeralOwner = )(?!0$)\w+/, '$1SESSION')
+        .replace(/(session Id = )\w+/, '$1SESSION')
+        .replace(/^.*(ZOO_[A-Z]+)@.*$/, '$1 line'),
+    )
+    .sort()
+}
+
+describe.skipIf(missing('apache', 'cliMt'))('the shell of the C client', () => {
+  it('shows the same answers', async () => {
+    const { apache, zabra } = await onBoth((server) => shell(server.address), {
+      extendedTypesEnabled: 'true',
+    })
+    expect(zabra).toEqual(apache)
+    expect(zabra.filter((line) => line.startsWith('> '))).toEqual(commands.map((command) => `> ${command}`))
+  })
+})

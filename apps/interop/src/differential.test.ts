@@ -1,0 +1,72 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { allCases } from './differential/cases.ts'
+import { intended } from './differential/intended.ts'
+import { CaseRunner } from './differential/runner.ts'
+import { missing } from './harness/available.ts'
+import { ours, reference, Server } from './harness/servers.ts'
+
+const recordFile = resolve(import.meta.dirname, '../fixtures/apache-3.9.5.json')
+/** What 3.9.5 answers where it differs from 3.8.0, recorded by ZABRA_RECORD=1. */
+const newer: Record<string, string[]> = existsSync(recordFile)
+  ? (JSON.parse(readFileSync(recordFile, 'utf8')) as Record<string, string[]>)
+  : {}
+const recording = process.env['ZABRA_RECORD'] === '1'
+
+const config = {
+  extendedTypesEnabled: 'true',
+  enforceQuota: 'true',
+  // The digest of super:secret.
+  'DigestAuthenticationProvider.superDigest': 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
+}
+const cases = allCases()
+const reason = missing('apache')
+
+describe.skipIf(reason)('the answer to every request is that of Apache ZooKeeper', () => {
+  let servers: readonly [Server, Server] | undefined
+  let runners: readonly [CaseRunner, CaseRunner]
+  const recorded: Record<string, string[]> = {}
+  let ran = 0
+
+  beforeAll(async () => {
+    servers = await Promise.all([
+      Server.start({ kind: reference, config }),
+      Server.start({ kind: ours, config }),
+    ])
+    runners = [new CaseRunner(servers[0].port), new CaseRunner(servers[1].port)]
+  })
+
+  afterAll(async () => {
+    if (recording && ran === cases.length) writeFileSync(recordFile, `${JSON.stringify(recorded, null, 1)}\n`)
+    await Promise.all((servers ?? []).map((server) => server[Symbol.asyncDispose]()))
+  })
+
+  it.each(cases.map((one) => [one.name, one] as const))('%s', async (name, one) => {
+    const [apache, zabra] = await Promise.all(runners.map((runner) => runner.run(one)))
+    ran++
+    if (recording) {
+      if (zabra!.join() !== apache!.join()) recorded[name] = zabra!
+      return
+    }
+    const difference = ours === 'zabra' ? intended.find((row) => row.case.test(name)) : undefined
+    if (difference) {
+      expect(zabra, `${name}: intended, because ${difference.reason}`).toEqual(difference.answer ?? zabra)
+      expect(
+        zabra,
+        `${name} no longer differs: take its row out of the table of intended differences`,
+      ).not.toEqual(newer[name] ?? apache)
+      return
+    }
+    const expected = ours === 'apache-3.8' ? apache : (newer[name] ?? apache)
+    expect(
+      zabra,
+      `play it again with: npx vitest run src/differential.test.ts -t ${JSON.stringify(name)}`,
+    ).toEqual(expected)
+  })
+
+  it('has at least 300 cases, and both servers live on', () => {
+    expect(cases.length).toBeGreaterThanOrEqual(300)
+    expect(servers?.map((server) => server.alive)).toEqual([true, true])
+  })
+})

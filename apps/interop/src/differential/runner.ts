@@ -1,0 +1,184 @@
+import { bytes, frame } from '../harness/bytes.ts'
+import { connectRequest, RawConnection, readSession, type Session } from '../harness/client.ts'
+import { op } from '../harness/opcodes.ts'
+import type { Case, Request, Step } from './case.ts'
+import { decodeReply, type Masks } from './decode.ts'
+
+const markerXid = 0x7ff00000
+
+const pause = (ms: number): Promise<false> => new Promise((done) => setTimeout(() => done(false), ms))
+
+interface Link {
+  readonly name: string
+  readonly connection: RawConnection
+  readonly session: Session | undefined
+  /** Types of the requests sent, by xid, oldest first. */
+  readonly sent: Map<number, number[]>
+  readonly lines: string[]
+  /** Its session was closed by request, so the connection will close too. */
+  ending: boolean
+}
+
+/** Runs cases on one server and writes down what comes back, ids, zxids and times masked. */
+export class CaseRunner {
+  readonly #port: number
+  #markers = 0
+
+  constructor(port: number) {
+    this.#port = port
+  }
+
+  /** One line per frame or close, in the order in which each connection saw it. */
+  async run(one: Case): Promise<string[]> {
+    const control = await this.#link('control', frame(connectRequest()))
+    const masks: Masks = { base: 0n, sessions: new Map(), now: BigInt(Date.now()) }
+    masks.base = (await this.#applied(control)) + 0n
+    const links = new Map<string, Link>()
+    const transcript: string[] = []
+    try {
+      for (const [index, step] of one.steps.entries()) {
+        const link = await this.#step(step, links, masks)
+        await this.#settle(link, masks)
+        for (const each of links.values()) if (each !== link) await this.#settle(each, masks)
+        for (const each of links.values()) {
+          for (const line of each.lines.splice(0)) transcript.push(`${index} ${each.name}: ${line}`)
+        }
+      }
+      return transcript
+    } finally {
+      for (const link of links.values()) await this.#end(link)
+      await this.#end(control)
+    }
+  }
+
+  async #link(name: string, handshake: Buffer): Promise<Link> {
+    const connection = await RawConnection.open(this.#port)
+    connection.write(handshake)
+    const response = await connection.next(3000).catch(() => Buffer.alloc(0))
+    const session = response && response.length >= 20 ? readSession(response) : undefined
+    const lines = !response ? ['closed without an answer'] : response.length === 0 ? ['no answer'] : []
+    return { name, connection, session, sent: new Map(), lines, ending: false }
+  }
+
+  async #applied(link: Link): Promise<bigint> {
+    const xid = markerXid + ++this.#markers
+    this.#send(link, [{ type: op.exists, body: bytes().str('/').bool(false).done(), xid }])
+    for (;;) {
+      const reply = await link.connection.next()
+      if (!reply) throw new Error('The control connection closed')
+      if (reply.readInt32BE() === xid) return reply.readBigInt64BE(4)
+    }
+  }
+
+  #send(link: Link, requests: readonly Request[]): void {
+    const whole = requests.map(({ type, body, xid = 1 }) => {
+      const types = link.sent.get(xid) ?? []
+      types.push(type)
+      link.sent.set(xid, types)
+      return frame(bytes().int(xid).int(type).raw(body).done())
+    })
+    link.connection.write(Buffer.concat(whole))
+  }
+
+  async #need(links: Map<string, Link>, name: string, masks: Masks): Promise<Link> {
+    const known = links.get(name)
+    if (known) return known
+    const link = await this.#link(name, frame(connectRequest()))
+    if (link.session) masks.sessions.set(link.session.id, `session ${name}`)
+    links.set(name, link)
+    return link
+  }
+
+  async #step(step: Step, links: Map<string, Link>, masks: Masks): Promise<Link> {
+    if (step.do === 'connect' || step.do === 'resume') {
+      const link = await this.#open(step, links)
+      links.set(step.on, link)
+      if (link.session) {
+        if (step.do === 'connect' && link.session.id !== 0n)
+          masks.sessions.set(link.session.id, `session ${step.on}`)
+        const { id, timeoutMs, password, response } = link.session
+        const who = masks.sessions.get(id) ?? String(id)
+        link.lines.push(
+          `connected ${who} timeout=${timeoutMs} password=${password.every((byte) => byte === 0) ? 'zeros' : password.length} ` +
+            `bytes=${response.length} version=${response.readInt32BE()}${response.length > 36 ? ` readOnly=${response[36]}` : ''}`,
+        )
+      }
+      return link
+    }
+    const link = await this.#need(links, step.on, masks)
+    if (step.do === 'request') this.#send(link, [step])
+    else if (step.do === 'pipeline') this.#send(link, step.requests)
+    else if (step.do === 'raw') link.connection.write(step.bytes)
+    else if (step.do === 'setWatches') {
+      const body = bytes().long(masks.base + BigInt(step.plus))
+      for (const list of step.lists) body.strings(list)
+      const type = step.lists.length > 3 ? op.setWatches2 : op.setWatches
+      this.#send(link, [{ type, body: body.done(), ...(step.xid === undefined ? {} : { xid: step.xid }) }])
+    } else {
+      link.connection.destroy()
+      await link.connection.closed
+    }
+    return link
+  }
+
+  async #open(step: Step & { do: 'connect' | 'resume' }, links: Map<string, Link>): Promise<Link> {
+    if (step.do === 'connect') {
+      const body = step.body ?? connectRequest()
+      const link = await this.#link(step.on, step.asIs ? body : frame(body))
+      for (const [xid, type] of step.behind ?? []) link.sent.set(xid, [type])
+      return link
+    }
+    const session = links.get(step.of)?.session
+    if (!session) throw new Error(`No session of ${step.of} to resume`)
+    const password = step.spoil ? Buffer.alloc(16, 7) : session.password
+    const resume = { id: session.id, password }
+    return this.#link(step.on, frame(connectRequest({ resume, timeoutMs: step.timeoutMs ?? 30_000 })))
+  }
+
+  /** Sends a marker behind everything else and takes in all that arrives before its reply. */
+  async #settle(link: Link, masks: Masks): Promise<void> {
+    if (link.lines.at(-1)?.startsWith('closed') || link.lines.at(-1) === 'no answer') return
+    if (link.sent.has(-999)) return
+    const xid = markerXid + ++this.#markers
+    this.#send(link, [{ type: op.exists, body: bytes().str('/').bool(false).done(), xid }])
+    for (;;) {
+      let reply: Buffer | undefined
+      try {
+        reply = await link.connection.next(3000)
+      } catch {
+        link.lines.push('silent')
+        link.sent.set(-999, [])
+        return
+      }
+      if (!reply) {
+        link.lines.push('closed')
+        link.sent.set(-999, [])
+        return
+      }
+      if (reply.readInt32BE() === xid) return this.#awaitClose(link)
+      const type = link.sent.get(reply.readInt32BE())?.shift()
+      link.ending ||= type === op.closeSession
+      link.lines.push(decodeReply(reply, type, masks))
+    }
+  }
+
+  /** These errors end the connection, but the reply to the marker may still win the race against the end. */
+  async #awaitClose(link: Link): Promise<void> {
+    if (!link.ending && !/ err=-(6|115|124)$/.test(link.lines.at(-1) ?? '')) return
+    const end = await Promise.race([link.connection.closed.then(() => true), pause(300)])
+    if (!end) return
+    link.lines.push('closed')
+    link.sent.set(-999, [])
+  }
+
+  /** Closes the session so that no ephemeral node or watch of one case is seen by the next. */
+  async #end(link: Link): Promise<void> {
+    if (!link.connection.isClosed) {
+      link.connection.onFrame = () => {}
+      link.connection.write(frame(bytes().int(1).int(op.closeSession).done()))
+      const timer = setTimeout(() => link.connection.destroy(), 1000)
+      await link.connection.closed
+      clearTimeout(timer)
+    }
+  }
+}

@@ -1,0 +1,28 @@
+import { bytes, readStat } from './bytes.ts'
+import type { Client } from './client.ts'
+import { op } from './opcodes.ts'
+
+/**
+ * The whole tree as a client sees it: path → data, ACL and every field of the stat. The client should be the super
+ * user, so that no ACL hides a part. The node of the configuration is left out, because an ensemble's differs.
+ */
+export async function dumpTree(client: Client, from = '/'): Promise<Record<string, string>> {
+  const dump: Record<string, string> = {}
+  const visit = async (path: string): Promise<void> => {
+    const { data, stat } = await client.get(path)
+    const reply = await client.ok(op.getACL, bytes().str(path).done(), `ACL of ${path}`)
+    const acl = reply.body.acl() ?? []
+    if (JSON.stringify(readStat(reply.body), bigText) !== JSON.stringify(stat, bigText)) {
+      throw new Error(`Two reads of ${path} show different stats`)
+    }
+    const text = data === null ? 'null' : data.length > 64 ? `${data.length} bytes` : data.toString('hex')
+    const entries = acl.map(({ perms, scheme, id }) => `${perms}:${scheme}:${id}`).join(',')
+    dump[path] = `${text} [${entries}] ${JSON.stringify(stat, bigText)}`
+    for (const child of await client.children(path))
+      await visit(path === '/' ? `/${child}` : `${path}/${child}`)
+  }
+  await visit(from)
+  return dump
+}
+
+const bigText = (_key: string, value: unknown): unknown => (typeof value === 'bigint' ? String(value) : value)

@@ -1,0 +1,231 @@
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { word } from './client.ts'
+
+export type Kind = 'apache-3.8' | 'apache-3.9' | 'zabra'
+
+/** The server under test. Setting it to an Apache release proves the suites themselves, peer against peer. */
+export const ours = (process.env['ZABRA_INTEROP_OURS'] ?? 'zabra') as Kind
+export const reference: Kind = 'apache-3.8'
+
+export const apacheJar = '/usr/share/java/zookeeper.jar'
+export const apacheClassPath = `/etc/zookeeper/conf_example:${apacheJar}`
+const zabraMain = resolve(import.meta.dirname, '../../../server/dist/main.js')
+
+export interface ServerOptions {
+  readonly kind: Kind
+  /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
+  readonly config?: Readonly<Record<string, string | number>>
+  readonly dataDir?: string
+  readonly javaFlags?: readonly string[]
+}
+
+const running = new Set<ChildProcess>()
+const folders = new Set<string>()
+
+/** Ends every program and removes every folder that a test of this file left behind. */
+export function cleanUp(): void {
+  for (const child of running) child.kill('SIGKILL')
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  folders.clear()
+}
+
+process.on('exit', cleanUp)
+
+export function scratch(label: string): string {
+  const folder = mkdtempSync(join(tmpdir(), `zabra-interop-${label}-`))
+  folders.add(folder)
+  return folder
+}
+
+/** Starts a program that dies with this process, even when this process is killed. */
+export function spawnOwned(
+  program: string,
+  args: readonly string[],
+  options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
+) {
+  const guard = existsSync('/usr/bin/setpriv')
+  const child = spawn(
+    guard ? '/usr/bin/setpriv' : program,
+    guard ? ['--pdeathsig', 'SIGKILL', program, ...args] : [...args],
+    { stdio: ['pipe', 'pipe', 'pipe'], ...options },
+  )
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  // A program that ends before it has read its input breaks the pipe; its exit code tells the rest.
+  child.stdin.on('error', () => {})
+  return child
+}
+
+/**
+ * A port that nobody listens on, below the range from which the kernel takes ports for outgoing connections: a server
+ * that is killed and started again must find its port unused.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < 100; tries++) {
+    const port = 15_000 + Math.floor(Math.random() * 15_000)
+    if (await isFree(port)) return port
+  }
+  throw new Error('Found no free port between 15000 and 30000 in a hundred tries')
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const server = createServer()
+    server.once('error', () => done(false))
+    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
+  })
+}
+
+/** One server process on its own port and folder. */
+export class Server {
+  readonly kind: Kind
+  readonly port: number
+  readonly dataDir: string
+  readonly #options: ServerOptions
+  #child: ChildProcess | undefined
+  #output = ''
+
+  private constructor(options: ServerOptions, port: number, dataDir: string) {
+    this.kind = options.kind
+    this.#options = options
+    this.port = port
+    this.dataDir = dataDir
+  }
+
+  static async start(options: ServerOptions): Promise<Server> {
+    const server = new Server(options, await freePort(), options.dataDir ?? scratch(options.kind))
+    await server.start()
+    return server
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.port}`
+  }
+
+  get alive(): boolean {
+    return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
+  }
+
+  /** The last of what the server wrote, for failure messages. */
+  get output(): string {
+    return this.#output
+  }
+
+  async start(): Promise<void> {
+    const file = join(scratch('config'), 'zoo.cfg')
+    const settings: Record<string, string | number> = {
+      tickTime: 2000,
+      dataDir: this.dataDir,
+      clientPort: this.port,
+      clientPortAddress: '127.0.0.1',
+      maxClientCnxns: 0,
+      'admin.enableServer': 'false',
+      '4lw.commands.whitelist': '*',
+      ...this.#options.config,
+    }
+    writeFileSync(
+      file,
+      Object.entries(settings)
+        .map(([key, value]) => `${key}=${value}\n`)
+        .join(''),
+    )
+    const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
+    const child = spawnOwned(program, args, { cwd: this.dataDir })
+    this.#child = child
+    this.#output = ''
+    const keep = (chunk: Buffer): void =>
+      void (this.#output = (this.#output + chunk.toString()).slice(-20_000))
+    child.stdout.on('data', keep)
+    child.stderr.on('data', keep)
+    await this.#ready()
+  }
+
+  async #ready(): Promise<void> {
+    const deadline = Date.now() + 30_000
+    while (Date.now() < deadline) {
+      if (!this.alive) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
+      if ((await word(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:')) return
+      await new Promise((done) => setTimeout(done, 20))
+    }
+    await this.kill()
+    throw new Error(`The ${this.kind} server did not serve within 30 s:\n${this.#output}`)
+  }
+
+  /** Resident memory in bytes. */
+  get resident(): number {
+    return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.#child?.pid}/status`, 'utf8'))?.[1]) * 1024
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child
+    if (!child || !this.alive) return
+    const ended = new Promise<void>((done) => child.once('exit', () => done()))
+    child.kill(signal)
+    const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
+    await ended
+    clearTimeout(timer)
+  }
+
+  stop(): Promise<void> {
+    return this.#end('SIGTERM')
+  }
+
+  kill(): Promise<void> {
+    return this.#end('SIGKILL')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    rmSync(this.dataDir, { recursive: true, force: true })
+  }
+}
+
+function command(kind: Kind, file: string, javaFlags: readonly string[]): [string, string[]] {
+  if (kind === 'zabra') return [process.execPath, [zabraMain, file]]
+  const path = kind === 'apache-3.8' ? apacheClassPath : `${process.env['ZABRA_APACHE_39']}/*`
+  const main = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
+  return [
+    'java',
+    ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', ...javaFlags, '-cp', path, main, file],
+  ]
+}
+
+export interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+  /** Both streams as they came. */
+  readonly output: string
+}
+
+/** Runs a client program to its end with the given input, or kills it after the time limit. */
+export function run(
+  program: string,
+  args: readonly string[],
+  {
+    input = '',
+    timeoutMs = 60_000,
+    env,
+  }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv } = {},
+): Promise<Ran> {
+  return new Promise((done, reject) => {
+    const child = spawnOwned(program, args, env ? { env: { ...process.env, ...env } } : {})
+    let [stdout, stderr, output] = ['', '', '']
+    child.stdout.on('data', (chunk: Buffer) => ((stdout += chunk.toString()), (output += chunk.toString())))
+    child.stderr.on('data', (chunk: Buffer) => ((stderr += chunk.toString()), (output += chunk.toString())))
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL')
+      reject(new Error(`${program} did not end within ${timeoutMs} ms; it wrote:\n${output.slice(-5000)}`))
+    }, timeoutMs)
+    child.once('error', reject)
+    child.once('close', (code) => {
+      clearTimeout(timer)
+      done({ code, stdout, stderr, output })
+    })
+    child.stdin.end(input)
+  })
+}

@@ -1,0 +1,21 @@
+import type { Kind } from './servers.ts'
+import { ours, reference, Server } from './servers.ts'
+
+/** Runs one scenario on Apache ZooKeeper and on the server under test at once and gives both transcripts, as lines. */
+export async function onBoth(
+  scenario: (server: Server) => Promise<string>,
+  config: Readonly<Record<string, string | number>> = {},
+): Promise<{ apache: string[]; zabra: string[] }> {
+  const one = async (kind: Kind): Promise<string[]> => {
+    await using server = await Server.start({ kind, config })
+    try {
+      return (await scenario(server)).split('\n')
+    } catch (error) {
+      throw new Error(`On ${kind}: ${String(error)}\nThe server wrote:\n${server.output.slice(-3000)}`, {
+        cause: error,
+      })
+    }
+  }
+  const [apache, zabra] = await Promise.all([one(reference), one(ours)])
+  return { apache, zabra }
+}

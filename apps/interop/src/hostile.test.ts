@@ -1,0 +1,270 @@
+import { cpSync } from 'node:fs'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { part, ttlBody, versionBody } from './differential/requests.ts'
+import { missing } from './harness/available.ts'
+import { bytes, frame } from './harness/bytes.ts'
+import { Client, connectRequest, createBody, multiBody, RawConnection } from './harness/client.ts'
+import { dumpTree } from './harness/dump.ts'
+import { op } from './harness/opcodes.ts'
+import { countOf, Dice, seedOf } from './harness/seed.ts'
+import { ours, reference, scratch, Server } from './harness/servers.ts'
+import { handshake, hostileFrame } from './hostile/frames.ts'
+
+const frames = countOf('ZABRA_FUZZ_FRAMES', 30_000)
+const seed = seedOf()
+const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FUZZ_FRAMES=${frames} npx vitest run src/hostile.test.ts`
+const config = {
+  extendedTypesEnabled: 'true',
+  tickTime: 500,
+  'DigestAuthenticationProvider.superDigest': 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
+}
+
+// Apache ZooKeeper itself dies of these or never answers, so they are not sent to it.
+describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper', () => {
+  let server: Server
+  let client: Client
+
+  beforeAll(async () => {
+    server = await Server.start({ kind: ours, config })
+    client = await Client.connect(server.port)
+    await client.create('/h')
+  })
+
+  afterAll(async () => server[Symbol.asyncDispose]())
+
+  const refusedThenClosed = async (type: number, body: Buffer): Promise<void> => {
+    const hostile = await RawConnection.open(server.port)
+    hostile.write(frame(connectRequest()))
+    await hostile.next()
+    hostile.write(frame(bytes().int(9).int(type).raw(body).done()))
+    const reply = await hostile.next()
+    expect(reply?.toString('hex')).toBe('00000009fffffffffffffffffffffffa')
+    await hostile.closed
+  }
+
+  it.each([0, 1, 2, 3, 4])(
+    'refuses createTTL with flags %i and a negative TTL as bad arguments',
+    async (flags) => {
+      expect((await client.request(op.createTTL, ttlBody('/h/ttl', flags, -1n))).err).toBe(-8)
+      expect((await client.request(op.createTTL, ttlBody('/h/ttl', flags, -(2n ** 63n)))).err).toBe(-8)
+    },
+  )
+
+  it.each([0, 1, 2, 3, 4, 5, 6])(
+    'survives a multi with createTTL of flags %i and a negative TTL',
+    async (flags) => {
+      await client.request(op.multi, multiBody([part.ttl(`/h/multi-ttl${flags}`, flags, -1n)]))
+      expect(await client.exists('/h')).toBeDefined()
+    },
+  )
+
+  it('survives limits for the root', async () => {
+    const reply = await client.request(
+      op.create,
+      createBody('/zookeeper/quota/zookeeper_limits', 'count=1,bytes=1'),
+    )
+    expect([0, -8]).toContain(reply.err)
+    await client.create('/h/after-root-limits')
+  })
+
+  it.each([null, '', 'nonsense', 'count=x,bytes=y', 'count=99999999999999999999,bytes=', '=,=', 'count=1'])(
+    'survives usage written as %j',
+    async (text) => {
+      const name = `/h/q${Buffer.from(text ?? 'null').toString('hex')}`
+      await client.create(name)
+      await client.create('/zookeeper/quota/h').catch(() => undefined)
+      await client.create(`/zookeeper/quota${name}`)
+      await client.create(`/zookeeper/quota${name}/zookeeper_limits`, 'count=10,bytes=10')
+      await client.create(`/zookeeper/quota${name}/zookeeper_stats`, 'count=0,bytes=0')
+      await client.set(`/zookeeper/quota${name}/zookeeper_stats`, text)
+      await client.create(`${name}/child`, 'abc')
+      await client.set(`${name}/child`, 'abcdef')
+      await client.delete(`${name}/child`)
+    },
+  )
+
+  it('refuses a check outside of a multi, and the connection ends', () =>
+    refusedThenClosed(op.check, versionBody('/h', -1)))
+  it('refuses deleteContainer from a client', async () => {
+    await client.create('/h/ordinary')
+    await refusedThenClosed(op.deleteContainer, bytes().str('/h/ordinary').done())
+    expect(await client.exists('/h/ordinary')).toBeDefined()
+  })
+  it('refuses createSession from a client', () =>
+    refusedThenClosed(op.createSession, bytes().int(5000).done()))
+
+  it('keeps a live connection when somebody else resumes its session with a wrong password', async () => {
+    const { id } = client.session
+    await expect(
+      Client.connect(server.port, { resume: { id, password: Buffer.alloc(16, 1) } }),
+    ).rejects.toThrow()
+    expect(await client.exists('/h')).toBeDefined()
+    expect(client.connection.isClosed).toBe(false)
+  })
+
+  it('does not reserve memory for counts and lengths that lie', async () => {
+    const before = server.resident
+    for (let times = 0; times < 200; times++) {
+      await client.request(op.setWatches, bytes().long(0).int(2147483647).done())
+      await client.request(op.create, bytes().str('/h/x').buffer('').int(2147483647).done())
+      const liar = await RawConnection.open(server.port)
+      liar.write(frame(connectRequest({ timeoutMs: 1000 })))
+      await liar.next()
+      liar.write(bytes().int(1_048_575).raw(Buffer.alloc(10)).done())
+      liar.destroy()
+    }
+    expect(server.resident - before).toBeLessThan(100 * 1024 * 1024)
+  })
+
+  it('starts again on the log of all this', async () => {
+    const before = await dumpTree(client)
+    await server.kill()
+    await server.start()
+    const again = await Client.connect(server.port)
+    expect(await dumpTree(again)).toEqual(before)
+    await again.close()
+  })
+})
+
+describe.skipIf(ours === 'zabra' ? undefined : missing('apache'))('random and mutated bytes', () => {
+  it(
+    `leave ${frames} frames later a server that answers, with flat memory and a readable log`,
+    { timeout: 60_000 + frames },
+    async () => {
+      console.log(`hostile: seed ${seed}, ${frames} frames`)
+      await using server = await Server.start({ kind: ours, config })
+      const probe = await Client.connect(server.port, { timeoutMs: 10_000 })
+      await probe.addAuth('digest', 'super:secret')
+      await probe.create('/probe', '0')
+      await probe.create('/f')
+      let done = false
+      const probing = keepProbing(server, probe, () => done)
+      const dice = new Dice(seed)
+      const resident: number[] = []
+      let sent = 0
+      const attacker = async (): Promise<void> => {
+        while (sent < frames) {
+          const own = new Dice(dice.int(2 ** 31))
+          const number = Math.min(40, frames - sent)
+          sent += number
+          await attack(server, own, number).catch((error: Error) => {
+            throw new Error(
+              `${error.message}; connection seed ${own.seed}, ${number} frames; ${replay}\n${server.output.slice(-2000)}`,
+            )
+          })
+          if (sent % 5000 < 40) {
+            resident.push(server.resident)
+            await sweep(probe)
+          }
+        }
+      }
+      const attacking = Promise.all(Array.from({ length: 6 }, attacker)).finally(() => (done = true))
+      const [{ probes, slowest }] = await Promise.all([probing, attacking])
+      await sweep(probe)
+
+      expect(server.alive, replay).toBe(true)
+      expect(probes, replay).toBeGreaterThan(0)
+      const mebibytes = resident.map((size) => Math.round(size / 2 ** 20))
+      console.log(
+        `hostile: ${probes} probes, slowest ${Math.round(slowest)} ms, resident MiB ${thin(mebibytes).join(' ')}`,
+      )
+      expect(slowest, replay).toBeLessThan(3000)
+      const half = mebibytes.length >> 1
+      const [early, late] = [Math.max(...mebibytes.slice(0, half + 1)), Math.max(...mebibytes.slice(half))]
+      expect(late, `resident memory grew from ${early} to ${late} MiB; ${replay}`).toBeLessThan(early + 96)
+
+      const before = await dumpTree(probe)
+      await server.kill()
+      const copy = scratch('fuzzed')
+      cpSync(server.dataDir, copy, { recursive: true })
+      await server.start()
+      const again = await Client.connect(server.port)
+      await again.addAuth('digest', 'super:secret')
+      expect(withoutEphemerals(await dumpTree(again)), replay).toEqual(withoutEphemerals(before))
+      await again.close()
+      if (missing('apache') !== undefined || ours !== 'zabra') return
+      await using apache = await Server.start({ kind: reference, config, dataDir: copy })
+      const reader = await Client.connect(apache.port)
+      await reader.addAuth('digest', 'super:secret')
+      expect(withoutEphemerals(await dumpTree(reader)), `read by Apache ZooKeeper; ${replay}`).toEqual(
+        withoutEphemerals(before),
+      )
+      await reader.close()
+    },
+  )
+})
+
+const thin = (values: readonly number[]): readonly number[] =>
+  values.filter((_, index) => index % Math.ceil(values.length / 12) === 0)
+
+/** Sessions of the attack may end between two looks; their nodes, and what counts them, may differ then. */
+function withoutEphemerals(dump: Record<string, string>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(dump).filter(
+      ([path, text]) => path !== '/' && path !== '/f' && text.includes('"ephemeralOwner":"0"'),
+    ),
+  )
+}
+
+/** Writes and reads all the time, and remembers the longest wait. */
+async function keepProbing(
+  server: Server,
+  probe: Client,
+  done: () => boolean,
+): Promise<{ probes: number; slowest: number }> {
+  let [probes, slowest] = [0, 0]
+  while (!done()) {
+    const began = performance.now()
+    await probe.set('/probe', String(++probes))
+    const { data } = await probe.get('/probe')
+    if (data?.toString() !== String(probes))
+      throw new Error(`The probe wrote ${probes} and read ${data?.toString()}; ${replay}`)
+    slowest = Math.max(slowest, performance.now() - began)
+    if (!server.alive) throw new Error(`The server ended; ${replay}\n${server.output}`)
+    await new Promise((wake) => setTimeout(wake, 5))
+  }
+  return { probes, slowest }
+}
+
+/** Removes what the attack created, so that growth of the tree is not taken for a leak. */
+async function sweep(probe: Client): Promise<void> {
+  const remove = async (path: string): Promise<void> => {
+    for (const child of await probe.children(path).catch(() => []))
+      await remove(path === '/' ? `/${child}` : `${path}/${child}`)
+    if (path !== '/f') await probe.delete(path).catch(() => undefined)
+  }
+  for (const child of await probe.children('/')) {
+    if (!['zookeeper', 'probe'].includes(child)) await remove(`/${child}`)
+  }
+  for (const child of await probe.children('/zookeeper/quota')) await remove(`/zookeeper/quota/${child}`)
+}
+
+/** One hostile connection: everything in a few writes, then the end. It must be closed by the other side in time. */
+function attack(server: Server, dice: Dice, number: number): Promise<void> {
+  const whole = Buffer.concat([handshake(dice), ...Array.from({ length: number }, () => hostileFrame(dice))])
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host: '127.0.0.1', port: server.port }, () => {
+      // In pieces, so that frames are cut at any place.
+      let at = 0
+      while (at < whole.length) {
+        const next = at + 1 + dice.int(4000)
+        socket.write(whole.subarray(at, next))
+        at = next
+      }
+      socket.end()
+    })
+    const timer = setTimeout(() => {
+      socket.destroy()
+      reject(new Error('the connection was not closed within 10 s of its end'))
+    }, 10_000)
+    socket.resume()
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ECONNREFUSED') reject(new Error('the server does not listen any more'))
+    })
+    socket.once('close', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,114 @@
+// What `npm start` runs: installs, builds what the server needs, then becomes the server.
+// This file must be readable by old versions of Node, so that they can be told what is needed: no syntax and no
+// module names newer than Node 12.17.
+import { spawn } from 'child_process'
+import { existsSync, readFileSync } from 'fs'
+import { dirname, join } from 'path'
+import { fileURLToPath, pathToFileURL } from 'url'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const root = join(here, '..', '..')
+const needed = [20, 19]
+
+function say(line) {
+  process.stderr.write(line + '\n')
+}
+
+function isOld(version) {
+  const parts = version.replace(/^v/, '').split('.').map(Number)
+  return parts[0] < needed[0] || (parts[0] === needed[0] && parts[1] < needed[1])
+}
+
+// npm says where it lies; running it by that path works the same on every system.
+function pnpm(pinned, args) {
+  const npm = process.env.npm_execpath
+  if (npm && /npm-cli\.js$/.test(npm))
+    return {
+      command: process.execPath,
+      args: [npm, 'exec', '--yes', '--', pinned].concat(args),
+      shell: false,
+    }
+  return { command: 'npx', args: ['--yes', pinned].concat(args), shell: process.platform === 'win32' }
+}
+
+// Resolves when the step is done; its output is shown only when it fails.
+function step(title, call, advice) {
+  return new Promise(function (resolve, reject) {
+    const started = Date.now()
+    const output = []
+    const child = spawn(call.command, call.args, {
+      cwd: root,
+      shell: call.shell,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    child.stdout.on('data', function (chunk) {
+      output.push(chunk)
+    })
+    child.stderr.on('data', function (chunk) {
+      output.push(chunk)
+    })
+    child.on('error', function (error) {
+      reject(new Error(title + ' failed: ' + error.message + '. ' + advice))
+    })
+    child.on('close', function (code, signal) {
+      if (code === 0) {
+        say(title + ' took ' + ((Date.now() - started) / 1000).toFixed(1) + ' s')
+        resolve()
+        return
+      }
+      process.stderr.write(Buffer.concat(output))
+      reject(
+        new Error(title + ' failed (' + (signal || 'code ' + code) + '); its output is above. ' + advice),
+      )
+    })
+  })
+}
+
+// npm runs scripts through a shell and passes a signal to that shell only, which dies of it and leaves its child
+// behind. So when the shell is gone, the server is asked to stop as the signal meant.
+function stopWithTheShell() {
+  if (!process.env.npm_lifecycle_event || process.platform === 'win32') return
+  const shell = process.ppid
+  const watch = setInterval(function () {
+    if (process.ppid === shell) return
+    clearInterval(watch)
+    process.kill(process.pid, 'SIGTERM')
+  }, 200)
+  watch.unref()
+}
+
+async function start() {
+  const pinned = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).packageManager.split('+')[0]
+  await step(
+    'Installing',
+    pnpm(pinned, ['install', '--frozen-lockfile']),
+    'Check that the package registry can be reached, then run npm start again.',
+  )
+  await step(
+    'Building',
+    pnpm(pinned, ['exec', 'turbo', 'run', 'build', '--filter=zabra-server']),
+    'If the sources are unchanged, remove node_modules and run npm start again.',
+  )
+  // Paths on the command line mean the folder in which the user typed it; npm itself runs scripts at the root.
+  const typedIn = process.env.INIT_CWD
+  if (typedIn && existsSync(typedIn)) process.chdir(typedIn)
+  stopWithTheShell()
+  // The server runs in this very process, so signals and the terminal reach it without a middleman.
+  await import(pathToFileURL(join(here, 'dist', 'main.js')).href)
+}
+
+if (isOld(process.version)) {
+  say(
+    'Zabra needs Node ' +
+      needed.join('.') +
+      ' or later, and this is ' +
+      process.version +
+      '. Install a current one from https://nodejs.org or with your version manager (nvm install 22), then run npm start again.',
+  )
+  process.exitCode = 1
+} else {
+  start().catch(function (error) {
+    say('npm start: ' + (error && error.message ? error.message : String(error)))
+    process.exitCode = 1
+  })
+}

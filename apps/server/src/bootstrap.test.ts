@@ -1,0 +1,30 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+
+const bootstrap = fileURLToPath(new URL('../bootstrap.mjs', import.meta.url))
+
+/** Runs the script under a Node that claims to be another version. */
+function startOn(version: string) {
+  const pretend = `data:text/javascript,Object.defineProperty(process,"version",{value:"${version}"})`
+  return spawnSync(process.execPath, ['--import', pretend, bootstrap], { encoding: 'utf8', timeout: 30_000 })
+}
+
+describe('npm start', () => {
+  test.each(['v12.22.12', 'v18.20.8', 'v20.18.3'])(
+    'on Node %s says in one line what is needed',
+    (version) => {
+      const { status, stderr, stdout } = startOn(version)
+      expect(status).toBe(1)
+      expect(stdout).toBe('')
+      expect(stderr.trim().split('\n')).toHaveLength(1)
+      expect(stderr).toContain(`Zabra needs Node 20.19 or later, and this is ${version}`)
+    },
+  )
+
+  test('is written so that Node 12 can read it', () => {
+    const source = readFileSync(bootstrap, 'utf8').replace(/^\s*\/\/.*$/gm, '')
+    expect(source).not.toMatch(/\?\.|\?\?|from 'node:|^await |#\w+ ?[=(]|\.at\(|replaceAll/m)
+  })
+})

@@ -1,0 +1,68 @@
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+
+export const logLevels = ['error', 'warn', 'info', 'debug'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+/** What the command line asks for. */
+export interface Options {
+  readonly config: string | undefined
+  readonly checkConfig: boolean
+  readonly port: string | undefined
+  readonly data: string | undefined
+  readonly logLevel: LogLevel | undefined
+}
+
+/** Either options, or a command that has been dealt with (help, version, a mistake) and the code to exit with. */
+export type Parsed = { readonly options: Options } | { readonly exitCode: number }
+
+const examples = `
+Without a file it serves on port 2181 and keeps its data in ./data.
+
+Examples:
+  zabra-server                            # port 2181, data in ./data
+  zabra-server /etc/zookeeper/zoo.cfg     # as Apache ZooKeeper would
+  zabra-server --check-config zoo.cfg     # says what is wrong with it, starts nothing`
+
+/** Reads the command line. Text goes to `out`, mistakes to `err`; nothing exits. */
+export function parseCommand(
+  argv: readonly string[],
+  version: string,
+  io: { out(text: string): void; err(text: string): void },
+): Parsed {
+  const command = new Command('zabra-server')
+    .description('A coordination service compatible with Apache ZooKeeper.')
+    .argument('[zoo.cfg]', 'a configuration file of Apache ZooKeeper (else ZOOCFG and ZOOCFGDIR, else none)')
+    .option('--check-config', 'say what the configuration means and what is wrong with it, then exit', false)
+    .option('--port <number>', 'port for clients, 0 picks a free one (clientPort)')
+    .option('--data <folder>', 'folder for the data (dataDir)', notEmpty)
+    .addOption(
+      new Option('--log-level <level>', 'how much to log (else LOG_LEVEL, else info)').choices(logLevels),
+    )
+    .version(version)
+    .addHelpText('after', examples)
+    .showHelpAfterError('Run zabra-server --help to see what there is.')
+    .allowExcessArguments(false)
+    .exitOverride()
+    .configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text) })
+  try {
+    command.parse([...argv], { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? 0 : 2 }
+    throw error
+  }
+  const given = command.opts<{ checkConfig: boolean; port?: string; data?: string; logLevel?: LogLevel }>()
+  return {
+    options: {
+      config: command.args[0],
+      checkConfig: given.checkConfig,
+      port: given.port,
+      data: given.data,
+      logLevel: given.logLevel,
+    },
+  }
+}
+
+function notEmpty(value: string): string {
+  if (value.trim() === '') throw new InvalidArgumentError('Expected a folder, got nothing.')
+  return value
+}

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import {
+  formatFinding,
+  loadSettings,
+  rowOf,
+  settingNames,
+  type Environment,
+  type LoadedSettings,
+} from '@zabra/server/settings'
+import type { Options } from './command.ts'
+
+/** The configuration file that the command line or the launcher's variables name, if any. */
+export function configFile(options: Options, environment: Environment): string | undefined {
+  if (options.config !== undefined) return options.config
+  const { ZOOCFG: file, ZOOCFGDIR: folder } = environment
+  if (!file && !folder) return undefined
+  return folder ? resolve(folder, file || 'zoo.cfg') : file
+}
+
+/** Gathers the settings of all sources. Throws when the configuration file cannot be read. */
+export function loadConfiguration(options: Options, environment: Environment): LoadedSettings {
+  const name = configFile(options, environment)
+  return loadSettings({
+    ...(name === undefined ? {} : { file: { name, text: readFileSync(name, 'utf8') } }),
+    environment,
+    flags: [
+      ...(options.port === undefined ? [] : [{ flag: '--port', key: 'clientPort', value: options.port }]),
+      ...(options.data === undefined ? [] : [{ flag: '--data', key: 'dataDir', value: options.data }]),
+    ],
+    files: { read: readIfThere, absolute: (path) => resolve(path) },
+  })
+}
+
+function readIfThere(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}
+
+/** What `--check-config` prints: every finding, then the settings that are not at their defaults. */
+export function report({ settings, findings, origins }: LoadedSettings): string[] {
+  const lines = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)
+  const errors = findings.filter(({ severity }) => severity === 'error').length
+  if (settings === undefined)
+    return [...lines, `${errors} ${errors === 1 ? 'error' : 'errors'}: a server would not start.`]
+  for (const name of settingNames) {
+    const row = rowOf(name)
+    if (origins[name] === 'default' && name !== 'dataDir' && name !== 'clientPort') continue
+    const value = row.secret ? '(set, not shown)' : row.kind.show(settings[name])
+    lines.push(`${row.key} = ${value}   (${origins[name]})`)
+  }
+  return [...lines, 'The configuration is fine. Everything else is at its default.']
+}

@@ -1,0 +1,73 @@
+/** Exit codes, with the numbers of Apache ZooKeeper where it has one. */
+export const ExitCode = {
+  ok: 0,
+  unexpected: 1,
+  badConfiguration: 2,
+  dataFolder: 3,
+  snapshotFailed: 10,
+  diskFull: 15,
+  corruptData: 17,
+} as const
+
+/** One line for the operator, and the code to exit with. */
+export interface Verdict {
+  readonly line: string
+  readonly exitCode: number
+}
+
+const access = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'ENOENT', 'EISDIR', 'ELOCKED', 'EIO'])
+const full = new Set(['ENOSPC', 'EDQUOT'])
+
+/** Turns whatever went wrong into what to tell. */
+export function judge(error: unknown): Verdict {
+  const causes = [...chain(error)]
+  const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
+  const network = causes.find((cause) => cause.name === 'NetworkError' || codeOf(cause)?.startsWith('EADDR'))
+  if (network) return { line: withAdvice(text, portAdvice(codeOf(network))), exitCode: ExitCode.unexpected }
+  if (causes.some(({ name }) => /Corrupt|Recovery|Damage/.test(name)))
+    return {
+      line: withAdvice(text, 'Nothing was changed. Keep a copy of the data folder before you repair it.'),
+      exitCode: ExitCode.corruptData,
+    }
+  const codes = causes.map(codeOf)
+  if (codes.some((code) => code !== undefined && full.has(code)))
+    return {
+      line: withAdvice(text, 'Free some space on the disk and start again.'),
+      exitCode: ExitCode.diskFull,
+    }
+  const denied = codes.find((code) => code !== undefined && access.has(code))
+  if (denied !== undefined)
+    return { line: withAdvice(text, folderAdvice(denied)), exitCode: ExitCode.dataFolder }
+  return { line: text, exitCode: ExitCode.unexpected }
+}
+
+function* chain(error: unknown): Generator<Error> {
+  for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) yield at
+}
+
+function codeOf(error: Error): string | undefined {
+  const { code } = error as Error & { code?: unknown }
+  return typeof code === 'string' ? code : undefined
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ').trim()
+}
+
+/** Adds advice, unless the text holds a second sentence: then it gives its own. */
+function withAdvice(text: string, advice: string): string {
+  return /[.;] [A-Z]\w* /.test(text) ? text : `${text.replace(/\.$/, '')}. ${advice}`
+}
+
+function portAdvice(code: string | undefined): string {
+  if (code === 'EADDRINUSE')
+    return 'Stop what uses the port, or choose another one with clientPort or --port.'
+  if (code === 'EACCES') return 'Choose a port from 1024 up with clientPort or --port.'
+  return 'Check clientPortAddress: it must be an address of this machine.'
+}
+
+function folderAdvice(code: string): string {
+  if (code === 'ELOCKED')
+    return 'Another server uses this folder: stop it, or choose another folder with dataDir or --data.'
+  return 'Let this user write there, or choose another folder with dataDir or --data.'
+}

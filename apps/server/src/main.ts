@@ -1,0 +1,46 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { nodePorts } from '@zabra/runtime/node'
+import { createServer } from '@zabra/server'
+import { judge } from './failures.ts'
+import { createLogger } from './logger.ts'
+import { run } from './run.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+const terminal = process.stdout.isTTY
+
+// Nobody can vouch for a process after an error that nobody caught: say it and stop.
+for (const event of ['uncaughtException', 'unhandledRejection'] as const)
+  process.on(event, (error: unknown) => {
+    const { line, exitCode } = judge(error)
+    process.stderr.write(`zabra-server stopped: ${line}\n`)
+    if (process.env['LOG_LEVEL'] === 'debug' && error instanceof Error)
+      process.stderr.write(`${error.stack}\n`)
+    process.exit(exitCode)
+  })
+
+const ports = nodePorts()
+process.exitCode = await run({
+  argv: process.argv.slice(2),
+  environment: process.env,
+  version,
+  terminal,
+  out: (text) => void process.stdout.write(text),
+  err: (text) => void process.stderr.write(text),
+  logger: (level) => createLogger(level, terminal),
+  start: (settings, logger) => createServer(settings, { ...ports, logger }),
+  now: () => ports.clock.monotonic(),
+  onStop(stop) {
+    // SIGHUP keeps its default: a handler would undo what nohup asks for.
+    const signals = ['SIGINT', 'SIGTERM'] as const
+    for (const signal of signals) process.on(signal, stop)
+    return () => {
+      for (const signal of signals) process.off(signal, stop)
+    }
+  },
+  exit: (code) => process.exit(code),
+})
+// Whatever still lingers, such as a socket of a client that does not close, must not keep a stopped server alive.
+process.exit()

@@ -1,0 +1,199 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { silent, type Logger } from '@zabra/runtime'
+import type { ServerSettings } from '@zabra/server/settings'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { run, type RunningServer, type World } from './run.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'zabra-server-'))
+})
+afterEach(() => rmSync(folder, { recursive: true }))
+
+/** A promise with its resolver beside it, which Node 20 does not bring. */
+function deferred<T>() {
+  let resolve: (value: T) => void = () => undefined
+  const promise = new Promise<T>((settle) => {
+    resolve = settle
+  })
+  return { promise, resolve }
+}
+
+/** A program in a world of its own: what it prints, the server it starts, and the signals it gets. */
+function stage(argv: string[], overrides: Partial<World> = {}) {
+  const printed = { out: '', err: '', log: [] as string[] }
+  const started = deferred<ServerSettings>()
+  const failed = deferred<unknown>()
+  const state = {
+    now: 0,
+    closed: 0,
+    exits: [] as number[],
+    signal: ((): void => undefined) as (signal: string) => void,
+    closing: Promise.resolve(),
+  }
+  const server: RunningServer = {
+    addresses: { client: { host: '0.0.0.0', port: 2181 } },
+    failed: failed.promise,
+    close: () => (state.closed++, state.closing),
+  }
+  const note = (_: object, sentence: string): void => void printed.log.push(sentence)
+  const logger: Logger = { ...silent, info: note, warn: note, error: note }
+  const world: World = {
+    argv,
+    environment: {},
+    version: '1.2.3',
+    terminal: true,
+    out: (text) => void (printed.out += text),
+    err: (text) => void (printed.err += text),
+    logger: () => logger,
+    start: async (settings) => (started.resolve(settings), server),
+    now: () => state.now,
+    onStop: (stop) => ((state.signal = stop), () => undefined),
+    exit: (code) => void state.exits.push(code),
+    ...overrides,
+  }
+  return { exit: run(world), printed, started: started.promise, failed, state }
+}
+
+function config(text: string): string {
+  const file = join(folder, 'zoo.cfg')
+  writeFileSync(file, text)
+  return file
+}
+
+describe('the command line', () => {
+  test('--version prints the version and --help says how to call it', async () => {
+    const version = stage(['--version'])
+    expect(await version.exit).toBe(0)
+    expect(version.printed.out).toBe('1.2.3\n')
+    const help = stage(['--help'])
+    expect(await help.exit).toBe(0)
+    expect(help.printed.out).toContain('zabra-server --check-config zoo.cfg')
+  })
+
+  test('a mistake exits with 2 and names it', async () => {
+    const { exit, printed } = stage(['--prot', '5'])
+    expect(await exit).toBe(2)
+    expect(printed.err).toContain("unknown option '--prot'")
+    expect(printed.err).toContain('--port')
+  })
+
+  test('flags override the file', async () => {
+    const { started, state, exit } = stage([
+      config(`dataDir=${folder}/a\nclientPort=1`),
+      '--port',
+      '7',
+      '--data',
+      join(folder, 'b'),
+    ])
+    expect(await started).toMatchObject({ clientPort: 7, dataDir: join(folder, 'b') })
+    state.signal('SIGTERM')
+    expect(await exit).toBe(0)
+  })
+
+  test('ZOOCFGDIR names the file when the command line does not', async () => {
+    config(`dataDir=${folder}\nclientPort=99`)
+    const { started, state } = stage([], { environment: { ZOOCFGDIR: folder } })
+    expect((await started).clientPort).toBe(99)
+    state.signal('SIGTERM')
+  })
+
+  test('a log level that does not exist exits with 2 and names those that do', async () => {
+    const { exit, printed } = stage([], { environment: { LOG_LEVEL: 'loud' } })
+    expect(await exit).toBe(2)
+    expect(printed.err).toBe(
+      'zabra-server: LOG_LEVEL: expected one of error, warn, info, debug, got "loud".\n',
+    )
+  })
+
+  test('a file that is not there exits with 2 and one line', async () => {
+    const { exit, printed } = stage([join(folder, 'none.cfg')])
+    expect(await exit).toBe(2)
+    expect(printed.err).toMatch(
+      /^zabra-server: cannot read .*none\.cfg.*Check the path and its permissions\.\n$/,
+    )
+  })
+})
+
+describe('--check-config', () => {
+  test('prints every finding and starts nothing', async () => {
+    const { exit, printed } = stage([
+      '--check-config',
+      config('dataDir=/data\ntickTime=soon\nclientPrt=1\ninitLimit=5'),
+    ])
+    expect(await exit).toBe(2)
+    expect(printed.out).toMatch(/error: .*zoo\.cfg:2: tickTime: expected a time/)
+    expect(printed.out).toMatch(/error: .*zoo\.cfg:3: clientPrt: .*Did you mean clientPort\?/)
+    expect(printed.out).toMatch(/warning: .*zoo\.cfg:4: initLimit: has no effect here/)
+    expect(printed.out).toContain('2 errors')
+  })
+
+  test('shows what is set and where, but no secret', async () => {
+    const secret = 'super:c2VjcmV0c2VjcmV0'
+    const { exit, printed } = stage([
+      '--check-config',
+      config(`dataDir=/data\ntickTime=2 s\nDigestAuthenticationProvider.superDigest=${secret}`),
+    ])
+    expect(await exit).toBe(0)
+    expect(printed.out).toMatch(/tickTime = 2 s {3}\(.*zoo\.cfg:2\)/)
+    expect(printed.out).toContain('superDigest = (set, not shown)')
+    expect(printed.out).not.toContain(secret)
+  })
+})
+
+describe('a running server', () => {
+  test('says where it listens, where its data lies and what to type next', async () => {
+    const { started, printed, state, exit } = stage(['--data', folder])
+    await started
+    state.signal('SIGINT')
+    expect(await exit).toBe(0)
+    expect(printed.out).toContain('port 2181, all interfaces')
+    expect(printed.out).toContain(folder)
+    expect(printed.out).toContain('echo srvr | nc 127.0.0.1 2181')
+  })
+
+  test('closes on the first signal and takes an echo of it for the same', async () => {
+    const { started, state, exit } = stage(['--data', folder])
+    await started
+    state.signal('SIGINT')
+    state.now = 50
+    state.signal('SIGINT')
+    expect(await exit).toBe(0)
+    expect(state.closed).toBe(1)
+    expect(state.exits).toEqual([])
+  })
+
+  test('ends at once on a second signal', async () => {
+    const { started, state } = stage(['--data', folder])
+    state.closing = new Promise(() => undefined)
+    await started
+    state.signal('SIGTERM')
+    state.now = 5000
+    state.signal('SIGTERM')
+    expect(state.exits).toEqual([1])
+  })
+
+  test('that fails says why in one line and exits with a code other than 0', async () => {
+    const { started, failed, exit, printed } = stage(['--data', folder])
+    await started
+    failed.resolve(Object.assign(new Error('Cannot sync\nthe log'), { code: 'ENOSPC' }))
+    expect(await exit).toBe(15)
+    expect(printed.err).toBe(
+      'zabra-server stopped: Cannot sync the log. Free some space on the disk and start again.\n',
+    )
+  })
+
+  test.each([
+    ['EADDRINUSE', 1, 'choose another one with clientPort or --port'],
+    ['EACCES', 3, 'choose another folder with dataDir or --data'],
+    ['ELOCKED', 3, 'Another server uses this folder'],
+  ])('that cannot start for %s exits with %i and advice', async (code, exitCode, advice) => {
+    const error = Object.assign(new Error('It failed'), { code })
+    const { exit, printed } = stage([], { start: () => Promise.reject(error) })
+    expect(await exit).toBe(exitCode)
+    expect(printed.err).toContain(advice)
+    expect(printed.err.trim().split('\n')).toHaveLength(1)
+  })
+})

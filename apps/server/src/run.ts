@@ -1,0 +1,143 @@
+import type { Logger } from '@zabra/runtime'
+import { formatFinding, type Environment, type ServerSettings } from '@zabra/server/settings'
+import { logLevels, parseCommand, type LogLevel, type Options } from './command.ts'
+import { configFile, loadConfiguration, report } from './configuration.ts'
+import { ExitCode, judge } from './failures.ts'
+import { readyBlock, readyFacts } from './ready.ts'
+
+/** What this program needs of a running server. */
+export interface RunningServer {
+  readonly addresses: { readonly client: { readonly host: string; readonly port: number } }
+  /** Settles when the server stopped by itself: with the reason, or with nothing when it was closed. */
+  readonly failed: Promise<unknown>
+  close(): Promise<void>
+}
+
+/** Everything outside of this program that it touches, so that a test can stand in for it. */
+export interface World {
+  readonly argv: readonly string[]
+  readonly environment: Environment
+  readonly version: string
+  /** Whether a person is watching. */
+  readonly terminal: boolean
+  out(text: string): void
+  err(text: string): void
+  logger(level: LogLevel): Logger
+  start(settings: ServerSettings, logger: Logger): Promise<RunningServer>
+  /** Milliseconds that never go back. */
+  now(): number
+  /** Calls `stop` for each request to stop: a signal by its name. Returns how to unsubscribe. */
+  onStop(stop: (signal: string) => void): () => void
+  /** Ends the process at once. */
+  exit(code: number): void
+}
+
+/** A terminal and npm both pass Ctrl-C on, so two signals this close together are one key press. */
+const samePressMs = 700
+
+/** Runs the program and resolves to its exit code. */
+export async function run(world: World): Promise<number> {
+  const parsed = parseCommand(world.argv, world.version, world)
+  if ('exitCode' in parsed) return parsed.exitCode
+  const settings = settle(parsed.options, world)
+  return 'exitCode' in settings ? settings.exitCode : serve(settings.settings, settings.logger, world)
+}
+
+type Settled = { readonly exitCode: number } | { readonly settings: ServerSettings; readonly logger: Logger }
+
+/** Reads the configuration; everything that is wrong with it is told at once. */
+function settle(options: Options, world: World): Settled {
+  let loaded
+  try {
+    loaded = loadConfiguration(options, world.environment)
+  } catch (error) {
+    world.err(
+      `zabra-server: cannot read ${configFile(options, world.environment)}: ${(error as Error).message}. Check the path and its permissions.\n`,
+    )
+    return { exitCode: ExitCode.badConfiguration }
+  }
+  const exitCode = loaded.settings === undefined ? ExitCode.badConfiguration : ExitCode.ok
+  if (options.checkConfig) {
+    world.out(`${report(loaded).join('\n')}\n`)
+    return { exitCode }
+  }
+  const level = options.logLevel ?? logLevelOf(world)
+  if (level === undefined) return { exitCode: ExitCode.badConfiguration }
+  if (loaded.settings === undefined) {
+    for (const line of report(loaded)) world.err(`zabra-server: ${line}\n`)
+    return { exitCode }
+  }
+  const logger = world.logger(level)
+  for (const finding of loaded.findings)
+    logger.warn({ where: finding.where, key: finding.key }, formatFinding(finding))
+  return { settings: loaded.settings, logger }
+}
+
+function logLevelOf(world: World): LogLevel | undefined {
+  const text = world.environment['LOG_LEVEL']
+  if (!text) return 'info'
+  const level = logLevels.find((level) => level === text.toLowerCase())
+  if (level === undefined)
+    world.err(`zabra-server: LOG_LEVEL: expected one of ${logLevels.join(', ')}, got "${text}".\n`)
+  return level
+}
+
+async function serve(settings: ServerSettings, logger: Logger, world: World): Promise<number> {
+  let server: RunningServer
+  const stopping = stopRequest(world, logger)
+  try {
+    server = await world.start(settings, logger)
+  } catch (error) {
+    stopping.forget()
+    return tell(error, 'cannot start', logger, world)
+  }
+  announce(server, settings, logger, world)
+  try {
+    const failure = await Promise.race([stopping.requested, server.failed.then((reason) => ({ reason }))])
+    if (typeof failure === 'object') {
+      if (failure.reason !== undefined) return tell(failure.reason, 'stopped', logger, world)
+      return ExitCode.ok
+    }
+    logger.info({ signal: failure }, `Stopping on ${failure}: requests in progress are finished first`)
+    await server.close()
+    logger.info({}, 'Stopped; everything is on disk')
+    return ExitCode.ok
+  } catch (error) {
+    return tell(error, 'did not stop cleanly', logger, world)
+  } finally {
+    stopping.forget()
+  }
+}
+
+/** The first signal asks to stop; a second one, later than an echo of the first, ends the process at once. */
+function stopRequest(world: World, logger: Logger): { requested: Promise<string>; forget: () => void } {
+  let asked: ((signal: string) => void) | undefined
+  const requested = new Promise<string>((resolve) => {
+    asked = resolve
+  })
+  let firstAt: number | undefined
+  const forget = world.onStop((signal) => {
+    if (firstAt === undefined) {
+      firstAt = world.now()
+      asked?.(signal)
+    } else if (world.now() - firstAt > samePressMs) {
+      logger.warn({ signal }, 'Stopping at once, without waiting any further')
+      world.exit(ExitCode.unexpected)
+    }
+  })
+  return { requested, forget }
+}
+
+function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: World): void {
+  const facts = readyFacts(server.addresses.client, settings)
+  if (world.terminal) world.out(readyBlock(facts))
+  else logger.info(facts, `Serving on ${facts.listening}; data in ${facts.dataDir}; try: ${facts.next}`)
+}
+
+/** One line for whoever watches, and the exit code that fits. */
+function tell(error: unknown, what: string, logger: Logger, world: World): number {
+  const { line, exitCode } = judge(error)
+  logger.debug({ stack: error instanceof Error ? error.stack : undefined }, 'Where it came from')
+  world.err(`zabra-server ${what}: ${line}\n`)
+  return exitCode
+}

@@ -1,0 +1,97 @@
+// oxlint-disable-next-line no-restricted-imports -- the oracle of the pure checksums is the platform's
+import { crc32 as zlibCrc32 } from 'node:zlib'
+// oxlint-disable-next-line no-restricted-imports -- the oracle of the pure hash is the platform's
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { adler32, crc32, digestId, ErrorCode, errors, readText, validatePath, Writer } from './index.ts'
+import { fromHex, toHex } from './testdata/conversation.ts'
+
+const read = (hex: string): string => readText(fromHex(hex), 0, fromHex(hex).length)
+
+describe('text', () => {
+  it.each([
+    ['eda0bdedb880', '\ufffd\ufffd'],
+    ['eda0', '\ufffd'],
+    ['e282', '\ufffd'],
+    ['f09f98', '\ufffd'],
+    ['e28241', '\ufffdA'],
+    ['c080', '\ufffd'.repeat(2)],
+    ['8080', '\ufffd'.repeat(2)],
+    ['e08080', '\ufffd'.repeat(3)],
+    ['f0808080', '\ufffd'.repeat(4)],
+    ['f4908080', '\ufffd'.repeat(4)],
+    ['f5808080', '\ufffd'.repeat(4)],
+    ['efbbbf2f78', '\ufeff/x'],
+  ])('reads %s as the JVM does', (hex, text) => {
+    expect(read(hex)).toBe(text)
+  })
+  it('reads valid UTF-8 as the web does', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        expect(read(toHex(new TextEncoder().encode(text)))).toBe(text)
+      }),
+      { seed: 3 },
+    )
+  })
+  it('writes a character beyond U+FFFF as two surrogates of three bytes', () => {
+    const writer = new Writer()
+    writer.string('\u{1f600}')
+    expect(toHex(writer.take())).toBe('00000006eda0bdedb880')
+  })
+})
+
+describe('checksums and hashes', () => {
+  it('equal those of the platform', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 9000 }), fc.nat(9000), (bytes, cut) => {
+        expect(crc32(bytes, cut, bytes.length, crc32(bytes, 0, Math.min(cut, bytes.length)))).toBe(
+          zlibCrc32(bytes),
+        )
+        let [low, high] = [1, 0]
+        for (const byte of bytes) {
+          low = (low + byte) % 65521
+          high = (high + low) % 65521
+        }
+        expect(adler32(bytes)).toBe(high * 65536 + low)
+        const hash = createHash('sha1').update('u:').update(toHex(bytes)).digest('base64')
+        expect(digestId(`u:${toHex(bytes)}`)).toBe(`u:${hash}`)
+      }),
+      { seed: 4, numRuns: 50 },
+    )
+  })
+  it('name the identity that a real server stores', () => {
+    expect(digestId('bob:pw')).toBe('bob:ikIaKsbtGweaHnb/jKn7OHqbunM=')
+  })
+})
+
+describe('validatePath', () => {
+  it.each(['/', '/a b', '/...', '/.a', '/a.', '/\u00a0', '/\uf900', '/\uffef'])('accepts %j', (path) => {
+    expect(validatePath(path)).toBeUndefined()
+  })
+  it.each([
+    null,
+    '',
+    'a',
+    '/a/',
+    '//',
+    '/a//b',
+    '/.',
+    '/..',
+    '/a/../b',
+    '/\0',
+    '/\u001f',
+    '/\u007f',
+    '/\u009f',
+    '/\ud800',
+    '/\uf8ff',
+    '/\ufff0',
+    '/\uffff',
+  ])('says why %j is refused', (path) => {
+    expect(validatePath(path)).toMatch(/^Expected /)
+  })
+})
+
+it('explains every error code once', () => {
+  expect([...errors.keys()]).toEqual(Object.values(ErrorCode))
+})

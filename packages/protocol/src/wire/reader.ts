@@ -1,0 +1,134 @@
+import { ProtocolError } from './error.ts'
+import { readText } from './text.ts'
+
+/**
+ * A cursor over bytes that somebody else owns.
+ *
+ * FENCED: one mutable cursor that callers move from frame to frame; nothing is copied and nothing allocated but results.
+ * Why: a reader and a view for each frame cost more than decoding a small reply.
+ * Rules: `buffer` and `raw` give views into the chunk; copy them to keep them. `reset` starts on other bytes.
+ */
+export class Reader {
+  #bytes: Uint8Array
+  #view: DataView
+  /** Where the next value begins. */
+  offset: number
+  #start: number
+  #end: number
+  /** Longest `string` or `buffer` that is accepted. */
+  readonly maxElement: number
+
+  constructor(bytes: Uint8Array = new Uint8Array(0), start = 0, end = bytes.length, maxElement = 0x7fffffff) {
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.offset = start
+    this.#start = start
+    this.#end = end
+    this.maxElement = maxElement
+  }
+
+  /** Starts over on other bytes. Costs an allocation only when they lie in another array. */
+  reset(bytes: Uint8Array, start = 0, end = bytes.length): this {
+    if (bytes !== this.#bytes) {
+      this.#bytes = bytes
+      this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    }
+    this.offset = start
+    this.#start = start
+    this.#end = end
+    return this
+  }
+
+  get end(): number {
+    return this.#end
+  }
+
+  get remaining(): number {
+    return this.#end - this.offset
+  }
+
+  bool(): boolean {
+    const at = this.#take(1, 'a bool')
+    return this.#bytes[at] !== 0
+  }
+
+  /** A signed byte. */
+  byte(): number {
+    return this.#view.getInt8(this.#take(1, 'a byte'))
+  }
+
+  int(): number {
+    const at = this.offset
+    if (at + 4 > this.#end) this.#short(4, 'an int')
+    this.offset = at + 4
+    return this.#view.getInt32(at)
+  }
+
+  long(): bigint {
+    return this.#view.getBigInt64(this.#take(8, 'a long'))
+  }
+
+  /** A long that must be exact as a number: from -2^53 to 2^53. */
+  longNumber(): number {
+    const at = this.#take(8, 'a long')
+    const value = this.#view.getInt32(at) * 0x1_0000_0000 + this.#view.getUint32(at + 4)
+    if (!Number.isSafeInteger(value)) {
+      this.offset = at
+      this.fail(`Expected a number from -2^53 to 2^53, got ${this.#view.getBigInt64(at)}`, 'a long')
+    }
+    return value
+  }
+
+  /** A view into the bytes, or null. Copy it to keep it longer than the chunk. */
+  buffer(): Uint8Array | null {
+    const length = this.#length('a buffer')
+    if (length === -1) return null
+    const at = this.#take(length, 'a buffer')
+    return this.#bytes.subarray(at, at + length)
+  }
+
+  string(): string | null {
+    const length = this.#length('a string')
+    if (length === -1) return null
+    const at = this.#take(length, 'a string')
+    return readText(this.#bytes, at, at + length)
+  }
+
+  /** The count of a vector; -1 is null. Other negative counts read as empty, as the reference does. */
+  vectorLength(): number {
+    const count = this.int()
+    return count < -1 ? 0 : count
+  }
+
+  /** A view of the next `length` bytes, without a length before them. */
+  raw(length: number): Uint8Array {
+    if (length < 0) this.fail(`Expected a length of 0 or more, got ${length}`, 'bytes')
+    const at = this.#take(length, 'bytes')
+    return this.#bytes.subarray(at, at + length)
+  }
+
+  /** Throws a `ProtocolError` for the current offset. */
+  fail(message: string, field: string): never {
+    throw new ProtocolError(message, this.offset - this.#start, field)
+  }
+
+  #length(field: string): number {
+    const length = this.int()
+    if (length < -1 || length > this.maxElement) {
+      this.offset -= 4
+      this.fail(`Expected a length from -1 to ${this.maxElement}, got ${length}`, field)
+    }
+    return length
+  }
+
+  #take(length: number, field: string): number {
+    const at = this.offset
+    if (at + length > this.#end) this.#short(length, field)
+    this.offset = at + length
+    return at
+  }
+
+  #short(length: number, field: string): never {
+    this.fail(`Expected ${length} more bytes, got ${this.#end - this.offset}`, field)
+  }
+}

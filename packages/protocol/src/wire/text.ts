@@ -1,0 +1,155 @@
+/**
+ * Text as the JVM writes and reads it, which is not UTF-8 as the web has it.
+ *
+ * Writing walks UTF-16 units, so a character beyond U+FFFF becomes two sequences of three bytes and never one of four.
+ * Reading takes standard UTF-8 and turns what is malformed into U+FFFD, as often as the JVM's decoder does: a surrogate
+ * in three bytes gives one replacement where the web's TextDecoder gives three.
+ *
+ * FENCED: loops over single bytes instead of TextEncoder and TextDecoder.
+ * Why: most strings are short ASCII paths, for which the web's classes cost several times as much, and for the rest they
+ * give other bytes. Oracle: `text.simple.ts` in the tests.
+ */
+
+/** Bytes that `text` takes when written. */
+export function textLength(text: string): number {
+  let length = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit >= 0x80) length += unit < 0x800 ? 1 : 2
+  }
+  return length
+}
+
+/** Writes `text` at `at`; `into` must have room. Returns the offset behind it. */
+export function writeText(text: string, into: Uint8Array, at: number): number {
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 0x80) into[at++] = unit
+    else if (unit < 0x800) {
+      into[at++] = 0xc0 | (unit >> 6)
+      into[at++] = 0x80 | (unit & 0x3f)
+    } else {
+      into[at++] = 0xe0 | (unit >> 12)
+      into[at++] = 0x80 | ((unit >> 6) & 0x3f)
+      into[at++] = 0x80 | (unit & 0x3f)
+    }
+  }
+  return at
+}
+
+/** Reads the text between two offsets. Never fails: what is malformed becomes U+FFFD. */
+export function readText(bytes: Uint8Array, start: number, end: number): string {
+  const length = end - start
+  if (length <= 12) {
+    // Short names are the common case; concatenation beats any call for them.
+    let text = ''
+    for (let i = start; i < end; i++) {
+      const unit = bytes[i]!
+      if (unit >= 0x80) return readAnyText(bytes, start, end)
+      text += String.fromCharCode(unit)
+    }
+    return text
+  }
+  for (let i = start; i < end; i++) if (bytes[i]! >= 0x80) return readAnyText(bytes, start, end)
+  return readAscii(bytes, start, end)
+}
+
+function readAscii(bytes: Uint8Array, start: number, end: number): string {
+  let text = ''
+  let i = start
+  for (; i + 8 <= end; i += 8) {
+    text += String.fromCharCode(
+      bytes[i]!,
+      bytes[i + 1]!,
+      bytes[i + 2]!,
+      bytes[i + 3]!,
+      bytes[i + 4]!,
+      bytes[i + 5]!,
+      bytes[i + 6]!,
+      bytes[i + 7]!,
+    )
+  }
+  for (; i < end; i++) text += String.fromCharCode(bytes[i]!)
+  return text
+}
+
+const REPLACEMENT = 0xfffd
+
+/** One pass with a table of what may follow which first byte. */
+function readAnyText(bytes: Uint8Array, start: number, end: number): string {
+  const units: number[] = []
+  let text = ''
+  let at = start
+  while (at < end) {
+    const first = bytes[at]!
+    if (first < 0x80) {
+      units.push(first)
+      at++
+    } else {
+      at += readSequence(bytes, at, end, first, units)
+    }
+    if (units.length >= 4096) {
+      text += String.fromCharCode(...units)
+      units.length = 0
+    }
+  }
+  return text + String.fromCharCode(...units)
+}
+
+const continues = (byte: number | undefined): byte is number => byte !== undefined && (byte & 0xc0) === 0x80
+
+/** Decodes one sequence that starts with `first` ≥ 0x80 and returns how many bytes it took. */
+function readSequence(bytes: Uint8Array, at: number, end: number, first: number, units: number[]): number {
+  const second = at + 1 < end ? bytes[at + 1] : undefined
+  if (first >= 0xc2 && first <= 0xdf) {
+    if (!continues(second)) return replace(units, 1)
+    units.push(((first & 0x1f) << 6) | (second & 0x3f))
+    return 2
+  }
+  if (first >= 0xe0 && first <= 0xef) return readThree(bytes, at, end, first, second, units)
+  if (first >= 0xf0 && first <= 0xf4) return readFour(bytes, at, end, first, second, units)
+  return replace(units, 1)
+}
+
+function readThree(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  first: number,
+  second: number | undefined,
+  units: number[],
+): number {
+  if (!continues(second) || (first === 0xe0 && second < 0xa0)) return replace(units, 1)
+  const third = at + 2 < end ? bytes[at + 2] : undefined
+  if (!continues(third)) return replace(units, 2)
+  const unit = ((first & 0x0f) << 12) | ((second & 0x3f) << 6) | (third & 0x3f)
+  // A surrogate is malformed as a whole: one replacement for its three bytes, where the web has three.
+  if (unit >= 0xd800 && unit <= 0xdfff) return replace(units, 3)
+  units.push(unit)
+  return 3
+}
+
+function readFour(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  first: number,
+  second: number | undefined,
+  units: number[],
+): number {
+  if (!continues(second) || (first === 0xf0 && second < 0x90) || (first === 0xf4 && second > 0x8f))
+    return replace(units, 1)
+  const third = at + 2 < end ? bytes[at + 2] : undefined
+  if (!continues(third)) return replace(units, 2)
+  const fourth = at + 3 < end ? bytes[at + 3] : undefined
+  if (!continues(fourth)) return replace(units, 3)
+  const point =
+    (((first & 0x07) << 18) | ((second & 0x3f) << 12) | ((third & 0x3f) << 6) | (fourth & 0x3f)) - 0x10000
+  units.push(0xd800 | (point >> 10), 0xdc00 | (point & 0x3ff))
+  return 4
+}
+
+function replace(units: number[], taken: number): number {
+  units.push(REPLACEMENT)
+  return taken
+}

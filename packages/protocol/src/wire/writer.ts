@@ -1,0 +1,144 @@
+import { writeText } from './text.ts'
+
+/**
+ * Grows one array and fills it.
+ *
+ * FENCED: a mutable buffer shared by many messages, with lengths patched in afterwards.
+ * Why: an array for each message, joined later, costs more than the messages.
+ * Rules: `bytes` is a view that the next write may change; `take` hands the bytes over for good.
+ */
+export class Writer {
+  #bytes: Uint8Array
+  #view: DataView
+  #length = 0
+  readonly #initial: number
+
+  constructor(initialCapacity = 1024) {
+    this.#initial = initialCapacity
+    this.#bytes = new Uint8Array(initialCapacity)
+    this.#view = new DataView(this.#bytes.buffer)
+  }
+
+  get length(): number {
+    return this.#length
+  }
+
+  bool(value: boolean): void {
+    this.#room(1)
+    this.#bytes[this.#length++] = value ? 1 : 0
+  }
+
+  byte(value: number): void {
+    this.#room(1)
+    this.#view.setInt8(this.#length++, value)
+  }
+
+  int(value: number): void {
+    this.#room(4)
+    this.#view.setInt32(this.#length, value)
+    this.#length += 4
+  }
+
+  long(value: bigint): void {
+    this.#room(8)
+    this.#view.setBigInt64(this.#length, value)
+    this.#length += 8
+  }
+
+  /** A whole number from -2^53 to 2^53 as a long. */
+  longNumber(value: number): void {
+    this.#room(8)
+    const high = Math.floor(value / 0x1_0000_0000)
+    this.#view.setInt32(this.#length, high)
+    this.#view.setUint32(this.#length + 4, value - high * 0x1_0000_0000)
+    this.#length += 8
+  }
+
+  buffer(value: Uint8Array | null): void {
+    if (value === null) return this.int(-1)
+    this.int(value.length)
+    this.raw(value)
+  }
+
+  string(value: string | null): void {
+    if (value === null) return this.int(-1)
+    // Three bytes a unit is the most that text can take; the length is patched in once it is known.
+    this.#room(4 + value.length * 3)
+    const start = this.#length + 4
+    const end = writeText(value, this.#bytes, start)
+    this.#view.setInt32(this.#length, end - start)
+    this.#length = end
+  }
+
+  /** Bytes without a length before them. */
+  raw(value: Uint8Array): void {
+    this.#room(value.length)
+    this.#bytes.set(value, this.#length)
+    this.#length += value.length
+  }
+
+  /** The bytes between two offsets, without a length before them. A loop beats a view and a copy for what is short. */
+  range(bytes: Uint8Array, start: number, end: number): void {
+    this.#room(end - start)
+    if (end - start > 128) this.#bytes.set(bytes.subarray(start, end), this.#length)
+    else for (let i = start, to = this.#length; i < end; i++, to++) this.#bytes[to] = bytes[i]!
+    this.#length += end - start
+  }
+
+  /** Changes an int that is already written. */
+  intAt(position: number, value: number): void {
+    this.#view.setInt32(position, value)
+  }
+
+  /** Changes a long that is already written. */
+  longNumberAt(position: number, value: number): void {
+    const high = Math.floor(value / 0x1_0000_0000)
+    this.#view.setInt32(position, high)
+    this.#view.setUint32(position + 4, value - high * 0x1_0000_0000)
+  }
+
+  /** Leaves room for a length and returns what `endFrame` needs. */
+  beginFrame(): number {
+    const mark = this.#length
+    this.int(0)
+    return mark
+  }
+
+  /** Writes how many bytes have come since `beginFrame` gave `mark`. */
+  endFrame(mark: number): void {
+    this.#view.setInt32(mark, this.#length - mark - 4)
+  }
+
+  /** Drops everything from `length` on, such as a reply that turned out to be an error. */
+  truncate(length: number): void {
+    this.#length = length
+  }
+
+  /** What is written so far, as a view that holds until the next write. */
+  bytes(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  /** Hands over what is written and starts anew with an array of its own. */
+  take(): Uint8Array {
+    const taken = this.#bytes.subarray(0, this.#length)
+    this.#bytes = new Uint8Array(Math.max(this.#initial, Math.min(this.#length, 65536)))
+    this.#view = new DataView(this.#bytes.buffer)
+    this.#length = 0
+    return taken
+  }
+
+  /** Forgets what is written and keeps the array. */
+  reset(): void {
+    this.#length = 0
+  }
+
+  #room(more: number): void {
+    const needed = this.#length + more
+    if (needed <= this.#bytes.length) return
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
+    grown.set(this.#bytes.subarray(0, this.#length))
+    this.#bytes = grown
+    this.#view = new DataView(grown.buffer)
+  }
+}

@@ -1,0 +1,101 @@
+// oxlint-disable no-restricted-imports -- the node disk is tested in a real folder
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import type { Disk } from './disk.ts'
+import { MemoryDisk } from './memory-disk.ts'
+import { NodeDisk } from './node/disk.ts'
+
+const real = mkdtempSync(join(tmpdir(), 'zabra-disk-'))
+afterAll(() => rmSync(real, { recursive: true }))
+
+const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
+const bytes = (value: string): Uint8Array => new TextEncoder().encode(value)
+
+const disks: [string, Disk, string][] = [
+  ['the disk of the platform', new NodeDisk(), real],
+  ['the disk in memory', new MemoryDisk(), '/memory'],
+]
+
+describe.each(disks)('%s', (_, disk, root) => {
+  it('writes, reads, truncates and lists files', async () => {
+    const folder = `${root}/files`
+    await disk.makeFolder(folder)
+    await disk.makeFolder(folder)
+    const writer = await disk.openWrite(`${folder}/a`, { create: true, durable: true })
+    await writer.write(bytes('hello'), 0)
+    await writer.write(bytes('p!'), 3)
+    await writer.truncate(4)
+    await writer.truncate(6)
+    await writer.sync()
+    await writer.close()
+    expect(await disk.readFile(`${folder}/a`)).toEqual(Uint8Array.of(...bytes('help'), 0, 0))
+    expect(await disk.size(`${folder}/a`)).toBe(6)
+    const reader = await disk.openRead(`${folder}/a`)
+    const into = new Uint8Array(10)
+    expect(await reader.read(into, 2)).toBe(4)
+    expect(text(into.subarray(0, 2))).toBe('lp')
+    expect(await reader.size()).toBe(6)
+    await reader.close()
+    await disk.rename(`${folder}/a`, `${folder}/b`)
+    await disk.syncFolder(folder)
+    expect(await disk.list(folder)).toEqual(['b'])
+    await disk.remove(`${folder}/b`)
+    expect(await disk.exists(`${folder}/b`)).toBe(false)
+    expect(await disk.free(folder)).toBeGreaterThan(0)
+  })
+
+  it('replaces a file whole', async () => {
+    await disk.makeFolder(root)
+    await disk.replaceFile(`${root}/epoch`, bytes('first, longer'))
+    await disk.replaceFile(`${root}/epoch`, bytes('second'))
+    expect(text(await disk.readFile(`${root}/epoch`))).toBe('second')
+    expect((await disk.list(root)).filter((name) => name.endsWith('.tmp'))).toEqual([])
+  })
+
+  it('names the file and the code when it fails', async () => {
+    const missing = `${root}/none`
+    await expect(disk.readFile(missing)).rejects.toMatchObject({
+      name: 'DiskError',
+      code: 'ENOENT',
+      path: missing,
+    })
+    await expect(disk.openRead(missing)).rejects.toMatchObject({ name: 'DiskError', code: 'ENOENT' })
+    await expect(disk.list(`${root}/nowhere`)).rejects.toMatchObject({ name: 'DiskError', code: 'ENOENT' })
+    await disk.replaceFile(`${root}/there`, bytes('x'))
+    const again = disk.openWrite(`${root}/there`, { create: true, durable: false })
+    await expect(again).rejects.toMatchObject({ name: 'DiskError', code: 'EEXIST' })
+  })
+})
+
+describe('the disk in memory', () => {
+  it('loses in a power cut what was not synced, contents and names alike', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/d')
+    const kept = await disk.openWrite('/d/kept', { create: true, durable: true })
+    await kept.write(bytes('durable'), 0)
+    await disk.syncFolder('/d')
+    const half = await disk.openWrite('/d/half', { create: true, durable: false })
+    await half.write(bytes('synced'), 0)
+    await half.sync()
+    await disk.syncFolder('/d')
+    await half.write(bytes(' and not'), 6)
+    const nameless = await disk.openWrite('/d/nameless', { create: true, durable: true })
+    await nameless.write(bytes('its name is not durable'), 0)
+    disk.powerCut()
+    expect(await disk.list('/d')).toEqual(['kept', 'half'])
+    expect(text(await disk.readFile('/d/kept'))).toBe('durable')
+    expect(text(await disk.readFile('/d/half'))).toBe('synced')
+  })
+
+  it('fails where a test wants it to, after some bytes if it says so', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/d')
+    const writer = await disk.openWrite('/d/a', { create: true, durable: true })
+    disk.fault = (call) => (call === 'write' ? { code: 'ENOSPC', keep: 2 } : undefined)
+    await expect(writer.write(bytes('abc'), 0)).rejects.toMatchObject({ code: 'ENOSPC' })
+    disk.fault = undefined
+    expect(text(await disk.readFile('/d/a'))).toBe('ab')
+  })
+})

@@ -1,0 +1,54 @@
+import { describe, expect, it } from 'vitest'
+import { ManualClock } from './manual-clock.ts'
+
+describe('ManualClock', () => {
+  it('runs timers in the order of their times, each at its own time, those included that they set', () => {
+    const clock = new ManualClock({ monotonic: 0, wall: 100 })
+    const seen: [string, number, number][] = []
+    const note = (name: string) => () => void seen.push([name, clock.monotonic(), clock.wall()])
+    clock.after(20, 'b', note('b'))
+    clock.after(10, 'a', () => {
+      note('a')()
+      clock.after(5, 'nested', note('nested'))
+    })
+    clock.after(20, 'c', note('c'))
+    clock.after(31, 'late', note('late'))
+    clock.advance(30)
+    expect(seen).toEqual([
+      ['a', 10, 110],
+      ['nested', 15, 115],
+      ['b', 20, 120],
+      ['c', 20, 120],
+    ])
+    expect(clock.monotonic()).toBe(30)
+    expect(clock.pending()).toEqual([{ name: 'late', at: 31 }])
+  })
+
+  it('forgets what is cancelled, also twice and after it ran', () => {
+    const clock = new ManualClock()
+    let runs = 0
+    const cancel = clock.after(1, 'never', () => runs++)
+    cancel()
+    cancel()
+    clock.after(1, 'once', () => runs++)
+    clock.advance(5)
+    expect(runs).toBe(1)
+  })
+
+  it('moves the wall clock alone when it jumps', () => {
+    const clock = new ManualClock({ wall: 500, monotonic: 0 })
+    clock.jumpWall(-100)
+    expect([clock.wall(), clock.monotonic()]).toEqual([400, 0])
+  })
+
+  it('settles once promises and later turns are through', async () => {
+    const clock = new ManualClock()
+    const seen: number[] = []
+    clock.soon(() => {
+      void Promise.resolve().then(() => clock.soon(() => seen.push(2)))
+      seen.push(1)
+    })
+    await clock.settle()
+    expect(seen).toEqual([1, 2])
+  })
+})

@@ -1,0 +1,90 @@
+import type { Cancel, Clock } from './clock.ts'
+
+interface Timer {
+  readonly at: number
+  readonly name: string
+  readonly action: () => void
+}
+
+/**
+ * A clock that stands until it is told to go on. Timers run in the order of their times, and in the order in which they
+ * were set when these are equal, so a test gives the same history each time.
+ */
+export class ManualClock implements Clock {
+  #wall: number
+  #monotonic: number
+  #timers: Timer[] = []
+  #soon: (() => void)[] = []
+
+  /** `wall` in milliseconds since 1970, `monotonic` in milliseconds since an arbitrary start. */
+  constructor({ wall = 1_700_000_000_000, monotonic = 1000 }: { wall?: number; monotonic?: number } = {}) {
+    this.#wall = wall
+    this.#monotonic = monotonic
+  }
+
+  wall(): number {
+    return this.#wall
+  }
+
+  monotonic(): number {
+    return this.#monotonic
+  }
+
+  after(delayMs: number, name: string, action: () => void): Cancel {
+    const timer = { at: this.#monotonic + Math.max(0, delayMs), name, action }
+    const later = this.#timers.findIndex(({ at }) => at > timer.at)
+    this.#timers.splice(later === -1 ? this.#timers.length : later, 0, timer)
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer)
+    }
+  }
+
+  soon(action: () => void): void {
+    this.#soon.push(action)
+  }
+
+  /** Lets time pass. Runs what falls due on the way, what that adds included, each at its own time. */
+  advance(ms: number): void {
+    const end = this.#monotonic + ms
+    this.#runSoon()
+    for (let next = this.#timers[0]; next !== undefined && next.at <= end; next = this.#timers[0]) {
+      this.#timers.shift()
+      this.#go(next.at - this.#monotonic)
+      next.action()
+      this.#runSoon()
+    }
+    this.#go(end - this.#monotonic)
+  }
+
+  /** Sets the wall clock alone, as an administrator or a leap does. */
+  jumpWall(ms: number): void {
+    this.#wall += ms
+  }
+
+  /** Timers that wait, the next one first. */
+  pending(): { readonly name: string; readonly at: number }[] {
+    return this.#timers.map(({ name, at }) => ({ name, at }))
+  }
+
+  /** Resolves once neither promises nor `soon` have anything left to do at this time. */
+  async settle(): Promise<void> {
+    for (let quiet = 0; quiet < 20; quiet++) {
+      if (this.#soon.length > 0) quiet = 0
+      this.#runSoon()
+      await Promise.resolve()
+    }
+  }
+
+  #go(ms: number): void {
+    this.#monotonic += ms
+    this.#wall += ms
+  }
+
+  #runSoon(): void {
+    while (this.#soon.length > 0) {
+      const actions = this.#soon
+      this.#soon = []
+      for (const action of actions) action()
+    }
+  }
+}

@@ -1,0 +1,196 @@
+import { DiskError, type Disk, type DiskReader, type DiskWriter } from './disk.ts'
+
+class MemoryFile {
+  /** What programs see. */
+  bytes = new Uint8Array(0)
+  length = 0
+  /** What a power cut leaves. */
+  durable = new Uint8Array(0)
+
+  view(): Uint8Array {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  resize(length: number): void {
+    if (length > this.bytes.length) {
+      const grown = new Uint8Array(Math.max(length, this.bytes.length * 2))
+      grown.set(this.view())
+      this.bytes = grown
+    }
+    if (length < this.length) this.bytes.fill(0, length, this.length)
+    this.length = length
+  }
+
+  sync(): void {
+    this.durable = this.view().slice()
+  }
+}
+
+/** What a test wants of one call: nothing, or to fail. For a write, `keep` bytes of it still arrive. */
+export interface DiskFault {
+  readonly code: string
+  readonly keep?: number
+}
+export type DiskCall = 'write' | 'sync' | 'open' | 'truncate' | 'read' | 'rename' | 'remove'
+
+/**
+ * A disk in memory for tests. `powerCut` takes away all that was not synced: contents of files, and names that
+ * `syncFolder` did not make durable. `fault` is asked before each call; `hold` delays writes until it is released.
+ */
+export class MemoryDisk implements Disk {
+  #files = new Map<string, MemoryFile>()
+  #durableNames = new Map<string, MemoryFile>()
+  readonly #folders = new Set<string>()
+  fault: ((call: DiskCall, path: string, length: number) => DiskFault | undefined) | undefined
+  /** When set, every write waits for it first. */
+  hold: (() => Promise<void>) | undefined
+  /** Calls of `write`, as durable group commits are counted by tests. */
+  writes = 0
+  freeBytes = 2 ** 40
+
+  /** The disk after a power cut. Writers of before must not be used any more. */
+  powerCut(): void {
+    this.#files = new Map(this.#durableNames)
+    for (const file of new Set(this.#files.values())) {
+      file.bytes = file.durable.slice()
+      file.length = file.bytes.length
+    }
+  }
+
+  /** Replaces a file at once and durably, for tests that prepare or damage one. */
+  put(path: string, bytes: Uint8Array): void {
+    const file = new MemoryFile()
+    file.bytes = bytes.slice()
+    file.length = bytes.length
+    file.sync()
+    this.#files.set(path, file)
+    this.#durableNames.set(path, file)
+    this.#folders.add(folderOf(path))
+  }
+
+  /** An independent copy, so that one state can be damaged in many ways. */
+  clone(): MemoryDisk {
+    const copy = new MemoryDisk()
+    for (const [path, file] of this.#files) copy.put(path, file.view())
+    for (const folder of this.#folders) copy.#folders.add(folder)
+    return copy
+  }
+
+  paths(): string[] {
+    return [...this.#files.keys()]
+  }
+
+  async list(folder: string): Promise<string[]> {
+    const prefix = `${folder}/`
+    const names = new Set<string>()
+    for (const path of [...this.#files.keys(), ...this.#folders]) {
+      if (path.startsWith(prefix)) names.add(path.slice(prefix.length).split('/', 1)[0]!)
+    }
+    if (names.size === 0 && !this.#folders.has(folder)) throw failure('ENOENT', folder)
+    return [...names]
+  }
+
+  async exists(path: string): Promise<boolean> {
+    return this.#files.has(path) || this.#folders.has(path)
+  }
+
+  async makeFolder(path: string): Promise<void> {
+    for (let at = path; at !== ''; at = folderOf(at)) this.#folders.add(at)
+  }
+
+  async size(path: string): Promise<number> {
+    return this.#file(path).length
+  }
+
+  async readFile(path: string): Promise<Uint8Array> {
+    this.#strike('read', path, 0)
+    return this.#file(path).view().slice()
+  }
+
+  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+    this.#strike('write', path, bytes.length)
+    this.put(path, bytes)
+  }
+
+  async openRead(path: string): Promise<DiskReader> {
+    const file = this.#file(path)
+    return {
+      read: async (into, position) => {
+        this.#strike('read', path, into.length)
+        const part = file.view().subarray(position, position + into.length)
+        into.set(part)
+        return part.length
+      },
+      size: async () => file.length,
+      close: async () => {},
+    }
+  }
+
+  async openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter> {
+    this.#strike('open', path, 0)
+    if (options.create) {
+      if (this.#files.has(path)) throw failure('EEXIST', path)
+      this.#files.set(path, new MemoryFile())
+    }
+    const file = this.#file(path)
+    return {
+      write: async (bytes, position) => {
+        this.writes++
+        if (this.hold) await this.hold()
+        const fault = this.fault?.('write', path, bytes.length)
+        const part = bytes.subarray(0, fault ? (fault.keep ?? 0) : bytes.length)
+        if (position + part.length > file.length && part.length > 0) file.resize(position + part.length)
+        file.bytes.set(part, position)
+        if (fault) throw failure(fault.code, path)
+        if (options.durable) file.sync()
+      },
+      sync: async () => {
+        this.#strike('sync', path, 0)
+        file.sync()
+      },
+      truncate: async (length) => {
+        this.#strike('truncate', path, length)
+        file.resize(length)
+      },
+      close: async () => {},
+    }
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    this.#strike('rename', from, 0)
+    const file = this.#file(from)
+    this.#files.delete(from)
+    this.#files.set(to, file)
+  }
+
+  async remove(path: string): Promise<void> {
+    this.#strike('remove', path, 0)
+    this.#file(path)
+    this.#files.delete(path)
+  }
+
+  async syncFolder(folder: string): Promise<void> {
+    this.#strike('sync', folder, 0)
+    for (const path of this.#durableNames.keys())
+      if (folderOf(path) === folder) this.#durableNames.delete(path)
+    for (const [path, file] of this.#files) if (folderOf(path) === folder) this.#durableNames.set(path, file)
+  }
+
+  async free(): Promise<number> {
+    return this.freeBytes
+  }
+
+  #file(path: string): MemoryFile {
+    const file = this.#files.get(path)
+    if (!file) throw failure('ENOENT', path)
+    return file
+  }
+
+  #strike(call: DiskCall, path: string, length: number): void {
+    const fault = this.fault?.(call, path, length)
+    if (fault) throw failure(fault.code, path)
+  }
+}
+
+const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
+const failure = (code: string, path: string): DiskError => new DiskError(`${code} on ${path}`, code, path)

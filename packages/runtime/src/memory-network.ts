@@ -1,0 +1,191 @@
+import type { Clock } from './clock.ts'
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type ConnectionEvents,
+  type Listener,
+  type Network,
+} from './network.ts'
+
+const HIGH_WATER = 64 * 1024
+const HOST = '127.0.0.1'
+
+/** A network within the process. Bytes arrive in later turns of the clock, in order; nothing is lost unless a test cuts. */
+export class MemoryNetwork implements Network {
+  readonly #clock: Clock
+  readonly #listeners = new Map<number, (connection: Connection) => void>()
+  #nextPort = 49_152
+  /** Longest chunk in which bytes arrive; tests make it small to see frames split. */
+  chunkBytes = 64 * 1024
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  listen(
+    { port }: { host?: string; port: number; backlog?: number },
+    accepted: (connection: Connection) => void,
+  ): Promise<Listener> {
+    const own = port === 0 ? this.#nextPort++ : port
+    if (this.#listeners.has(own)) {
+      const message = `Cannot listen on ${HOST}:${own} (EADDRINUSE). Another program listens there. Stop it, or choose another port.`
+      return Promise.reject(new NetworkError(message, 'EADDRINUSE'))
+    }
+    this.#listeners.set(own, accepted)
+    return Promise.resolve({
+      address: { host: HOST, port: own },
+      close: () => {
+        this.#listeners.delete(own)
+        return Promise.resolve()
+      },
+    })
+  }
+
+  connect(to: Address): Promise<MemoryConnection> {
+    const accepted = this.#listeners.get(to.port)
+    if (accepted === undefined) {
+      return Promise.reject(
+        new NetworkError(`Cannot connect to ${to.host}:${to.port} (ECONNREFUSED)`, 'ECONNREFUSED'),
+      )
+    }
+    const from = { host: HOST, port: this.#nextPort++ }
+    const client = new MemoryConnection(this.#clock, () => this.chunkBytes, from, to)
+    const server = new MemoryConnection(this.#clock, () => this.chunkBytes, to, from)
+    client.join(server)
+    server.join(client)
+    accepted(server)
+    return Promise.resolve(client)
+  }
+}
+
+/** One side of a connection within the process. */
+export class MemoryConnection implements Connection {
+  readonly local: Address
+  readonly remote: Address
+  readonly #clock: Clock
+  readonly #chunkBytes: () => number
+  #peer: MemoryConnection | undefined
+  #events: ConnectionEvents | undefined
+  /** Bytes that have arrived and are not handed over yet. */
+  #incoming: Uint8Array[] = []
+  #incomingBytes = 0
+  #paused = false
+  #scheduled = false
+  #open = true
+  #ended = false
+  #full = false
+
+  constructor(clock: Clock, chunkBytes: () => number, local: Address, remote: Address) {
+    this.#clock = clock
+    this.#chunkBytes = chunkBytes
+    this.local = local
+    this.remote = remote
+  }
+
+  get buffered(): number {
+    return this.#peer?.waiting ?? 0
+  }
+
+  get waiting(): number {
+    return this.#incomingBytes
+  }
+
+  /** Connects the two sides; called once by the network. */
+  join(peer: MemoryConnection): void {
+    this.#peer = peer
+  }
+
+  listen(events: ConnectionEvents): void {
+    this.#events = events
+    this.#schedule()
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (!this.#open || this.#ended) return true
+    this.#peer!.receive(bytes)
+    this.#full = this.buffered >= HIGH_WATER
+    return !this.#full
+  }
+
+  receive(bytes: Uint8Array): void {
+    if (!this.#open) return
+    this.#incoming.push(bytes)
+    this.#incomingBytes += bytes.length
+    this.#schedule()
+  }
+
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#schedule()
+  }
+
+  end(): void {
+    if (this.#ended || !this.#open) return
+    this.#ended = true
+    this.#peer!.receive(new Uint8Array(0))
+  }
+
+  destroy(cause?: Error): void {
+    if (!this.#open) return
+    this.#close(cause)
+    const peer = this.#peer!
+    this.#clock.soon(() => peer.vanish())
+  }
+
+  /** The other side is gone: what has arrived is lost, as a reset does it. */
+  vanish(cause?: Error): void {
+    this.#close(cause)
+  }
+
+  /** Breaks the connection for both sides. */
+  cut(): void {
+    const cause = new NetworkError('The connection was cut (ECONNRESET)', 'ECONNRESET')
+    this.#close(cause)
+    this.#peer!.vanish(cause)
+  }
+
+  #close(cause?: Error): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#incoming = []
+    this.#incomingBytes = 0
+    this.#clock.soon(() => this.#events?.closed(cause))
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#events === undefined) return
+    this.#scheduled = true
+    this.#clock.soon(() => {
+      this.#scheduled = false
+      this.#deliver()
+    })
+  }
+
+  #deliver(): void {
+    while (this.#open && !this.#paused && this.#incoming.length > 0) {
+      const first = this.#incoming[0]!
+      if (first.length === 0) {
+        // The peer has ended its side, and there is no half of a connection here: both close.
+        this.#close()
+        return this.#peer!.vanish()
+      }
+      const chunk = first.subarray(0, this.#chunkBytes())
+      if (chunk.length === first.length) this.#incoming.shift()
+      else this.#incoming[0] = first.subarray(chunk.length)
+      this.#incomingBytes -= chunk.length
+      this.#events!.data(chunk)
+    }
+    this.#peer!.drained()
+  }
+
+  drained(): void {
+    if (!this.#full || !this.#open || this.buffered > 0) return
+    this.#full = false
+    this.#clock.soon(() => this.#events?.drain())
+  }
+}

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { invariant, InvariantError } from '../invariant.ts'
+import { nodeClock, nodeCompression, nodePorts, nodeRandom, nodeSystem } from './index.ts'
+
+describe('the clock of the platform', () => {
+  it('runs timers after I/O and forgets cancelled ones', async () => {
+    const seen: string[] = []
+    const cancel = nodeClock.after(0, 'cancelled', () => seen.push('cancelled'))
+    cancel()
+    const before = nodeClock.monotonic()
+    await new Promise<void>((resolve) => {
+      // Keeps the process busy until the timer is due: a timer alone would not.
+      const held = setInterval(() => {}, 1000)
+      nodeClock.after(1, 'due', () => {
+        clearInterval(held)
+        seen.push('due')
+        nodeClock.soon(resolve)
+      })
+    })
+    expect(seen).toEqual(['due'])
+    expect(nodeClock.monotonic()).toBeGreaterThan(before)
+    expect(Math.abs(nodeClock.wall() - Date.now())).toBeLessThan(1000)
+  })
+})
+
+describe('compression of the platform', () => {
+  it('gives back what it took, in parts', async () => {
+    const input = new Uint8Array(300_000).map((_, i) => i % 251)
+    const pack = nodeCompression.gzip()
+    const packed = [
+      await pack.write(input.subarray(0, 100_000)),
+      await pack.write(input.subarray(100_000)),
+      await pack.end(),
+    ]
+    const unpack = nodeCompression.gunzip()
+    const parts: Uint8Array[] = []
+    for (const part of packed) if (part.length > 0) parts.push(await unpack.write(part))
+    parts.push(await unpack.end())
+    expect(Buffer.concat(parts).equals(input)).toBe(true)
+  })
+
+  it('rejects what is no gzip and what ends too early', async () => {
+    await expect(nodeCompression.gunzip().write(Uint8Array.of(1, 2, 3))).rejects.toThrow(/incorrect header/)
+    const pack = nodeCompression.gzip()
+    const whole = Buffer.concat([await pack.write(new Uint8Array(1000)), await pack.end()])
+    const unpack = nodeCompression.gunzip()
+    await unpack.write(whole.subarray(0, whole.length - 6))
+    await expect(unpack.end()).rejects.toThrow(/unexpected end/)
+  })
+})
+
+describe('the process and its chance', () => {
+  it('knows itself and that a process beyond every limit does not run', () => {
+    expect(nodeSystem.isRunning(nodeSystem.pid)).toBe(true)
+    expect(nodeSystem.isRunning(2 ** 30)).toBe(false)
+    expect(nodeSystem.memory()).toBeGreaterThan(1 << 20)
+    expect(nodeSystem.environment().map(([name]) => name)).toContain('java.version')
+    const { open, max } = nodeSystem.descriptors()
+    expect(open === -1 || (open > 0 && open < max)).toBe(true)
+  })
+
+  it('draws below a limit', () => {
+    for (let i = 0; i < 100; i++) expect(nodeRandom.below(3)).toBeLessThan(3)
+    expect(nodeRandom.bytes(16).length).toBe(16)
+  })
+
+  it('gives every port, and those of a program instead where it names them', () => {
+    const ports = nodePorts({ random: nodeRandom })
+    expect(Object.keys(ports).sort()).toEqual(
+      ['clock', 'compression', 'disk', 'logger', 'network', 'random', 'system'].sort(),
+    )
+  })
+})
+
+describe('invariant', () => {
+  it('says what must hold and what was found', () => {
+    expect(() => invariant(true, 'All is well.')).not.toThrow()
+    expect(() => invariant(false, 'Numbers rise.', { last: 2n, next: 1 })).toThrow(InvariantError)
+    expect(() => invariant(false, 'Numbers rise.', { last: 2n, next: 1 })).toThrow(
+      'Numbers rise. {"last":"0x2","next":1}',
+    )
+  })
+})

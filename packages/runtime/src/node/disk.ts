@@ -1,0 +1,164 @@
+import { constants } from 'node:fs'
+import { mkdir, open, readdir, readFile, rename, rm, stat, statfs, type FileHandle } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { DiskError, type Disk, type DiskReader, type DiskWriter } from '../disk.ts'
+
+/** The file system of this machine. Every failure is a `DiskError` that names the call, the file and the code. */
+export class NodeDisk implements Disk {
+  list(folder: string): Promise<string[]> {
+    return attempt('list', folder, () => readdir(folder))
+  }
+
+  async exists(path: string): Promise<boolean> {
+    try {
+      await attempt('look at', path, () => stat(path))
+      return true
+    } catch (error) {
+      if (error instanceof DiskError && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return false
+      throw error
+    }
+  }
+
+  async makeFolder(path: string): Promise<void> {
+    await attempt('make the folder', path, () => mkdir(path, { recursive: true }))
+  }
+
+  async size(path: string): Promise<number> {
+    return (await attempt('look at', path, () => stat(path))).size
+  }
+
+  readFile(path: string): Promise<Uint8Array> {
+    return attempt('read', path, async () => new Uint8Array(await readFile(path)))
+  }
+
+  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${path}.tmp`
+    const handle = await attempt('create', temporary, () => open(temporary, 'w', 0o640))
+    const writer = new NodeDiskWriter(handle, temporary)
+    try {
+      await writer.write(bytes, 0)
+      await writer.sync()
+    } finally {
+      await writer.close()
+    }
+    await this.rename(temporary, path)
+    await this.syncFolder(dirname(path))
+  }
+
+  async openRead(path: string): Promise<DiskReader> {
+    return new NodeDiskReader(await attempt('open', path, () => open(path, 'r')), path)
+  }
+
+  async openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter> {
+    const flags =
+      constants.O_RDWR |
+      (options.create ? constants.O_CREAT | constants.O_EXCL : 0) |
+      (options.durable ? durableFlag : 0)
+    const handle = await attempt('open', path, () => open(path, flags, 0o640))
+    return new NodeDiskWriter(handle, path, options.durable && durableFlag === 0)
+  }
+
+  async rename(from: string, to: string): Promise<void> {
+    await attempt(`rename to ${to}`, from, () => rename(from, to))
+  }
+
+  async remove(path: string): Promise<void> {
+    await attempt('remove', path, () => rm(path))
+  }
+
+  async syncFolder(folder: string): Promise<void> {
+    // Windows cannot open a folder, and its file system makes renames durable by itself.
+    if (constants.O_DIRECTORY === undefined) return
+    const handle = await attempt('open', folder, () =>
+      open(folder, constants.O_RDONLY | constants.O_DIRECTORY),
+    )
+    try {
+      await attempt('sync', folder, () => handle.sync())
+    } finally {
+      await handle.close()
+    }
+  }
+
+  async free(folder: string): Promise<number> {
+    const { bavail, bsize } = await attempt('ask for the free space of', folder, () => statfs(folder))
+    return bavail * bsize
+  }
+}
+
+/** Makes `write` durable in one call; macOS and Windows lack it or do not keep its promise, so a sync follows there. */
+const durableFlag = process.platform === 'linux' ? constants.O_DSYNC : 0
+
+class NodeDiskReader implements DiskReader {
+  readonly #handle: FileHandle
+  readonly #path: string
+
+  constructor(handle: FileHandle, path: string) {
+    this.#handle = handle
+    this.#path = path
+  }
+
+  async read(into: Uint8Array, position: number): Promise<number> {
+    let filled = 0
+    while (filled < into.length) {
+      const { bytesRead } = await attempt('read', this.#path, () =>
+        this.#handle.read(into, filled, into.length - filled, position + filled),
+      )
+      if (bytesRead === 0) break
+      filled += bytesRead
+    }
+    return filled
+  }
+
+  async size(): Promise<number> {
+    return (await attempt('look at', this.#path, () => this.#handle.stat())).size
+  }
+
+  close(): Promise<void> {
+    return attempt('close', this.#path, () => this.#handle.close())
+  }
+}
+
+class NodeDiskWriter implements DiskWriter {
+  readonly #handle: FileHandle
+  readonly #path: string
+  readonly #syncAfterWrite: boolean
+
+  constructor(handle: FileHandle, path: string, syncAfterWrite = false) {
+    this.#handle = handle
+    this.#path = path
+    this.#syncAfterWrite = syncAfterWrite
+  }
+
+  async write(bytes: Uint8Array, position: number): Promise<void> {
+    let written = 0
+    while (written < bytes.length) {
+      const { bytesWritten } = await attempt('write to', this.#path, () =>
+        this.#handle.write(bytes, written, bytes.length - written, position + written),
+      )
+      written += bytesWritten
+    }
+    if (this.#syncAfterWrite) await attempt('sync', this.#path, () => this.#handle.datasync())
+  }
+
+  sync(): Promise<void> {
+    return attempt('sync', this.#path, () => this.#handle.sync())
+  }
+
+  truncate(length: number): Promise<void> {
+    return attempt('set the length of', this.#path, () => this.#handle.truncate(length))
+  }
+
+  close(): Promise<void> {
+    return attempt('close', this.#path, () => this.#handle.close())
+  }
+}
+
+async function attempt<T>(what: string, path: string, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call()
+  } catch (error) {
+    const code = (error as { code?: unknown }).code
+    const name = typeof code === 'string' ? code : 'EUNKNOWN'
+    throw new DiskError(`Cannot ${what} ${path}: ${name}`, name, path, { cause: error })
+  }
+}

@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
+import type { System } from '../system.ts'
+
+const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
+
+/** Names stay those of a JVM so that parsers survive; values are those of Node. */
+export const nodeSystem: System = {
+  pid: process.pid,
+  isRunning(pid) {
+    try {
+      process.kill(pid, 0)
+      return true
+    } catch (error) {
+      // Without permission to signal it, the process still runs.
+      return (error as NodeJS.ErrnoException).code === 'EPERM'
+    }
+  },
+  environment() {
+    const user = userInfo()
+    return [
+      ['host.name', hostname()],
+      ['java.version', process.version],
+      ['java.vendor', 'Node.js'],
+      ['java.home', process.execPath],
+      ['java.class.path', process.argv[1] ?? ''],
+      ['java.library.path', ''],
+      ['java.io.tmpdir', tmpdir()],
+      ['java.compiler', '<NA>'],
+      ['os.name', type()],
+      ['os.arch', arch()],
+      ['os.version', release()],
+      ['user.name', user.username],
+      ['user.home', user.homedir],
+      ['user.dir', process.cwd()],
+      ['os.memory.free', megabytes(freemem())],
+      ['os.memory.max', megabytes(totalmem())],
+      ['os.memory.total', megabytes(process.memoryUsage.rss())],
+    ]
+  },
+  memory: () => process.memoryUsage.rss(),
+  descriptors() {
+    try {
+      const open = readdirSync('/proc/self/fd').length
+      const max = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+      return { open, max: max === undefined ? -1 : Number(max) }
+    } catch {
+      // Only Linux tells; elsewhere the figure is unknown, which is what -1 says.
+      return { open: -1, max: -1 }
+    }
+  },
+}

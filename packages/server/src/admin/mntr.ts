@@ -1,0 +1,96 @@
+import type { Distribution, Range } from '../core/range.ts'
+import type { ServerCore } from '../host/core.ts'
+import { FULL_VERSION } from '../version.ts'
+import { decimal, hexLong } from './format.ts'
+
+type Figure = readonly [key: string, value: string | number]
+
+/** The figures of `mntr`, under the names of Apache ZooKeeper and, at the end, a few that it lacks. */
+export function figures(core: ServerCore, startedAt: number): Figure[] {
+  const { tree, stats, watches, ports } = core
+  const { latency } = stats
+  const { open, max } = ports.system.descriptors()
+  return [
+    ['version', FULL_VERSION],
+    ['server_state', 'standalone'],
+    ['avg_latency', decimal(latency.mean)],
+    ['min_latency', Math.floor(latency.min)],
+    ['max_latency', Math.floor(latency.max)],
+    ['packets_received', stats.received],
+    ['packets_sent', stats.sent],
+    ['num_alive_connections', core.connections.size],
+    ['outstanding_requests', core.pipeline.outstanding],
+    ['uptime', Math.floor(ports.clock.monotonic() - startedAt)],
+    ['znode_count', tree.nodeCount + 1],
+    ['watch_count', watches.size],
+    ['ephemerals_count', tree.owners.ephemeralCount],
+    ['approximate_data_size', tree.approximateDataSize],
+    ['global_sessions', core.sessions.size],
+    ['local_sessions', 0],
+    ['open_file_descriptor_count', open],
+    ['max_file_descriptor_count', max],
+    ['connection_drop_probability', '0.0'],
+    ['last_client_response_size', stats.lastResponseSize],
+    ['min_client_response_size', stats.responseSize.count === 0 ? -1 : stats.responseSize.min],
+    ['max_client_response_size', stats.responseSize.count === 0 ? -1 : stats.responseSize.max],
+    ['outstanding_tls_handshake', 0],
+    ['auth_failed_count', stats.authFailed],
+    ['non_mtls_remote_conn_count', 0],
+    ['non_mtls_local_conn_count', 0],
+    ...counters(core),
+    ...distribution('readlatency', stats.readLatency),
+    ...distribution('updatelatency', stats.updateLatency),
+    ...range('fsynctime', stats.fsyncTime),
+    ...range('snapshottime', stats.snapshotTime),
+    ...range('sync_processor_batch_size', stats.batchSize),
+    ...range('node_created_watch_count', core.firing.told.created),
+    ...range('node_deleted_watch_count', core.firing.told.deleted),
+    ...range('node_changed_watch_count', core.firing.told.changed),
+    ...range('node_children_watch_count', core.firing.told.children),
+    ['last_zxid', hexLong(tree.lastZxid)],
+    ['process_memory_bytes', ports.system.memory()],
+    ['log_writable', core.pipeline.writable ? 1 : 0],
+  ]
+}
+
+function counters({ stats, firing }: ServerCore): Figure[] {
+  return [
+    ['connection_request_count', stats.sessionsRequested],
+    ['connection_rejected', stats.connectionsRejected],
+    ['connection_drop_count', stats.connectionsDropped],
+    ['connection_revalidate_count', stats.sessionsResumed],
+    ['sessionless_connections_expired', stats.sessionlessExpired],
+    ['stale_sessions_expired', stats.sessionsExpired],
+    ['bytes_received_count', stats.requestBytes],
+    ['response_bytes', stats.responseBytes],
+    ['watch_bytes', firing.bytes],
+    ['request_throttle_wait_count', stats.requestsThrottled],
+    ['large_requests_rejected', stats.largeRequestsRejected],
+    ['snapshot_error_count', stats.snapshotErrors],
+    ['unrecoverable_error_count', 0],
+    ['digest_mismatches_count', 0],
+  ]
+}
+
+function range(name: string, { mean, min, max, count, sum }: Range): Figure[] {
+  return [
+    [`avg_${name}`, decimal(mean)],
+    [`min_${name}`, Math.floor(min)],
+    [`max_${name}`, Math.floor(max)],
+    [`cnt_${name}`, count],
+    [`sum_${name}`, Math.floor(sum)],
+  ]
+}
+
+function distribution(name: string, values: Distribution): Figure[] {
+  const shares = [
+    ['p50', 0.5],
+    ['p95', 0.95],
+    ['p99', 0.99],
+    ['p999', 0.999],
+  ] as const
+  return [
+    ...range(name, values),
+    ...shares.map(([label, share]): Figure => [`${label}_${name}`, Math.round(values.percentile(share))]),
+  ]
+}

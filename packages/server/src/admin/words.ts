@@ -1,0 +1,246 @@
+import type { ClientConnection } from '../host/connection.ts'
+import type { ServerCore } from '../host/core.ts'
+import { hex } from '../host/hex.ts'
+import { lastOperationName } from '../host/operations.ts'
+import type { SnapshotFolders } from '../host/snapshots.ts'
+import type { Watcher, WatchTable } from '../core/watches/index.ts'
+import { FULL_VERSION } from '../version.ts'
+import { dump } from './dump.ts'
+import { decimal, decimalDigest, hexLong } from './format.ts'
+import { figures } from './mntr.ts'
+
+/** A word at the start of a connection. */
+export interface Word {
+  readonly name: string
+  /** Bytes that follow it. */
+  readonly argumentBytes: number
+}
+
+type Answer = (connection: ClientConnection, argument: Uint8Array) => string | Promise<string>
+
+/** What telnet sends when it is interrupted: the connection is closed and nothing is said. */
+const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
+/** Trace bits that the reference starts with. Ours are kept and shown, and trace nothing. */
+const TRACE_MASK = 306n
+
+/** The four-letter words, answered in the bytes of Apache ZooKeeper. */
+export class FourLetterWords {
+  readonly #core: ServerCore
+  readonly #folders: SnapshotFolders
+  readonly #answers: ReadonlyMap<string, Answer>
+  readonly #allowed: ReadonlySet<string>
+  #traceMask = TRACE_MASK
+
+  /** `startedAt` on the monotonic clock. */
+  constructor(core: ServerCore, folders: SnapshotFolders, startedAt: number) {
+    this.#core = core
+    this.#folders = folders
+    this.#answers = new Map<string, Answer>([
+      ['conf', () => this.#conf()],
+      ['cons', (asking) => this.#cons(asking)],
+      ['crst', () => this.#crst()],
+      ['dirs', () => this.#dirs()],
+      ['dump', () => dump(core)],
+      ['envi', () => this.#envi()],
+      ['gtmk', () => String(this.#traceMask)],
+      [
+        'hash',
+        () =>
+          core.pipeline.digests
+            .map(({ zxid, digest }) => `${zxid.toString(16)}: ${decimalDigest(digest)}\n`)
+            .join(''),
+      ],
+      ['isro', () => 'rw'],
+      [
+        'mntr',
+        () =>
+          figures(core, startedAt)
+            .map(([key, value]) => `zk_${key}\t${value}\n`)
+            .join(''),
+      ],
+      ['ruok', () => 'imok'],
+      ['srst', () => this.#srst()],
+      ['srvr', () => `${this.#version()}${this.#server()}`],
+      ['stat', (asking) => this.#stat(asking)],
+      ['stmk', (_, mask) => this.#stmk(mask)],
+      ['wchc', () => this.#watchesBySession()],
+      ['wchp', () => this.#watchesByPath()],
+      ['wchs', () => this.#watchSummary()],
+      [TELNET_INTERRUPT, () => ''],
+    ])
+    const allowed = core.settings.fourLetterWords
+    this.#allowed = new Set([...(allowed.includes('*') ? this.#answers.keys() : allowed), TELNET_INTERRUPT])
+  }
+
+  /** The word that a connection starts with, if it starts with one. */
+  wordIn(bytes: Uint8Array): Word | undefined {
+    const name = String.fromCharCode(...bytes.subarray(0, 4))
+    return this.#answers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
+  }
+
+  /** The text of a word's answer. Rejects with a `DiskError` when folders cannot be read. */
+  async answer(name: string, argument: Uint8Array, asking: ClientConnection): Promise<string> {
+    if (!this.#allowed.has(name)) return `${name} is not executed because it is not in the whitelist.\n`
+    return this.#answers.get(name)!(asking, argument)
+  }
+
+  #version(): string {
+    return `Zookeeper version: ${FULL_VERSION}\n`
+  }
+
+  #server(): string {
+    const { stats, connections, pipeline, tree } = this.#core
+    const { latency } = stats
+    const lines = [
+      `Latency min/avg/max: ${Math.floor(latency.min)}/${decimal(latency.mean)}/${Math.floor(latency.max)}`,
+      `Received: ${stats.received}`,
+      `Sent: ${stats.sent}`,
+      `Connections: ${connections.size}`,
+      `Outstanding: ${pipeline.outstanding}`,
+      `Zxid: ${hexLong(tree.lastZxid)}`,
+      'Mode: standalone',
+      // The reference counts the root twice, under its two names.
+      `Node count: ${tree.nodeCount + 1}`,
+    ]
+    return lines.map((line) => `${line}\n`).join('')
+  }
+
+  #stat(asking: ClientConnection): string {
+    const clients = [...this.#core.connections]
+      .map((connection) => `${brief(connection, asking)})\n`)
+      .join('')
+    return `${this.#version()}Clients:\n${clients}\n${this.#server()}`
+  }
+
+  #cons(asking: ClientConnection): string {
+    const { clock } = this.#core.ports
+    return `${[...this.#core.connections].map((connection) => `${full(connection, asking, clock.monotonic())})\n`).join('')}\n`
+  }
+
+  async #conf(): Promise<string> {
+    const { settings } = this.#core
+    const sizes = await this.#sizes()
+    const lines = [
+      `clientPort=${this.#core.clientPort}`,
+      'secureClientPort=-1',
+      `dataDir=${this.#folders.snapshots}`,
+      `dataDirSize=${sizes.snapshots}`,
+      `dataLogDir=${this.#folders.logs}`,
+      `dataLogSize=${sizes.logs}`,
+      `tickTime=${settings.tickTimeMs}`,
+      `maxClientCnxns=${settings.maxClientCnxns}`,
+      `minSessionTimeout=${settings.minSessionTimeoutMs}`,
+      `maxSessionTimeout=${settings.maxSessionTimeoutMs}`,
+      `clientPortListenBacklog=${settings.clientPortListenBacklog}`,
+      // The reference shows 0 for a server that stands alone, whatever its ids are made of.
+      'serverId=0',
+    ]
+    return lines.map((line) => `${line}\n`).join('')
+  }
+
+  async #dirs(): Promise<string> {
+    const { snapshots, logs } = await this.#sizes()
+    return `datadir_size: ${snapshots}\nlogdir_size: ${logs}\n`
+  }
+
+  /** Bytes of snapshots and of logs; both, when they share a folder. */
+  async #sizes(): Promise<{ snapshots: number; logs: number }> {
+    const snapshots = await this.#size(this.#folders.snapshots)
+    return {
+      snapshots,
+      logs: this.#folders.logs === this.#folders.snapshots ? snapshots : await this.#size(this.#folders.logs),
+    }
+  }
+
+  async #size(folder: string): Promise<number> {
+    const { disk } = this.#core.ports
+    let bytes = 0
+    for (const name of await disk.list(folder)) {
+      // A file may be purged between the listing and the look at it.
+      const path = `${folder}/${name}`
+      if (await disk.exists(path)) bytes += await disk.size(path)
+    }
+    return bytes
+  }
+
+  #envi(): string {
+    const facts = [['zookeeper.version', FULL_VERSION] as const, ...this.#core.ports.system.environment()]
+    return `Environment:\n${facts.map(([name, value]) => `${name}=${value}\n`).join('')}`
+  }
+
+  #crst(): string {
+    for (const connection of this.#core.connections) connection.resetStats()
+    return 'Connection stats reset.\n'
+  }
+
+  #srst(): string {
+    this.#core.stats.reset()
+    return 'Server stats reset.\n'
+  }
+
+  #stmk(mask: Uint8Array): string {
+    this.#traceMask = new DataView(mask.buffer, mask.byteOffset, 8).getBigInt64(0)
+    return String(this.#traceMask)
+  }
+
+  #watchSummary(): string {
+    const { data } = this.#core.watches
+    const watchers = new Set<Watcher>()
+    for (const [, list] of data.entries()) for (const watcher of list) watchers.add(watcher)
+    return `${watchers.size} connections watching ${data.pathCount} paths\nTotal watches:${data.size}\n`
+  }
+
+  #watchesByPath(): string {
+    const lines: string[] = []
+    for (const [path, list] of this.#dataWatches().entries()) {
+      lines.push(`${path}\n`, ...list.map(({ sessionId }) => `\t${hex(sessionId)}\n`))
+    }
+    return `${lines.join('')}\n`
+  }
+
+  #watchesBySession(): string {
+    const paths = new Map<ClientConnection, string[]>()
+    for (const [path, list] of this.#dataWatches().entries()) {
+      for (const watcher of list) {
+        const held = paths.get(watcher)
+        if (held === undefined) paths.set(watcher, [path])
+        else held.push(path)
+      }
+    }
+    const blocks = [...paths].map(
+      ([{ sessionId }, held]) => `${hex(sessionId)}\n${held.map((path) => `\t${path}\n`).join('')}`,
+    )
+    return `${blocks.join('')}\n`
+  }
+
+  #dataWatches(): WatchTable<ClientConnection> {
+    return this.#core.watches.data
+  }
+}
+
+/** The number in brackets is the reference's interest in reading: none in the connection that asks. */
+function brief(connection: ClientConnection, asking: ClientConnection): string {
+  const { host, port, queued, received, outbox } = connection
+  return ` /${host}:${port}[${connection === asking ? 0 : 1}](queued=${queued},recved=${received},sent=${outbox.sent}`
+}
+
+function full(connection: ClientConnection, asking: ClientConnection, now: number): string {
+  const { session, outbox } = connection
+  if (session === undefined) return brief(connection, asking)
+  const operation = outbox.lastOperation === undefined ? 'NA' : lastOperationName(outbox.lastOperation)
+  const fields = [
+    brief(connection, asking),
+    `sid=${hex(connection.sessionId)}`,
+    `lop=${operation}`,
+    `est=${connection.establishedAt}`,
+    `to=${session.timeout}`,
+    `lcxid=${hexLong(outbox.lastXid)}`,
+    `lzxid=${hexLong(outbox.lastZxid)}`,
+    `lresp=${Math.floor(outbox.lastResponseAt || now)}`,
+    `llat=${Math.floor(outbox.lastLatency)}`,
+    `minlat=${Math.floor(outbox.latency.min)}`,
+    `avglat=${Math.floor(outbox.latency.mean)}`,
+    `maxlat=${Math.floor(outbox.latency.max)}`,
+  ]
+  return fields.join(',')
+}

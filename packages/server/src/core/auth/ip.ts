@@ -1,0 +1,68 @@
+/** The bytes of an address: 4 or 16 of them, or undefined when the text is none. */
+export function parseIp(text: string): readonly number[] | undefined {
+  return text.includes(':') ? parseIpv6(text) : parseIpv4(text)
+}
+
+function parseIpv4(text: string): readonly number[] | undefined {
+  const parts = text.split('.')
+  // The reference reads each part as a decimal number, so a sign or leading zeros pass.
+  if (parts.length !== 4 || !parts.every((part) => /^[+-]?\d+$/.test(part))) return undefined
+  const bytes = parts.map(Number)
+  return bytes.every((byte) => byte >= 0 && byte <= 255) ? bytes : undefined
+}
+
+function parseIpv6(text: string): readonly number[] | undefined {
+  const halves = text.split('::')
+  if (halves.length > 2) return undefined
+  const groups = halves.map((half) => (half === '' ? [] : half.split(':')))
+  if (!groups.flat().every((group) => /^[0-9a-fA-F]{1,4}$/.test(group))) return undefined
+  const [head = [], tail = []] = groups
+  const missing = 8 - head.length - tail.length
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined
+  const all = [...head, ...Array.from({ length: halves.length === 2 ? missing : 0 }, () => '0'), ...tail]
+  return all.flatMap((group) => {
+    const value = Number.parseInt(group, 16)
+    return [value >> 8, value & 255]
+  })
+}
+
+interface Network {
+  readonly bytes: readonly number[]
+  readonly bits: number
+}
+
+function parseNetwork(expression: string): Network | undefined {
+  const slash = expression.indexOf('/')
+  const bytes = parseIp(slash === -1 ? expression : expression.slice(0, slash))
+  if (bytes === undefined) return undefined
+  const all = bytes.length * 8
+  if (slash === -1) return { bytes, bits: all }
+  const bits = expression.slice(slash + 1)
+  return /^\d+$/.test(bits) && Number(bits) <= all ? { bytes, bits: Number(bits) } : undefined
+}
+
+/** Whether an ACL entry of scheme `ip` can have this id: an address, or an address and a number of bits. */
+export const isIpExpression = (expression: string): boolean => parseNetwork(expression) !== undefined
+
+/** Whether an address lies in the network that the id of an entry names. */
+export function ipMatches(address: string, expression: string): boolean {
+  const network = parseNetwork(expression)
+  const bytes = parseIp(address)
+  if (network === undefined || bytes === undefined || bytes.length !== network.bytes.length) return false
+  return bytes.every((byte, i) => {
+    const left = Math.max(0, Math.min(8, network.bits - i * 8))
+    const mask = (0xff << (8 - left)) & 0xff
+    return ((byte ^ network.bytes[i]!) & mask) === 0
+  })
+}
+
+/** An address as identities have it: dotted for IPv4 (mapped ones too), eight plain groups for IPv6. */
+export function canonicalIp(host: string): string {
+  const plain = host.split('%', 1)[0]!
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1]
+  if (mapped !== undefined) return mapped
+  const bytes = parseIp(plain)
+  if (bytes === undefined || bytes.length === 4) return plain
+  const groups = Array.from({ length: 8 }, (_, i) => ((bytes[i * 2]! << 8) | bytes[i * 2 + 1]!).toString(16))
+  return groups.join(':')
+}

@@ -1,0 +1,67 @@
+import {
+  CreateMode,
+  isCreateMode,
+  isTtl,
+  OpCode,
+  readCreateRequest,
+  readCreateTTLRequest,
+  readDeleteRequest,
+  readSetACLRequest,
+  readSetDataRequest,
+  type MultiOperation,
+  type Reader,
+} from '@zabra/protocol'
+
+/** Reads the body of a write other than a multi. Throws a `ProtocolError` when it is none. */
+export function decodeWrite(
+  type: number,
+  body: Reader,
+): MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>) {
+  switch (type) {
+    case OpCode.create:
+    case OpCode.create2:
+    case OpCode.createContainer:
+      return { type, ...readCreateRequest(body) }
+    case OpCode.createTTL:
+      return { type, ...readCreateTTLRequest(body) }
+    case OpCode.delete:
+      return { type, ...readDeleteRequest(body) }
+    case OpCode.setData:
+      return { type, ...readSetDataRequest(body) }
+    case OpCode.setACL:
+      return { type, ...readSetACLRequest(body) }
+    default:
+      return body.fail(`Expected the op code of a write, got ${type}`, 'an op code')
+  }
+}
+
+/** What the reference refuses before it looks at a multi: reads, null paths, and plain creates with modes that need more. */
+export function belongsInMulti(operation: MultiOperation): boolean {
+  if (operation.path === null) return false
+  switch (operation.type) {
+    case OpCode.getData:
+    case OpCode.getChildren:
+      return false
+    case OpCode.create:
+    case OpCode.create2:
+    case OpCode.createContainer:
+      return isCreateMode(operation.flags) && operation.flags < CreateMode.PERSISTENT_WITH_TTL
+    case OpCode.createTTL:
+    case OpCode.delete:
+    case OpCode.setData:
+    case OpCode.check:
+      return true
+  }
+}
+
+/** A creation without a list cannot be decoded inside a multi. */
+export const lacksAcl = (operation: MultiOperation): boolean => 'acl' in operation && operation.acl === null
+
+/** In a multi the flags of a creation say what it is, not its op code alone (`Op.create`). */
+export function asInMulti(operation: MultiOperation): MultiOperation {
+  const { type } = operation
+  if (type !== OpCode.create && type !== OpCode.create2 && type !== OpCode.createTTL) return operation
+  if (operation.flags === CreateMode.CONTAINER) return { ...operation, type: OpCode.createContainer }
+  const untimed = type === OpCode.createTTL && isCreateMode(operation.flags) && !isTtl(operation.flags)
+  return untimed ? { ...operation, type: OpCode.create } : operation
+}

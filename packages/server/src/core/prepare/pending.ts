@@ -1,0 +1,180 @@
+import type { ACL } from '@zabra/protocol'
+import { DigestSum, nodeDigest, type Tree } from '../tree/index.ts'
+import type { SessionId, Zxid } from '../types.ts'
+
+/** A znode as it will be once every accepted change is applied. */
+export class FutureNode {
+  readonly path: string
+  /** The change that made it so; 0 for what is committed. */
+  zxid: Zxid = 0
+  exists = true
+  czxid = 0
+  mzxid = 0
+  pzxid = 0
+  ctime = 0
+  mtime = 0
+  version = 0
+  cversion = 0
+  aversion = 0
+  owner = 0n
+  childCount = 0
+  dataLength = 0
+  crcPrefix = 0
+  acl: readonly ACL[]
+
+  constructor(path: string, acl: readonly ACL[]) {
+    this.path = path
+    this.acl = acl
+  }
+
+  clone(): FutureNode {
+    return Object.assign(new FutureNode(this.path, this.acl), this)
+  }
+}
+
+/**
+ * The tree with all changes that are on their way: a small map over the committed tree. Entries are dropped once the
+ * transaction that made them is applied.
+ */
+export class PendingTree {
+  readonly #tree: Tree
+  readonly #changed = new Map<string, FutureNode>()
+  /** Changes in order of zxid, to be dropped from the front. */
+  #queue: FutureNode[] = []
+  #front = 0
+  readonly #digest = new DigestSum()
+  /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
+  #undo: { path: string; before: FutureNode | undefined }[] | undefined
+  #undoDigest = { hi: 0, lo: 0 }
+  #undoQueue = 0
+
+  constructor(tree: Tree) {
+    this.#tree = tree
+  }
+
+  get size(): number {
+    return this.#changed.size
+  }
+
+  /** The digest after all pending changes. */
+  get digest(): DigestSum {
+    if (this.#changed.size === 0 && this.#undo === undefined)
+      this.#digest.set(this.#tree.digest ?? { hi: 0, lo: 0 })
+    return this.#digest
+  }
+
+  /** A node as it will be, or undefined when it will not be there. Do not change it: `change` gives one to change. */
+  get(path: string): FutureNode | undefined {
+    const pending = this.#changed.get(path)
+    if (pending !== undefined) return pending.exists ? pending : undefined
+    return this.#committed(path)
+  }
+
+  /** The node to change at `zxid`; its digest is taken out of the sum until `settle` puts it back. */
+  change(node: FutureNode, zxid: Zxid): void {
+    const sum = this.digest
+    const before = this.#changed.get(node.path)
+    if (this.#undo !== undefined) this.#undo.push({ path: node.path, before: before?.clone() })
+    if (this.#tree.options.digest && node.exists) sum.subtract(nodeDigest(node.path, node.crcPrefix, node))
+    if (node.zxid !== zxid) {
+      node.zxid = zxid
+      this.#queue.push(node)
+    }
+    this.#changed.set(node.path, node)
+  }
+
+  settle(node: FutureNode): void {
+    if (this.#tree.options.digest && node.exists)
+      this.#digest.add(nodeDigest(node.path, node.crcPrefix, node))
+  }
+
+  /** A node that did not exist until now. */
+  create(node: FutureNode, zxid: Zxid): void {
+    node.exists = false
+    this.change(node, zxid)
+    node.exists = true
+    this.settle(node)
+  }
+
+  /** Forgets what is in the tree by now. */
+  committed(zxid: Zxid): void {
+    const queue = this.#queue
+    while (this.#front < queue.length) {
+      const node = queue[this.#front]!
+      // A node that was changed again stands in the queue again, further back.
+      if (node.zxid > zxid) {
+        if (this.#changed.get(node.path) === node) break
+      } else if (this.#changed.get(node.path) === node) {
+        this.#changed.delete(node.path)
+      }
+      this.#front++
+    }
+    if (this.#front === queue.length) {
+      this.#queue = []
+      this.#front = 0
+    } else if (this.#front > 4096) {
+      this.#queue = queue.slice(this.#front)
+      this.#front = 0
+    }
+  }
+
+  /** The ephemeral nodes that a session will have. */
+  ephemeralsOf(session: SessionId): string[] {
+    const paths = new Set<string>()
+    for (const node of this.#tree.owners.ofSession(session)) paths.add(this.#tree.pathOf(node))
+    for (const [path, node] of this.#changed) {
+      if (node.exists && node.owner === session) paths.add(path)
+      else paths.delete(path)
+    }
+    return [...paths]
+  }
+
+  /** From here on every change can be taken back by `rollback`, until `keep`. */
+  begin(): void {
+    this.#undoDigest = this.digest.value()
+    this.#undoQueue = this.#queue.length
+    this.#undo = []
+  }
+
+  keep(): void {
+    this.#undo = undefined
+  }
+
+  rollback(): void {
+    for (const { path, before } of this.#undo?.reverse() ?? []) {
+      if (before === undefined) this.#changed.delete(path)
+      else {
+        this.#changed.set(path, before)
+        this.#replaceInQueue(path, before)
+      }
+    }
+    this.#queue.length = this.#undoQueue
+    this.#digest.set(this.#undoDigest)
+    this.#undo = undefined
+  }
+
+  /** The queue knows nodes by identity, and a node put back is a copy. */
+  #replaceInQueue(path: string, node: FutureNode): void {
+    for (let i = this.#front; i < this.#queue.length; i++)
+      if (this.#queue[i]!.path === path) this.#queue[i] = node
+  }
+
+  #committed(path: string): FutureNode | undefined {
+    const facts = this.#tree.facts(path)
+    if (facts === undefined) return undefined
+    const node = new FutureNode(path, this.#tree.acls.get(facts.aclId))
+    node.czxid = facts.czxid
+    node.mzxid = facts.mzxid
+    node.pzxid = facts.pzxid
+    node.ctime = facts.ctime
+    node.mtime = facts.mtime
+    node.version = facts.version
+    node.cversion = facts.cversion
+    node.aversion = facts.aversion
+    node.owner = facts.owner
+    node.childCount = facts.childCount
+    node.dataLength = facts.dataLength
+    node.crcPrefix = facts.crcPrefix
+    return node
+  }
+}

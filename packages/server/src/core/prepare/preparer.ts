@@ -1,0 +1,444 @@
+import {
+  ErrorCode,
+  isCreateMode,
+  isEphemeral,
+  isSequential,
+  isTtl,
+  MAX_TTL,
+  CONTAINER_OWNER,
+  OpCode,
+  ownerKind,
+  parentOf,
+  Perms,
+  ProtocolError,
+  readMultiRequest,
+  readReconfigRequest,
+  type readSetACLRequest,
+  ttlOwner,
+  validatePath,
+  type ACL,
+  type MultiOperation,
+  type Reader,
+} from '@zabra/protocol'
+import type { AclRules } from '../auth/index.ts'
+import { crcPrefix, LIMITS, parseQuota, QUOTA_ROOT, STATS, type Tree } from '../tree/index.ts'
+import type { Digest, Identity, SessionId, SubTxn, Txn, Zxid } from '../types.ts'
+import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
+import { Refusal, refuse } from './refusal.ts'
+import { FutureNode, PendingTree } from './pending.ts'
+
+/** What preparing must know of sessions. */
+export interface SessionsView {
+  /** Whether the session exists and is not about to end. */
+  isOpen(session: SessionId): boolean
+}
+
+export interface PrepareOptions {
+  readonly tree: Tree
+  readonly acls: AclRules
+  readonly sessions: SessionsView
+  /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
+  readonly enforceQuota: boolean
+  readonly reconfigEnabled: boolean
+}
+
+/** Who asks, for what. */
+export interface WriteRequest {
+  readonly sessionId: SessionId
+  readonly type: number
+  readonly identities: readonly Identity[]
+}
+
+/** A transaction and the digest of the tree behind it (absent for errors and when digests are switched off). */
+export interface Prepared {
+  readonly txn: Txn
+  readonly digest: Digest | undefined
+}
+
+const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
+/** As much as a list holds that the reader's buffers may still be shared with the network. */
+const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? null : data.slice())
+
+/**
+ * Turns write requests into transactions (`PrepRequestProcessor`). It sees the tree as it will be after everything that it
+ * has prepared before; the caller must log and apply what it returns in the same order, and say so with `committed`.
+ */
+export class Preparer {
+  readonly #options: PrepareOptions
+  readonly #tree: Tree
+  #pending: PendingTree
+
+  constructor(options: PrepareOptions) {
+    this.#options = options
+    this.#tree = options.tree
+    this.#pending = new PendingTree(options.tree)
+  }
+
+  /** How many nodes have changes that are not applied yet. */
+  get pendingNodes(): number {
+    return this.#pending.size
+  }
+
+  /** Forgets every change that is not applied: none of them will be. */
+  reset(): void {
+    this.#pending = new PendingTree(this.#tree)
+  }
+
+  /** Everything up to a zxid is applied to the tree. */
+  committed(zxid: Zxid): void {
+    this.#pending.committed(zxid)
+  }
+
+  /**
+   * Prepares a request of a client. Returns an error number for a request that cannot be decoded: it takes no zxid.
+   * Every other failure is an `ErrorTxn`, or a multi that holds one, and takes its zxid.
+   */
+  prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+    switch (request.type) {
+      case OpCode.multi:
+        return this.#multi(request, body, zxid, time)
+      case OpCode.reconfig:
+        return this.#reconfig(request, body)
+      default:
+        return this.#single(request, body, zxid, time)
+    }
+  }
+
+  /** The first transaction of a session. */
+  createSession(timeOut: number): Prepared {
+    return this.#done({ type: OpCode.createSession, timeOut })
+  }
+
+  /** The last transaction of a session: it goes with its ephemeral nodes, those that are still on their way included. */
+  closeSession(session: SessionId, zxid: Zxid): Prepared {
+    const paths2Delete = this.#pending.ephemeralsOf(session)
+    for (const path of paths2Delete) this.#removeNode(this.#pending.get(path)!, this.#parent(path)!, zxid)
+    return this.#done({ type: OpCode.closeSession, paths2Delete })
+  }
+
+  /** Removes a container or a node whose time is over, unless it has children or is neither. */
+  deleteContainer(path: string, zxid: Zxid): Prepared {
+    try {
+      const node = this.#pending.get(path)
+      const parent = this.#parent(path)
+      if (node === undefined || parent === undefined) return refuse(ErrorCode.NONODE)
+      if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)
+      const kind = ownerKind(node.owner, this.#tree.options)
+      if (kind !== 'container' && kind !== 'ttl') return refuse(ErrorCode.BADVERSION)
+      this.#removeNode(node, parent, zxid)
+      return this.#done({ type: OpCode.deleteContainer, path })
+    } catch (error) {
+      return this.#failed(Refusal.codeOf(error))
+    }
+  }
+
+  #single(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+    let operation: MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>)
+    try {
+      operation = decodeWrite(request.type, body)
+    } catch (error) {
+      if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
+      throw error
+    }
+    try {
+      return this.#done(
+        operation.type === OpCode.setACL
+          ? this.#setACL(request, operation, zxid)
+          : this.#write(request, operation, zxid, time),
+      )
+    } catch (error) {
+      return this.#failed(Refusal.codeOf(error))
+    }
+  }
+
+  /** A server that stands alone has no membership to change. */
+  #reconfig(request: WriteRequest, body: Reader): Prepared | number {
+    try {
+      readReconfigRequest(body)
+    } catch (error) {
+      if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
+      throw error
+    }
+    if (!this.#options.reconfigEnabled) return this.#failed(ErrorCode.RECONFIGDISABLED)
+    return this.#failed(
+      this.#options.sessions.isOpen(request.sessionId) ? ErrorCode.UNIMPLEMENTED : ErrorCode.SESSIONEXPIRED,
+    )
+  }
+
+  #multi(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+    let operations: MultiOperation[]
+    try {
+      operations = readMultiRequest(body)
+    } catch (error) {
+      if (error instanceof ProtocolError) return this.#failed(ErrorCode.MARSHALLINGERROR)
+      throw error
+    }
+    if (operations.some(lacksAcl)) return ErrorCode.MARSHALLINGERROR
+    if (!operations.every(belongsInMulti)) return this.#failed(ErrorCode.MARSHALLINGERROR)
+    this.#pending.begin()
+    const txns: SubTxn[] = []
+    for (const operation of operations) {
+      try {
+        txns.push(this.#write(request, asInMulti(operation), zxid, time))
+      } catch (error) {
+        const failure: SubTxn = { type: OpCode.error, err: Refusal.codeOf(error) }
+        this.#pending.rollback()
+        const skipped: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
+        const rest = operations.slice(txns.length + 1).map(() => skipped)
+        return this.#done({ type: OpCode.multi, txns: [...txns, failure, ...rest] })
+      }
+    }
+    this.#pending.keep()
+    return this.#done({ type: OpCode.multi, txns })
+  }
+
+  #write(request: WriteRequest, operation: MultiOperation, zxid: Zxid, time: number): SubTxn {
+    switch (operation.type) {
+      case OpCode.create:
+      case OpCode.create2:
+      case OpCode.createContainer:
+        return this.#create(request, operation, operation.type, 0, zxid, time)
+      case OpCode.createTTL:
+        return this.#create(request, operation, operation.type, Number(operation.ttl), zxid, time)
+      case OpCode.delete:
+        return this.#delete(request, operation.path, operation.version, zxid)
+      case OpCode.setData:
+        return this.#setData(request, operation.path, operation.data, operation.version, zxid, time)
+      case OpCode.check:
+        return this.#check(request, operation.path, operation.version)
+      case OpCode.getData:
+      case OpCode.getChildren:
+        return refuse(ErrorCode.MARSHALLINGERROR)
+    }
+  }
+
+  #create(
+    request: WriteRequest,
+    {
+      path: asked,
+      data,
+      acl,
+      flags,
+    }: { path: string | null; data: Uint8Array | null; acl: readonly ACL[] | null; flags: number },
+    type: number,
+    ttl: number,
+    zxid: Zxid,
+    time: number,
+  ): SubTxn {
+    this.#checkFlags(type, flags, ttl)
+    this.#checkSession(request)
+    if (asked === null) return refuse(ErrorCode.MARSHALLINGERROR)
+    if (!asked.includes('/') || asked.includes('\0')) return refuse(ErrorCode.BADARGUMENTS)
+    const list = this.#acceptAcl(acl, request)
+    const parent = this.#parent(asked)
+    if (parent === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(parent, Perms.CREATE, request)
+    const path = isSequential(flags) ? asked + sequenceNumber(parent.cversion) : asked
+    if (validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
+    if (this.#pending.get(path) !== undefined) return refuse(ErrorCode.NODEEXISTS)
+    if (ownerKind(parent.owner, this.#tree.options) === 'ephemeral')
+      return refuse(ErrorCode.NOCHILDRENFOREPHEMERALS)
+    this.#checkQuota(path, 1, data?.length ?? 0)
+    return this.#created(
+      request,
+      { path, data: copyOf(data), acl: list, flags, type, ttl },
+      parent,
+      zxid,
+      time,
+    )
+  }
+
+  #created(
+    request: WriteRequest,
+    {
+      path,
+      data,
+      acl,
+      flags,
+      type,
+      ttl,
+    }: {
+      path: string
+      data: Uint8Array | null
+      acl: readonly ACL[]
+      flags: number
+      type: number
+      ttl: number
+    },
+    parent: FutureNode,
+    zxid: Zxid,
+    time: number,
+  ): SubTxn {
+    const parentCVersion = (parent.cversion + 1) | 0
+    this.#pending.change(parent, zxid)
+    parent.childCount++
+    // At the end of its range the counter stays where it is, as the tree has it when it applies this.
+    if (parentCVersion > parent.cversion) {
+      parent.cversion = parentCVersion
+      parent.pzxid = zxid
+    }
+    this.#pending.settle(parent)
+    const node = new FutureNode(path, acl)
+    node.czxid = node.mzxid = node.pzxid = zxid
+    node.ctime = node.mtime = time
+    node.dataLength = data?.length ?? 0
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, data)
+    const container = type === OpCode.createContainer
+    const timed = type === OpCode.createTTL && isTtl(flags)
+    const ephemeral = !container && !timed && isEphemeral(flags)
+    node.owner = container ? CONTAINER_OWNER : timed ? ttlOwner(ttl) : ephemeral ? request.sessionId : 0n
+    this.#pending.create(node, zxid)
+    if (container) return { type: OpCode.createContainer, path, data, acl, parentCVersion }
+    if (timed) return { type: OpCode.createTTL, path, data, acl, parentCVersion, ttl }
+    const plain = type === OpCode.create2 ? OpCode.create2 : OpCode.create
+    return { type: plain, path, data, acl, ephemeral, parentCVersion }
+  }
+
+  #delete(request: WriteRequest, path: string | null, version: number, zxid: Zxid): SubTxn {
+    this.#checkSession(request)
+    if (path === null) return refuse(ErrorCode.MARSHALLINGERROR)
+    if (!path.includes('/') || path.includes('\0') || RESERVED.has(path))
+      return refuse(ErrorCode.BADARGUMENTS)
+    const parent = this.#parent(path)
+    if (parent === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(parent, Perms.DELETE, request)
+    const node = this.#pending.get(path)
+    if (node === undefined) return refuse(ErrorCode.NONODE)
+    if (version !== -1 && version !== node.version) return refuse(ErrorCode.BADVERSION)
+    if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)
+    this.#removeNode(node, parent, zxid)
+    return { type: OpCode.delete, path }
+  }
+
+  #setData(
+    request: WriteRequest,
+    path: string | null,
+    data: Uint8Array | null,
+    version: number,
+    zxid: Zxid,
+    time: number,
+  ): SubTxn {
+    this.#checkSession(request)
+    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
+    const node = this.#pending.get(path)
+    if (node === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(node, Perms.WRITE, request)
+    const length = data?.length ?? 0
+    if (length !== node.dataLength) this.#checkQuota(path, 0, length - node.dataLength)
+    const next = nextVersion(node.version, version)
+    const copy = copyOf(data)
+    this.#pending.change(node, zxid)
+    node.version = next
+    node.mzxid = zxid
+    node.mtime = time
+    node.dataLength = length
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, copy)
+    this.#pending.settle(node)
+    return { type: OpCode.setData, path, data: copy, version: next }
+  }
+
+  #setACL(
+    request: WriteRequest,
+    { path, acl, version }: ReturnType<typeof readSetACLRequest>,
+    zxid: Zxid,
+  ): Txn {
+    this.#checkSession(request)
+    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
+    const list = this.#acceptAcl(acl, request)
+    const node = this.#pending.get(path)
+    if (node === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(node, Perms.ADMIN, request)
+    const next = nextVersion(node.aversion, version)
+    this.#pending.change(node, zxid)
+    node.aversion = next
+    node.acl = list
+    this.#pending.settle(node)
+    return { type: OpCode.setACL, path, acl: list, version: next }
+  }
+
+  #check(request: WriteRequest, path: string | null, version: number): SubTxn {
+    this.#checkSession(request)
+    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
+    const node = this.#pending.get(path)
+    if (node === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(node, Perms.READ, request)
+    return { type: OpCode.check, path, version: nextVersion(node.version, version) }
+  }
+
+  #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
+    this.#pending.change(parent, zxid)
+    parent.childCount--
+    parent.pzxid = zxid
+    this.#pending.settle(parent)
+    this.#pending.change(node, zxid)
+    node.exists = false
+  }
+
+  #parent(path: string): FutureNode | undefined {
+    return this.#pending.get(parentOf(path))
+  }
+
+  #checkFlags(type: number, flags: number, ttl: number): void {
+    if (!isCreateMode(flags)) refuse(ErrorCode.BADARGUMENTS)
+    if (isTtl(flags)) {
+      if (!this.#tree.options.extendedTypes) refuse(ErrorCode.UNIMPLEMENTED)
+      if (type !== OpCode.createTTL || ttl < 1 || ttl > MAX_TTL) refuse(ErrorCode.BADARGUMENTS)
+    } else if (type === OpCode.createTTL) {
+      refuse(ErrorCode.BADARGUMENTS)
+    }
+  }
+
+  #checkSession(request: WriteRequest): void {
+    if (!this.#options.sessions.isOpen(request.sessionId)) refuse(ErrorCode.SESSIONEXPIRED)
+  }
+
+  #checkAccess(node: FutureNode, perms: number, request: WriteRequest): void {
+    if (!this.#options.acls.allows(node.acl, perms, request.identities)) refuse(ErrorCode.NOAUTH)
+  }
+
+  #acceptAcl(acl: readonly ACL[] | null, request: WriteRequest): readonly ACL[] {
+    const list = this.#options.acls.accept(acl, request.identities)
+    if (list === 'invalid') return refuse(ErrorCode.INVALIDACL)
+    if (list === 'null id') return refuse(ErrorCode.MARSHALLINGERROR)
+    return list
+  }
+
+  /** Hard limits look at the use that is applied, as the reference does, not at what is on its way. */
+  #checkQuota(path: string, nodes: number, bytes: number): void {
+    const subject = this.#options.enforceQuota ? this.#tree.quotas.deepest(path) : undefined
+    if (subject === undefined) return
+    const limits = this.#tree.find(`${QUOTA_ROOT}${subject}/${LIMITS}`)
+    const stats = this.#tree.find(`${QUOTA_ROOT}${subject}/${STATS}`)
+    if (limits === -1 || stats === -1) return
+    try {
+      const allowed = parseQuota(this.#tree.dataOf(limits))
+      const used = parseQuota(this.#tree.dataOf(stats))
+      if (nodes > 0 && allowed.countHardLimit > -1 && used.count + nodes > allowed.countHardLimit)
+        refuse(ErrorCode.QUOTAEXCEEDED)
+      if (bytes !== 0 && allowed.byteHardLimit > -1 && used.bytes + bytes > allowed.byteHardLimit)
+        refuse(ErrorCode.QUOTAEXCEEDED)
+    } catch (error) {
+      if (error instanceof SyntaxError) refuse(ErrorCode.MARSHALLINGERROR)
+      throw error
+    }
+  }
+
+  #done(txn: Txn): Prepared {
+    return { txn, digest: this.#tree.options.digest ? this.#pending.digest.value() : undefined }
+  }
+
+  #failed(err: number): Prepared {
+    return { txn: { type: OpCode.error, err }, digest: undefined }
+  }
+}
+
+/** The version after a change, if the expected one is the current one or -1 for any. */
+function nextVersion(current: number, expected: number): number {
+  if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
+  return (current + 1) | 0
+}
+
+/** Ten digits, padded with zeros, the sign included in the width. */
+export function sequenceNumber(counter: number): string {
+  return counter >= 0 ? String(counter).padStart(10, '0') : `-${String(-counter).padStart(9, '0')}`
+}

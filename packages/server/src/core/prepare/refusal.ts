@@ -1,0 +1,24 @@
+/** Ends the validation of one request with an error number. It never leaves this folder. */
+export class Refusal extends Error {
+  override readonly name = 'Refusal'
+  readonly code: number
+  constructor(code: number) {
+    super(`refused with ${code}`)
+    this.code = code
+  }
+
+  /** The number of a refusal; everything else is a fault of ours and goes on. */
+  static codeOf(error: unknown): number {
+    if (error instanceof Refusal) return error.code
+    throw error
+  }
+}
+
+const refusals = new Map<number, Refusal>()
+
+/** Refuses the request. One error object for each number: a trace would cost more than the request and tell nothing. */
+export function refuse(code: number): never {
+  let refusal = refusals.get(code)
+  if (refusal === undefined) refusals.set(code, (refusal = new Refusal(code)))
+  throw refusal
+}

@@ -1,0 +1,57 @@
+/** Smallest, largest, sum and number of what was measured. */
+export class Range {
+  count = 0
+  sum = 0
+  max = 0
+  #min = 0
+
+  add(value: number): void {
+    if (this.count++ === 0 || value < this.#min) this.#min = value
+    if (value > this.max) this.max = value
+    this.sum += value
+  }
+
+  /** 0 while there is nothing. */
+  get min(): number {
+    return this.#min
+  }
+
+  /** 0 while there is nothing. */
+  get mean(): number {
+    return this.count === 0 ? 0 : this.sum / this.count
+  }
+
+  reset(): void {
+    this.count = this.sum = this.max = this.#min = 0
+  }
+}
+
+/** Buckets of a `Distribution`: each is this much wider than the one before, from a hundredth on. */
+const GROWTH = 1.1
+const BUCKETS = 256
+
+/** A range that also knows percentiles, each at most a tenth too high. */
+export class Distribution extends Range {
+  readonly #buckets = new Float64Array(BUCKETS)
+
+  override add(value: number): void {
+    super.add(value)
+    const bucket = value <= 0.01 ? 0 : Math.ceil(Math.log(value * 100) / Math.log(GROWTH))
+    this.#buckets[Math.min(bucket, BUCKETS - 1)]!++
+  }
+
+  /** The value that a share of all values (0 to 1) does not exceed; 0 while there is nothing. */
+  percentile(share: number): number {
+    let left = this.count * share
+    for (const [bucket, count] of this.#buckets.entries()) {
+      left -= count
+      if (left <= 0 && this.count > 0) return Math.min(this.max, bucket === 0 ? 0 : GROWTH ** bucket / 100)
+    }
+    return this.max
+  }
+
+  override reset(): void {
+    super.reset()
+    this.#buckets.fill(0)
+  }
+}

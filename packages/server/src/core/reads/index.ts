@@ -1,0 +1,3 @@
+/** Answers to everything that changes nothing. */
+export { Reads } from './reads.ts'
+export type { Caller, ReadContext } from './reads.ts'

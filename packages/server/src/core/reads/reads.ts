@@ -1,0 +1,296 @@
+import {
+  ErrorCode,
+  EventType,
+  OpCode,
+  Perms,
+  ProtocolError,
+  readMultiRequest,
+  readSetWatches,
+  readSetWatches2,
+  WatchMode,
+  WatcherType,
+  writeACLList,
+  writeMultiHeader,
+  type MultiOperation,
+  type Reader,
+  type Writer,
+} from '@zabra/protocol'
+import { aclVisibility, maskDigests, userName, type AclRules } from '../auth/index.ts'
+import type { Tree } from '../tree/index.ts'
+import type { Identity, SessionId } from '../types.ts'
+import type { Firing, Listener, Watches } from '../watches/index.ts'
+
+/** What reads look at. One for a server. */
+export interface ReadContext<L extends Listener> {
+  readonly tree: Tree
+  readonly acls: AclRules
+  readonly watches: Watches<L>
+  readonly firing: Firing<L>
+}
+
+/** Who reads. `identities` are those of the moment when the request came. */
+export interface Caller<L extends Listener> {
+  readonly listener: L
+  readonly sessionId: SessionId
+  readonly identities: readonly Identity[]
+}
+
+const END = { type: -1, done: true, err: -1 } as const
+
+/**
+ * Answers a read straight into the out-buffer: writes the body of the reply and returns the error number. With an error
+ * other than 0 nothing is left in the buffer, but for what a multiRead has found so far. Watches are registered, and what
+ * setWatches finds is told before the body.
+ */
+export class Reads<L extends Listener> {
+  readonly #tree: Tree
+  readonly #acls: AclRules
+  readonly #watches: Watches<L>
+  readonly #firing: Firing<L>
+
+  constructor({ tree, acls, watches, firing }: ReadContext<L>) {
+    this.#tree = tree
+    this.#acls = acls
+    this.#watches = watches
+    this.#firing = firing
+  }
+
+  answer(op: number, body: Reader, writer: Writer, caller: Caller<L>): number {
+    const before = writer.length
+    try {
+      return this.#answer(op, body, writer, caller)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      writer.truncate(before)
+      return ErrorCode.MARSHALLINGERROR
+    }
+  }
+
+  #answer(op: number, body: Reader, writer: Writer, caller: Caller<L>): number {
+    switch (op) {
+      case OpCode.ping:
+        return ErrorCode.OK
+      case OpCode.sync:
+        // A server that stands alone has nothing to wait for: what is applied is all there is.
+        writer.string(body.string())
+        return ErrorCode.OK
+      case OpCode.getData:
+        return this.#getData(body.string(), body.bool(), writer, caller)
+      case OpCode.exists:
+        return this.#exists(body.string(), body.bool(), writer, caller)
+      case OpCode.getChildren:
+        return this.#getChildren(body.string(), body.bool(), writer, caller, false)
+      case OpCode.getChildren2:
+        return this.#getChildren(body.string(), body.bool(), writer, caller, true)
+      case OpCode.getACL:
+        return this.#getACL(body.string(), writer, caller)
+      case OpCode.getAllChildrenNumber:
+        return this.#getAllChildrenNumber(body.string(), writer, caller)
+      case OpCode.getEphemerals:
+        return this.#getEphemerals(body.string(), writer, caller)
+      case OpCode.multiRead:
+        return this.#multiRead(body, writer, caller)
+      case OpCode.addWatch:
+        return this.#addWatch(body.string(), body.int(), writer, caller)
+      case OpCode.checkWatches:
+        return this.#checkWatches(body.string(), body.int(), caller)
+      case OpCode.removeWatches:
+        return this.#removeWatches(body.string(), body.int(), caller)
+      case OpCode.setWatches:
+        return this.#setWatches(
+          { ...readSetWatches(body), persistentWatches: [], persistentRecursiveWatches: [] },
+          caller,
+        )
+      case OpCode.setWatches2:
+        return this.#setWatches(readSetWatches2(body), caller)
+      case OpCode.whoAmI:
+        return this.#whoAmI(writer, caller)
+      default:
+        return ErrorCode.UNIMPLEMENTED
+    }
+  }
+
+  #getData(path: string | null, watch: boolean, writer: Writer, caller: Caller<L>): number {
+    if (path === null) return ErrorCode.MARSHALLINGERROR
+    const node = this.#tree.find(path)
+    if (node === -1) return ErrorCode.NONODE
+    if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
+    if (watch) this.#watches.watchData(caller.listener, path)
+    this.#tree.writeData(node, writer)
+    this.#tree.writeStat(node, writer)
+    return ErrorCode.OK
+  }
+
+  #exists(path: string | null, watch: boolean, writer: Writer, caller: Caller<L>): number {
+    if (path === null) return ErrorCode.MARSHALLINGERROR
+    if (path.includes('\0')) return ErrorCode.BADARGUMENTS
+    const node = this.#tree.find(path)
+    if (node !== -1 && !this.#mayRead(node, caller)) return ErrorCode.NOAUTH
+    if (watch) this.#watches.watchData(caller.listener, path)
+    if (node === -1) return ErrorCode.NONODE
+    this.#tree.writeStat(node, writer)
+    return ErrorCode.OK
+  }
+
+  #getChildren(
+    path: string | null,
+    watch: boolean,
+    writer: Writer,
+    caller: Caller<L>,
+    withStat: boolean,
+  ): number {
+    if (path === null) return ErrorCode.MARSHALLINGERROR
+    const node = this.#tree.find(path)
+    if (node === -1) return ErrorCode.NONODE
+    if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
+    if (watch) this.#watches.watchChildren(caller.listener, path)
+    this.#tree.writeChildren(node, writer)
+    if (withStat) this.#tree.writeStat(node, writer)
+    return ErrorCode.OK
+  }
+
+  #getACL(path: string | null, writer: Writer, caller: Caller<L>): number {
+    if (path === null) return ErrorCode.MARSHALLINGERROR
+    const node = this.#tree.find(path)
+    if (node === -1) return ErrorCode.NONODE
+    const acl = this.#tree.aclOf(node)
+    const visible = aclVisibility(this.#acls, acl, caller.identities)
+    if (visible === 'none') return ErrorCode.NOAUTH
+    writeACLList(writer, visible === 'full' ? acl : maskDigests(acl))
+    this.#tree.writeStat(node, writer)
+    return ErrorCode.OK
+  }
+
+  #getAllChildrenNumber(path: string | null, writer: Writer, caller: Caller<L>): number {
+    if (path === null) return ErrorCode.MARSHALLINGERROR
+    const node = this.#tree.find(path)
+    if (node === -1) return ErrorCode.NONODE
+    if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
+    // The reference counts one more for the empty path, since no path starts with it twice.
+    writer.int(
+      path === ''
+        ? this.#tree.nodeCount
+        : path === '/'
+          ? this.#tree.nodeCount - 1
+          : this.#tree.descendantCount(node),
+    )
+    return ErrorCode.OK
+  }
+
+  #getEphemerals(prefix: string | null, writer: Writer, caller: Caller<L>): number {
+    const all = prefix === null || prefix.trim() === '' || prefix.trim() === '/'
+    const mark = writer.length
+    writer.int(0)
+    let count = 0
+    for (const node of this.#tree.owners.ofSession(caller.sessionId)) {
+      const path = this.#tree.pathOf(node)
+      if (!all && !path.startsWith(prefix)) continue
+      writer.string(path)
+      count++
+    }
+    writer.intAt(mark, count)
+    return ErrorCode.OK
+  }
+
+  #multiRead(body: Reader, writer: Writer, caller: Caller<L>): number {
+    const operations = readMultiRequest(body)
+    const isRead = ({ type }: MultiOperation): boolean =>
+      type === OpCode.getData || type === OpCode.getChildren
+    if (operations.some(isRead) && !operations.every(isRead))
+      body.fail('Expected reads only or writes only', 'a multi')
+    let failure: number = ErrorCode.OK
+    for (const { type, path } of operations) {
+      if (path === null || (type !== OpCode.getData && type !== OpCode.getChildren)) {
+        failure = ErrorCode.MARSHALLINGERROR
+        break
+      }
+      const mark = writer.length
+      writeMultiHeader(writer, { type, done: false, err: 0 })
+      const err =
+        type === OpCode.getData
+          ? this.#getData(path, false, writer, caller)
+          : this.#getChildren(path, false, writer, caller, false)
+      if (err === 0) continue
+      writer.truncate(mark)
+      writeMultiHeader(writer, { type: OpCode.error, done: false, err })
+      writer.int(err)
+    }
+    writeMultiHeader(writer, END)
+    return failure
+  }
+
+  #addWatch(path: string | null, mode: number, writer: Writer, caller: Caller<L>): number {
+    if (mode === WatchMode.PERSISTENT) {
+      if (path !== null) this.#watches.watchPersistently(caller.listener, path)
+    } else if (mode === WatchMode.PERSISTENT_RECURSIVE) {
+      if (path !== null) this.#watches.watchRecursively(caller.listener, path)
+    } else {
+      return ErrorCode.MARSHALLINGERROR
+    }
+    writer.int(0)
+    return ErrorCode.OK
+  }
+
+  #checkWatches(path: string | null, type: number, caller: Caller<L>): number {
+    if (type < WatcherType.Children || type > WatcherType.PersistentRecursive)
+      return ErrorCode.MARSHALLINGERROR
+    return path !== null && this.#watches.holds(caller.listener, path, type)
+      ? ErrorCode.OK
+      : ErrorCode.NOWATCHER
+  }
+
+  #removeWatches(path: string | null, type: number, caller: Caller<L>): number {
+    if (type < WatcherType.Children || type > WatcherType.PersistentRecursive)
+      return ErrorCode.MARSHALLINGERROR
+    return path !== null && this.#watches.remove(caller.listener, path, type)
+      ? ErrorCode.OK
+      : ErrorCode.NOWATCHER
+  }
+
+  /** Puts watches back after a reconnection, or tells at once what happened meanwhile. */
+  #setWatches(request: ReturnType<typeof readSetWatches2>, { listener }: Caller<L>): number {
+    const { dataWatches, existWatches, childWatches, persistentWatches, persistentRecursiveWatches } = request
+    if (!dataWatches || !existWatches || !childWatches || !persistentWatches || !persistentRecursiveWatches) {
+      return ErrorCode.MARSHALLINGERROR
+    }
+    const since = Number(request.relativeZxid)
+    for (const path of paths(dataWatches)) {
+      const node = this.#tree.find(path)
+      if (node === -1) this.#firing.tell(listener, EventType.NodeDeleted, path)
+      else if (this.#tree.statOf(node).mzxid > since)
+        this.#firing.tell(listener, EventType.NodeDataChanged, path)
+      else this.#watches.watchData(listener, path)
+    }
+    for (const path of paths(existWatches)) {
+      if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)
+      else this.#watches.watchData(listener, path)
+    }
+    for (const path of paths(childWatches)) {
+      const node = this.#tree.find(path)
+      if (node === -1) this.#firing.tell(listener, EventType.NodeDeleted, path)
+      else if (this.#tree.statOf(node).pzxid > since)
+        this.#firing.tell(listener, EventType.NodeChildrenChanged, path)
+      else this.#watches.watchChildren(listener, path)
+    }
+    for (const path of paths(persistentWatches)) this.#watches.watchPersistently(listener, path)
+    for (const path of paths(persistentRecursiveWatches)) this.#watches.watchRecursively(listener, path)
+    return ErrorCode.OK
+  }
+
+  #whoAmI(writer: Writer, caller: Caller<L>): number {
+    writer.int(caller.identities.length)
+    for (const identity of caller.identities) {
+      writer.string(identity.scheme)
+      writer.string(userName(identity))
+    }
+    return ErrorCode.OK
+  }
+
+  #mayRead(node: number, caller: Caller<L>): boolean {
+    return this.#acls.allows(this.#tree.aclOf(node), Perms.READ, caller.identities)
+  }
+}
+
+function paths(list: readonly (string | null)[]): readonly string[] {
+  return list.filter((path) => path !== null)
+}

@@ -1,0 +1,5 @@
+/** Ids, passwords and the life of sessions. */
+export { SessionIds } from './ids.ts'
+export { isPasswordOf, passwordFor } from './password.ts'
+export { negotiate, SessionTracker } from './tracker.ts'
+export type { Session } from './tracker.ts'

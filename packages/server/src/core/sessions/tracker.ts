@@ -1,0 +1,138 @@
+import type { SessionId } from '../types.ts'
+
+/** What is known of a session. Touching one is a single assignment. */
+export interface Session {
+  readonly id: SessionId
+  /** Negotiated, in milliseconds. */
+  timeout: number
+  /** On the monotonic clock: when the session ends unless it is touched again. */
+  deadline: number
+  /** Its last transaction is on its way. */
+  closing: boolean
+  /** The bucket in which the session stands; its deadline may lie beyond. */
+  bucket: number
+}
+
+/**
+ * Which sessions live and until when (`SessionTrackerImpl`). Time goes in ticks; a session stands in the bucket of some
+ * tick, and only when that tick comes is it looked at: if it was touched meanwhile it moves on to a later bucket.
+ */
+export class SessionTracker {
+  readonly #sessions = new Map<SessionId, Session>()
+  readonly #buckets = new Map<number, Set<Session>>()
+  readonly #tick: number
+  #nextBucket: number
+
+  /** `tick` in milliseconds; `now` on the monotonic clock. */
+  constructor(tick: number, now: number) {
+    this.#tick = tick
+    this.#nextBucket = this.#bucketOf(now)
+  }
+
+  get size(): number {
+    return this.#sessions.size
+  }
+
+  /** Adds a session, or gives one that is known a new timeout and a full life. */
+  add(id: SessionId, timeout: number, now: number): Session {
+    let session = this.#sessions.get(id)
+    if (session === undefined) {
+      session = { id, timeout, deadline: now + timeout, closing: false, bucket: 0 }
+      this.#sessions.set(id, session)
+      this.#place(session)
+    } else {
+      session.timeout = timeout
+      this.touch(session, now)
+    }
+    return session
+  }
+
+  get(id: SessionId): Session | undefined {
+    return this.#sessions.get(id)
+  }
+
+  isOpen(id: SessionId): boolean {
+    const session = this.#sessions.get(id)
+    return session !== undefined && !session.closing
+  }
+
+  /** The session is alive now, and for its timeout from now on. */
+  touch(session: Session, now: number): void {
+    const deadline = now + session.timeout
+    session.deadline = deadline
+    // A shorter timeout can bring the end forward, which lazy moving would miss.
+    if (this.#bucketOf(deadline) < session.bucket) this.#move(session)
+  }
+
+  remove(id: SessionId): void {
+    const session = this.#sessions.get(id)
+    if (session === undefined) return
+    this.#sessions.delete(id)
+    this.#buckets.get(session.bucket)?.delete(session)
+  }
+
+  /** Sessions whose time is over; each is given once and is closing from then on. */
+  expire(now: number): Session[] {
+    const over: Session[] = []
+    for (; this.#nextBucket * this.#tick <= now; this.#nextBucket++) {
+      const due = this.#buckets.get(this.#nextBucket)
+      if (due === undefined) continue
+      this.#buckets.delete(this.#nextBucket)
+      for (const session of due) {
+        if (this.#bucketOf(session.deadline) > this.#nextBucket) this.#place(session)
+        else if (!session.closing) {
+          session.closing = true
+          over.push(session)
+        }
+      }
+    }
+    return over
+  }
+
+  /** Every session begins its life anew: the server was down, or had no quorum. */
+  refresh(now: number): void {
+    for (const session of this.#sessions.values()) this.touch(session, now)
+  }
+
+  /** When `expire` is to be called next, on the monotonic clock. */
+  get nextDeadline(): number {
+    return this.#nextBucket * this.#tick
+  }
+
+  [Symbol.iterator](): IterableIterator<Session> {
+    return this.#sessions.values()
+  }
+
+  /** Sessions by the tick at which each would end if it were silent from now on, for `dump`. */
+  byDeadline(): Map<number, SessionId[]> {
+    const map = new Map<number, SessionId[]>()
+    for (const session of this.#sessions.values()) {
+      const at = this.#bucketOf(session.deadline) * this.#tick
+      const list = map.get(at)
+      if (list === undefined) map.set(at, [session.id])
+      else list.push(session.id)
+    }
+    return new Map([...map].sort(([a], [b]) => a - b))
+  }
+
+  /** The tick at which a deadline has passed for certain. */
+  #bucketOf(time: number): number {
+    return Math.floor(time / this.#tick) + 1
+  }
+
+  #move(session: Session): void {
+    this.#buckets.get(session.bucket)?.delete(session)
+    this.#place(session)
+  }
+
+  #place(session: Session): void {
+    session.bucket = Math.max(this.#bucketOf(session.deadline), this.#nextBucket)
+    let bucket = this.#buckets.get(session.bucket)
+    if (bucket === undefined) this.#buckets.set(session.bucket, (bucket = new Set()))
+    bucket.add(session)
+  }
+}
+
+/** The timeout that a client gets for the one that it asks for, in milliseconds. */
+export const negotiate = (asked: number, min: number, max: number): number =>
+  Math.max(min, Math.min(max, asked))

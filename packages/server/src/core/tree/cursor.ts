@@ -1,0 +1,50 @@
+import type { Zxid } from '../types.ts'
+import { NONE } from './node-store.ts'
+import type { Tree } from './tree.ts'
+
+/**
+ * Walks a tree, parents before children, while the tree changes. A node that is removed before its turn is left out; one
+ * that is added may or may not be met. Replaying the log from the snapshot's zxid repairs both.
+ */
+export class TreeCursor {
+  readonly #tree: Tree
+  readonly #release: () => void
+  #next: number
+  /** The zxid of the tree when the walk reached its end, and before that the last one applied. */
+  lastZxid: Zxid
+
+  constructor(tree: Tree, release: () => void) {
+    this.#tree = tree
+    this.#release = release
+    this.#next = tree.find('/')
+    this.lastZxid = tree.lastZxid
+  }
+
+  get finished(): boolean {
+    return this.#next === NONE
+  }
+
+  /** Visits up to `limit` nodes. Returns false once there are no more. */
+  next(limit: number, visit: (node: number) => void): boolean {
+    for (let i = 0; i < limit && this.#next !== NONE; i++) {
+      const node = this.#next
+      this.#next = this.#tree.store.successor(node, NONE)
+      visit(node)
+    }
+    return this.#next !== NONE
+  }
+
+  /** The tree is about to remove a node, which has no children. */
+  removing(node: number): void {
+    if (node === this.#next) this.#next = this.#tree.store.successorBehind(node, NONE)
+  }
+
+  applied(zxid: Zxid): void {
+    this.lastZxid = zxid
+  }
+
+  /** Lets the tree forget the cursor. */
+  done(): void {
+    this.#release()
+  }
+}

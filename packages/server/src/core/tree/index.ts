@@ -1,0 +1,8 @@
+/** The znodes and what each transaction does to them. */
+export { Tree } from './tree.ts'
+export type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
+export { TreeCursor } from './cursor.ts'
+export { AclTable, OPEN } from './acl-table.ts'
+export * from './digest.ts'
+export { parseQuota, QUOTA_ROOT, LIMITS, STATS } from './quotas.ts'
+export type { QuotaNumbers } from './quotas.ts'

@@ -1,0 +1,204 @@
+import { Slabs } from './slabs.ts'
+
+/**
+ * All znodes as columns of numbers; a node is an index.
+ *
+ * FENCED: segments of typed arrays instead of objects, siblings as a linked ring of indices, lookup by full path.
+ * Why: an object for each znode with its boxed 64-bit numbers costs about 500 bytes and is walked by every collection;
+ * this costs under 300 with 100 bytes of data, and the collector sees only names. Segments and sharded maps keep growth
+ * free of long pauses. The figure is "resident memory a znode" of apps/bench.
+ * Rules: an index is valid until its node is removed. Nothing here knows what a transaction is.
+ * Oracle: `naive-tree.ts` in the tests.
+ */
+const BITS = 13
+const SIZE = 1 << BITS
+const MASK = SIZE - 1
+const SHARDS = 256
+export const NONE = -1
+
+class Segment {
+  readonly czxid = new Float64Array(SIZE)
+  readonly mzxid = new Float64Array(SIZE)
+  readonly pzxid = new Float64Array(SIZE)
+  readonly ctime = new Float64Array(SIZE)
+  readonly mtime = new Float64Array(SIZE)
+  readonly version = new Int32Array(SIZE)
+  readonly cversion = new Int32Array(SIZE)
+  readonly aversion = new Int32Array(SIZE)
+  readonly acl = new Int32Array(SIZE)
+  readonly crc = new Uint32Array(SIZE)
+  readonly parent = new Int32Array(SIZE)
+  readonly childCount = new Int32Array(SIZE)
+  readonly firstChild = new Int32Array(SIZE)
+  readonly next = new Int32Array(SIZE)
+  /** The previous sibling; of the first one, the last. */
+  readonly previous = new Int32Array(SIZE)
+  readonly slab = new Int32Array(SIZE)
+  readonly offset = new Int32Array(SIZE)
+  /** Bytes of data, -1 for null. */
+  readonly length = new Int32Array(SIZE)
+  readonly path: (string | undefined)[] = []
+}
+
+export class NodeStore {
+  readonly #segments: Segment[] = []
+  readonly #shards: Map<string, number>[] = Array.from({ length: SHARDS }, () => new Map())
+  readonly #free: number[] = []
+  readonly #slabs = new Slabs()
+  #used = 0
+  count = 0
+  /** Bytes of data in all nodes. */
+  dataBytes = 0
+  /** Characters of all paths. */
+  pathChars = 0
+
+  /** The index of the node at a path, or `NONE`. */
+  find(path: string): number {
+    return this.#shard(path).get(path) ?? NONE
+  }
+
+  /** The columns that hold a node; its place in them is `slot(node)`. */
+  columns(node: number): Segment {
+    return this.#segments[node >> BITS]!
+  }
+
+  slot(node: number): number {
+    return node & MASK
+  }
+
+  pathOf(node: number): string {
+    return this.#segments[node >> BITS]!.path[node & MASK]!
+  }
+
+  /** Adds a node behind its siblings; all its numbers are 0 and its data null. */
+  add(path: string, parent: number): number {
+    const node = this.#free.pop() ?? this.#used++
+    if (node >> BITS >= this.#segments.length) this.#segments.push(new Segment())
+    const s = this.columns(node)
+    const i = node & MASK
+    s.czxid[i] = s.mzxid[i] = s.pzxid[i] = s.ctime[i] = s.mtime[i] = 0
+    s.version[i] = s.cversion[i] = s.aversion[i] = s.acl[i] = s.crc[i] = s.childCount[i] = 0
+    s.firstChild[i] = s.next[i] = NONE
+    s.previous[i] = node
+    s.slab[i] = NONE
+    s.offset[i] = 0
+    s.length[i] = -1
+    s.parent[i] = parent
+    s.path[i] = path
+    this.#shard(path).set(path, node)
+    if (parent !== NONE) this.#link(node, parent)
+    this.count++
+    this.pathChars += path.length
+    return node
+  }
+
+  /** Removes a node that has no children. */
+  remove(node: number): void {
+    const s = this.columns(node)
+    const i = node & MASK
+    const path = s.path[i]!
+    this.#unlink(node)
+    this.#shard(path).delete(path)
+    this.dataBytes -= Math.max(0, s.length[i]!)
+    this.pathChars -= path.length
+    this.#slabs.free(s.slab[i]!, s.offset[i]!)
+    s.path[i] = undefined
+    this.#free.push(node)
+    this.count--
+  }
+
+  setData(node: number, data: Uint8Array | null): void {
+    const s = this.columns(node)
+    const i = node & MASK
+    this.dataBytes += (data?.length ?? 0) - Math.max(0, s.length[i]!)
+    const fits = data !== null && this.#slabs.overwrite(s.slab[i]!, s.offset[i]!, data)
+    s.length[i] = data === null ? -1 : data.length
+    if (fits) return
+    this.#slabs.free(s.slab[i]!, s.offset[i]!)
+    s.slab[i] = NONE
+    if (data === null) return
+    this.#slabs.put(data)
+    s.slab[i] = this.#slabs.slab
+    s.offset[i] = this.#slabs.offset
+  }
+
+  /** A view of a node's data that holds until the next change, or null. */
+  data(node: number): Uint8Array | null {
+    const s = this.columns(node)
+    const i = node & MASK
+    return s.length[i]! < 0 ? null : this.#slabs.view(s.slab[i]!, s.offset[i]!, s.length[i]!)
+  }
+
+  /** The array in which a node's data lies, from `columns().offset` on. */
+  dataBytesOf(node: number): Uint8Array {
+    return this.#slabs.bytesOf(this.columns(node).slab[node & MASK]!)
+  }
+
+  parentOf(node: number): number {
+    return this.columns(node).parent[node & MASK]!
+  }
+
+  firstChildOf(node: number): number {
+    return this.columns(node).firstChild[node & MASK]!
+  }
+
+  nextOf(node: number): number {
+    return this.columns(node).next[node & MASK]!
+  }
+
+  /** The node after this one when parents come before children, inside the subtree of `top`; `NONE` at the end. */
+  successor(node: number, top: number): number {
+    const child = this.firstChildOf(node)
+    return child === NONE ? this.successorBehind(node, top) : child
+  }
+
+  /** As `successor`, but leaves out what lies below the node. */
+  successorBehind(node: number, top: number): number {
+    for (let at = node; at !== top && at !== NONE; at = this.parentOf(at)) {
+      const next = this.nextOf(at)
+      if (next !== NONE) return next
+    }
+    return NONE
+  }
+
+  #link(node: number, parent: number): void {
+    const p = this.columns(parent)
+    const pi = parent & MASK
+    const first = p.firstChild[pi]!
+    p.childCount[pi]!++
+    if (first === NONE) {
+      p.firstChild[pi] = node
+      return
+    }
+    const last = this.columns(first).previous[first & MASK]!
+    this.columns(last).next[last & MASK] = node
+    this.columns(node).previous[node & MASK] = last
+    this.columns(first).previous[first & MASK] = node
+  }
+
+  #unlink(node: number): void {
+    const s = this.columns(node)
+    const parent = s.parent[node & MASK]!
+    const p = this.columns(parent)
+    const pi = parent & MASK
+    const next = s.next[node & MASK]!
+    const previous = s.previous[node & MASK]!
+    const first = p.firstChild[pi]!
+    p.childCount[pi]!--
+    if (first === node) {
+      p.firstChild[pi] = next
+      if (next !== NONE) this.columns(next).previous[next & MASK] = previous
+      return
+    }
+    this.columns(previous).next[previous & MASK] = next
+    const after = next === NONE ? first : next
+    this.columns(after).previous[after & MASK] = previous
+  }
+
+  #shard(path: string): Map<string, number> {
+    const length = path.length
+    return this.#shards[
+      (path.charCodeAt(length - 1) * 31 + path.charCodeAt(length - 2) * 7 + length) & (SHARDS - 1)
+    ]!
+  }
+}

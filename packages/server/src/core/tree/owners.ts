@@ -1,0 +1,68 @@
+import { ownerKind, type OwnerRules } from '@zabra/protocol'
+import type { SessionId } from '../types.ts'
+
+const NOBODY: ReadonlySet<number> = new Set()
+
+/** Who owns which node: ephemerals by session, containers, nodes with a time to live. Most nodes are in none of them. */
+export class OwnerIndex {
+  readonly #rules: OwnerRules
+  readonly #owners = new Map<number, bigint>()
+  readonly #sessions = new Map<SessionId, Set<number>>()
+  readonly containers = new Set<number>()
+  readonly ttl = new Set<number>()
+  ephemeralCount = 0
+
+  constructor(rules: OwnerRules) {
+    this.#rules = rules
+  }
+
+  /** The raw owner field of a node. */
+  of(node: number): bigint {
+    return this.#owners.size === 0 ? 0n : (this.#owners.get(node) ?? 0n)
+  }
+
+  set(node: number, owner: bigint): void {
+    this.#owners.set(node, owner)
+    switch (ownerKind(owner, this.#rules)) {
+      case 'container':
+        this.containers.add(node)
+        return
+      case 'ttl':
+        this.ttl.add(node)
+        return
+      case 'ephemeral': {
+        let own = this.#sessions.get(owner)
+        if (own === undefined) this.#sessions.set(owner, (own = new Set()))
+        own.add(node)
+        this.ephemeralCount++
+        return
+      }
+      case 'persistent':
+    }
+  }
+
+  delete(node: number): void {
+    const owner = this.#owners.get(node)
+    if (owner === undefined) return
+    this.#owners.delete(node)
+    if (this.containers.delete(node) || this.ttl.delete(node)) return
+    this.ephemeralCount--
+    const own = this.#sessions.get(owner)
+    own?.delete(node)
+    if (own?.size === 0) this.#sessions.delete(owner)
+  }
+
+  /** The ephemeral nodes of a session, in the order of their creation. */
+  ofSession(session: SessionId): ReadonlySet<number> {
+    return this.#sessions.get(session) ?? NOBODY
+  }
+
+  /** As `ofSession`, as a copy that deletions do not change. */
+  takeSession(session: SessionId): number[] {
+    return [...this.ofSession(session)]
+  }
+
+  sessions(): IterableIterator<SessionId> {
+    return this.#sessions.keys()
+  }
+}

@@ -1,0 +1,73 @@
+import { NONE, type NodeStore } from './node-store.ts'
+import { LIMITS, parseQuota, QUOTA_ROOT, type QuotaIndex, quotaStats, quotaSubject, STATS } from './quotas.ts'
+
+/**
+ * Keeps the use of each limited subtree in its stats node. That is bookkeeping and no transaction: no version, no zxid, no
+ * event; and no digest, which leaves out all that lies below `/zookeeper`.
+ */
+export class QuotaKeeper {
+  readonly #store: NodeStore
+  readonly #quotas: QuotaIndex
+
+  constructor(store: NodeStore, quotas: QuotaIndex) {
+    this.#store = store
+    this.#quotas = quotas
+  }
+
+  /** A limits node makes its subtree count; a stats node is born with the true use, whatever it was created with. */
+  created(path: string, bytes: number): void {
+    if (path.startsWith(QUOTA_ROOT)) {
+      const limited = quotaSubject(path, LIMITS)
+      if (limited !== undefined) this.#quotas.add(limited)
+      const counted = quotaSubject(path, STATS)
+      if (counted !== undefined) this.#recount(counted, this.#store.find(path))
+    }
+    this.#add(path, 1, bytes)
+  }
+
+  /** Call it when the node is gone. */
+  deleted(path: string, bytes: number): void {
+    const limited = path.startsWith(QUOTA_ROOT) ? quotaSubject(path, LIMITS) : undefined
+    if (limited !== undefined) this.#quotas.delete(limited)
+    this.#add(path, -1, -bytes)
+  }
+
+  resized(path: string, bytes: number): void {
+    this.#add(path, 0, bytes)
+  }
+
+  /** Counts the use of every limited subtree anew: what a snapshot holds was written while the tree changed. */
+  recount(): void {
+    for (const subject of this.#quotas.subjects()) {
+      const stats = this.#store.find(`${QUOTA_ROOT}${subject}/${STATS}`)
+      if (stats !== NONE) this.#recount(subject, stats)
+    }
+  }
+
+  #add(path: string, nodes: number, bytes: number): void {
+    const subject = this.#quotas.size === 0 ? undefined : this.#quotas.deepest(path)
+    if (subject === undefined) return
+    const stats = this.#store.find(`${QUOTA_ROOT}${subject}/${STATS}`)
+    if (stats === NONE) return
+    try {
+      const use = parseQuota(this.#store.data(stats))
+      this.#store.setData(stats, quotaStats(use.count + nodes, use.bytes + bytes))
+    } catch (error) {
+      // A client wrote something else into the node. The use is counted anew instead of guessed.
+      if (!(error instanceof SyntaxError)) throw error
+      this.#recount(subject, stats)
+    }
+  }
+
+  #recount(subject: string, stats: number): void {
+    const store = this.#store
+    const top = store.find(subject)
+    let count = 0
+    let bytes = 0
+    for (let node = top; node !== NONE; node = store.successor(node, top)) {
+      count++
+      bytes += Math.max(0, store.columns(node).length[store.slot(node)]!)
+    }
+    store.setData(stats, quotaStats(count, bytes))
+  }
+}

@@ -1,0 +1,78 @@
+/** Where limits and use of a subtree are kept: below this, at the subtree's own path. */
+export const QUOTA_ROOT = '/zookeeper/quota'
+export const LIMITS = 'zookeeper_limits'
+export const STATS = 'zookeeper_stats'
+
+/** Numbers of a quota or of its use; -1 is "none". */
+export interface QuotaNumbers {
+  readonly count: number
+  readonly bytes: number
+  readonly countHardLimit: number
+  readonly byteHardLimit: number
+}
+
+/**
+ * Reads the text of a limits or stats node (`StatsTrack`). Throws a SyntaxError when a number is none: requests below
+ * such a quota are refused rather than let through.
+ */
+export function parseQuota(data: Uint8Array | null): QuotaNumbers {
+  const values = new Map<string, number>()
+  for (const part of new TextDecoder().decode(data ?? new Uint8Array(0)).split(/[,;]+/)) {
+    const [key, value] = part.split('=')
+    if (key === undefined || key === '') continue
+    if (value === undefined || !/^[+-]?\d+$/.test(value)) {
+      throw new SyntaxError(
+        `Expected count=N,bytes=M in a quota node, got ${JSON.stringify(part.slice(0, 80))}`,
+      )
+    }
+    values.set(key, Number(value))
+  }
+  const get = (key: string): number => values.get(key) ?? -1
+  return {
+    count: get('count'),
+    bytes: get('bytes'),
+    countHardLimit: get('countHardLimit'),
+    byteHardLimit: get('byteHardLimit'),
+  }
+}
+
+/** The text of a stats node. */
+export const quotaStats = (count: number, bytes: number): Uint8Array =>
+  new TextEncoder().encode(`count=${count},bytes=${bytes}`)
+
+/** The subtree that a limits or stats node at `path` speaks of, or undefined for other paths. */
+export function quotaSubject(path: string, name: string): string | undefined {
+  if (!path.startsWith(`${QUOTA_ROOT}/`) || !path.endsWith(`/${name}`)) return undefined
+  return path.slice(QUOTA_ROOT.length, path.length - name.length - 1)
+}
+
+/** The subtrees that have a quota. */
+export class QuotaIndex {
+  readonly #subjects = new Set<string>()
+
+  get size(): number {
+    return this.#subjects.size
+  }
+
+  subjects(): IterableIterator<string> {
+    return this.#subjects.values()
+  }
+
+  add(subject: string): void {
+    this.#subjects.add(subject)
+  }
+
+  delete(subject: string): void {
+    this.#subjects.delete(subject)
+  }
+
+  /** The deepest subtree with a quota that holds `path`, or undefined. */
+  deepest(path: string): string | undefined {
+    if (this.#subjects.size === 0) return undefined
+    for (let end = path.length; end > 0; end = path.lastIndexOf('/', end - 1)) {
+      const prefix = path.slice(0, end)
+      if (this.#subjects.has(prefix)) return prefix
+    }
+    return undefined
+  }
+}

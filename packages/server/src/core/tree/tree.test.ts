@@ -1,0 +1,195 @@
+import { OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import type { Txn } from '../types.ts'
+import { digestToBigint, Tree, type ChangeSink } from './index.ts'
+
+const options = { extendedTypes: true, digest: true }
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+const SESSION = 0x100001402ee0000n
+
+function apply(tree: Tree, zxid: number, time: number, txn: Txn, sink?: ChangeSink): number {
+  return tree.apply({ sessionId: SESSION, cxid: 1, zxid, time }, txn, sink)
+}
+
+const create = (
+  path: string,
+  parentCVersion: number,
+  extra: { data?: string; ephemeral?: boolean } = {},
+): Txn => ({
+  type: OpCode.create,
+  path,
+  data: bytes(extra.data ?? ''),
+  acl: OPEN_ACL_UNSAFE,
+  ephemeral: extra.ephemeral ?? false,
+  parentCVersion,
+})
+
+function visible(tree: Tree, path: string): ReturnType<typeof readStat> {
+  const writer = new Writer()
+  tree.writeStat(tree.find(path), writer)
+  return readStat(new Reader(writer.bytes()))
+}
+
+describe('the digest of a tree', () => {
+  it('is that of Apache ZooKeeper after each transaction of a captured history', () => {
+    const tree = new Tree(options)
+    const value = (): bigint => digestToBigint(tree.digest!)
+    expect(value()).toBe(0x51c6d660n)
+    apply(tree, 0x100000002, 0x1a1fb44a73e, create('/a', 1, { data: 'hello' }))
+    expect(value()).toBe(0x152415ba6n)
+    apply(tree, 0x100000003, 0x1a1fb44a9ad, create('/a/e', 1, { data: 'x', ephemeral: true }))
+    expect(value()).toBe(0x1cd42bef9n)
+    apply(tree, 0x100000004, 0x1a1fb44a9b6, {
+      type: OpCode.setData,
+      path: '/a',
+      data: bytes('world'),
+      version: 1,
+    })
+    expect(value()).toBe(0x211a3dbbdn)
+    apply(tree, 0x100000005, 0x1a1fb44a9bd, { type: OpCode.error, err: -101 })
+    expect(value()).toBe(0x211a3dbbdn)
+    apply(tree, 0x100000006, 0x1a1fb44aa00, { type: OpCode.closeSession, paths2Delete: ['/a/e'] })
+    expect(value()).toBe(0x1a0a47f30n)
+  })
+})
+
+describe('a fresh tree', () => {
+  it('shows the stats that a fresh Apache server shows', () => {
+    const tree = new Tree(options)
+    expect(visible(tree, '/')).toMatchObject({ cversion: -1, numChildren: 1, czxid: 0n })
+    expect(visible(tree, '/zookeeper')).toMatchObject({ cversion: -2, numChildren: 2 })
+    expect(visible(tree, '/zookeeper/quota')).toMatchObject({ cversion: 0, numChildren: 0 })
+    expect(visible(tree, '/zookeeper/config')).toMatchObject({ aversion: -1 })
+  })
+
+  it('knows the root under the empty path too', () => {
+    const tree = new Tree(options)
+    expect(tree.find('')).toBe(tree.find('/'))
+  })
+})
+
+describe('creating and deleting', () => {
+  it('advances the visible cversion of the parent by one each, and its pzxid', () => {
+    const tree = new Tree(options)
+    const before = visible(tree, '/').cversion
+    apply(tree, 1, 10, create('/a', 1))
+    expect(visible(tree, '/')).toMatchObject({ cversion: before + 1, pzxid: 1n, numChildren: 2 })
+    apply(tree, 2, 20, { type: OpCode.delete, path: '/a' })
+    expect(visible(tree, '/')).toMatchObject({ cversion: before + 2, pzxid: 2n, numChildren: 1 })
+  })
+
+  it('shows the owner of an ephemeral and hides that of containers and nodes with a time to live', () => {
+    const tree = new Tree(options)
+    apply(tree, 1, 10, create('/e', 2, { ephemeral: true }))
+    apply(tree, 2, 10, {
+      type: OpCode.createContainer,
+      path: '/c',
+      data: null,
+      acl: OPEN_ACL_UNSAFE,
+      parentCVersion: 3,
+    })
+    apply(tree, 3, 10, {
+      type: OpCode.createTTL,
+      path: '/t',
+      data: null,
+      acl: OPEN_ACL_UNSAFE,
+      parentCVersion: 4,
+      ttl: 5,
+    })
+    expect(visible(tree, '/e').ephemeralOwner).toBe(SESSION)
+    expect(visible(tree, '/c').ephemeralOwner).toBe(0n)
+    expect(visible(tree, '/t').ephemeralOwner).toBe(0n)
+    expect([...tree.owners.containers].map((node) => tree.pathOf(node))).toEqual(['/c'])
+    expect([...tree.owners.ttl].map((node) => tree.pathOf(node))).toEqual(['/t'])
+  })
+
+  it('changes nothing when a creation is applied again', () => {
+    const tree = new Tree(options)
+    apply(tree, 1, 10, create('/a', 2))
+    const digest = tree.digest
+    expect(apply(tree, 1, 10, create('/a', 2))).toBe(-110)
+    expect(tree.digest).toEqual(digest)
+  })
+
+  it('never sets the counter of a parent back', () => {
+    const tree = new Tree(options)
+    apply(tree, 2, 10, create('/b', 9))
+    apply(tree, 1, 10, create('/a', 3))
+    expect(tree.facts('/')?.cversion).toBe(9)
+  })
+
+  it('lists children in the order of their creation', () => {
+    const tree = new Tree(options)
+    for (const [i, name] of ['c', 'a', 'b'].entries()) apply(tree, i + 1, 10, create(`/${name}`, i + 2))
+    apply(tree, 9, 10, { type: OpCode.delete, path: '/a' })
+    expect([...tree.childrenOf(tree.find('/'))]).toEqual(['zookeeper', 'c', 'b'])
+  })
+})
+
+describe('a multi', () => {
+  it('applies nothing when one part failed', () => {
+    const tree = new Tree(options)
+    apply(tree, 1, 10, {
+      type: OpCode.multi,
+      txns: [create('/a', 2) as never, { type: OpCode.error, err: -101 }],
+    })
+    expect(tree.has('/a')).toBe(false)
+    expect(tree.lastZxid).toBe(1)
+  })
+
+  it('shows each part to the caller before the next one is applied', () => {
+    const tree = new Tree(options)
+    const seen: boolean[] = []
+    tree.apply(
+      { sessionId: 1n, cxid: 1, zxid: 1, time: 1 },
+      { type: OpCode.multi, txns: [create('/a', 2) as never, { type: OpCode.delete, path: '/a' }] },
+      undefined,
+      () => seen.push(tree.has('/a')),
+    )
+    expect(seen).toEqual([true, false])
+  })
+})
+
+describe('quotas', () => {
+  it('count the subtree when the stats node appears and follow it from then on', () => {
+    const tree = new Tree(options)
+    const stats = (): string =>
+      new TextDecoder().decode(tree.dataOf(tree.find('/zookeeper/quota/a/zookeeper_stats'))!)
+    apply(tree, 1, 1, create('/a', 2, { data: '12345' }))
+    apply(tree, 2, 1, create('/zookeeper/quota/a', 1))
+    apply(tree, 3, 1, create('/zookeeper/quota/a/zookeeper_limits', 1, { data: 'count=5,bytes=100' }))
+    apply(tree, 4, 1, create('/zookeeper/quota/a/zookeeper_stats', 2, { data: 'count=0,bytes=0' }))
+    expect(stats()).toBe('count=1,bytes=5')
+    apply(tree, 5, 1, create('/a/b', 1, { data: '123' }))
+    expect(stats()).toBe('count=2,bytes=8')
+    apply(tree, 6, 1, { type: OpCode.setData, path: '/a/b', data: bytes('1'), version: 1 })
+    expect(stats()).toBe('count=2,bytes=6')
+    apply(tree, 7, 1, { type: OpCode.delete, path: '/a/b' })
+    expect(stats()).toBe('count=1,bytes=5')
+  })
+})
+
+describe('a scan', () => {
+  it('meets parents before children while nodes come and go', () => {
+    const tree = new Tree(options)
+    let zxid = 0
+    for (let i = 0; i < 50; i++) apply(tree, ++zxid, 1, create(`/n${i}`, i + 2))
+    for (let i = 0; i < 50; i++) apply(tree, ++zxid, 1, create(`/n${i}/x`, 1))
+    const cursor = tree.scan()
+    const seen: string[] = []
+    for (let step = 0, more = true; more; step++) {
+      more = cursor.next(3, (node) => seen.push(tree.pathOf(node)))
+      if (step < 45) {
+        apply(tree, ++zxid, 1, { type: OpCode.delete, path: `/n${49 - step}/x` })
+        apply(tree, ++zxid, 1, { type: OpCode.delete, path: `/n${49 - step}` })
+      }
+    }
+    cursor.done()
+    expect(seen[0]).toBe('/')
+    for (const path of seen) {
+      if (path !== '/')
+        expect(seen.indexOf(path.slice(0, path.lastIndexOf('/')) || '/')).toBeLessThan(seen.indexOf(path))
+    }
+    expect(new Set(seen).size).toBe(seen.length)
+  })
+})

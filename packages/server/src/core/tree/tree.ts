@@ -1,0 +1,498 @@
+import {
+  CONTAINER_OWNER,
+  ErrorCode,
+  OpCode,
+  nameOf,
+  ownerKind,
+  parentOf,
+  READ_ACL_UNSAFE,
+  ttlOwner,
+  type ACL,
+  type Writer,
+} from '@zabra/protocol'
+import { invariant } from '@zabra/runtime'
+import type { Digest, MultiTxn, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import { AclTable, OPEN } from './acl-table.ts'
+import type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
+import { TreeCursor } from './cursor.ts'
+import { crcPrefix, DigestSum, statDigest } from './digest.ts'
+import { NodeStore, NONE } from './node-store.ts'
+import { OwnerIndex } from './owners.ts'
+import { QuotaKeeper } from './quota-keeper.ts'
+import { LIMITS, QuotaIndex, quotaSubject } from './quotas.ts'
+
+/**
+ * The tree of znodes and what transactions do to it (`DataTree.processTxn`). Transactions say what is so afterwards, so
+ * applying one again, or to a tree that has seen later ones, changes nothing that replay does not repair.
+ */
+export class Tree {
+  readonly acls = new AclTable()
+  readonly store = new NodeStore()
+  readonly owners: OwnerIndex
+  readonly quotas = new QuotaIndex()
+  /** The zxid of the last transaction applied. */
+  lastZxid: Zxid = 0
+  readonly #options: TreeOptions
+  readonly #digest = new DigestSum()
+  readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
+  readonly #cursors = new Set<TreeCursor>()
+
+  constructor(options: TreeOptions) {
+    this.#options = options
+    this.owners = new OwnerIndex(options)
+    this.#plant('/', NONE, OPEN)
+    this.#plant('/zookeeper', this.find('/'), OPEN)
+    this.#plant('/zookeeper/quota', this.find('/zookeeper'), OPEN)
+    this.#plant('/zookeeper/config', this.find('/zookeeper'), this.acls.use(READ_ACL_UNSAFE))
+    // The configuration node is born with one change of its ACL undone, which clients see as aversion -1.
+    this.#columnsOf('/zookeeper/config').aversion[this.store.slot(this.find('/zookeeper/config'))] = -1
+    this.#recount()
+  }
+
+  get options(): TreeOptions {
+    return this.#options
+  }
+
+  /** Whether a digest from the log is that of the tree now. */
+  matches(digest: Digest): boolean {
+    return digest.hi === this.#digest.hi && digest.lo === this.#digest.lo
+  }
+
+  get nodeCount(): number {
+    return this.store.count
+  }
+
+  /** Bytes of paths and data, as `mntr` reports them. */
+  get approximateDataSize(): number {
+    return this.store.dataBytes + this.store.pathChars
+  }
+
+  /** The digest now; undefined when digests are switched off. */
+  get digest(): Digest | undefined {
+    return this.#options.digest ? this.#digest.value() : undefined
+  }
+
+  // Reading
+
+  /** The index of a node, or -1. The empty path is another name of the root. */
+  find(path: string): number {
+    return this.store.find(path === '' ? '/' : path)
+  }
+
+  has(path: string): boolean {
+    return this.find(path) !== NONE
+  }
+
+  /** What validation needs to know of a node. */
+  facts(path: string): NodeFacts | undefined {
+    const node = this.store.find(path)
+    if (node === NONE) return undefined
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    return {
+      czxid: c.czxid[i]!,
+      mzxid: c.mzxid[i]!,
+      pzxid: c.pzxid[i]!,
+      ctime: c.ctime[i]!,
+      mtime: c.mtime[i]!,
+      version: c.version[i]!,
+      cversion: c.cversion[i]!,
+      aversion: c.aversion[i]!,
+      owner: this.owners.of(node),
+      childCount: c.childCount[i]!,
+      dataLength: Math.max(0, c.length[i]!),
+      aclId: c.acl[i]!,
+      crcPrefix: c.crc[i]!,
+    }
+  }
+
+  statOf(node: number): StoredStat {
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    return {
+      czxid: c.czxid[i]!,
+      mzxid: c.mzxid[i]!,
+      pzxid: c.pzxid[i]!,
+      ctime: c.ctime[i]!,
+      mtime: c.mtime[i]!,
+      version: c.version[i]!,
+      cversion: c.cversion[i]!,
+      aversion: c.aversion[i]!,
+      owner: this.owners.of(node),
+    }
+  }
+
+  /** Writes the 68 bytes of the stat that clients see. */
+  writeStat(node: number, writer: Writer): void {
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    writer.longNumber(c.czxid[i]!)
+    writer.longNumber(c.mzxid[i]!)
+    writer.longNumber(c.ctime[i]!)
+    writer.longNumber(c.mtime[i]!)
+    writer.int(c.version[i]!)
+    // Stored is the number of creations; shown is that of creations and deletions.
+    writer.int((c.cversion[i]! * 2 - c.childCount[i]!) | 0)
+    writer.int(c.aversion[i]!)
+    this.#writeOwner(node, writer)
+    writer.int(Math.max(0, c.length[i]!))
+    writer.int(c.childCount[i]!)
+    writer.longNumber(c.pzxid[i]!)
+  }
+
+  #writeOwner(node: number, writer: Writer): void {
+    const owner = this.owners.of(node)
+    if (owner === 0n || ownerKind(owner, this.#options) !== 'ephemeral') writer.longNumber(0)
+    else writer.long(owner)
+  }
+
+  /** Writes a node's data with its length, null as null. */
+  writeData(node: number, writer: Writer): void {
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    const length = c.length[i]!
+    writer.int(length)
+    if (length > 0) writer.range(this.store.dataBytesOf(node), c.offset[i]!, c.offset[i]! + length)
+  }
+
+  /** A view of a node's data that holds until the next change, or null. */
+  dataOf(node: number): Uint8Array | null {
+    return this.store.data(node)
+  }
+
+  aclOf(node: number): readonly ACL[] {
+    return this.acls.get(this.aclIdOf(node))
+  }
+
+  aclIdOf(node: number): number {
+    return this.store.columns(node).acl[this.store.slot(node)]!
+  }
+
+  pathOf(node: number): string {
+    return this.store.pathOf(node)
+  }
+
+  childCount(node: number): number {
+    return this.store.columns(node).childCount[this.store.slot(node)]!
+  }
+
+  /** Writes the names of a node's children as a vector, in the order of their creation. */
+  writeChildren(node: number, writer: Writer): void {
+    writer.int(this.childCount(node))
+    for (let child = this.store.firstChildOf(node); child !== NONE; child = this.store.nextOf(child)) {
+      writer.string(nameOf(this.store.pathOf(child)))
+    }
+  }
+
+  *childrenOf(node: number): Generator<string> {
+    for (let child = this.store.firstChildOf(node); child !== NONE; child = this.store.nextOf(child)) {
+      yield nameOf(this.store.pathOf(child))
+    }
+  }
+
+  /** How many nodes lie below a node, itself not counted. */
+  descendantCount(node: number): number {
+    let count = 0
+    for (let at = this.store.successor(node, node); at !== NONE; at = this.store.successor(at, node)) count++
+    return count
+  }
+
+  // Applying
+
+  /**
+   * Applies a transaction and returns its error number, 0 for success. `sink` hears of changes; `part` is called
+   * after each part of a multi that succeeds.
+   */
+  apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
+    const err = this.#applyOne(header, txn, sink, part)
+    if (header.zxid > this.lastZxid) {
+      this.lastZxid = header.zxid
+      for (const cursor of this.#cursors) cursor.applied(header.zxid)
+    }
+    return err
+  }
+
+  #applyOne(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
+    switch (txn.type) {
+      case OpCode.create:
+      case OpCode.create2:
+        return this.#create(header, txn, txn.ephemeral ? header.sessionId : 0n, sink)
+      case OpCode.createContainer:
+        return this.#create(header, txn, CONTAINER_OWNER, sink)
+      case OpCode.createTTL:
+        return this.#create(header, txn, ttlOwner(txn.ttl), sink)
+      case OpCode.delete:
+      case OpCode.deleteContainer:
+        return this.#delete(header.zxid, txn.path, sink)
+      case OpCode.setData:
+      case OpCode.reconfig:
+        return this.#setData(header, txn.path, txn.data, txn.version, sink)
+      case OpCode.setACL:
+        return this.#setACL(header.zxid, txn.path, txn.acl, txn.version)
+      case OpCode.multi:
+        return this.#multi(header, txn, sink, part)
+      case OpCode.closeSession:
+        return this.#closeSession(header, txn.paths2Delete, sink)
+      case OpCode.error:
+        return txn.err
+      case OpCode.check:
+      case OpCode.createSession:
+        return ErrorCode.OK
+    }
+  }
+
+  #multi(header: TxnHeader, txn: MultiTxn, sink?: ChangeSink, part?: PartDone): number {
+    if (txn.txns.some(({ type }) => type === OpCode.error)) return ErrorCode.OK
+    for (const sub of txn.txns) {
+      this.#applyOne(header, sub, sink)
+      part?.(sub)
+    }
+    return ErrorCode.OK
+  }
+
+  #closeSession(header: TxnHeader, paths: readonly string[], sink?: ChangeSink): number {
+    for (const path of paths) this.#delete(header.zxid, path, sink)
+    // What the transaction does not name went into the tree behind a fuzzy snapshot; it goes with its session too.
+    for (const node of this.owners.takeSession(header.sessionId))
+      this.#delete(header.zxid, this.pathOf(node), sink)
+    return ErrorCode.OK
+  }
+
+  #create(
+    header: TxnHeader,
+    txn: { path: string; data: Uint8Array | null; acl: readonly ACL[]; parentCVersion: number },
+    owner: bigint,
+    sink?: ChangeSink,
+  ): number {
+    const parentPath = parentOf(txn.path)
+    const parent = this.store.find(parentPath)
+    if (parent === NONE || this.#isLater(parent, header.zxid)) return ErrorCode.NONODE
+    const existing = this.store.find(txn.path)
+    // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
+    this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
+    if (existing !== NONE) {
+      if (!this.#isLater(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
+      return ErrorCode.NODEEXISTS
+    }
+    const node = this.store.add(txn.path, parent)
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    c.czxid[i] = c.mzxid[i] = c.pzxid[i] = header.zxid
+    c.ctime[i] = c.mtime[i] = header.time
+    c.acl[i] = this.acls.use(txn.acl)
+    this.store.setData(node, txn.data)
+    if (owner !== 0n) this.owners.set(node, owner)
+    if (this.#options.digest) {
+      c.crc[i] = crcPrefix(txn.path, txn.data)
+      this.#digest.add(this.#nodeDigest(node, txn.path))
+    }
+    this.#quotaKeeper.created(txn.path, txn.data?.length ?? 0)
+    sink?.created(txn.path, this.aclOf(node), parentPath, this.aclOf(parent))
+    return ErrorCode.OK
+  }
+
+  /**
+   * Whether a node came to be after a transaction. It happens in replay only, when a snapshot that was taken while the tree
+   * changed holds a node that was removed and created again meanwhile: to earlier transactions it is not there.
+   */
+  #isLater(node: number, zxid: Zxid): boolean {
+    return this.store.columns(node).czxid[this.store.slot(node)]! > zxid
+  }
+
+  /** One child more: the counter only rises, so that a creation replayed late does not set it back. */
+  #advanceParent(parent: number, path: string, zxid: Zxid, parentCVersion: number): void {
+    const p = this.store.columns(parent)
+    const pi = this.store.slot(parent)
+    const cversion = parentCVersion === -1 ? (p.cversion[pi]! + 1) | 0 : parentCVersion
+    if (cversion <= p.cversion[pi]!) return
+    this.#changing(parent, path)
+    p.cversion[pi] = cversion
+    p.pzxid[pi] = zxid
+    this.#changed(parent, path)
+  }
+
+  #delete(zxid: Zxid, path: string, sink?: ChangeSink): number {
+    const parentPath = parentOf(path)
+    const parent = this.store.find(parentPath)
+    if (parent === NONE) return ErrorCode.NONODE
+    const p = this.store.columns(parent)
+    const pi = this.store.slot(parent)
+    if (zxid > p.pzxid[pi]!) {
+      this.#changing(parent, parentPath)
+      p.pzxid[pi] = zxid
+      this.#changed(parent, parentPath)
+    }
+    const node = this.store.find(path)
+    if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
+    invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
+    this.#changing(node, path)
+    const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
+    const acl = this.aclOf(node)
+    this.acls.release(this.aclIdOf(node))
+    this.owners.delete(node)
+    for (const cursor of this.#cursors) cursor.removing(node)
+    this.store.remove(node)
+    this.#quotaKeeper.deleted(path, bytes)
+    sink?.deleted(path, acl, parentPath, this.aclOf(parent))
+    return ErrorCode.OK
+  }
+
+  #setData(
+    header: TxnHeader,
+    path: string,
+    data: Uint8Array | null,
+    version: number,
+    sink?: ChangeSink,
+  ): number {
+    const node = this.store.find(path)
+    if (node === NONE || this.#isLater(node, header.zxid)) return ErrorCode.NONODE
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    const before = Math.max(0, c.length[i]!)
+    this.#changing(node, path)
+    this.store.setData(node, data)
+    c.mtime[i] = header.time
+    c.mzxid[i] = header.zxid
+    c.version[i] = version
+    if (this.#options.digest) c.crc[i] = crcPrefix(path, data)
+    this.#changed(node, path)
+    this.#quotaKeeper.resized(path, (data?.length ?? 0) - before)
+    sink?.dataChanged(path, this.aclOf(node))
+    return ErrorCode.OK
+  }
+
+  #setACL(zxid: Zxid, path: string, acl: readonly ACL[], version: number): number {
+    const node = this.store.find(path)
+    if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
+    this.#changing(node, path)
+    this.#replaceAcl(node, acl)
+    this.store.columns(node).aversion[this.store.slot(node)] = version
+    this.#changed(node, path)
+    return ErrorCode.OK
+  }
+
+  #replaceAcl(node: number, acl: readonly ACL[]): void {
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    const id = this.acls.use(acl)
+    this.acls.release(c.acl[i]!)
+    c.acl[i] = id
+  }
+
+  // Digest
+
+  #nodeDigest(node: number, path: string): number {
+    if (path.startsWith('/zookeeper/')) return 0
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    return statDigest(
+      c.crc[i]!,
+      c.czxid[i]!,
+      c.mzxid[i]!,
+      c.pzxid[i]!,
+      c.ctime[i]!,
+      c.mtime[i]!,
+      c.version[i]!,
+      c.cversion[i]!,
+      c.aversion[i]!,
+      this.owners.of(node),
+    )
+  }
+
+  #changing(node: number, path: string): void {
+    if (this.#options.digest) this.#digest.subtract(this.#nodeDigest(node, path))
+  }
+
+  #changed(node: number, path: string): void {
+    if (this.#options.digest) this.#digest.add(this.#nodeDigest(node, path))
+  }
+
+  /** Sums the digests of all nodes anew. */
+  #recount(): void {
+    this.#digest.hi = this.#digest.lo = 0
+    if (!this.#options.digest) return
+    for (let node = this.find('/'); node !== NONE; node = this.store.successor(node, NONE)) {
+      const path = this.pathOf(node)
+      const c = this.store.columns(node)
+      c.crc[this.store.slot(node)] = crcPrefix(path, this.dataOf(node))
+      this.#digest.add(this.#nodeDigest(node, path))
+    }
+  }
+
+  // Snapshots
+
+  /** Walks all nodes, parents before children, a few at a time while the tree changes. Call `done` at the end. */
+  scan(): TreeCursor {
+    const cursor = new TreeCursor(this, () => this.#cursors.delete(cursor))
+    this.#cursors.add(cursor)
+    return cursor
+  }
+
+  /** Empties the tree, to be filled from a snapshot by `load` for each node and `loaded` at the end. */
+  clear(): void {
+    for (const path of ['/zookeeper/config', '/zookeeper/quota', '/zookeeper']) {
+      this.store.remove(this.store.find(path))
+    }
+    for (const [id] of this.acls.entries()) this.acls.release(id)
+  }
+
+  /** Takes one node of a snapshot. The parent must be there already: false says that it is not. */
+  load(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean {
+    const isRoot = path === '' || path === '/'
+    const parent = isRoot ? NONE : this.store.find(parentOf(path))
+    if (!isRoot && parent === NONE) return false
+    let node = this.find(path)
+    if (node === NONE) node = this.store.add(path, parent)
+    else this.#unload(node)
+    const c = this.store.columns(node)
+    const i = this.store.slot(node)
+    c.czxid[i] = stat.czxid
+    c.mzxid[i] = stat.mzxid
+    c.pzxid[i] = stat.pzxid
+    c.ctime[i] = stat.ctime
+    c.mtime[i] = stat.mtime
+    c.version[i] = stat.version
+    c.cversion[i] = stat.cversion
+    c.aversion[i] = stat.aversion
+    // A node that came after the table was written names a list that is not in it; its creation is in the log and sets it.
+    const known = this.acls.again(aclId)
+    c.acl[i] = known ? aclId : OPEN
+    this.store.setData(node, data)
+    if (stat.owner !== 0n) this.owners.set(node, stat.owner)
+    const limited = quotaSubject(path, LIMITS)
+    if (limited !== undefined) this.quotas.add(limited)
+    return true
+  }
+
+  /** A node that was removed and created again during the walk comes twice; the later state counts. */
+  #unload(node: number): void {
+    this.acls.unload(this.aclIdOf(node))
+    this.owners.delete(node)
+  }
+
+  /** Ends the loading of a snapshot of a given zxid. */
+  loaded(zxid: Zxid): void {
+    for (const path of ['/zookeeper', '/zookeeper/quota', '/zookeeper/config']) {
+      if (!this.has(path))
+        this.#plant(
+          path,
+          this.store.find(parentOf(path)),
+          path.endsWith('config') ? this.acls.use(READ_ACL_UNSAFE) : OPEN,
+        )
+    }
+    this.acls.purgeUnused()
+    this.lastZxid = zxid
+    this.#quotaKeeper.recount()
+    this.#recount()
+  }
+
+  #plant(path: string, parent: number, acl: number): void {
+    const node = this.store.add(path, parent)
+    this.store.setData(node, new Uint8Array(0))
+    this.store.columns(node).acl[this.store.slot(node)] = acl
+  }
+
+  #columnsOf(path: string): ReturnType<NodeStore['columns']> {
+    return this.store.columns(this.find(path))
+  }
+}

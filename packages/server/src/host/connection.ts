@@ -1,0 +1,500 @@
+import {
+  ErrorCode,
+  FrameSplitter,
+  OpCode,
+  ProtocolError,
+  readAuthPacket,
+  readConnectRequest,
+  Reader,
+  readGetSASLRequest,
+  Writer,
+  writeConnectResponse,
+  Xid,
+} from '@zabra/protocol'
+import { invariant, type Cancel, type Connection } from '@zabra/runtime'
+import { withIdentities } from '../core/auth/index.ts'
+import type { Range } from '../core/range.ts'
+import type { Caller } from '../core/reads/index.ts'
+import { passwordFor, type Session } from '../core/sessions/index.ts'
+import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
+import type { Listener } from '../core/watches/index.ts'
+import type { ServerCore } from './core.ts'
+import { Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
+import { judge } from './handshake.ts'
+import { hex } from './hex.ts'
+import { isReady, Line } from './line.ts'
+import { FirstBytes } from './opening.ts'
+import { isRead, isWrite } from './operations.ts'
+import { Outbox } from './outbox.ts'
+import type { Entry, Requester } from './pipeline.ts'
+import { writeBody, writePart } from './replies.ts'
+
+/**
+ * `new`: nothing is known of the client. `connecting`: its session is on its way. `open`: requests are served.
+ * `closing`: what is written goes out and nothing more is read. `closed`: the connection is gone.
+ */
+type Phase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
+
+/** Bytes of replies that are collected in a turn before they are sent without waiting for its end. */
+const SEND_AT = 256 * 1024
+const HEADER_BYTES = 8
+
+/** One client: its handshake, its requests in their order, and its replies and notifications. */
+export class ClientConnection implements Listener, Requester, Caller<ClientConnection> {
+  readonly watched = new Set<string>()
+  readonly outbox: Outbox
+  /** The client's address as identities have it. */
+  readonly host: string
+  readonly port: number
+  /** Wall clock, milliseconds. */
+  readonly establishedAt: number
+  identities: readonly Identity[]
+  session: Session | undefined
+  sessionId: SessionId = 0n
+  received = 0
+  /** Whether something waits to be sent at the end of the turn. Kept by the core. */
+  dirty = false
+
+  readonly #core: ServerCore
+  readonly #flow: Flow
+  readonly #splitter: FrameSplitter
+  readonly #line = new Line()
+  readonly #reader: Reader
+  readonly #cancelDeadline: Cancel
+  #phase: Phase = 'new'
+  /** The first bytes, until they are known to be a word or the length of a handshake. */
+  #first: FirstBytes | undefined
+  /** Requests behind a handshake that is not answered yet. */
+  #early: Uint8Array[] = []
+  #legacy = false
+  /** The results of the multi that is being applied: its events come before its reply. */
+  #parts: Writer | undefined
+  #endAfterFlush = false
+
+  constructor(core: ServerCore, wire: Connection, host: string) {
+    this.#core = core
+    this.#flow = new Flow(wire)
+    this.host = host
+    this.port = wire.remote.port
+    this.establishedAt = core.ports.clock.wall()
+    this.identities = [{ scheme: 'ip', id: host }]
+    this.outbox = new Outbox(core.stats, () => core.markDirty(this))
+    const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra } = core.settings
+    this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
+    this.#reader = new Reader(undefined, 0, 0, max + extra)
+    this.#splitter = new FrameSplitter({
+      maxLength: max,
+      minLength: 1,
+      frame: (bytes, start, end) => this.#frame(bytes, start, end),
+    })
+    this.#cancelDeadline = core.ports.clock.after(
+      core.settings.sessionlessTimeoutMs,
+      'client without a session',
+      () =>
+        core.turn(() => {
+          if (this.#phase !== 'new') return
+          core.stats.sessionlessExpired++
+          this.destroy('Closed: it has asked for nothing in time')
+        }),
+    )
+    wire.listen({
+      data: (chunk) => core.turn(() => this.#data(chunk)),
+      drain: () => core.turn(() => this.#drained()),
+      closed: (cause) => core.turn(() => this.#closed(cause?.message)),
+    })
+  }
+
+  get listener(): this {
+    return this
+  }
+
+  /** Requests that wait for their turn or their reply. */
+  get queued(): number {
+    return this.#line.length
+  }
+
+  // What the core tells
+
+  deliver(frame: Uint8Array): void {
+    if (this.#phase === 'open') this.outbox.add(frame)
+  }
+
+  part(txn: SubTxn): void {
+    if (this.#phase !== 'open') return
+    this.#parts ??= new Writer(256)
+    writePart(this.#core.tree, txn, this.#parts)
+  }
+
+  applied(entry: Entry, err: number): void {
+    const parts = this.#parts
+    this.#parts = undefined
+    if (entry.type === OpCode.createSession) return this.#sessionCreated(entry)
+    if (this.#phase !== 'open') return
+    this.#nextInLine(entry.xid)
+    const { header, txn } = entry.logged
+    const mark = this.outbox.begin(entry.xid, header.zxid, err)
+    if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
+    this.#finish(mark, entry.type, entry.startedAt, this.#core.stats.updateLatency)
+    if (entry.type === OpCode.closeSession) this.#endWith('Closed by its client')
+    else this.#serve()
+  }
+
+  lost(entry: Entry): void {
+    if (entry.type === OpCode.createSession)
+      return this.destroy('Closed: its session could not be stored, the disk is full')
+    if (this.#phase !== 'open') return
+    this.#nextInLine(entry.xid)
+    this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
+    this.#serve()
+  }
+
+  /** Forgets what `cons` shows of the past. */
+  resetStats(): void {
+    this.received = 0
+    this.outbox.resetStats()
+  }
+
+  /** Reads on after the server was overloaded. */
+  release(): void {
+    this.#flow.clear('overload')
+  }
+
+  /** Sends what is collected. */
+  flush(): void {
+    this.dirty = false
+    if (this.#phase === 'closed') return
+    const { unsent } = this.#flow
+    if (unsent > UNSENT_LIMIT) return this.destroy(`Closed: ${unsent} bytes wait for it to read them`)
+    if (this.outbox.writer.length > 0) this.#flow.send(this.outbox.writer.take())
+    if (this.#endAfterFlush) this.#end()
+  }
+
+  /** Closes at once. The session goes on without a connection. */
+  destroy(reason: string): void {
+    if (this.#phase === 'closed') return
+    this.#splitter.stop()
+    this.#flow.destroy()
+    this.#closed(reason)
+  }
+
+  // Bytes in
+
+  #data(chunk: Uint8Array): void {
+    if (this.#phase === 'closing' || this.#phase === 'closed') return
+    this.#guard(() => (this.#first === undefined ? this.#splitter.push(chunk) : this.#begins(chunk)))
+    this.#hold()
+  }
+
+  /** Closes the connection when what it has sent cannot be read. */
+  #guard(read: () => void): void {
+    try {
+      read()
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.#malformed(error)
+    }
+  }
+
+  /** The first bytes are a four-letter word or belong to a handshake. */
+  #begins(chunk: Uint8Array): void {
+    const opening = this.#first!.take(chunk)
+    if (opening === undefined) return
+    this.#first = undefined
+    if (opening.kind === 'frames') return this.#splitter.push(opening.bytes)
+    this.#phase = 'closing'
+    this.received++
+    const { name } = opening.word
+    this.#core.words.answer(name, opening.argument, this).then(
+      (text) => this.#core.turn(() => this.#say(text)),
+      (error: unknown) => this.#core.turn(() => this.destroy(`Closed: ${name} failed with ${String(error)}`)),
+    )
+  }
+
+  #say(text: string): void {
+    if (this.#phase === 'closed') return
+    this.outbox.writer.raw(new TextEncoder().encode(text))
+    this.#endWith('Answered a four-letter word')
+  }
+
+  #malformed(error: ProtocolError): void {
+    if (error.field === 'a frame length') this.#core.stats.largeRequestsRejected++
+    this.#core.ports.logger.warn(
+      { ...this.#facts(), reason: error.message },
+      'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
+    )
+    this.destroy('Closed: its bytes are not a request')
+  }
+
+  #frame(bytes: Uint8Array, start: number, end: number): void {
+    this.received++
+    this.#core.stats.received++
+    this.#core.stats.requestBytes += end - start
+    switch (this.#phase) {
+      case 'new':
+        return this.#connect(bytes, start, end)
+      case 'connecting':
+        this.#early.push(bytes.slice(start, end))
+        return
+      case 'open':
+        return this.#request(bytes, start, end)
+      case 'closing':
+      case 'closed':
+    }
+  }
+
+  // The handshake
+
+  #connect(bytes: Uint8Array, start: number, end: number): void {
+    const core = this.#core
+    core.stats.sessionsRequested++
+    const request = readConnectRequest(this.#reader.reset(bytes, start, end))
+    this.#legacy = request.readOnly === undefined
+    const verdict = judge(core, request)
+    switch (verdict.kind) {
+      case 'close':
+        core.ports.logger.warn(this.#facts(), verdict.reason)
+        return this.destroy(verdict.reason)
+      case 'invalid':
+        return this.#refuseSession(request.sessionId)
+      case 'create':
+        return this.#newSession(verdict.timeout)
+      case 'resume':
+        core.stats.sessionsResumed++
+        core.connectionOf(request.sessionId)?.destroy('Closed: its client has connected again')
+        return this.#establish(core.sessions.add(request.sessionId, verdict.timeout, core.turnTime))
+    }
+  }
+
+  #newSession(timeout: number): void {
+    const core = this.#core
+    this.#phase = 'connecting'
+    this.#flow.hinder('session')
+    if (core.pipeline.createSession(core.sessionIds.next(), timeout, this, core.turnTime)) return
+    this.destroy('Closed: no session can be stored, the disk is full')
+  }
+
+  #refuseSession(sessionId: SessionId): void {
+    const { logger } = this.#core.ports
+    logger.info(
+      { ...this.#facts(), session: hex(sessionId) },
+      'Refused a session: it is unknown or over, or the password is wrong',
+    )
+    this.#phase = 'open'
+    this.#answerHandshake(0, 0n, new Uint8Array(16))
+    this.#endWith('Closed: its session is not valid')
+  }
+
+  #sessionCreated({ logged }: Entry): void {
+    const session = this.#core.sessions.get(logged.header.sessionId)
+    if (this.#phase === 'connecting' && session !== undefined) this.#establish(session)
+  }
+
+  #establish(session: Session): void {
+    this.session = session
+    this.sessionId = session.id
+    this.#phase = 'open'
+    this.#core.bind(this)
+    this.#core.ports.logger.info({ ...this.#facts(), timeoutMs: session.timeout }, 'A session is connected')
+    this.#answerHandshake(session.timeout, session.id, passwordFor(session.id))
+    this.outbox.lastOperation = OpCode.createSession
+    this.#flow.clear('session')
+    const early = this.#early
+    this.#early = []
+    this.#guard(() => {
+      for (const frame of early) if (this.#phase === 'open') this.#request(frame, 0, frame.length)
+    })
+  }
+
+  #answerHandshake(timeOut: number, sessionId: SessionId, passwd: Uint8Array): void {
+    const mark = this.outbox.writer.beginFrame()
+    writeConnectResponse(this.outbox.writer, {
+      protocolVersion: 0,
+      timeOut,
+      sessionId,
+      passwd,
+      ...(this.#legacy ? {} : { readOnly: false }),
+    })
+    this.outbox.endFrame(mark)
+  }
+
+  // Requests
+
+  #request(bytes: Uint8Array, start: number, end: number): void {
+    if (end - start < HEADER_BYTES) return this.destroy('Closed: a request is shorter than its header')
+    const reader = this.#reader.reset(bytes, start, end)
+    const xid = reader.int()
+    const type = reader.int()
+    if (type === OpCode.auth) return this.#authenticate(xid, reader)
+    if (type === OpCode.sasl) return this.#sasl(xid, reader)
+    if (!this.#core.satisfies(this.identities)) {
+      this.#error(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#core.turnTime)
+      return this.#endWith(
+        'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
+      )
+    }
+    const write = isWrite(type)
+    if (!write && !isRead(type)) {
+      this.#error(xid, type, -1, ErrorCode.UNIMPLEMENTED, this.#core.turnTime)
+      return this.#endWith(`Closed: it sent the op code ${type}, which no client may send`)
+    }
+    const session = this.session!
+    if (session.closing) return
+    this.#core.sessions.touch(session, this.#core.turnTime)
+    if (write) return this.#write(xid, type, reader)
+    if (this.#line.length === 0 && !this.#flow.isSlow)
+      return this.#read(xid, type, reader, this.#core.turnTime)
+    this.#line.push({
+      xid,
+      type,
+      startedAt: this.#core.turnTime,
+      body: bytes.slice(start + HEADER_BYTES, end),
+      identities: this.identities,
+    })
+  }
+
+  #write(xid: number, type: number, reader: Reader): void {
+    const { pipeline } = this.#core
+    const startedAt = this.#core.turnTime
+    if (type === OpCode.closeSession) {
+      this.#splitter.stop()
+      this.#early = []
+      if (!pipeline.closeSession(this.sessionId, xid, this, startedAt))
+        return this.destroy('Closed: the disk is full')
+      return this.#line.push({ xid, type, startedAt })
+    }
+    const err = pipeline.write(
+      { sessionId: this.sessionId, xid, type, identities: this.identities },
+      reader,
+      this,
+      startedAt,
+    )
+    this.#line.push(err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err })
+    if (err !== 0) this.#serve()
+  }
+
+  /** Answers what is first in line until something there is still on its way. */
+  #serve(): void {
+    while (!this.#flow.isSlow && this.#phase === 'open') {
+      const next = this.#line.first
+      if (next === undefined || !isReady(next)) return
+      this.#line.shift()
+      if (next.body === undefined) {
+        this.#error(next.xid, next.type, this.#core.tree.lastZxid, next.err!, next.startedAt)
+        continue
+      }
+      const now = this.identities
+      this.identities = next.identities!
+      this.#read(next.xid, next.type, this.#reader.reset(next.body), next.startedAt)
+      this.identities = now
+    }
+  }
+
+  #read(xid: number, type: number, reader: Reader, startedAt: number): void {
+    const { reads, tree, scratch, stats } = this.#core
+    if (type === OpCode.setWatches || type === OpCode.setWatches2) {
+      // What happened meanwhile is told before the reply, and the reply has no body.
+      const err = reads.answer(type, reader, scratch, this)
+      return this.#finish(this.outbox.begin(xid, tree.lastZxid, err), type, startedAt, stats.readLatency)
+    }
+    const mark = this.outbox.begin(type === OpCode.ping ? Xid.ping : xid, tree.lastZxid, 0)
+    const err = reads.answer(type, reader, this.outbox.writer, this)
+    if (err !== 0) this.outbox.setError(mark, err)
+    this.#finish(mark, type, startedAt, stats.readLatency)
+  }
+
+  #authenticate(xid: number, reader: Reader): void {
+    const { scheme, auth } = readAuthPacket(reader)
+    const { stats, ports } = this.#core
+    const proved = this.#core.prove(scheme, auth, this.host)
+    if (proved === undefined) {
+      stats.authFailed++
+      const facts = { ...this.#facts(), scheme: scheme?.slice(0, 64) }
+      ports.logger.warn(facts, 'Refused credentials and closed the connection')
+      this.#error(xid, OpCode.auth, 0, ErrorCode.AUTHFAILED, this.#core.turnTime)
+      return this.#endWith('Closed: its credentials were refused')
+    }
+    this.identities = withIdentities(this.identities, proved)
+    this.#finish(this.outbox.begin(xid, 0, 0), OpCode.auth, this.#core.turnTime, stats.readLatency)
+  }
+
+  /** SASL is switched off: an empty token says so, as the reference does. */
+  #sasl(xid: number, reader: Reader): void {
+    readGetSASLRequest(reader)
+    const mark = this.outbox.begin(xid, 0, 0)
+    this.outbox.writer.buffer(null)
+    this.#finish(mark, OpCode.sasl, this.#core.turnTime, this.#core.stats.readLatency)
+  }
+
+  // Replies out
+
+  #finish(mark: number, type: number, startedAt: number, latency: Range): void {
+    this.outbox.finish(mark, type, startedAt, this.#core.turnTime, latency)
+    if (this.outbox.writer.length > SEND_AT) this.flush()
+  }
+
+  #error(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {
+    this.#finish(this.outbox.begin(xid, zxid, err), type, startedAt, this.#core.stats.readLatency)
+  }
+
+  #nextInLine(xid: number): void {
+    const first = this.#line.shift()
+    invariant(
+      first !== undefined && first.xid === xid && !isReady(first),
+      'Writes are answered in the order of their session.',
+      {
+        session: this.sessionId,
+        xid,
+        first: first?.xid,
+      },
+    )
+  }
+
+  // Flow and end
+
+  /** Stops reading a client that has writes on their way while the server has too many. */
+  #hold(): void {
+    if (!this.#core.overloaded || this.#line.length === 0) return
+    this.#core.stats.requestsThrottled++
+    this.#core.hold(this)
+    this.#flow.hinder('overload')
+  }
+
+  #drained(): void {
+    this.#flow.clear('slow')
+    this.#serve()
+  }
+
+  /** Reads nothing more, sends what there is and closes. */
+  #endWith(reason: string): void {
+    this.#splitter.stop()
+    this.#phase = 'closing'
+    this.#endAfterFlush = true
+    this.#core.markDirty(this)
+    this.#core.ports.logger.debug(this.#facts(), reason)
+  }
+
+  #end(): void {
+    this.#endAfterFlush = false
+    this.#flow.end()
+    this.#core.ports.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
+      this.#core.turn(() => this.destroy('Closed: it did not read its last bytes'))
+    })
+  }
+
+  #closed(reason = 'Closed by its client'): void {
+    if (this.#phase === 'closed') return
+    this.#phase = 'closed'
+    this.#cancelDeadline()
+    this.#splitter.stop()
+    this.#line.clear()
+    this.#early = []
+    this.#first = undefined
+    this.#core.forget(this)
+    this.#core.ports.logger.debug(this.#facts(), reason)
+  }
+
+  #facts(): { readonly client: string; readonly session: string } {
+    const host = this.host.includes(':') ? `[${this.host}]` : this.host
+    return { client: `${host}:${this.port}`, session: hex(this.sessionId) }
+  }
+}

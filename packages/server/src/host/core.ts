@@ -1,0 +1,243 @@
+import { Writer } from '@zabra/protocol'
+import type { Clock, Compression, Connection, Disk, Logger, Network, Random, System } from '@zabra/runtime'
+import { AclRules, authenticate, canonicalIp } from '../core/auth/index.ts'
+import { Preparer } from '../core/prepare/index.ts'
+import { Reads } from '../core/reads/index.ts'
+import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
+import type { Tree } from '../core/tree/index.ts'
+import type { Identity, SessionId } from '../core/types.ts'
+import { Firing, Watches } from '../core/watches/index.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import type { FourLetterWords } from '../admin/index.ts'
+import { ClientConnection } from './connection.ts'
+import { hex } from './hex.ts'
+import { Pipeline, type Journal } from './pipeline.ts'
+import { ServerStats } from './stats.ts'
+import { TokenBucket } from './token-bucket.ts'
+
+/** What a server needs of the world. `nodePorts()` of `@zabra/runtime/node` gives all of it. */
+export interface ServerPorts {
+  readonly clock: Clock
+  readonly random: Random
+  readonly network: Network
+  readonly disk: Disk
+  readonly compression: Compression
+  readonly logger: Logger
+  readonly system: System
+}
+
+export interface CoreParts {
+  readonly settings: ServerSettings
+  readonly ports: ServerPorts
+  readonly tree: Tree
+  readonly sessions: SessionTracker
+  readonly journal: Journal
+  /** Called once when something that must hold does not. The server is over then. */
+  readonly failed: (error: unknown) => void
+}
+
+/** Everything that the connections of one server share, and who they are. */
+export class ServerCore {
+  readonly settings: ServerSettings
+  readonly ports: ServerPorts
+  readonly tree: Tree
+  readonly sessions: SessionTracker
+  readonly sessionIds: SessionIds
+  readonly watches = new Watches<ClientConnection>()
+  readonly firing: Firing<ClientConnection>
+  readonly reads: Reads<ClientConnection>
+  readonly pipeline: Pipeline<ClientConnection>
+  readonly stats = new ServerStats()
+  /** Takes what nobody reads, such as the empty body of a reply. */
+  readonly scratch = new Writer(64)
+  readonly connections = new Set<ClientConnection>()
+  words!: FourLetterWords
+  accepting = true
+  /** Where clients connect; 0 until the server listens. */
+  clientPort = 0
+  /** When this turn began, on the monotonic clock. */
+  turnTime = 0
+  readonly #bySession = new Map<SessionId, ClientConnection>()
+  readonly #perHost = new Map<string, number>()
+  readonly #enforcedSchemes: readonly string[]
+  readonly #held = new Set<ClientConnection>()
+  readonly #tokens: TokenBucket | undefined
+  readonly #failed: (error: unknown) => void
+  #dirty: ClientConnection[] = []
+  #depth = 0
+  #stopped = false
+
+  constructor({ settings, ports, tree, sessions, journal, failed }: CoreParts) {
+    this.settings = settings
+    this.ports = ports
+    this.tree = tree
+    this.sessions = sessions
+    this.#failed = failed
+    this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
+    const acls = new AclRules({ skipACL: settings.skipAcl })
+    this.firing = new Firing(this.watches, acls)
+    this.reads = new Reads({ tree, acls, watches: this.watches, firing: this.firing })
+    const preparer = new Preparer({
+      tree,
+      acls,
+      sessions,
+      enforceQuota: settings.enforceQuota,
+      reconfigEnabled: false,
+    })
+    this.pipeline = new Pipeline({
+      tree,
+      preparer,
+      sessions,
+      firing: this.firing,
+      journal,
+      clock: ports.clock,
+    })
+    this.#enforcedSchemes = settings.enforceAuthEnabled ? settings.enforceAuthSchemes : []
+    if (settings.connectionThrottleTokens > 0) {
+      this.#tokens = new TokenBucket(
+        settings.connectionThrottleTokens,
+        settings.connectionThrottleFillTimeMs,
+        settings.connectionThrottleFillCount,
+      )
+    }
+  }
+
+  /**
+   * Runs one entry from outside (bytes, a timer, a completion) and sends at its end what it has produced. An error that
+   * comes out of it is ours: the server stops rather than goes on in a state that nobody understands.
+   */
+  turn(action: () => void): void {
+    if (this.#stopped) return
+    if (this.#depth++ === 0) this.turnTime = this.ports.clock.monotonic()
+    try {
+      action()
+      if (this.#depth === 1) this.#flush()
+    } catch (error) {
+      this.#stopped = true
+      this.#failed(error)
+    } finally {
+      this.#depth--
+    }
+  }
+
+  /** Takes no further entries. */
+  stop(): void {
+    this.#stopped = true
+  }
+
+  markDirty(connection: ClientConnection): void {
+    if (connection.dirty) return
+    connection.dirty = true
+    this.#dirty.push(connection)
+  }
+
+  /** Sends what is queued; used at the end of each turn. */
+  #flush(): void {
+    while (this.#dirty.length > 0) {
+      const list = this.#dirty
+      this.#dirty = []
+      for (const connection of list) connection.flush()
+    }
+    this.scratch.reset()
+  }
+
+  // Connections
+
+  /** Takes a connection in, or refuses it with a reason in the log. */
+  accept(wire: Connection): void {
+    const host = canonicalIp(wire.remote.host)
+    const count = this.#perHost.get(host) ?? 0
+    const { maxClientCnxns, maxCnxns } = this.settings
+    const reason = !this.accepting
+      ? 'the server is stopping'
+      : maxClientCnxns > 0 && count >= maxClientCnxns
+        ? `its address has ${count} connections already and maxClientCnxns is ${maxClientCnxns}`
+        : maxCnxns > 0 && this.connections.size >= maxCnxns
+          ? `there are ${this.connections.size} connections and maxCnxns is ${maxCnxns}`
+          : undefined
+    if (reason !== undefined) {
+      this.stats.connectionsRejected++
+      this.ports.logger.warn({ client: host }, `Refused a connection from ${host}: ${reason}`)
+      wire.listen({ data() {}, drain() {}, closed() {} })
+      wire.destroy()
+      return
+    }
+    this.#perHost.set(host, count + 1)
+    this.connections.add(new ClientConnection(this, wire, host))
+  }
+
+  /** Whether the connection throttle lets one more client begin. */
+  admitSession(): boolean {
+    return this.#tokens === undefined || this.#tokens.take(this.ports.clock.monotonic())
+  }
+
+  /** The identities that credentials prove, or undefined when they are refused. */
+  prove(
+    scheme: string | null,
+    credentials: Uint8Array | null,
+    host: string,
+  ): readonly Identity[] | undefined {
+    const { digestAuthEnabled, superDigest } = this.settings
+    if (scheme === 'digest' && !digestAuthEnabled) return undefined
+    return authenticate(scheme, credentials, { remoteIp: host, superDigest })
+  }
+
+  /** Whether a client has proved what `enforce.auth.schemes` demands. */
+  satisfies(identities: readonly Identity[]): boolean {
+    const demanded = this.#enforcedSchemes
+    return demanded.length === 0 || identities.some(({ scheme }) => demanded.includes(scheme))
+  }
+
+  /** The connection has its session now. */
+  bind(connection: ClientConnection): void {
+    this.#bySession.set(connection.sessionId, connection)
+  }
+
+  connectionOf(session: SessionId): ClientConnection | undefined {
+    return this.#bySession.get(session)
+  }
+
+  forget(connection: ClientConnection): void {
+    this.connections.delete(connection)
+    this.#held.delete(connection)
+    this.watches.removeAll(connection)
+    if (this.#bySession.get(connection.sessionId) === connection) this.#bySession.delete(connection.sessionId)
+    const left = (this.#perHost.get(connection.host) ?? 1) - 1
+    if (left === 0) this.#perHost.delete(connection.host)
+    else this.#perHost.set(connection.host, left)
+  }
+
+  // Load
+
+  /** Whether more writes are on their way than the server wants to hold. */
+  get overloaded(): boolean {
+    const limit = this.settings.globalOutstandingLimit
+    return limit > 0 && this.pipeline.outstanding > limit
+  }
+
+  /** Reads a connection again once the load is gone. */
+  hold(connection: ClientConnection): void {
+    this.#held.add(connection)
+  }
+
+  /** Lets the connections go on that were held back. */
+  releaseHeld(): void {
+    if (this.#held.size === 0 || this.overloaded) return
+    for (const connection of this.#held) connection.release()
+    this.#held.clear()
+  }
+
+  // Sessions
+
+  /** Ends the sessions whose time is over. */
+  expireSessions(): void {
+    const now = this.ports.clock.monotonic()
+    if (!this.pipeline.writable) return
+    for (const session of this.sessions.expire(now)) {
+      this.stats.sessionsExpired++
+      this.ports.logger.info({ session: hex(session.id), timeoutMs: session.timeout }, 'A session expired')
+      this.connectionOf(session.id)?.destroy('Closed: its session expired')
+      this.pipeline.closeSession(session.id, 0, undefined, now)
+    }
+  }
+}

@@ -1,0 +1,53 @@
+import type { Connection } from '@zabra/runtime'
+
+/** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
+export const UNSENT_LIMIT = 64 * 2 ** 20
+/** How long a client may take to read the last bytes that it gets, in milliseconds. */
+export const LINGER_MS = 10_000
+
+/** Why a client is not read for now: it does not take its replies, the server has too much to do, its session is on its way. */
+export type Hindrance = 'slow' | 'overload' | 'session'
+
+/** Bytes out to one client, and reading from it only while nothing hinders. */
+export class Flow {
+  readonly #wire: Connection
+  readonly #hindrances = new Set<Hindrance>()
+
+  constructor(wire: Connection) {
+    this.#wire = wire
+  }
+
+  /** Bytes that the client has not taken yet. */
+  get unsent(): number {
+    return this.#wire.buffered
+  }
+
+  /** Whether the client takes its bytes more slowly than they come. */
+  get isSlow(): boolean {
+    return this.#hindrances.has('slow')
+  }
+
+  send(bytes: Uint8Array): void {
+    if (!this.#wire.write(bytes)) this.hinder('slow')
+  }
+
+  hinder(hindrance: Hindrance): void {
+    if (this.#hindrances.size === 0) this.#wire.pause()
+    this.#hindrances.add(hindrance)
+  }
+
+  clear(hindrance: Hindrance): void {
+    if (this.#hindrances.delete(hindrance) && this.#hindrances.size === 0) this.#wire.resume()
+  }
+
+  /** Closes once everything is sent. Reads on until then, so that the end of the other side is seen. */
+  end(): void {
+    this.#hindrances.clear()
+    this.#wire.resume()
+    this.#wire.end()
+  }
+
+  destroy(): void {
+    this.#wire.destroy()
+  }
+}

@@ -1,0 +1,37 @@
+import type { ConnectRequest } from '@zabra/protocol'
+import { isPasswordOf, negotiate, type Session } from '../core/sessions/index.ts'
+import type { ServerCore } from './core.ts'
+
+/** What becomes of a handshake. A `timeout` is the negotiated one, in milliseconds. */
+export type Verdict =
+  /** The connection is closed without an answer; the client tries another server, and its session is not affected. */
+  | { readonly kind: 'close'; readonly reason: string }
+  /** The client is told that its session is not valid, for ever. */
+  | { readonly kind: 'invalid' }
+  | { readonly kind: 'create'; readonly timeout: number }
+  | { readonly kind: 'resume'; readonly session: Session; readonly timeout: number }
+
+/** Judges a handshake, in the order of `ZooKeeperServer.processConnectRequest`. */
+export function judge(
+  core: ServerCore,
+  { lastZxidSeen, timeOut, sessionId, passwd }: ConnectRequest,
+): Verdict {
+  if (!core.accepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
+  if (!core.admitSession()) {
+    core.stats.connectionsDropped++
+    return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
+  }
+  if (lastZxidSeen > BigInt(core.tree.lastZxid)) {
+    const [seen, last] = [`0x${lastZxidSeen.toString(16)}`, `0x${core.tree.lastZxid.toString(16)}`]
+    return {
+      kind: 'close',
+      reason: `Closed: its client has seen zxid ${seen} and this server is at ${last}; it may have lost its data`,
+    }
+  }
+  const { minSessionTimeoutMs, maxSessionTimeoutMs } = core.settings
+  const timeout = negotiate(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
+  if (sessionId === 0n) return { kind: 'create', timeout }
+  const session = core.sessions.get(sessionId)
+  if (!isPasswordOf(sessionId, passwd) || session === undefined || session.closing) return { kind: 'invalid' }
+  return { kind: 'resume', session, timeout }
+}

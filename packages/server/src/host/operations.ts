@@ -1,0 +1,73 @@
+import { OpCode } from '@zabra/protocol'
+
+const writes: ReadonlySet<number> = new Set([
+  OpCode.create,
+  OpCode.create2,
+  OpCode.createContainer,
+  OpCode.createTTL,
+  OpCode.delete,
+  OpCode.setData,
+  OpCode.setACL,
+  OpCode.multi,
+  OpCode.reconfig,
+  OpCode.closeSession,
+])
+
+const reads: ReadonlySet<number> = new Set([
+  OpCode.exists,
+  OpCode.getData,
+  OpCode.getACL,
+  OpCode.getChildren,
+  OpCode.getChildren2,
+  OpCode.sync,
+  OpCode.ping,
+  OpCode.checkWatches,
+  OpCode.removeWatches,
+  OpCode.multiRead,
+  OpCode.setWatches,
+  OpCode.setWatches2,
+  OpCode.getEphemerals,
+  OpCode.getAllChildrenNumber,
+  OpCode.addWatch,
+  OpCode.whoAmI,
+])
+
+/** Whether a client may ask for the operation and it changes something. */
+export const isWrite = (type: number): boolean => writes.has(type)
+/** Whether a client may ask for the operation and it changes nothing. */
+export const isRead = (type: number): boolean => reads.has(type)
+
+/** The short names that `cons` shows. */
+const names: Readonly<Record<number, string>> = {
+  [OpCode.notification]: 'NOTI',
+  [OpCode.create]: 'CREA',
+  [OpCode.create2]: 'CRE2',
+  [OpCode.createContainer]: 'CRCO',
+  [OpCode.createTTL]: 'CTTL',
+  [OpCode.delete]: 'DELE',
+  [OpCode.exists]: 'EXIS',
+  [OpCode.getData]: 'GETD',
+  [OpCode.setData]: 'SETD',
+  [OpCode.getACL]: 'GETA',
+  [OpCode.setACL]: 'SETA',
+  [OpCode.getChildren]: 'GETC',
+  [OpCode.getChildren2]: 'GETC',
+  [OpCode.sync]: 'SYNC',
+  [OpCode.ping]: 'PING',
+  [OpCode.check]: 'CHEC',
+  [OpCode.multi]: 'MULT',
+  [OpCode.multiRead]: 'MLTR',
+  [OpCode.reconfig]: 'RECO',
+  [OpCode.checkWatches]: 'CHKW',
+  [OpCode.removeWatches]: 'REMW',
+  [OpCode.setWatches]: 'SETW',
+  [OpCode.setWatches2]: 'STW2',
+  [OpCode.addWatch]: 'ADDW',
+  [OpCode.getEphemerals]: 'GETE',
+  [OpCode.getAllChildrenNumber]: 'GETACN',
+  [OpCode.whoAmI]: 'HOMI',
+  [OpCode.closeSession]: 'CLOS',
+  [OpCode.createSession]: 'SESS',
+}
+
+export const lastOperationName = (type: number): string => names[type] ?? 'NA'

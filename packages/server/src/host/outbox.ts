@@ -1,0 +1,86 @@
+import { Writer } from '@zabra/protocol'
+import type { Zxid } from '../core/types.ts'
+import { Range } from '../core/range.ts'
+import type { ServerStats } from './stats.ts'
+
+/**
+ * What goes out to one client: replies and notifications, collected in one buffer for each turn, and what `cons` shows of
+ * them. Times are milliseconds on the monotonic clock.
+ */
+export class Outbox {
+  readonly writer = new Writer(512)
+  readonly latency = new Range()
+  sent = 0
+  /** Op code of the last request that was answered; undefined before the first. */
+  lastOperation: number | undefined
+  lastXid = 0
+  lastZxid: Zxid = -1
+  lastResponseAt = 0
+  lastLatency = 0
+  readonly #stats: ServerStats
+  /** Called whenever there is something to send. */
+  readonly #filled: () => void
+
+  constructor(stats: ServerStats, filled: () => void) {
+    this.#stats = stats
+    this.#filled = filled
+  }
+
+  /** Writes the header of a reply and returns what `finish` needs. The body follows in `writer`. */
+  begin(xid: number, zxid: Zxid, err: number): number {
+    const mark = this.writer.beginFrame()
+    this.writer.int(xid)
+    this.writer.longNumber(zxid)
+    this.writer.int(err)
+    this.lastXid = xid
+    this.lastZxid = zxid
+    return mark
+  }
+
+  /** Changes the error of the reply that `begin` began. */
+  setError(mark: number, err: number): void {
+    this.writer.intAt(mark + 16, err)
+  }
+
+  /** Ends a reply to a request of type `type` that came at `startedAt`. */
+  finish(mark: number, type: number, startedAt: number, now: number, latency: Range): void {
+    const size = this.endFrame(mark)
+    const took = Math.max(0, now - startedAt)
+    this.lastOperation = type
+    this.lastLatency = took
+    this.lastResponseAt = now
+    this.latency.add(took)
+    latency.add(took)
+    this.#stats.latency.add(took)
+    this.#stats.responseSize.add(size)
+    this.#stats.lastResponseSize = size
+  }
+
+  /** Ends a frame that is no reply to a request. Returns its bytes. */
+  endFrame(mark: number): number {
+    this.writer.endFrame(mark)
+    const size = this.writer.length - mark
+    this.#count(size)
+    return size
+  }
+
+  /** Adds a whole frame. */
+  add(frame: Uint8Array): void {
+    this.writer.raw(frame)
+    this.#count(frame.length)
+  }
+
+  resetStats(): void {
+    this.sent = this.lastXid = this.lastResponseAt = this.lastLatency = 0
+    this.lastZxid = -1
+    this.lastOperation = undefined
+    this.latency.reset()
+  }
+
+  #count(bytes: number): void {
+    this.sent++
+    this.#stats.sent++
+    this.#stats.responseBytes += bytes
+    this.#filled()
+  }
+}

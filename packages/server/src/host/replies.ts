@@ -1,0 +1,65 @@
+import { OpCode, writeMultiHeader, type Writer } from '@zabra/protocol'
+import type { Tree } from '../core/tree/index.ts'
+import type {
+  CreateContainerTxn,
+  CreateTTLTxn,
+  CreateTxn,
+  MultiTxn,
+  SetACLTxn,
+  SetDataTxn,
+  SubTxn,
+  Txn,
+} from '../core/types.ts'
+
+/**
+ * Writes the body of a reply to a write that is applied. `parts` are the results of a multi as `writePart` has written them
+ * one by one; a multi without any has failed. The tree must show the write's result and nothing later.
+ */
+export function writeBody(
+  tree: Tree,
+  asked: number,
+  txn: Txn,
+  parts: Uint8Array | undefined,
+  writer: Writer,
+): void {
+  if (txn.type !== OpCode.multi) return writeResult(tree, asked, txn, writer)
+  if (parts !== undefined) writer.raw(parts)
+  else writeFailedParts(txn, writer)
+  writeMultiHeader(writer, { type: -1, done: true, err: -1 })
+}
+
+/** `asked` is the op code of the request: only `create` is answered without a stat. */
+function writeResult(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
+  if (changesNode(txn)) tree.writeStat(tree.find(txn.path), writer)
+  else if (createsNode(txn)) {
+    writer.string(txn.path)
+    if (asked !== OpCode.create) tree.writeStat(tree.find(txn.path), writer)
+  }
+}
+
+const changesNode = (txn: Txn): txn is SetDataTxn | SetACLTxn =>
+  txn.type === OpCode.setData || txn.type === OpCode.reconfig || txn.type === OpCode.setACL
+
+const createsNode = (txn: Txn): txn is CreateTxn | CreateContainerTxn | CreateTTLTxn =>
+  txn.type === OpCode.create ||
+  txn.type === OpCode.create2 ||
+  txn.type === OpCode.createContainer ||
+  txn.type === OpCode.createTTL
+
+/** Writes the result of one part of a multi, right after the part is applied. */
+export function writePart(tree: Tree, txn: SubTxn, writer: Writer): void {
+  // In a multi the creations of containers and of nodes with a time to live are answered as create2.
+  const special = txn.type === OpCode.createContainer || txn.type === OpCode.createTTL
+  const type = special ? OpCode.create2 : txn.type
+  writeMultiHeader(writer, { type, done: false, err: 0 })
+  writeResult(tree, type, txn, writer)
+}
+
+/** Writes the results of a multi that failed: 0 for the parts before the failure, its error, and "not tried" behind it. */
+function writeFailedParts({ txns }: MultiTxn, writer: Writer): void {
+  for (const txn of txns) {
+    const err = txn.type === OpCode.error ? txn.err : 0
+    writeMultiHeader(writer, { type: OpCode.error, done: false, err })
+    writer.int(err)
+  }
+}

@@ -1,0 +1,86 @@
+import { purge, takeSnapshot, type SnapshotKind } from '../log/index.ts'
+import type { Cancel } from '@zabra/runtime'
+import type { ServerCore } from './core.ts'
+
+export interface SnapshotFolders {
+  readonly snapshots: string
+  readonly logs: string
+}
+
+/** Takes snapshots one at a time while requests go on, and removes what recovery no longer needs. */
+export class Snapshots {
+  readonly #core: ServerCore
+  readonly #folders: SnapshotFolders
+  readonly #stop = new AbortController()
+  #running: Promise<void> | undefined
+  #cancel: Cancel = () => {}
+
+  constructor(core: ServerCore, folders: SnapshotFolders) {
+    this.#core = core
+    this.#folders = folders
+  }
+
+  /** Starts the timer of the purge, if there is to be one. */
+  start(): void {
+    const every = this.#core.settings.purgeIntervalMs
+    if (every <= 0) return
+    this.#cancel = this.#core.ports.clock.after(every, 'autopurge', () => {
+      void this.purge().finally(() => this.start())
+    })
+  }
+
+  /** Takes a snapshot unless one is being taken. Never rejects: a failure is logged and counted. */
+  take(): Promise<void> {
+    this.#running ??= this.#take().finally(() => (this.#running = undefined))
+    return this.#running
+  }
+
+  async purge(): Promise<void> {
+    const { settings, ports } = this.#core
+    try {
+      const removed = await purge(ports.disk, this.#folders, settings.purgeRetainCount)
+      if (removed.length > 0) ports.logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
+    } catch (error) {
+      ports.logger.error(
+        { error: String(error) },
+        'Old snapshots and logs could not be removed; trying again at the next interval',
+      )
+    }
+  }
+
+  /** Gives up a snapshot that is being taken and waits until nothing runs. */
+  async stop(): Promise<void> {
+    this.#cancel()
+    this.#stop.abort(new Error('The server is stopping'))
+    await this.#running
+  }
+
+  async #take(): Promise<void> {
+    const { tree, sessions, settings, ports, stats } = this.#core
+    const started = ports.clock.monotonic()
+    try {
+      const list = [...sessions].map(({ id, timeout }) => [id, timeout] as const)
+      const taken = await takeSnapshot(tree, list, {
+        disk: ports.disk,
+        folder: this.#folders.snapshots,
+        compression: settings.snapshotCompression as SnapshotKind,
+        compressor: ports.compression,
+        signal: this.#stop.signal,
+      })
+      const ms = ports.clock.monotonic() - started
+      stats.snapshotTime.add(ms)
+      ports.logger.info(
+        { file: taken.file, nodes: taken.nodes, bytes: taken.bytes, ms: Math.round(ms) },
+        'Took a snapshot',
+      )
+    } catch (error) {
+      if (this.#stop.signal.aborted) return
+      // The log goes on, so nothing is lost; recovery takes longer.
+      stats.snapshotErrors++
+      ports.logger.error(
+        { error: String(error) },
+        'A snapshot failed; the log goes on and the next one is tried when it is due',
+      )
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { Distribution, Range } from '../core/range.ts'
+
+/** What a server counts since it started or since `srst`. Times in milliseconds, sizes in bytes. */
+export class ServerStats {
+  /** From the arrival of a request to its reply. */
+  readonly latency = new Range()
+  readonly readLatency = new Distribution()
+  readonly updateLatency = new Distribution()
+  readonly fsyncTime = new Range()
+  readonly snapshotTime = new Range()
+  /** Transactions that became durable together. */
+  readonly batchSize = new Range()
+  /** Replies to requests, with their length and header. */
+  readonly responseSize = new Range()
+  lastResponseSize = -1
+  received = 0
+  sent = 0
+  requestBytes = 0
+  responseBytes = 0
+  authFailed = 0
+  connectionsRejected = 0
+  connectionsDropped = 0
+  /** Handshakes, for new sessions and for known ones. */
+  sessionsRequested = 0
+  sessionsResumed = 0
+  sessionsExpired = 0
+  /** Connections that asked for nothing in time. */
+  sessionlessExpired = 0
+  requestsThrottled = 0
+  largeRequestsRejected = 0
+  snapshotErrors = 0
+
+  reset(): void {
+    Object.assign(this, new ServerStats())
+  }
+}

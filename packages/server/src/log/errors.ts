@@ -1,0 +1,52 @@
+/**
+ * A file whose contents cannot be trusted. The server does not start, or stops: it never serves what it cannot vouch
+ * for. The message says what was expected, what is there and what to do.
+ */
+export class DamageError extends Error {
+  override readonly name = 'DamageError'
+  readonly file: string
+  /** Byte in the file (of a compressed snapshot: in its uncompressed contents). */
+  readonly offset: number
+  readonly action: string
+  constructor(what: string, file: string, offset: number, action: string, options?: ErrorOptions) {
+    super(`${what} in ${file} at byte ${offset}. ${action}`, options)
+    this.file = file
+    this.offset = offset
+    this.action = action
+  }
+}
+
+/** The files are sound one by one and yet do not make a state, such as logs without any snapshot. */
+export class RecoveryError extends Error {
+  override readonly name = 'RecoveryError'
+  readonly folder: string
+  readonly action: string
+  constructor(what: string, folder: string, action: string, options?: ErrorOptions) {
+    super(`${what} in ${folder}. ${action}`, options)
+    this.folder = folder
+    this.action = action
+  }
+}
+
+/** The disk is full: nothing can be appended until space returns. Reads go on. */
+export class LogFullError extends Error {
+  override readonly name = 'LogFullError'
+  readonly code = 'ENOSPC'
+  constructor(folder: string, options?: ErrorOptions) {
+    super(
+      `No space is left for the transaction log in ${folder}. Free some; writes are accepted again by themselves`,
+      options,
+    )
+  }
+}
+
+/** Another server uses the folder. */
+export class FolderLockedError extends Error {
+  override readonly name = 'FolderLockedError'
+  readonly code = 'ELOCKED'
+  constructor(folder: string, owner: string) {
+    super(
+      `The folder ${folder} is in use by ${owner}. Stop that server, or choose another folder with dataDir.`,
+    )
+  }
+}

@@ -1,0 +1,244 @@
+import { adler32, formatZxid } from '@zabra/protocol'
+import type { Disk, DiskReader } from '@zabra/runtime'
+import type { Zxid } from '../core/types.ts'
+import { DamageError } from './errors.ts'
+import { ENTRY_END, ENTRY_HEAD_BYTES, LOG_HEADER_BYTES, LOG_MAGIC, MAX_ENTRY_BYTES } from './log-format.ts'
+
+/** One entry as it lies in a file. `bytes` from `start` to `end` is its payload: a view that the next entry overwrites. */
+export interface RawEntry {
+  readonly zxid: Zxid
+  readonly offset: number
+  readonly checksum: number
+  readonly bytes: Uint8Array
+  readonly start: number
+  readonly end: number
+}
+
+/** How a file ended. */
+export interface ScanEnd {
+  /** Where the last whole entry ends. */
+  readonly end: number
+  readonly size: number
+  readonly entries: number
+  /** A write that a crash cut short begins at `end`; nothing valid follows it. */
+  readonly torn: boolean
+  /** The last entry is whole but lacks its end mark, which belongs at this offset. */
+  readonly missingMark: number | undefined
+}
+
+const CHUNK = 1 << 20
+const SECTOR = 512
+const ACTION =
+  'Restore this file from a backup or from another copy; to give up everything from there on, move it and all later log files away'
+
+/**
+ * Reads one log file and calls `visit` for each entry. Tells a clean end from a write that a crash cut short; throws a
+ * `DamageError` for all else, since bytes that were once acknowledged must never be left out silently. `visit` returns
+ * false to stop early.
+ */
+export async function scanLog(
+  disk: Disk,
+  path: string,
+  visit: (entry: RawEntry) => boolean | void,
+): Promise<ScanEnd> {
+  const reader = await disk.openRead(path)
+  try {
+    return await new LogScan(reader, path, await reader.size()).run(visit)
+  } finally {
+    await reader.close()
+  }
+}
+
+class LogScan {
+  readonly #reader: DiskReader
+  readonly #path: string
+  readonly #size: number
+  #window = new Uint8Array(0)
+  #view = new DataView(this.#window.buffer)
+  /** Offset in the file of the window's first byte. */
+  #base = 0
+  #last: Zxid = -1
+
+  constructor(reader: DiskReader, path: string, size: number) {
+    this.#reader = reader
+    this.#path = path
+    this.#size = size
+  }
+
+  async run(visit: (entry: RawEntry) => boolean | void): Promise<ScanEnd> {
+    if (!(await this.#header())) return this.#ended(0, 0, this.#size > 0)
+    let at = LOG_HEADER_BYTES
+    let entries = 0
+    for (;;) {
+      if (at + ENTRY_HEAD_BYTES > this.#size) return this.#stopped(at, entries)
+      await this.#ensure(at, ENTRY_HEAD_BYTES)
+      const length = this.#view.getInt32(at - this.#base + 8)
+      const end = at + ENTRY_HEAD_BYTES + length
+      if (length <= 0 || length > MAX_ENTRY_BYTES || end > this.#size) return this.#stopped(at, entries)
+      await this.#ensure(at, Math.min(end + 1, this.#size) - at)
+      const start = at - this.#base + ENTRY_HEAD_BYTES
+      const checksum = this.#view.getUint32(at - this.#base + 4)
+      const sound =
+        this.#view.getUint32(at - this.#base) === 0 &&
+        adler32(this.#window, start, start + length) === checksum
+      if (!sound) return this.#stopped(at, entries)
+      const zxid = this.#zxid(start, length, at)
+      const marked = end < this.#size && this.#window[end - this.#base] === ENTRY_END
+      if (!marked) {
+        // The payload vouches for itself; only the mark may be missing, and only at the very end.
+        const rest = await this.#rest(end)
+        if (rest.length > 0)
+          throw this.#damage(`Expected the end mark 0x42 of an entry, got 0x${hex(rest[0])}`, end)
+      }
+      this.#last = Math.max(this.#last, zxid)
+      entries++
+      const entry = { zxid, offset: at, checksum, bytes: this.#window, start, end: start + length }
+      if (visit(entry) === false) return this.#ended(end + 1, entries, false)
+      if (!marked) return { ...this.#ended(end, entries, false), missingMark: end }
+      at = end + 1
+    }
+  }
+
+  /** False for a file that a crash left without a whole header. */
+  async #header(): Promise<boolean> {
+    if (this.#size >= LOG_HEADER_BYTES) {
+      await this.#ensure(0, LOG_HEADER_BYTES)
+      if (this.#view.getInt32(0) === LOG_MAGIC && this.#view.getInt32(4) === 2) return true
+    }
+    const bytes = await this.#rest(0)
+    const start = new Uint8Array([0x5a, 0x4b, 0x4c, 0x47, 0, 0, 0, 2])
+    if (bytes.length < 8 && bytes.every((byte, i) => byte === start[i])) return false
+    throw this.#damage('Expected the header of a transaction log ("ZKLG", version 2)', 0)
+  }
+
+  #zxid(start: number, length: number, at: number): Zxid {
+    if (length < 32) throw this.#damage(`Expected an entry of at least 32 bytes, got ${length}`, at)
+    const zxid = this.#view.getInt32(start + 12) * 0x1_0000_0000 + this.#view.getUint32(start + 16)
+    if (!Number.isSafeInteger(zxid) || zxid < 0)
+      throw this.#damage('Expected a zxid with an epoch below 2^21', at)
+    return zxid
+  }
+
+  /** No whole entry begins at `at`: an end, a torn write, or damage. */
+  async #stopped(at: number, entries: number): Promise<ScanEnd> {
+    const rest = await this.#rest(at)
+    if (rest.length === 0) return this.#ended(at, entries, false)
+    const next = validEntry(rest, this.#last)
+    if (next >= 0) {
+      throw this.#damage(
+        `Expected an entry, got bytes that are none, though a whole entry follows at byte ${at + next},`,
+        at,
+      )
+    }
+    const why = damageIn(rest, at, this.#size - at)
+    if (why !== undefined) throw this.#damage(why, at)
+    return this.#ended(at, entries, true)
+  }
+
+  #ended(end: number, entries: number, torn: boolean): ScanEnd {
+    return { end, size: this.#size, entries, torn, missingMark: undefined }
+  }
+
+  #damage(what: string, at: number): DamageError {
+    const last = this.#last < 0 ? 'no transaction is' : `transactions up to 0x${formatZxid(this.#last)} are`
+    return new DamageError(what, this.#path, at, `In this file ${last} sound before it. ${ACTION}.`)
+  }
+
+  /** Everything from an offset on without the zeros at its end. */
+  async #rest(at: number): Promise<Uint8Array> {
+    const kept: Uint8Array[] = []
+    let length = 0
+    for (let from = at; from < this.#size; from += CHUNK) {
+      const bytes = new Uint8Array(Math.min(CHUNK, this.#size - from))
+      const read = await this.#reader.read(bytes, from)
+      kept.push(bytes)
+      const used = withoutZeros(bytes, read)
+      if (used > 0) length = from - at + used
+    }
+    const rest = new Uint8Array(length)
+    for (let i = 0, to = 0; to < length; i++, to += CHUNK)
+      rest.set(kept[i]!.subarray(0, Math.min(CHUNK, length - to)), to)
+    return rest
+  }
+
+  async #ensure(at: number, length: number): Promise<void> {
+    if (at >= this.#base && at + length <= this.#base + this.#window.length) return
+    const wanted = Math.min(Math.max(length, CHUNK), this.#size - at)
+    const bytes = new Uint8Array(wanted)
+    const read = await this.#reader.read(bytes, at)
+    this.#window = read === wanted ? bytes : bytes.subarray(0, read)
+    this.#view = new DataView(this.#window.buffer, this.#window.byteOffset, this.#window.byteLength)
+    this.#base = at
+    if (read < length)
+      throw this.#damage(
+        `Expected ${length} bytes, got ${read}: the file became shorter while it was read,`,
+        at,
+      )
+  }
+}
+
+/** Where in `rest`, behind its first byte, a whole entry with a later zxid begins; -1 for nowhere. */
+function validEntry(rest: Uint8Array, last: Zxid): number {
+  const view = new DataView(rest.buffer, rest.byteOffset, rest.byteLength)
+  for (let at = 1; at + ENTRY_HEAD_BYTES + 33 <= rest.length; at++) {
+    if (view.getUint32(at) !== 0) continue
+    const length = view.getInt32(at + 8)
+    const end = at + ENTRY_HEAD_BYTES + length
+    if (length < 32 || end >= rest.length || rest[end] !== ENTRY_END) continue
+    if (adler32(rest, at + ENTRY_HEAD_BYTES, end) !== view.getUint32(at + 4)) continue
+    const zxid = view.getInt32(at + 24) * 0x1_0000_0000 + view.getUint32(at + 28)
+    if (zxid > last) return at
+  }
+  return -1
+}
+
+/**
+ * Why the bytes where an entry should be cannot come from a write that a crash cut short; undefined when they can.
+ * `rest` lacks the zeros at its end; `left` counts them in. Such a write leaves a beginning, or whole sectors of zeros.
+ */
+function damageIn(rest: Uint8Array, at: number, left: number): string | undefined {
+  if (rest.length <= ENTRY_HEAD_BYTES) return undefined
+  const view = new DataView(rest.buffer, rest.byteOffset, rest.byteLength)
+  const length = view.getInt32(8)
+  const actual = trueLength(rest, view.getUint32(4))
+  if (actual >= 0 && actual !== length)
+    return `Expected an entry of ${actual} bytes by its checksum, got a length of ${length}`
+  if (length < 0 || length > MAX_ENTRY_BYTES) return `Expected the length of an entry, got ${length}`
+  const end = ENTRY_HEAD_BYTES + length
+  if (length > 0 && end >= left) return undefined
+  if (length > 0 && rest.length <= end) return undefined
+  if (length > 0 && rest[end] === ENTRY_END) return 'Expected an entry that matches its checksum'
+  return hasZeroSector(rest, at, Math.max(end, 1)) ? undefined : 'Expected an entry'
+}
+
+/** The length at which the payload matches its checksum and an end mark follows; -1 for none. */
+function trueLength(rest: Uint8Array, checksum: number): number {
+  let low = 1
+  let high = 0
+  for (let i = ENTRY_HEAD_BYTES; i < rest.length; i++) {
+    if (rest[i] === ENTRY_END && ((high << 16) | low) >>> 0 === checksum && i >= ENTRY_HEAD_BYTES + 32) {
+      return i - ENTRY_HEAD_BYTES
+    }
+    low = (low + rest[i]!) % 65521
+    high = (high + low) % 65521
+  }
+  return -1
+}
+
+/** Whether a sector that touches the first `length` bytes of `rest`, which lies at `at` in its file, holds only zeros. */
+function hasZeroSector(rest: Uint8Array, at: number, length: number): boolean {
+  for (let from = 0; from < length && from < rest.length;) {
+    const to = Math.min(from + SECTOR - ((at + from) % SECTOR), rest.length)
+    if (withoutZeros(rest.subarray(from, to), to - from) === 0) return true
+    from = to
+  }
+  return false
+}
+
+function withoutZeros(bytes: Uint8Array, length: number): number {
+  let end = length
+  while (end > 0 && bytes[end - 1] === 0) end--
+  return end
+}
+
+const hex = (byte: number | undefined): string => (byte ?? 0).toString(16).padStart(2, '0')

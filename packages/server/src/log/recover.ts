@@ -1,0 +1,329 @@
+import { epochOf, formatZxid, OpCode, ProtocolError, Reader } from '@zabra/protocol'
+import type { Compression, Disk, Logger } from '@zabra/runtime'
+import { sameDigest, type Tree } from '../core/tree/index.ts'
+import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import { DamageError, RecoveryError } from './errors.ts'
+import { logsIn, snapshotsIn, VERSION_FOLDER, type NamedFile } from './file-names.ts'
+import { ENTRY_END, LOG_HEADER_BYTES } from './log-format.ts'
+import { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
+import { loadSnapshot, looksWhole, type SnapshotLoaded } from './snapshot-reader.ts'
+import { decodeLoggedTxn } from './txn-codec.ts'
+
+export interface RecoveryOptions {
+  readonly disk: Disk
+  readonly logger: Logger
+  readonly compression: Compression
+  /** The folders of the settings; files lie in `version-2` below them. */
+  readonly dataDir: string
+  readonly dataLogDir: string
+  /** Makes missing folders; false makes a missing one an error. */
+  readonly autoCreate: boolean
+  /** Accepts logs without any snapshot. */
+  readonly trustEmptySnapshot: boolean
+  /** A new tree for each attempt, so that nothing of a bad snapshot is left in the next. */
+  readonly createTree: () => Tree
+}
+
+export interface Recovery {
+  readonly tree: Tree
+  /** Sessions that had not ended, with their timeouts in milliseconds. */
+  readonly sessions: Map<SessionId, number>
+  readonly lastZxid: Zxid
+  /** Nothing was there before. */
+  readonly fresh: boolean
+  readonly snapshot: string | undefined
+  readonly nodes: number
+  readonly replayed: number
+  readonly logs: readonly string[]
+  /** Snapshots that could not be used, with the reason. */
+  readonly skipped: readonly { readonly file: string; readonly reason: string }[]
+  /** Ends of logs that a crash cut short. They were never acknowledged. */
+  readonly cut: readonly { readonly file: string; readonly offset: number; readonly bytes: number }[]
+}
+
+/**
+ * Loads the newest sound snapshot and every later transaction of the log. Changes nothing but the end of the last log,
+ * where a crash cut a write short, and only when all else is sound. Throws a `DamageError` or `RecoveryError`, which say
+ * what to do.
+ */
+export async function recover(options: RecoveryOptions): Promise<Recovery> {
+  const { disk } = options
+  const snapshots = await ready(options, options.dataDir)
+  const logs = options.dataLogDir === options.dataDir ? snapshots : await ready(options, options.dataLogDir)
+  const skipped: { file: string; reason: string }[] = []
+  const loaded = await newestSnapshot(options, snapshots, skipped)
+  const tree = loaded?.tree ?? options.createTree()
+  const files = logsIn(await disk.list(logs))
+  const replay = new Replay(options, logs, tree, loaded?.snapshot)
+  await replay.run(files)
+  if (!loaded && replay.applied > 0 && !options.trustEmptySnapshot) {
+    throw new RecoveryError(
+      'Expected a snapshot beside log entries, got none',
+      snapshots,
+      'Bring the missing snapshot back, or set snapshot.trust.empty=true once if the log is complete from its first transaction.',
+    )
+  }
+  await replay.mend()
+  return {
+    tree,
+    sessions: replay.sessions,
+    lastZxid: tree.lastZxid,
+    fresh: !loaded && replay.applied === 0,
+    snapshot: loaded?.file,
+    nodes: tree.nodeCount,
+    replayed: replay.applied,
+    logs: replay.read,
+    skipped,
+    cut: replay.cut,
+  }
+}
+
+async function ready({ disk, autoCreate }: RecoveryOptions, base: string): Promise<string> {
+  const folder = `${base}/${VERSION_FOLDER}`
+  if (await disk.exists(folder)) return folder
+  if (!autoCreate) {
+    throw new RecoveryError(
+      'Expected an existing folder, got none',
+      folder,
+      'Create it, or set datadir.autocreate=true.',
+    )
+  }
+  await disk.makeFolder(folder)
+  await disk.syncFolder(base)
+  return folder
+}
+
+interface Loaded {
+  readonly tree: Tree
+  readonly file: string
+  readonly snapshot: SnapshotLoaded
+}
+
+async function newestSnapshot(
+  { disk, createTree, compression, logger }: RecoveryOptions,
+  folder: string,
+  skipped: { file: string; reason: string }[],
+): Promise<Loaded | undefined> {
+  let failure: unknown
+  for (const file of snapshotsIn(await disk.list(folder)).toReversed()) {
+    const tree = createTree()
+    try {
+      if (!(await looksWhole(disk, `${folder}/${file.name}`))) {
+        skipped.push({ file: file.name, reason: 'its writing was not finished' })
+      } else {
+        const snapshot = await loadSnapshot(disk, folder, file, tree, compression)
+        return { tree, file: file.name, snapshot }
+      }
+    } catch (error) {
+      if (
+        !(error instanceof DamageError) &&
+        !(error instanceof ProtocolError) &&
+        !(error instanceof RangeError)
+      )
+        throw error
+      failure = error
+      skipped.push({ file: file.name, reason: error.message })
+    }
+    logger.warn({ ...skipped.at(-1) }, `Skipping ${file.name}: ${skipped.at(-1)!.reason}`)
+  }
+  if (skipped.length === 0) return undefined
+  throw new RecoveryError(
+    `Expected one sound snapshot, got ${skipped.length} that are damaged (${skipped[0]!.file}: ${skipped[0]!.reason})`,
+    folder,
+    'Restore one from a backup or from another server.',
+    { cause: failure },
+  )
+}
+
+class Replay {
+  readonly #o: RecoveryOptions
+  readonly #folder: string
+  readonly #tree: Tree
+  readonly #snapshot: SnapshotLoaded | undefined
+  readonly #reader = new Reader()
+  readonly sessions: Map<SessionId, number>
+  readonly read: string[] = []
+  readonly cut: { file: string; offset: number; bytes: number }[] = []
+  applied = 0
+  #last: Zxid
+  #seen = false
+  /** Checksums of entries read, to know a repetition when one comes. */
+  #sums = new Map<Zxid, number>()
+  /** The transaction from which on digests are known to hold; undefined once it is passed. */
+  #fuzzyUntil: Zxid | undefined
+  #torn: { path: string; end: ScanEnd } | undefined
+
+  constructor(options: RecoveryOptions, folder: string, tree: Tree, snapshot: SnapshotLoaded | undefined) {
+    this.#o = options
+    this.#folder = folder
+    this.#tree = tree
+    this.#snapshot = snapshot
+    this.sessions = new Map(snapshot?.sessions)
+    this.#last = snapshot?.zxid ?? 0
+    this.#fuzzyUntil = this.#endOfFuzzyRange()
+  }
+
+  /**
+   * Until which transaction the tree may be ahead of the log, because the snapshot was taken while it changed. A snapshot
+   * of nothing has no such range; one that does not say where its range ends leaves every later digest without meaning.
+   */
+  #endOfFuzzyRange(): Zxid | undefined {
+    const { zxid, digest } = this.#snapshot ?? { zxid: 0, digest: undefined }
+    if (zxid === 0 && (digest === undefined || digest.zxid === 0)) return undefined
+    if (digest === undefined || digest.zxid < zxid) return Infinity
+    if (digest.zxid > zxid) return digest.zxid
+    this.#compare(digest.value, zxid, 'its snapshot')
+    return undefined
+  }
+
+  async run(files: readonly NamedFile[]): Promise<void> {
+    const start = this.#last + 1
+    const first = Math.max(
+      0,
+      files.findLastIndex(({ zxid }) => zxid <= start),
+    )
+    const needed = files.slice(first)
+    for (const [i, file] of needed.entries()) {
+      const path = `${this.#folder}/${file.name}`
+      const end = await scanLog(this.#o.disk, path, (entry) => this.#entry(entry, path))
+      this.read.push(file.name)
+      const damaged = end.torn || end.missingMark !== undefined || end.end < LOG_HEADER_BYTES
+      if (damaged) this.#torn = { path, end }
+      if (end.torn) this.#report(file.name, end)
+      if (damaged && i < needed.length - 1)
+        this.#o.logger.info(
+          { file: path },
+          'A log before the newest one ends in a cut write; the next one must go on where it ends',
+        )
+      if (!damaged) this.#torn = undefined
+    }
+    const until = this.#snapshot?.lastZxid ?? this.#fuzzyUntil
+    if (until !== undefined && this.#tree.lastZxid < until) {
+      throw new RecoveryError(
+        `Expected transactions up to 0x${formatZxid(until)}, which the snapshot contains in part, got them up to 0x${formatZxid(this.#tree.lastZxid)}`,
+        this.#folder,
+        'Bring the missing log files back, or move this snapshot away so that an older one is used.',
+      )
+    }
+  }
+
+  /** Takes a cut write away, so that no later start has to judge it again. */
+  async mend(): Promise<void> {
+    if (!this.#torn) return
+    const { path, end } = this.#torn
+    const { disk } = this.#o
+    if (end.end < LOG_HEADER_BYTES) {
+      await disk.remove(path)
+    } else {
+      const writer = await disk.openWrite(path, { create: false, durable: false })
+      try {
+        if (end.missingMark !== undefined) await writer.write(new Uint8Array([ENTRY_END]), end.missingMark)
+        else await writer.truncate(end.end)
+        await writer.sync()
+      } finally {
+        await writer.close()
+      }
+    }
+    await disk.syncFolder(this.#folder)
+  }
+
+  #report(file: string, { end, size }: ScanEnd): void {
+    this.cut.push({ file, offset: end, bytes: size - end })
+    this.#o.logger.warn(
+      { file, offset: end, bytes: size - end },
+      `A crash cut a write short in ${file} at byte ${end}; it was never acknowledged and is taken away`,
+    )
+  }
+
+  #entry(entry: RawEntry, path: string): void {
+    const { zxid } = entry
+    const snapshotZxid = this.#snapshot?.zxid ?? 0
+    if (this.#repeated(entry, path) || zxid <= snapshotZxid) {
+      this.#remember(entry)
+      return
+    }
+    const expected = this.#last + 1
+    const knowsBefore = this.#seen || this.#snapshot !== undefined
+    if (knowsBefore && zxid !== expected && epochOf(zxid) === epochOf(this.#last)) {
+      throw this.#damage(
+        `Expected transaction 0x${formatZxid(expected)}, got 0x${formatZxid(zxid)}: transactions are missing`,
+        entry,
+        path,
+      )
+    }
+    this.#remember(entry)
+    this.#last = zxid
+    this.#apply(this.#decode(entry, path))
+  }
+
+  #repeated(entry: RawEntry, path: string): boolean {
+    if (!this.#seen || entry.zxid > this.#newest) return false
+    const known = this.#sums.get(entry.zxid)
+    if (known === entry.checksum) return true
+    throw this.#damage(
+      `Expected a transaction above 0x${formatZxid(this.#newest)}, got another 0x${formatZxid(entry.zxid)}`,
+      entry,
+      path,
+    )
+  }
+
+  #newest: Zxid = 0
+
+  #remember(entry: RawEntry): void {
+    this.#seen = true
+    this.#newest = Math.max(this.#newest, entry.zxid)
+    this.#sums.set(entry.zxid, entry.checksum)
+    // Repetitions are of the recent past; the rest is forgotten, half at a time.
+    if (this.#sums.size > 20_000) {
+      let left = 10_000
+      for (const zxid of this.#sums.keys()) if (left-- > 0) this.#sums.delete(zxid)
+    }
+  }
+
+  #decode(entry: RawEntry, path: string): LoggedTxn {
+    try {
+      return decodeLoggedTxn(this.#reader.reset(entry.bytes, entry.start, entry.end))
+    } catch (cause) {
+      throw new DamageError(
+        `Expected a transaction (${String(cause)})`,
+        path,
+        entry.offset,
+        'Its checksum is right, so a newer version may have written it.',
+        { cause },
+      )
+    }
+  }
+
+  #apply({ header, txn, digest }: LoggedTxn): void {
+    if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
+    if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
+    this.#tree.apply(header, txn)
+    this.applied++
+    if (this.#fuzzyUntil === undefined) {
+      if (digest) this.#compare(digest, header.zxid, 'its log')
+    } else if (header.zxid >= this.#fuzzyUntil) {
+      if (header.zxid === this.#fuzzyUntil)
+        this.#compare(this.#snapshot!.digest!.value, header.zxid, 'its snapshot')
+      this.#fuzzyUntil = undefined
+    }
+  }
+
+  #compare(expected: Digest, zxid: Zxid, where: string): void {
+    const actual = this.#tree.digest
+    if (actual === undefined || sameDigest(actual, expected)) return
+    throw new RecoveryError(
+      `Expected the tree after transaction 0x${formatZxid(zxid)} to have the digest that ${where} gives, got another`,
+      this.#folder,
+      'The files do not belong together or were written by a faulty server: restore them from a backup or another server.',
+    )
+  }
+
+  #damage(what: string, entry: RawEntry, path: string): DamageError {
+    return new DamageError(
+      what,
+      path,
+      entry.offset,
+      'Bring the missing log files back, or restore the folder from a backup.',
+    )
+  }
+}

@@ -1,0 +1,333 @@
+import { adler32, formatZxid, Reader, type ACL } from '@zabra/protocol'
+import type { ByteTransform, Compression, Disk, DiskReader } from '@zabra/runtime'
+import type { Tree } from '../core/tree/index.ts'
+import type { Digest, SessionId, Zxid } from '../core/types.ts'
+import { DamageError } from './errors.ts'
+import { snapshotKind, type NamedFile } from './file-names.ts'
+import { SnappyUnpacker } from './snappy.ts'
+import { SNAPSHOT_MAGIC } from './snapshot-writer.ts'
+import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
+
+const CHUNK = 1 << 18
+const MAX_PART = 0x4000_0000
+const ACTION = 'An older snapshot is tried if there is one'
+
+export interface SnapshotLoaded {
+  readonly zxid: Zxid
+  readonly nodes: number
+  readonly sessions: ReadonlyMap<SessionId, number>
+  /** The digest of the tree after the transaction `zxid`, when the snapshot has one of a version that we know. */
+  readonly digest: { readonly zxid: Zxid; readonly value: Digest } | undefined
+  /** The last transaction whose effects the contents may have; undefined when the snapshot does not say. */
+  readonly lastZxid: Zxid | undefined
+}
+
+/** The check that is worth doing on many candidates (`SnapStream.isValidSnapshot`): beginning and end look right. */
+export async function looksWhole(disk: Disk, path: string): Promise<boolean> {
+  const reader = await disk.openRead(path)
+  try {
+    const size = await reader.size()
+    const kind = snapshotKind(path)
+    if (size < 10) return false
+    const bytes = new Uint8Array(8)
+    await reader.read(bytes, 0)
+    if (kind === 'gz') return bytes[0] === 0x1f && bytes[1] === 0x8b
+    if (kind === 'snappy')
+      return [0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0].every((byte, i) => bytes[i] === byte)
+    await reader.read(bytes.subarray(0, 5), size - 5)
+    return [0, 0, 0, 1, 0x2f].every((byte, i) => bytes[i] === byte)
+  } finally {
+    await reader.close()
+  }
+}
+
+/**
+ * Reads a snapshot into a tree that is new, a chunk at a time, and checks every seal, every parent and the digest.
+ * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ */
+export async function loadSnapshot(
+  disk: Disk,
+  folder: string,
+  file: NamedFile,
+  tree: Tree,
+  compressor: Compression,
+): Promise<SnapshotLoaded> {
+  const path = `${folder}/${file.name}`
+  const reader = await disk.openRead(path)
+  try {
+    const kind = snapshotKind(file.name)
+    const unpack = kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyUnpacker() : undefined
+    return await new SnapshotLoad(new ByteStream(reader, path, unpack), path, tree).run(file.zxid)
+  } finally {
+    await reader.close()
+  }
+}
+
+class SnapshotLoad {
+  readonly #in: ByteStream
+  readonly #path: string
+  readonly #tree: Tree
+  readonly #acls = new Set<number>([-1])
+
+  constructor(stream: ByteStream, path: string, tree: Tree) {
+    this.#in = stream
+    this.#path = path
+    this.#tree = tree
+  }
+
+  async run(zxid: Zxid): Promise<SnapshotLoaded> {
+    const r = await this.#in.need(16)
+    if (r.int() !== SNAPSHOT_MAGIC || r.int() !== 2)
+      throw this.#damage('Expected the header of a snapshot ("ZKSN", version 2)')
+    r.raw(8)
+    const sessions = await this.#sessions()
+    this.#tree.clear()
+    await this.#aclTable()
+    const nodes = await this.#nodes()
+    await this.#seal('nodes')
+    this.#tree.loaded(zxid)
+    const digest = await this.#digest()
+    const lastZxid = digest === undefined || (await this.#in.ended()) ? undefined : await this.#lastZxid()
+    const known = digest !== undefined && digest.version === TXN_DIGEST_VERSION ? digest : undefined
+    return { zxid, nodes, sessions, digest: known && { zxid: known.zxid, value: known.value }, lastZxid }
+  }
+
+  async #sessions(): Promise<Map<SessionId, number>> {
+    const count = await this.#count('sessions')
+    const sessions = new Map<SessionId, number>()
+    for (let i = 0; i < count; i++) {
+      const r = this.#in.has(12) ?? (await this.#in.need(12))
+      sessions.set(r.long(), r.int())
+    }
+    return sessions
+  }
+
+  async #aclTable(): Promise<void> {
+    const count = await this.#count('access control lists')
+    for (let i = 0; i < count; i++) {
+      const r = await this.#in.need(12)
+      const id = r.longNumber()
+      this.#tree.acls.load(id, await this.#acl())
+      this.#acls.add(id)
+    }
+  }
+
+  async #acl(): Promise<ACL[]> {
+    // How long a list is shows only when it is read; one that is longer than what is at hand is tried again with more.
+    for (let wanted = 4; ; wanted = Math.min(wanted * 4, MAX_PART)) {
+      const available = await this.#in.upTo(wanted)
+      const r = this.#in.reader()
+      const start = r.offset
+      try {
+        return decodeAcl(r)
+      } catch (error) {
+        r.offset = start
+        if (available < wanted || wanted === MAX_PART)
+          throw this.#damage('Expected an access control list', error)
+      }
+    }
+  }
+
+  async #nodes(): Promise<number> {
+    const stream = this.#in
+    for (let nodes = 0; ; nodes++) {
+      const pathLength = (stream.has(4) ?? (await stream.need(4))).peekInt()
+      this.#bound(pathLength, 0)
+      let r = stream.has(pathLength + 8) ?? (await stream.need(pathLength + 4))
+      const path = r.string()!
+      if (path === '/') return nodes
+      const dataLength = (stream.has(4) ?? (await stream.need(4))).peekInt()
+      this.#bound(dataLength, -1)
+      const needed = 4 + Math.max(0, dataLength) + 68
+      r = stream.has(needed) ?? (await stream.need(needed))
+      this.#node(path, r)
+    }
+  }
+
+  #node(path: string, r: PeekReader): void {
+    const data = r.buffer()
+    const aclId = r.longNumber()
+    const czxid = r.longNumber()
+    const mzxid = r.longNumber()
+    const ctime = r.longNumber()
+    const mtime = r.longNumber()
+    const version = r.int()
+    const cversion = r.int()
+    const aversion = r.int()
+    const owner = r.long()
+    const pzxid = r.longNumber()
+    if (!this.#acls.has(aclId))
+      throw this.#damage(`Expected the number of a list in the snapshot's table, got ${aclId} for ${path},`)
+    const stat = { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, owner }
+    if (!this.#tree.load(path, data, aclId, stat))
+      throw this.#damage(`Expected the parent of ${path} before it`)
+  }
+
+  async #digest(): Promise<{ zxid: Zxid; version: number; value: Digest } | undefined> {
+    if (await this.#in.ended()) return undefined
+    const r = await this.#in.need(12)
+    const zxid = r.longNumber()
+    const version = r.int()
+    let value: Digest = { hi: 0, lo: 0 }
+    if (version < 2) {
+      const length = (await this.#in.need(4)).peekInt()
+      this.#bound(length, -1)
+      ;(await this.#in.need(4 + Math.max(0, length))).string()
+    } else {
+      const sum = await this.#in.need(8)
+      value = { hi: sum.int() >>> 0, lo: sum.int() >>> 0 }
+    }
+    await this.#seal('digest')
+    return { zxid, version, value }
+  }
+
+  async #lastZxid(): Promise<Zxid> {
+    const zxid = (await this.#in.need(8)).longNumber()
+    await this.#seal('last zxid')
+    return zxid
+  }
+
+  async #seal(of: string): Promise<void> {
+    const actual = this.#in.checksum()
+    const r = await this.#in.need(13)
+    const high = r.int()
+    const low = r.int() >>> 0
+    if (high !== 0 || low !== actual || r.int() !== 1 || r.byte() !== 0x2f) {
+      throw this.#damage(
+        `Expected the seal of the ${of} with checksum ${formatZxid(actual)}, got ${formatZxid(low)}`,
+      )
+    }
+  }
+
+  async #count(what: string): Promise<number> {
+    const count = (await this.#in.need(4)).int()
+    if (count < 0) throw this.#damage(`Expected the number of ${what}, got ${count}`)
+    return count
+  }
+
+  #bound(length: number, least: number): void {
+    if (length < least || length > MAX_PART) throw this.#damage(`Expected a length, got ${length}`)
+  }
+
+  #damage(what: string, cause?: unknown): DamageError {
+    return new DamageError(what, this.#path, this.#in.position, `${ACTION}.`, { cause })
+  }
+}
+
+class PeekReader extends Reader {
+  /** The next int, which stays. */
+  peekInt(): number {
+    const value = this.int()
+    this.offset -= 4
+    return value
+  }
+}
+
+/** Bytes of a file, unpacked, through a window that moves. */
+class ByteStream {
+  readonly #file: DiskReader
+  readonly #path: string
+  readonly #unpack: ByteTransform | undefined
+  #window: Uint8Array = new Uint8Array(0)
+  #reader = new PeekReader(this.#window)
+  #base = 0
+  #fileAt = 0
+  #finished = false
+  #adler = 1
+  #checked = 0
+
+  constructor(file: DiskReader, path: string, unpack: ByteTransform | undefined) {
+    this.#file = file
+    this.#path = path
+    this.#unpack = unpack
+  }
+
+  get position(): number {
+    return this.#base + this.#reader.offset
+  }
+
+  reader(): PeekReader {
+    return this.#reader
+  }
+
+  /** The reader when that many bytes are at hand. */
+  has(count: number): PeekReader | undefined {
+    return this.#reader.remaining >= count ? this.#reader : undefined
+  }
+
+  /** The reader once that many bytes are at hand. Rejects with a `DamageError` when the file ends before. */
+  async need(count: number): Promise<PeekReader> {
+    const available = await this.upTo(count)
+    if (available >= count) return this.#reader
+    throw new DamageError(
+      `Expected ${count} more bytes, got the end of the snapshot after ${available}`,
+      this.#path,
+      this.position,
+      `${ACTION}.`,
+    )
+  }
+
+  /** Has that many bytes at hand, or all there are; resolves to how many. */
+  async upTo(count: number): Promise<number> {
+    if (this.#reader.remaining < count && !this.#finished) await this.#fill(count)
+    return this.#reader.remaining
+  }
+
+  async ended(): Promise<boolean> {
+    return (await this.upTo(1)) === 0
+  }
+
+  /** Adler-32 of everything read so far. */
+  checksum(): number {
+    this.#adler = adler32(this.#window, this.#checked, this.#reader.offset, this.#adler)
+    this.#checked = this.#reader.offset
+    return this.#adler
+  }
+
+  async #fill(count: number): Promise<void> {
+    this.checksum()
+    const parts = [this.#window.subarray(this.#reader.offset)]
+    let length = parts[0]!.length
+    this.#base += this.#reader.offset
+    while (length < count && !this.#finished) {
+      const part = await this.#chunk()
+      parts.push(part)
+      length += part.length
+    }
+    const window = new Uint8Array(length)
+    let at = 0
+    for (const part of parts) {
+      window.set(part, at)
+      at += part.length
+    }
+    this.#window = window
+    this.#checked = 0
+    this.#reader = new PeekReader(window)
+  }
+
+  async #chunk(): Promise<Uint8Array> {
+    const bytes = new Uint8Array(CHUNK)
+    const read = await this.#file.read(bytes, this.#fileAt)
+    this.#fileAt += read
+    const part = bytes.subarray(0, read)
+    if (read < CHUNK) this.#finished = true
+    if (!this.#unpack) return part
+    try {
+      const unpacked = read > 0 ? await this.#unpack.write(part) : new Uint8Array(0)
+      if (!this.#finished) return unpacked
+      const last = await this.#unpack.end()
+      const whole = new Uint8Array(unpacked.length + last.length)
+      whole.set(unpacked)
+      whole.set(last, unpacked.length)
+      return whole
+    } catch (cause) {
+      throw new DamageError(
+        'Expected a compressed stream that can be unpacked',
+        this.#path,
+        this.#fileAt,
+        `${ACTION}.`,
+        { cause },
+      )
+    }
+  }
+}

@@ -1,0 +1,190 @@
+import { adler32, Writer, writeACL } from '@zabra/protocol'
+import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
+import type { Tree } from '../core/tree/index.ts'
+import type { SessionId, Zxid } from '../core/types.ts'
+import { snapshotName, type SnapshotKind } from './file-names.ts'
+import { SnappyPacker } from './snappy.ts'
+import { TXN_DIGEST_VERSION } from './txn-codec.ts'
+
+/** "ZKSN". */
+export const SNAPSHOT_MAGIC = 0x5a4b534e
+
+export interface SnapshotOptions {
+  readonly disk: Disk
+  /** The folder that holds `snapshot.*`, `version-2` included. It must exist. */
+  readonly folder: string
+  readonly compression: SnapshotKind
+  /** Needed for `gz`. */
+  readonly compressor: Compression
+  /** Nodes in a slice; other work goes on between two slices. */
+  readonly sliceNodes?: number
+  /** Gives up before the next slice, and removes what was written. */
+  readonly signal?: AbortSignal
+}
+
+export interface SnapshotTaken {
+  readonly file: string
+  /** The last transaction applied when the snapshot began; its name. */
+  readonly zxid: Zxid
+  /** The last transaction applied when it ended: the contents may have effects of transactions up to it. */
+  readonly lastZxid: Zxid
+  readonly nodes: number
+  readonly bytes: number
+}
+
+/**
+ * Writes a snapshot of the tree while it changes, slice by slice. It is durable and complete when this resolves, and
+ * bears its name only then; a failure leaves nothing behind. Rejects with the disk's error, or the signal's reason.
+ */
+export async function takeSnapshot(
+  tree: Tree,
+  sessions: Iterable<readonly [SessionId, number]>,
+  options: SnapshotOptions,
+): Promise<SnapshotTaken> {
+  const { disk, folder } = options
+  const zxid = tree.lastZxid
+  const name = snapshotName(zxid, options.compression)
+  const temporary = `${folder}/writing.${name}.tmp`
+  if (await disk.exists(temporary)) await disk.remove(temporary)
+  const file = await disk.openWrite(temporary, { create: true, durable: false })
+  let done = false
+  try {
+    const result = await new SnapshotStream(file, options).run(tree, sessions)
+    await file.sync()
+    done = true
+    return { file: name, zxid, ...result }
+  } finally {
+    await file.close()
+    if (done) {
+      await disk.rename(temporary, `${folder}/${name}`)
+      await disk.syncFolder(folder)
+    } else {
+      await disk.remove(temporary)
+    }
+  }
+}
+
+class SnapshotStream {
+  readonly #file: DiskWriter
+  readonly #options: SnapshotOptions
+  readonly #pack: ByteTransform | undefined
+  readonly #writer = new Writer(1 << 17)
+  #checked = 0
+  #adler = 1
+  #position = 0
+
+  constructor(file: DiskWriter, options: SnapshotOptions) {
+    this.#file = file
+    this.#options = options
+    if (options.compression === 'gz') this.#pack = options.compressor.gzip()
+    if (options.compression === 'snappy') this.#pack = new SnappyPacker()
+  }
+
+  async run(
+    tree: Tree,
+    sessions: Iterable<readonly [SessionId, number]>,
+  ): Promise<{ lastZxid: Zxid; nodes: number; bytes: number }> {
+    const cursor = tree.scan()
+    let nodes = 0
+    try {
+      // Sessions and lists are copied in one turn; what changes later is in the log behind the name's zxid.
+      this.#head(tree, sessions)
+      for (let more = true; more;) {
+        this.#options.signal?.throwIfAborted()
+        more = cursor.next(this.#options.sliceNodes ?? 500, (node) => {
+          this.#node(tree, node)
+          nodes++
+        })
+        if (more && this.#writer.length > 1 << 16) await this.#drain()
+        else if (more) await Promise.resolve()
+      }
+      // In the same turn as the last node: the digest belongs to the tree as it is now.
+      const lastZxid = tree.lastZxid
+      this.#tail(tree, lastZxid)
+      await this.#drain()
+      if (this.#pack) await this.#put(await this.#pack.end())
+      return { lastZxid, nodes, bytes: this.#position }
+    } finally {
+      cursor.done()
+    }
+  }
+
+  #head(tree: Tree, sessions: Iterable<readonly [SessionId, number]>): void {
+    const w = this.#writer
+    w.int(SNAPSHOT_MAGIC)
+    w.int(2)
+    w.long(-1n)
+    const list = [...sessions]
+    w.int(list.length)
+    for (const [id, timeoutMs] of list) {
+      w.long(id)
+      w.int(timeoutMs)
+    }
+    const acls = tree.acls.entries()
+    w.int(acls.length)
+    for (const [id, acl] of acls) {
+      w.longNumber(id)
+      w.int(acl.length)
+      for (const entry of acl) writeACL(w, entry)
+    }
+  }
+
+  #node(tree: Tree, node: number): void {
+    const w = this.#writer
+    const path = tree.pathOf(node)
+    const stat = tree.statOf(node)
+    w.string(path === '/' ? '' : path)
+    tree.writeData(node, w)
+    w.longNumber(tree.aclIdOf(node))
+    w.longNumber(stat.czxid)
+    w.longNumber(stat.mzxid)
+    w.longNumber(stat.ctime)
+    w.longNumber(stat.mtime)
+    w.int(stat.version)
+    w.int(stat.cversion)
+    w.int(stat.aversion)
+    w.long(stat.owner)
+    w.longNumber(stat.pzxid)
+  }
+
+  #tail(tree: Tree, lastZxid: Zxid): void {
+    const w = this.#writer
+    const { digest } = tree
+    w.string('/')
+    this.#seal()
+    if (digest) {
+      w.longNumber(lastZxid)
+      w.int(TXN_DIGEST_VERSION)
+      w.int(digest.hi | 0)
+      w.int(digest.lo | 0)
+      this.#seal()
+      // A reader that expects the digest's section would take this one for it, so both are there or none.
+      w.longNumber(lastZxid)
+      this.#seal()
+    }
+  }
+
+  #seal(): void {
+    this.#check()
+    this.#writer.longNumber(this.#adler)
+    this.#writer.string('/')
+  }
+
+  #check(): void {
+    this.#adler = adler32(this.#writer.bytes(), this.#checked, this.#writer.length, this.#adler)
+    this.#checked = this.#writer.length
+  }
+
+  async #drain(): Promise<void> {
+    this.#check()
+    const bytes = this.#writer.take()
+    this.#checked = 0
+    await this.#put(this.#pack ? await this.#pack.write(bytes) : bytes)
+  }
+
+  async #put(bytes: Uint8Array): Promise<void> {
+    if (bytes.length === 0) return
+    await this.#file.write(bytes, this.#position)
+    this.#position += bytes.length
+  }
+}

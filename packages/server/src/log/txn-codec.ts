@@ -1,0 +1,195 @@
+import { OpCode, ProtocolError, Reader, readACL, type Writer, writeACL, type ACL } from '@zabra/protocol'
+import type { CreateTxn, Digest, LoggedTxn, SubTxn, Txn } from '../core/types.ts'
+
+/** The definition of the digest that transactions carry; others are ignored. */
+export const TXN_DIGEST_VERSION = 2
+
+/** Writes a transaction as the log and a proposal carry it: header, record, digest. */
+export function encodeLoggedTxn(writer: Writer, { header, txn, digest }: LoggedTxn): void {
+  if (header.sessionId === 0n) writer.longNumber(0)
+  else writer.long(header.sessionId)
+  writer.int(header.cxid)
+  writer.longNumber(header.zxid)
+  writer.longNumber(header.time)
+  writer.int(txn.type)
+  encodeTxn(writer, txn)
+  if (digest === undefined) return
+  writer.int(TXN_DIGEST_VERSION)
+  writer.int(digest.hi | 0)
+  writer.int(digest.lo | 0)
+}
+
+/**
+ * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are copies.
+ * Throws a `ProtocolError` when the bytes are no transaction.
+ */
+export function decodeLoggedTxn(reader: Reader): LoggedTxn {
+  const sessionId = reader.long()
+  const cxid = reader.int()
+  const zxid = reader.longNumber()
+  const time = reader.longNumber()
+  const type = reader.int()
+  const txn = decodeTop(reader, type)
+  let digest: Digest | undefined
+  if (reader.remaining >= 12) {
+    const version = reader.int()
+    const hi = reader.int() >>> 0
+    const lo = reader.int() >>> 0
+    if (version === TXN_DIGEST_VERSION) digest = { hi, lo }
+  }
+  return { header: { sessionId, cxid, zxid, time }, txn, digest }
+}
+
+function encodeTxn(w: Writer, txn: Txn): void {
+  switch (txn.type) {
+    case OpCode.create:
+    case OpCode.create2:
+      encodeCreate(w, txn)
+      w.bool(txn.ephemeral)
+      w.int(txn.parentCVersion)
+      return
+    case OpCode.createContainer:
+      encodeCreate(w, txn)
+      w.int(txn.parentCVersion)
+      return
+    case OpCode.createTTL:
+      encodeCreate(w, txn)
+      w.int(txn.parentCVersion)
+      w.longNumber(txn.ttl)
+      return
+    case OpCode.delete:
+    case OpCode.deleteContainer:
+      return w.string(txn.path)
+    case OpCode.setData:
+    case OpCode.reconfig:
+      w.string(txn.path)
+      w.buffer(txn.data)
+      return w.int(txn.version)
+    case OpCode.setACL:
+      w.string(txn.path)
+      encodeAcl(w, txn.acl)
+      return w.int(txn.version)
+    case OpCode.check:
+      w.string(txn.path)
+      return w.int(txn.version)
+    case OpCode.createSession:
+      return w.int(txn.timeOut)
+    case OpCode.closeSession:
+      w.int(txn.paths2Delete.length)
+      for (const path of txn.paths2Delete) w.string(path)
+      return
+    case OpCode.error:
+      return w.int(txn.err)
+    case OpCode.multi:
+      w.int(txn.txns.length)
+      for (const part of txn.txns) {
+        w.int(part.type)
+        const mark = w.beginFrame()
+        encodeTxn(w, part)
+        w.endFrame(mark)
+      }
+  }
+}
+
+function encodeCreate(w: Writer, txn: Pick<CreateTxn, 'path' | 'data' | 'acl'>): void {
+  w.string(txn.path)
+  w.buffer(txn.data)
+  encodeAcl(w, txn.acl)
+}
+
+function encodeAcl(w: Writer, acl: readonly ACL[]): void {
+  w.int(acl.length)
+  for (const entry of acl) writeACL(w, entry)
+}
+
+function decodeTop(r: Reader, type: number): Txn {
+  switch (type) {
+    case OpCode.createSession:
+      return { type, timeOut: r.int() }
+    case OpCode.closeSession:
+      return { type, paths2Delete: r.remaining === 0 ? [] : decodeClosed(r) }
+    case OpCode.multi: {
+      const count = Math.max(0, r.vectorLength())
+      const txns: SubTxn[] = []
+      for (let i = 0; i < count; i++) txns.push(decodePart(r))
+      return { type, txns }
+    }
+    case OpCode.check:
+      return r.fail('Expected a transaction that stands alone, got a check', 'type')
+    default:
+      return decodeSub(r, type)
+  }
+}
+
+/** Without the record, 12 bytes of digest remain; a count that cannot be one says so. */
+function decodeClosed(r: Reader): string[] {
+  const start = r.offset
+  try {
+    const count = Math.max(0, r.vectorLength())
+    const paths: string[] = []
+    for (let i = 0; i < count; i++) paths.push(r.string() ?? '')
+    if (r.remaining !== 0 && r.remaining < 12) r.fail('Expected a digest', 'digest')
+    return paths
+  } catch (error) {
+    if (!(error instanceof ProtocolError) || r.end - start !== 12) throw error
+    r.offset = start
+    return []
+  }
+}
+
+/** A part of a multi: its bytes are bounded, and of a failed part only the code counts. */
+function decodePart(r: Reader): SubTxn {
+  const type = r.int()
+  const bytes = r.buffer()
+  if (bytes === null) return r.fail('Expected the record of a part, got null', 'data')
+  const part = new Reader(bytes)
+  if (type === OpCode.multi || type === OpCode.createSession || type === OpCode.closeSession) {
+    return r.fail(`Expected a type that a multi may hold, got ${type}`, 'type')
+  }
+  return decodeSub(part, type)
+}
+
+function decodeSub(r: Reader, type: number): SubTxn {
+  switch (type) {
+    case OpCode.create:
+    case OpCode.create2: {
+      const base = decodeCreate(r)
+      const ephemeral = r.bool()
+      // Logs of before 3.4 lack the last field.
+      const parentCVersion = type === OpCode.create && r.remaining < 4 ? -1 : r.int()
+      return { type, ...base, ephemeral, parentCVersion }
+    }
+    case OpCode.createContainer:
+      return { type, ...decodeCreate(r), parentCVersion: r.int() }
+    case OpCode.createTTL:
+      return { type, ...decodeCreate(r), parentCVersion: r.int(), ttl: r.longNumber() }
+    case OpCode.delete:
+    case OpCode.deleteContainer:
+      return { type, path: pathOf(r) }
+    case OpCode.setData:
+    case OpCode.reconfig:
+      return { type, path: pathOf(r), data: copyOf(r), version: r.int() }
+    case OpCode.setACL:
+      return { type, path: pathOf(r), acl: decodeAcl(r), version: r.int() }
+    case OpCode.check:
+      return { type, path: pathOf(r), version: r.int() }
+    case OpCode.error:
+      return { type, err: r.int() }
+    default:
+      return r.fail(`Expected the type of a transaction, got ${type}`, 'type')
+  }
+}
+
+function decodeCreate(r: Reader): { path: string; data: Uint8Array | null; acl: readonly ACL[] } {
+  return { path: pathOf(r), data: copyOf(r), acl: decodeAcl(r) }
+}
+
+export function decodeAcl(r: Reader): ACL[] {
+  const count = Math.max(0, r.vectorLength())
+  const list: ACL[] = []
+  for (let i = 0; i < count; i++) list.push(readACL(r))
+  return list
+}
+
+const pathOf = (r: Reader): string => r.string() ?? r.fail('Expected a path, got null', 'path')
+const copyOf = (r: Reader): Uint8Array | null => r.buffer()?.slice() ?? null

@@ -1,0 +1,406 @@
+import { adler32, formatZxid, Writer } from '@zabra/protocol'
+import { DiskError, type Clock, type Disk, type DiskWriter, type Logger, type Random } from '@zabra/runtime'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
+import { LogFullError } from './errors.ts'
+import { logName } from './file-names.ts'
+import { ENTRY_END, LOG_HEADER_BYTES, paddedSize, writeLogHeader } from './log-format.ts'
+import { encodeLoggedTxn } from './txn-codec.ts'
+
+export interface TxnLogOptions {
+  readonly disk: Disk
+  readonly clock: Clock
+  readonly random: Random
+  readonly logger: Logger
+  /** The folder that holds `log.*`, `version-2` included. It must exist. */
+  readonly folder: string
+  /** The last transaction that is in the log or a snapshot; the first append must be above it. */
+  readonly lastZxid: Zxid
+  /** False gives up durability (forceSync=no). */
+  readonly durable: boolean
+  readonly preallocateBytes: number
+  /** A snapshot is due after a random number of transactions from half of this up to this. */
+  readonly snapCount: number
+  /** The same by bytes of log; 0 or less switches it off. */
+  readonly snapSizeLimitBytes: number
+  /** A new file is begun once one is larger; 0 or less switches it off. */
+  readonly fileSizeLimitBytes: number
+  readonly syncWarningMs: number
+  /** How long a write waits for others to join; 0 is none. */
+  readonly flushDelayMs?: number
+  /** Entries that end the wait. */
+  readonly maxBatchSize?: number
+}
+
+export interface TxnLogEvents {
+  /** Everything up to this transaction survives a power cut. Called once for each batch. */
+  durable(zxid: Zxid): void
+  /** Enough was logged since the last roll for a snapshot. The log has begun a new file already. */
+  snapshotDue(): void
+  /**
+   * The disk is full. Every append above `durableZxid` is gone for good: fail those requests; their zxids are free again.
+   * Called only when nothing of them can come back. Appends throw a `LogFullError` until `space`.
+   */
+  full(durableZxid: Zxid, error: LogFullError): void
+  /** There is space again. */
+  space(): void
+  /** The disk cannot be trusted any more. Stop the process; nothing is written from now on. */
+  fatal(error: Error): void
+}
+
+export type TxnLogState = 'open' | 'full' | 'failed' | 'closed'
+
+interface Batch {
+  readonly writer: Writer
+  readonly startsFile: boolean
+  first: Zxid
+  last: Zxid
+  count: number
+}
+
+const PROBE_MS = 1000
+const PROBE_BYTES = 1 << 20
+
+/**
+ * Appends transactions to `log.*` files in ZooKeeper's format, many to one durable write.
+ *
+ * FENCED: entries are encoded straight into the buffer of the next batch, and buffers are used again.
+ * Why: an array, a promise or a write for each entry costs more than the entry.
+ * Rules: one write is in flight at a time; what is appended meanwhile makes the next one.
+ */
+export class TxnLog {
+  readonly #o: TxnLogOptions
+  readonly #events: TxnLogEvents
+  #state: TxnLogState = 'open'
+  #full: LogFullError | undefined
+  #queue: Batch[] = []
+  #spare: Writer[] = []
+  #flying: Promise<void> | undefined
+  #scheduled = false
+  #rollNext = true
+
+  #file: DiskWriter | undefined
+  #path = ''
+  #position = 0
+  #size = 0
+
+  #last: Zxid
+  #durable: Zxid
+  #sinceRoll = 0
+  #bytesSinceRoll = 0
+  #countLimit = 0
+  #bytesLimit = 0
+  #collected = 0
+
+  /** Durable writes so far, and entries in them: their quotient is the mean batch. */
+  readonly stats = { flushes: 0, entries: 0, bytes: 0, slowSyncs: 0, lastFlushMs: 0, maxFlushMs: 0, files: 0 }
+
+  constructor(options: TxnLogOptions, events: TxnLogEvents) {
+    this.#o = options
+    this.#events = events
+    this.#last = options.lastZxid
+    this.#durable = options.lastZxid
+    this.#drawLimits()
+  }
+
+  get state(): TxnLogState {
+    return this.#state
+  }
+  /** The last transaction appended. */
+  get lastZxid(): Zxid {
+    return this.#last
+  }
+  /** The last transaction that survives a power cut. */
+  get durableZxid(): Zxid {
+    return this.#durable
+  }
+  /** Whether appended entries wait for their write. */
+  get busy(): boolean {
+    return this.#flying !== undefined || this.#queue.length > 0
+  }
+  /** The file that is written to, or undefined before the first append. */
+  get file(): string | undefined {
+    return this.#file === undefined ? undefined : this.#path
+  }
+
+  /**
+   * Adds a transaction to the next batch; its write starts in this turn's end, or when the one in flight has ended.
+   * Throws a `LogFullError` while the disk is full and a RangeError when the zxid is not above the last one.
+   */
+  append(logged: LoggedTxn): void {
+    const zxid = logged.header.zxid
+    if (this.#state !== 'open') throw this.#refusal()
+    if (zxid <= this.#last) {
+      throw new RangeError(`Expected a zxid above 0x${formatZxid(this.#last)}, got 0x${formatZxid(zxid)}`)
+    }
+    const batch = this.#open(zxid)
+    encodeEntry(batch.writer, logged)
+    batch.last = this.#last = zxid
+    batch.count++
+    this.#sinceRoll++
+    this.#collected++
+    if (this.#snapshotDue()) {
+      this.roll()
+      this.#events.snapshotDue()
+    }
+    this.#schedule()
+  }
+
+  /** Begins a new file with the next append, and counts anew towards the next snapshot. */
+  roll(): void {
+    this.#rollNext = true
+    this.#sinceRoll = 0
+    this.#bytesSinceRoll = 0
+    this.#drawLimits()
+  }
+
+  /** Resolves when all that is appended is durable. Rejects when it is lost. */
+  async flush(): Promise<void> {
+    this.#start()
+    while (this.#flying) await this.#flying
+    if (this.#state !== 'open') throw this.#refusal()
+  }
+
+  /** Writes what is left and closes the file. Appending is over. */
+  async close(): Promise<void> {
+    if (this.#state === 'closed') return
+    this.#start()
+    while (this.#flying) await this.#flying
+    this.#state = 'closed'
+    await this.#closeFile()
+  }
+
+  #open(zxid: Zxid): Batch {
+    const newest = this.#queue.at(-1)
+    if (newest !== undefined && !this.#rollNext) return newest
+    const writer = this.#spare.pop() ?? new Writer(1 << 16)
+    const batch: Batch = { writer, startsFile: this.#rollNext, first: zxid, last: zxid, count: 0 }
+    if (batch.startsFile) writeLogHeader(writer)
+    this.#rollNext = false
+    this.#queue.push(batch)
+    return batch
+  }
+
+  #schedule(): void {
+    if (this.#flying || this.#scheduled) return
+    const delay = this.#o.flushDelayMs ?? 0
+    if (delay > 0 && this.#collected < (this.#o.maxBatchSize ?? 1000)) {
+      this.#scheduled = true
+      this.#o.clock.after(delay, 'log flush delay', () => this.#begin())
+      return
+    }
+    this.#scheduled = true
+    this.#o.clock.soon(() => this.#begin())
+  }
+
+  #begin(): void {
+    this.#scheduled = false
+    this.#start()
+  }
+
+  #start(): void {
+    if (this.#flying || this.#queue.length === 0 || this.#state !== 'open') return
+    this.#flying = this.#drain()
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      await this.#writeAll()
+    } finally {
+      this.#flying = undefined
+    }
+    // What was appended after the last look at the queue found a write in flight, and nobody else starts its own.
+    this.#start()
+  }
+
+  async #writeAll(): Promise<void> {
+    while (this.#queue.length > 0 && this.#state === 'open') {
+      const batch = this.#queue.shift()!
+      this.#collected = 0
+      try {
+        await this.#write(batch)
+      } catch (error) {
+        await this.#failed(error, batch)
+        return
+      }
+      this.#durable = batch.last
+      if (batch.writer.length <= 1 << 20 && this.#spare.length < 2) {
+        batch.writer.reset()
+        this.#spare.push(batch.writer)
+      }
+      this.#events.durable(batch.last)
+    }
+  }
+
+  async #write(batch: Batch): Promise<void> {
+    const { clock } = this.#o
+    const started = clock.monotonic()
+    if (batch.startsFile) await this.#create(batch.first)
+    const bytes = batch.writer.bytes()
+    await this.#grow(bytes.length)
+    await this.#file!.write(bytes, this.#position)
+    if (batch.startsFile) await this.#o.disk.syncFolder(this.#o.folder)
+    this.#position += bytes.length
+    this.#count(batch, bytes.length, clock.monotonic() - started)
+    if (
+      this.#o.fileSizeLimitBytes > 0 &&
+      this.#position > this.#o.fileSizeLimitBytes &&
+      this.#queue.length === 0
+    ) {
+      this.#rollNext = true
+    }
+  }
+
+  async #create(first: Zxid): Promise<void> {
+    const { disk, folder, durable } = this.#o
+    await this.#closeFile()
+    this.#path = `${folder}/${logName(first)}`
+    // A file of this name held no transaction that counts, else this one would not be new.
+    if (await disk.exists(this.#path)) await disk.remove(this.#path)
+    this.#position = 0
+    this.#size = LOG_HEADER_BYTES
+    this.#file = await disk.openWrite(this.#path, { create: true, durable })
+    this.stats.files++
+  }
+
+  async #grow(bytes: number): Promise<void> {
+    const end = this.#position + bytes
+    const size = paddedSize(
+      Math.max(this.#position, LOG_HEADER_BYTES),
+      end,
+      this.#size,
+      this.#o.preallocateBytes,
+    )
+    if (size === this.#size) return
+    this.#bytesSinceRoll += size - this.#size
+    if (this.#o.preallocateBytes > 0) await this.#file!.truncate(size)
+    this.#size = size
+  }
+
+  async #closeFile(): Promise<void> {
+    const file = this.#file
+    this.#file = undefined
+    await file?.close()
+  }
+
+  #count(batch: Batch, bytes: number, ms: number): void {
+    const { stats } = this
+    stats.flushes++
+    stats.entries += batch.count
+    stats.bytes += bytes
+    stats.lastFlushMs = ms
+    stats.maxFlushMs = Math.max(stats.maxFlushMs, ms)
+    if (ms <= this.#o.syncWarningMs) return
+    stats.slowSyncs++
+    const facts = { ms: Math.round(ms), file: this.#path, bytes, entries: batch.count }
+    this.#o.logger.warn(
+      facts,
+      `Making ${batch.count} transactions durable took ${Math.round(ms)} ms; every write waits for this disk`,
+    )
+  }
+
+  /** A full disk is survived: what was not durable is taken away. After any other failure nothing is known of the disk. */
+  async #failed(error: unknown, batch: Batch): Promise<void> {
+    if (!(error instanceof DiskError) || (error.code !== 'ENOSPC' && error.code !== 'EDQUOT'))
+      return this.#die(error)
+    this.#state = 'full'
+    this.#full = new LogFullError(this.#o.folder, { cause: error })
+    this.#queue = []
+    this.#collected = 0
+    try {
+      await this.#undo(batch)
+    } catch (cause) {
+      return this.#die(cause)
+    }
+    this.#last = this.#durable
+    this.#o.logger.error({ folder: this.#o.folder, code: error.code }, this.#full.message)
+    this.#events.full(this.#durable, this.#full)
+    this.#probeLater()
+  }
+
+  async #undo(batch: Batch): Promise<void> {
+    const { disk, folder } = this.#o
+    if (batch.startsFile) {
+      await this.#closeFile()
+      if (await disk.exists(this.#path)) await disk.remove(this.#path)
+      await disk.syncFolder(folder)
+    } else {
+      await this.#file!.truncate(this.#position)
+      await this.#file!.sync()
+      await this.#closeFile()
+    }
+    // The next batch gets a file of its own, so that nothing is ever written over a range that failed.
+    this.#rollNext = true
+  }
+
+  #probeLater(): void {
+    this.#o.clock.after(PROBE_MS, 'log space probe', () => {
+      if (this.#state === 'full') void this.#probe()
+    })
+  }
+
+  async #probe(): Promise<void> {
+    const { disk, folder } = this.#o
+    const path = `${folder}/space-probe.tmp`
+    try {
+      if (await disk.exists(path)) await disk.remove(path)
+      const writer = await disk.openWrite(path, { create: true, durable: true })
+      try {
+        await writer.write(new Uint8Array(PROBE_BYTES), 0)
+      } finally {
+        await writer.close()
+        await disk.remove(path)
+      }
+    } catch (error) {
+      this.#o.logger.debug({ folder, error: String(error) }, 'The disk of the log is still full')
+      return this.#probeLater()
+    }
+    if (this.#state !== 'full') return
+    this.#state = 'open'
+    this.#full = undefined
+    this.#o.logger.info({ folder }, 'There is space for the transaction log again; writes are accepted')
+    this.#events.space()
+  }
+
+  #die(cause: unknown): void {
+    this.#state = 'failed'
+    this.#queue = []
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    this.#events.fatal(
+      new Error(`The transaction log cannot be written: ${reason}. The server stops; check the disk`, {
+        cause,
+      }),
+    )
+  }
+
+  #refusal(): Error {
+    if (this.#full) return this.#full
+    return new Error(`Expected a log that is open, got one that is ${this.#state}`)
+  }
+
+  #snapshotDue(): boolean {
+    if (this.#sinceRoll > this.#countLimit) return true
+    return this.#o.snapSizeLimitBytes > 0 && this.#bytesSinceRoll > this.#bytesLimit
+  }
+
+  #drawLimits(): void {
+    this.#countLimit = half(this.#o.snapCount, this.#o.random)
+    this.#bytesLimit = half(this.#o.snapSizeLimitBytes, this.#o.random)
+  }
+}
+
+/** A random number from half of `limit` up to it, so that the servers of an ensemble do not snapshot together. */
+function half(limit: number, random: Random): number {
+  const part = Math.max(1, Math.floor(limit / 2))
+  return part + Math.floor((random.below(0x1_0000_0000) / 0x1_0000_0000) * part)
+}
+
+/** Writes one entry: checksum, length, payload, end mark. */
+export function encodeEntry(writer: Writer, logged: LoggedTxn): void {
+  const at = writer.length
+  writer.longNumber(0)
+  const mark = writer.beginFrame()
+  encodeLoggedTxn(writer, logged)
+  writer.endFrame(mark)
+  writer.longNumberAt(at, adler32(writer.bytes(), mark + 4, writer.length))
+  writer.byte(ENTRY_END)
+}

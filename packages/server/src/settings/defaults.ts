@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import type { Basis, Row } from './row.ts'
+import { rows, type ServerSettings, type SettingName } from './table.ts'
+
+export const settingNames = Object.keys(rows) as SettingName[]
+
+/** The row of a setting, with its type forgotten: for code that treats all settings alike. */
+export function rowOf(name: SettingName): Row<unknown> {
+  return rows[name] as unknown as Row<unknown>
+}
+
+/** The table as one schema, for values that a program passes. Unknown names are refused. */
+export const serverSettings = z.strictObject(
+  Object.fromEntries(settingNames.map((name) => [name, rowOf(name).kind.value])),
+) as unknown as z.ZodType<ServerSettings>
+
+/**
+ * Settings for a server inside a program: everything at its default but `overrides`.
+ * Throws a `RangeError` that lists every value that does not fit, with what was expected.
+ */
+export function defaults(
+  overrides: { readonly [Name in SettingName]?: ServerSettings[Name] | undefined } = {},
+): ServerSettings {
+  const complete = completed(overrides)
+  const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
+  const problems = unknown.map((name) => `\`${name}\` is not a setting`)
+  for (const name of settingNames) {
+    const { kind, secret } = rowOf(name)
+    const value = complete[name]
+    if (kind.value.safeParse(value).success) continue
+    const got = secret ? 'a value that is not shown' : `\`${String(value)}\` (${typeof value})`
+    problems.push(`Expected \`${name}\` to be ${kind.expected}, got ${got}`)
+  }
+  if (complete.minSessionTimeoutMs > complete.maxSessionTimeoutMs)
+    problems.push(
+      `Expected \`minSessionTimeoutMs\` to be at most \`maxSessionTimeoutMs\`, got ${complete.minSessionTimeoutMs} and ${complete.maxSessionTimeoutMs}`,
+    )
+  if (problems.length > 0) throw new RangeError(problems.join('; '))
+  return complete
+}
+
+/** Fills what is missing and freezes the result. Does not check the values that are given. */
+export function completed(given: { readonly [Name in SettingName]?: unknown }): ServerSettings {
+  const result: Record<string, unknown> = {}
+  const take = (name: SettingName): void => {
+    const { fallback } = rowOf(name)
+    const value = given[name]
+    if (value !== undefined) result[name] = value
+    else
+      result[name] =
+        typeof fallback === 'function'
+          ? (fallback as (basis: Basis) => unknown)(result as unknown as Basis)
+          : fallback
+  }
+  // Derived values come last: they follow from the plain ones.
+  for (const name of settingNames) if (typeof rowOf(name).fallback !== 'function') take(name)
+  for (const name of settingNames) if (typeof rowOf(name).fallback === 'function') take(name)
+  for (const value of Object.values(result)) if (Array.isArray(value)) Object.freeze(value)
+  return Object.freeze(result) as unknown as ServerSettings
+}

@@ -1,0 +1,12 @@
+export type { Group, Row } from './row.ts'
+export { rows, type ServerSettings, type SettingName } from './table.ts'
+export { defaults, rowOf, serverSettings, settingNames } from './defaults.ts'
+export {
+  formatFinding,
+  parseZooCfg,
+  settingsFromEnvironment,
+  type Entry,
+  type Environment,
+  type Finding,
+} from './sources.ts'
+export { loadSettings, type LoadedSettings, type SettingsFiles, type SettingsSources } from './load.ts'

@@ -1,0 +1,105 @@
+import { rowOf, settingNames } from './defaults.ts'
+import { findKnownKey, knownKeys } from './known-keys.ts'
+import type { Entry, Finding } from './sources.ts'
+import { nearest } from './suggest.ts'
+
+const candidates = [
+  ...settingNames.map((name) => rowOf(name).key),
+  'dynamicConfigFile',
+  'strictConfig',
+  ...knownKeys.filter(({ key }) => !key.endsWith('*')).map(({ key }) => key),
+]
+
+/** The key as zoo.cfg has it: system properties lose their prefix. */
+export function bareKey({ key, by }: Entry): string {
+  return by === 'property' ? key.replace(/^zookeeper\./, '') : key
+}
+
+/** What came instead, and a guess at why. */
+export function got({ value }: Entry, secret: true | undefined): string {
+  if (secret) return 'got something else (not shown, as it may be a secret).'
+  if (value === '') return 'got nothing. Give a value or remove the line.'
+  const comment = /\s[#!]/.test(value) ? ' A comment needs a line of its own.' : ''
+  return `got "${value}".${comment}`
+}
+
+/** A key that is no setting: known and without effect, refused, or unknown. */
+export function judgeOther(entry: Entry, strict: boolean, findings: Finding[]): void {
+  const { where } = entry
+  const key = bareKey(entry)
+  if (key === 'dynamicConfigFile') {
+    if (entry.by !== 'file')
+      findings.push({
+        severity: 'error',
+        where,
+        key,
+        text: 'belongs in the configuration file. Set it there.',
+      })
+    return
+  }
+  if (key === 'strictConfig') {
+    if (!/^(true|false)$/i.test(entry.value))
+      findings.push({
+        severity: 'error',
+        where,
+        key,
+        text: `expected true or false, ${got(entry, undefined)}`,
+      })
+    return
+  }
+  if (key.startsWith('authProvider.')) return judgeAuthProvider(entry, findings)
+  const known = findKnownKey(key)
+  if (known === undefined) return refuseUnknown(entry, key, strict, findings)
+  const harmless =
+    known.status === 'moot' ||
+    known.status === 'later' ||
+    (known.status === 'guards' && /^(false|no|off)$/i.test(entry.value))
+  if (harmless) findings.push({ severity: 'warning', where, key, text: `has no effect here: ${known.why}.` })
+  else findings.push({ severity: 'error', where, key, text: `is refused: ${known.why}. Remove it to start.` })
+}
+
+function refuseUnknown({ where }: Entry, key: string, strict: boolean, findings: Finding[]): void {
+  const guess = nearest(key, candidates)
+  const hint = guess === undefined ? 'Remove it' : `Did you mean ${guess}? Correct or remove it`
+  findings.push(
+    strict
+      ? {
+          severity: 'error',
+          where,
+          key,
+          text: `nobody knows this key. ${hint}, or set strictConfig=false to start all the same.`,
+        }
+      : { severity: 'warning', where, key, text: `nobody knows this key, so it has no effect. ${hint}.` },
+  )
+}
+
+const builtInProviders = [
+  'Digest',
+  'IP',
+  'SASL',
+  'X509',
+  'KeyAuthority',
+  'EnsembleAuthentication',
+  'Ensemble',
+]
+
+/** Our own schemes are always there; a class of somebody else cannot be loaded. */
+function judgeAuthProvider({ where, key, value }: Entry, findings: Finding[]): void {
+  const [, name] =
+    /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
+  if (name === 'Digest' || name === 'IP' || name?.startsWith('Ensemble')) return
+  if (name !== undefined && builtInProviders.includes(name))
+    findings.push({
+      severity: 'warning',
+      where,
+      key,
+      text: `has no effect here: ${name} authentication is not served yet, so nobody can prove such an identity.`,
+    })
+  else
+    findings.push({
+      severity: 'error',
+      where,
+      key,
+      text: `expected a provider of Apache ZooKeeper, got "${value}". Java classes cannot be loaded here; remove the line.`,
+    })
+}

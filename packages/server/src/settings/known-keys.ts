@@ -1,0 +1,196 @@
+/**
+ * What happens to a key of Apache ZooKeeper that this server has no setting for.
+ * `moot`: a warning; it tunes Java, or something that is always or never so here.
+ * `later`: a warning; the feature that it belongs to is not served yet.
+ * `guards`: refused while it is switched on, for ignoring it would leave the server more open than its operator believes.
+ * `refused`: refused whatever its value.
+ */
+export type KeyStatus = 'moot' | 'later' | 'guards' | 'refused'
+
+export interface KnownKey {
+  /** The name in zoo.cfg; `*` stands for any rest. */
+  readonly key: string
+  readonly status: KeyStatus
+  /** Completes the sentence "It has no effect here: …" or "It is refused: …". */
+  readonly why: string
+}
+
+const known = (status: KeyStatus, why: string, ...keys: readonly string[]): readonly KnownKey[] =>
+  keys.map((key) => ({ key, status, why }))
+
+const javaThreads = 'it tunes the threads and buffers of the Java server'
+const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'
+const replicated = 'replicated ensembles are not served yet'
+const tls = 'TLS is not served yet'
+const sasl = 'SASL is not served yet'
+const adminServer = 'the HTTP admin server is not there yet; four-letter words are'
+const metrics = 'the metrics endpoint is not there yet; the four-letter word mntr is'
+const openDoor = 'and ignoring it would let everyone in'
+
+/** Keys of Apache ZooKeeper 3.4 to 3.10 that are understood but not honoured. */
+export const knownKeys: readonly KnownKey[] = [
+  ...known(
+    'moot',
+    javaThreads,
+    'nio.numSelectorThreads',
+    'nio.numWorkerThreads',
+    'nio.directBufferBytes',
+    'nio.shutdownTimeout',
+    'commitProcessor.numWorkerThreads',
+    'commitProcessor.maxReadBatchSize',
+    'commitProcessor.maxCommitBatchSize',
+    'commitProcessor.shutdownTimeout',
+    'commitProcessor.commitBatchSize',
+    'intBufferStartingSizeBytes',
+    'netty.advancedFlowControl.enabled',
+    'netty.*',
+    'serverCnxnFactory',
+    'quorum.cnxn.threads.size',
+  ),
+  ...known(
+    'moot',
+    'there is no Java virtual machine to watch or to manage',
+    'jvm.pause.*',
+    'jmx.*',
+    'disableJMX',
+    'log4j.*',
+    'root.logger',
+    'console.threshold',
+    'log.*',
+    'tracelog.*',
+    'jdk.*',
+  ),
+  ...known(
+    'moot',
+    watchTable,
+    'watchManagerName',
+    'watcherCleanThreadsNum',
+    'watcherCleanThreshold',
+    'watcherCleanIntervalInSeconds',
+    'maxInProcessingDeadWatchers',
+    'bitHashCacheSize',
+  ),
+  ...known(
+    'moot',
+    'replies are written straight into the connection, so there is nothing to cache',
+    'maxResponseCacheSize',
+    'maxGetChildrenResponseCacheSize',
+  ),
+  ...known(
+    'later',
+    'new connections are throttled by their number only, not by chance or weight',
+    'connection_throttle_freeze_time',
+    'connection_throttle_drop_increase',
+    'connection_throttle_drop_decrease',
+    'connection_throttle_decrease_ratio',
+    'connection_throttle_weight_enabled',
+    'connection_throttle_global_session_weight',
+    'connection_throttle_renew_session_weight',
+    'connection_throttle_local_session_weight',
+  ),
+  ...known('moot', 'a snapshot always records its last transaction', 'serializeLastProcessedZxid.enabled'),
+  ...known(
+    'moot',
+    'it concerns clients, not servers',
+    'client.secure',
+    'clientCnxnSocket',
+    'sasl.client',
+    'sasl.client.*',
+    'sasl.clientconfig',
+    'server.principal',
+    'server.realm',
+    'request.timeout',
+    'disableAutoWatchReset',
+    'shuffleDnsResponse',
+    'hostProvider.*',
+  ),
+  ...known(
+    'moot',
+    'a single server checks each access list once, where it prepares the write',
+    'enableEagerACLCheck',
+  ),
+  ...known(
+    'later',
+    replicated,
+    'initLimit',
+    'syncLimit',
+    'connectToLearnerMasterLimit',
+    'leader.*',
+    'follower.*',
+    'learner.*',
+    'observer.*',
+    'observerMaster.*',
+    'observerMasterPort',
+    'cnxTimeout',
+    'quorumCnxnTimeoutMs',
+    'quorumListenOnAllIPs',
+    'electionAlg',
+    'electionPortBindRetry',
+    'tcpKeepAlive',
+    'fastleader.*',
+    'standaloneEnabled',
+    'reconfigEnabled',
+    'multiAddress.*',
+    'leaderServes',
+    'leaderConnectDelayDuringRetryMs',
+    'readonlymode.enabled',
+    'syncEnabled',
+    'peerType',
+    'group.*',
+    'weight.*',
+    'db.autocreate',
+    'commitLogCount',
+    'snapshotSizeFactor',
+    'localSessionsEnabled',
+    'localSessionsUpgradingEnabled',
+    'forward_learner_requests_to_commit_processor_disabled',
+    'messageTracker.*',
+    'skipTxnEnabled',
+  ),
+  ...known(
+    'later',
+    tls,
+    'secureClientPort',
+    'secureClientPortAddress',
+    'client.portUnification',
+    'client.certReload',
+    'ssl.*',
+    'sslQuorum',
+    'sslQuorumReloadCertFiles',
+    'portUnification',
+    'fips-mode',
+    'X509AuthenticationProvider.superUser',
+  ),
+  ...known(
+    'later',
+    sasl,
+    'java.security.auth.login.config',
+    'sasl.serverconfig',
+    'quorum.auth.*',
+    'superUser',
+    'superUser.*',
+    'allowSaslFailedClients',
+    'SASLAuthenticationProvider.superPassword',
+    'kerberos.*',
+    'security.auth_to_local',
+    'requireKerberosConfig',
+    'kinit',
+  ),
+  ...known('later', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
+  ...known('later', metrics, 'metricsProvider.*'),
+  ...known('later', 'the audit log is not there yet', 'audit.*'),
+  ...known('later', 'path statistics are not there yet', 'pathStats.*'),
+  ...known('guards', `it demands SASL, which is not served yet, ${openDoor}`, 'sessionRequireClientSASLAuth'),
+  ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
+  ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
+  ...known('refused', 'an oracle file cannot replace a quorum safely', 'oraclePath'),
+  ...known('refused', 'it is a test hook', 'forceSnapshotSync', 'test*', 'testingonly*'),
+]
+
+const exact = new Map(knownKeys.filter(({ key }) => !key.endsWith('*')).map((known) => [known.key, known]))
+const prefixes = knownKeys.filter(({ key }) => key.endsWith('*'))
+
+/** The entry for a key as it stands in zoo.cfg, or nothing when nobody knows it. */
+export function findKnownKey(key: string): KnownKey | undefined {
+  return exact.get(key) ?? prefixes.find((known) => key.startsWith(known.key.slice(0, -1)))
+}

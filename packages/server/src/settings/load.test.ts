@@ -1,0 +1,303 @@
+import { describe, expect, test } from 'vitest'
+import { defaults, settingNames } from './defaults.ts'
+import { loadSettings } from './load.ts'
+import { formatFinding, type Environment } from './sources.ts'
+
+interface Given {
+  file?: string
+  environment?: Environment
+  flags?: readonly [flag: string, key: string, value: string][]
+  files?: Record<string, string>
+}
+
+function load({ file, environment, flags = [], files = {} }: Given) {
+  const loaded = loadSettings({
+    ...(file === undefined ? {} : { file: { name: 'zoo.cfg', text: file } }),
+    ...(environment === undefined ? {} : { environment }),
+    flags: flags.map(([flag, key, value]) => ({ flag, key, value })),
+    files: {
+      read: (path) => files[path],
+      absolute: (path) => (path.startsWith('/') ? path : `/here/${path.replace(/^\.\//, '')}`),
+    },
+  })
+  const lines = (severity: string) =>
+    loaded.findings.filter((finding) => finding.severity === severity).map(formatFinding)
+  return { ...loaded, errors: lines('error'), warnings: lines('warning') }
+}
+
+/** A file with the least that is required, and more. */
+const cfg = (...lines: string[]) => ['dataDir=/data', 'clientPort=2181', ...lines].join('\n')
+
+describe('defaults', () => {
+  test('without anything the server is at its defaults, with its data beside where it started', () => {
+    const { settings, findings } = load({})
+    expect(findings).toEqual([])
+    expect(settings).toEqual(defaults({ dataDir: '/here/data' }))
+  })
+
+  test('derived values follow what they derive from', () => {
+    const settings = defaults({ tickTimeMs: 100, dataDir: '/x', juteMaxBufferBytes: 7 })
+    expect(settings).toMatchObject({
+      minSessionTimeoutMs: 200,
+      maxSessionTimeoutMs: 2000,
+      dataLogDir: '/x',
+      juteMaxBufferExtraBytes: 7,
+    })
+  })
+
+  test('the result is frozen', () => {
+    const settings = defaults()
+    expect(Object.isFrozen(settings)).toBe(true)
+    expect(Object.isFrozen(settings.fourLetterWords)).toBe(true)
+    expect(Object.keys(settings).toSorted()).toEqual(settingNames.toSorted())
+  })
+
+  test('misuse throws with everything that is wrong, and shows no secret', () => {
+    expect(() => defaults({ clientPort: 70_000, tickTimeMs: 0.5 })).toThrow(
+      /Expected `clientPort` to be a TCP port.*got `70000` \(number\); Expected `tickTimeMs` to be a time/,
+    )
+    expect(() => defaults({ superDigest: 'hunter2' })).toThrow(/^(?!.*hunter2).*not shown/)
+    expect(() => defaults({ clientPrt: 1 } as object)).toThrow('`clientPrt` is not a setting')
+    expect(() => defaults({ minSessionTimeoutMs: 10, maxSessionTimeoutMs: 5 })).toThrow(RangeError)
+  })
+})
+
+describe('a configuration file', () => {
+  test('the sample file of ZooKeeper works', () => {
+    const { settings, errors, warnings } = load({
+      file: 'tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n',
+    })
+    expect(errors).toEqual([])
+    expect(warnings).toHaveLength(2)
+    expect(settings).toMatchObject({
+      tickTimeMs: 2000,
+      minSessionTimeoutMs: 4000,
+      dataDir: '/var/lib/zookeeper',
+      dataLogDir: '/var/lib/zookeeper',
+    })
+  })
+
+  test('every problem is told at once, with line, key, expectation, what came and what to do', () => {
+    const { settings, errors } = load({
+      file: cfg('tickTime=2000 # ms', 'maxClientCnxns=', 'snapCount=many', 'maxClientCnxn=5'),
+    })
+    expect(settings).toBeUndefined()
+    expect(errors).toEqual([
+      'zoo.cfg:3: tickTime: expected a time from 1 ms to 24 d, as a bare number of milliseconds or with ms, s, m, h or d, got "2000 # ms". A comment needs a line of its own.',
+      'zoo.cfg:4: maxClientCnxns: expected a whole number from 0 up, got nothing. Give a value or remove the line.',
+      'zoo.cfg:5: snapCount: expected a whole number from 2 up, got "many".',
+      'zoo.cfg:6: maxClientCnxn: nobody knows this key. Did you mean maxClientCnxns? Correct or remove it, or set strictConfig=false to start all the same.',
+    ])
+  })
+
+  test('strictConfig=false turns unknown keys into warnings', () => {
+    const { errors, warnings } = load({ file: cfg('strictConfig=false', 'entirelyUnheardOf=1') })
+    expect(errors).toEqual([])
+    expect(warnings).toEqual([
+      'zoo.cfg:4: entirelyUnheardOf: nobody knows this key, so it has no effect. Remove it.',
+    ])
+  })
+
+  test('a repeated key counts the last time and is pointed out', () => {
+    const { settings, warnings } = load({ file: cfg('snapCount=10', 'snapCount=20') })
+    expect(settings?.snapCount).toBe(20)
+    expect(warnings).toEqual([
+      'zoo.cfg:4: snapCount: repeats line 3; this later one counts. Remove one of them.',
+    ])
+  })
+
+  test('dataDir is required', () => {
+    expect(load({ file: 'clientPort=1' }).errors).toEqual([
+      'zoo.cfg: dataDir: is not set. Add a line such as dataDir=/var/lib/zookeeper, or pass --data.',
+    ])
+  })
+
+  test('an address without a port is refused, and so is a TLS port alone', () => {
+    expect(load({ file: 'dataDir=/d\nclientPortAddress=::1' }).errors[0]).toContain(
+      'is set but clientPort is not',
+    )
+    expect(load({ file: 'dataDir=/d\nsecureClientPort=2281' }).errors[0]).toContain('TLS is not served yet')
+  })
+
+  test('relative paths start where the server was started', () => {
+    expect(load({ file: 'dataDir=./d\ndataLogDir=logs' }).settings).toMatchObject({
+      dataDir: '/here/d',
+      dataLogDir: '/here/logs',
+    })
+  })
+
+  test('the session timeouts must not cross', () => {
+    expect(load({ file: cfg('minSessionTimeout=70000') }).errors[0]).toContain(
+      'expected at most maxSessionTimeout (60000 ms), got 70000 ms',
+    )
+  })
+
+  test('keys that only Java takes elsewhere are honoured with a warning', () => {
+    const { settings, warnings } = load({ file: cfg('jute.maxbuffer=4M') })
+    expect(settings?.juteMaxBufferBytes).toBe(4 * 2 ** 20)
+    expect(warnings[0]).toContain('takes -Djute.maxbuffer only')
+  })
+
+  test('fewer than three kept snapshots become three, as in ZooKeeper', () => {
+    const { settings, warnings } = load({ file: cfg('autopurge.snapRetainCount=1') })
+    expect(settings?.purgeRetainCount).toBe(3)
+    expect(warnings[0]).toContain('3 is taken')
+  })
+
+  test('dangerous settings are pointed out', () => {
+    const { warnings } = load({ file: cfg('skipACL=yes', 'forceSync=no') })
+    expect(warnings.join()).toContain('everybody may do everything')
+    expect(warnings.join()).toContain('loses acknowledged writes')
+  })
+
+  test('keys that tune a JVM or come later are warnings, test hooks and open doors are errors', () => {
+    const { errors, warnings } = load({
+      file: cfg(
+        'nio.numSelectorThreads=4',
+        'admin.enableServer=true',
+        'testingonly.x=1',
+        'sessionRequireClientSASLAuth=true',
+      ),
+    })
+    expect(warnings).toHaveLength(2)
+    expect(errors).toHaveLength(2)
+    expect(load({ file: cfg('sessionRequireClientSASLAuth=false') }).errors).toEqual([])
+  })
+
+  test('authentication providers of ZooKeeper are known, foreign classes are refused', () => {
+    const auth = 'org.apache.zookeeper.server.auth'
+    expect(load({ file: cfg(`authProvider.1=${auth}.DigestAuthenticationProvider`) }).findings).toEqual([])
+    expect(load({ file: cfg(`authProvider.1=${auth}.SASLAuthenticationProvider`) }).warnings[0]).toContain(
+      'SASL authentication is not served yet',
+    )
+    expect(load({ file: cfg('authProvider.1=com.example.Mine') }).errors[0]).toContain(
+      'Java classes cannot be loaded',
+    )
+  })
+
+  test('a super digest is never shown', () => {
+    const { errors } = load({ file: cfg('DigestAuthenticationProvider.superDigest=super:not*base64') })
+    expect(errors[0]).toContain('not shown')
+    expect(errors[0]).not.toContain('not*base64')
+  })
+})
+
+describe('members of an ensemble', () => {
+  test('one server.N line is a single server with its identity and client port', () => {
+    const { settings, errors, warnings } = load({
+      file: 'dataDir=/data\nserver.3=localhost:2888:3888;127.0.0.1:2199',
+    })
+    expect(errors).toEqual([])
+    expect(warnings[0]).toContain('the server runs on its own')
+    expect(settings).toMatchObject({ serverId: 3, clientPort: 2199, clientPortAddress: '127.0.0.1' })
+  })
+
+  test('several are refused in one line', () => {
+    const { errors } = load({ file: cfg('server.1=a:1:2', 'server.2=b:1:2', 'server.3=c:1:2') })
+    expect(errors).toHaveLength(1)
+    expect(errors[0]).toContain('ensembles are not served yet: 3 members are configured')
+  })
+
+  test('a malformed line is refused with the form that is expected', () => {
+    expect(load({ file: cfg('server.1=a:1'), files: {} }).errors).toEqual([])
+    expect(load({ file: cfg('server.1=a') }).errors[0]).toContain('expected host:quorumPort:electionPort')
+    expect(load({ file: cfg('server.one=a:1:2') }).errors[0]).toContain('expected server.N')
+  })
+
+  test('a dynamic file holds the members, and the static one then must not', () => {
+    const files = { '/here/zoo.dyn': 'server.1=[::1]:2888:3888:participant;2182\n' }
+    expect(load({ file: 'dataDir=/data\ndynamicConfigFile=zoo.dyn', files }).settings).toMatchObject({
+      clientPort: 2182,
+    })
+    expect(load({ file: cfg('dynamicConfigFile=zoo.dyn', 'server.1=a:1:2'), files }).errors[0]).toContain(
+      'must stand in the dynamic file',
+    )
+    expect(load({ file: cfg('dynamicConfigFile=gone') }).errors[0]).toContain('there is none at /here/gone')
+    expect(load({ file: cfg('dynamicConfigFile=v'), files: { '/here/v': 'version=1' } }).errors[0]).toContain(
+      'expected only server.N',
+    )
+  })
+
+  test('myid gives the identity; one that is no number matters only to a member', () => {
+    expect(load({ file: cfg(), files: { '/data/myid': '7\n' } })).toMatchObject({
+      errors: [],
+      settings: { serverId: 7 },
+    })
+    const placeholder = { '/data/myid': 'replace this text' }
+    expect(load({ file: cfg(), files: placeholder })).toMatchObject({ errors: [], settings: { serverId: 1 } })
+    expect(load({ file: cfg('server.2=a:1:2'), files: placeholder }).errors[0]).toContain('Write 2 into it')
+  })
+})
+
+describe('the environment', () => {
+  test('variables of the container image are understood', () => {
+    const environment = {
+      ZOO_MY_ID: '5',
+      ZOO_TICK_TIME: '1000',
+      ZOO_SERVERS: 'server.5=localhost:2888:3888;2181',
+      ZOO_4LW_COMMANDS_WHITELIST: 'srvr, ruok',
+      ZOO_CFG_EXTRA: 'snapCount=77 preAllocSize=1024',
+      ZOO_DATA_DIR: '/data',
+      ZOO_DATADIR_AUTOCREATE_DISABLE: '1',
+    }
+    expect(load({ environment })).toMatchObject({
+      errors: [],
+      settings: {
+        serverId: 5,
+        tickTimeMs: 1000,
+        clientPort: 2181,
+        fourLetterWords: ['srvr', 'ruok'],
+        snapCount: 77,
+        preAllocSizeBytes: 2 ** 20,
+        dataDir: '/data',
+        autoCreateDataDir: false,
+      },
+    })
+  })
+
+  test('JVMFLAGS weigh more than SERVER_JVMFLAGS, and quotes keep words together', () => {
+    const { settings } = load({
+      environment: {
+        SERVER_JVMFLAGS: '-Dzookeeper.snapCount=5',
+        JVMFLAGS: `-Xmx1g "-Dzookeeper.snapCount=6" -Djute.maxbuffer='99'`,
+      },
+    })
+    expect(settings).toMatchObject({ snapCount: 6, juteMaxBufferBytes: 99 })
+  })
+
+  test('other flags are named without their values, for one may be a password', () => {
+    const { warnings } = load({
+      environment: { JVMFLAGS: '-Xmx1g -Djavax.net.ssl.keyStorePassword=hunter2' },
+    })
+    expect(warnings).toEqual([
+      'JVMFLAGS: -Xmx1g -Djavax.net.ssl.keyStorePassword have no effect here: there is no Java virtual machine.',
+    ])
+  })
+
+  test('flags override the file, the file overrides -D, and -D overrides the variables', () => {
+    const environment = {
+      ZOO_TICK_TIME: '1',
+      ZOO_CFG_EXTRA: 'snapCount=11 maxCnxns=11',
+      JVMFLAGS: '-Dzookeeper.snapCount=12 -Dzookeeper.maxCnxns=12',
+    }
+    const { settings, origins } = load({
+      environment,
+      file: cfg('maxCnxns=13', 'tickTime=3'),
+      flags: [['--port', 'clientPort', '5']],
+    })
+    expect(settings).toMatchObject({ snapCount: 12, maxCnxns: 13, tickTimeMs: 3, clientPort: 5 })
+    expect(origins).toMatchObject({
+      snapCount: 'JVMFLAGS',
+      maxCnxns: 'zoo.cfg:3',
+      clientPort: '--port',
+      dataDir: 'zoo.cfg:1',
+      forceSync: 'default',
+    })
+  })
+
+  test('a typo in a property is an error with a guess', () => {
+    expect(load({ environment: { JVMFLAGS: '-Dzookeeper.forceSink=no' } }).errors[0]).toContain(
+      'Did you mean forceSync?',
+    )
+  })
+})

@@ -1,0 +1,335 @@
+import { completed, rowOf, settingNames } from './defaults.ts'
+import { bareKey, got, judgeOther } from './judge-key.ts'
+import { isMember, judgeMembers } from './members.ts'
+import {
+  parseZooCfg,
+  settingsFromEnvironment,
+  type Entry,
+  type Environment,
+  type Finding,
+} from './sources.ts'
+import type { ServerSettings, SettingName } from './table.ts'
+
+/** The few files that settings refer to, as the program can reach them. */
+export interface SettingsFiles {
+  /** The text of a small file, or nothing when there is none. Throws when it is there and cannot be read. */
+  read(path: string): string | undefined
+  /** The path made absolute, from the folder that the program was started in. */
+  absolute(path: string): string
+}
+
+export interface SettingsSources {
+  readonly file?: { readonly name: string; readonly text: string }
+  readonly environment?: Environment
+  /** Values of command-line flags by key; `flag` is what the user typed, such as `--port`. */
+  readonly flags?: readonly { readonly flag: string; readonly key: string; readonly value: string }[]
+  readonly files: SettingsFiles
+}
+
+export interface LoadedSettings {
+  /** Absent when there is an error among the findings. */
+  readonly settings: ServerSettings | undefined
+  /** Everything that is wrong or doubtful, all at once. */
+  readonly findings: readonly Finding[]
+  /** Where each setting comes from: `zoo.cfg:12`, `JVMFLAGS`, …; `default` when nobody set it. */
+  readonly origins: Readonly<Record<SettingName, string>>
+}
+
+const nameOfKey = new Map(settingNames.map((name) => [rowOf(name).key, name]))
+const nameOfProperty = new Map(
+  settingNames.flatMap((name) => [[rowOf(name).property ?? `zookeeper.${rowOf(name).key}`, name] as const]),
+)
+
+/**
+ * Joins all sources into settings. What counts, from least to most: defaults, variables of the container image
+ * (`ZOO_*`), `-D` in `SERVER_JVMFLAGS`, then in `JVMFLAGS`, the configuration file, flags. That is the order in which
+ * ZooKeeper takes them: a key in `zoo.cfg` overrides the same one given with `-D`.
+ */
+export function loadSettings(sources: SettingsSources): LoadedSettings {
+  const findings: Finding[] = []
+  const entries = gather(sources, findings)
+  const strict = lastOf(entries, 'strictConfig')?.value.toLowerCase() !== 'false'
+  const given = new Map<SettingName, { value: unknown; where: string }>()
+  const members: Entry[] = []
+  for (const entry of entries) {
+    const name = settingOf(entry, findings)
+    if (name !== undefined) readValue(name, entry, given, findings)
+    else if (isMember(entry.key)) members.push(entry)
+    else judgeOther(entry, strict, findings)
+  }
+  const lone = judgeMembers(members, findings)
+  if (lone?.clientPort && !given.has('clientPort')) {
+    given.set('clientPort', { value: lone.clientPort.port, where: members[0]!.where })
+    if (lone.clientPort.host !== undefined && !given.has('clientPortAddress'))
+      given.set('clientPortAddress', { value: lone.clientPort.host, where: members[0]!.where })
+  }
+  if (sources.file) needDataDir(sources.file.name, given, findings)
+  needClientPort(entries, given, findings)
+  resolvePaths(given, sources.files)
+  readMyId(given, lone?.id, sources.files, findings)
+  const settings = completed(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
+  crossCheck(settings, given, findings)
+  const origins = Object.fromEntries(settingNames.map((name) => [name, given.get(name)?.where ?? 'default']))
+  const failed = findings.some(({ severity }) => severity === 'error')
+  return {
+    settings: failed ? undefined : settings,
+    findings,
+    origins: origins as Record<SettingName, string>,
+  }
+}
+
+/** All entries, those that count less first. */
+function gather(sources: SettingsSources, findings: Finding[]): Entry[] {
+  const fromEnvironment = settingsFromEnvironment(sources.environment ?? {})
+  findings.push(...fromEnvironment.findings)
+  const entries = [...fromEnvironment.entries]
+  if (sources.file) {
+    const { name, text } = sources.file
+    const fromFile = parseZooCfg(text, name)
+    findings.push(...fromFile.findings)
+    entries.push(...fromFile.entries)
+    addDynamicFile(fromFile.entries, entries, sources.files, findings)
+  }
+  for (const { flag, key, value } of sources.flags ?? [])
+    entries.push({ key, value, where: flag, by: 'flag' })
+  return entries
+}
+
+/** Reads the members from the file that `dynamicConfigFile` names; then none may stand in the static file. */
+function addDynamicFile(
+  fromFile: readonly Entry[],
+  entries: Entry[],
+  files: SettingsFiles,
+  findings: Finding[],
+): void {
+  const link = lastOf(fromFile, 'dynamicConfigFile')
+  if (!link) return
+  for (const { key, where } of fromFile)
+    if (/^(server\.|group|weight)/.test(key))
+      findings.push({
+        severity: 'error',
+        where,
+        key,
+        text: `must stand in the dynamic file, since dynamicConfigFile (${link.where}) is set.`,
+      })
+  const text = tryRead(files, files.absolute(link.value), link, findings)
+  if (text === undefined) return
+  const dynamic = parseZooCfg(text, link.value)
+  findings.push(...dynamic.findings)
+  for (const entry of dynamic.entries) {
+    if (/^(server|group|weight)\./.test(entry.key)) entries.push(entry)
+    else
+      findings.push({
+        severity: 'error',
+        where: entry.where,
+        key: entry.key,
+        text: 'expected only server.N, group.N and weight.N in a dynamic file. Move this line to the static one.',
+      })
+  }
+}
+
+function tryRead(files: SettingsFiles, path: string, link: Entry, findings: Finding[]): string | undefined {
+  try {
+    const text = files.read(path)
+    if (text !== undefined) return text
+    findings.push({
+      severity: 'error',
+      where: link.where,
+      key: link.key,
+      text: `expected a file, but there is none at ${path}.`,
+    })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    findings.push({
+      severity: 'error',
+      where: link.where,
+      key: link.key,
+      text: `cannot read ${path}: ${reason}.`,
+    })
+  }
+  return undefined
+}
+
+function lastOf(entries: readonly Entry[], key: string): Entry | undefined {
+  return entries.findLast((entry) => bareKey(entry) === key)
+}
+
+/** Which setting an entry means; says so when ZooKeeper would have ignored it. */
+function settingOf(entry: Entry, findings: Finding[]): SettingName | undefined {
+  const { key, by, where } = entry
+  const exact = by === 'property' ? nameOfProperty.get(key) : nameOfKey.get(key)
+  const name =
+    exact ??
+    (key.startsWith('zookeeper.') || by === 'property'
+      ? nameOfKey.get(key.replace(/^zookeeper\./, ''))
+      : undefined)
+  if (name === undefined) return undefined
+  const row = rowOf(name)
+  const ignoredThere =
+    (by === 'file' && (row.propertyOnly || key !== row.key)) ||
+    (by === 'property' && (row.property === undefined || key !== row.property))
+  if (ignoredThere)
+    findings.push({
+      severity: 'warning',
+      where,
+      key,
+      text: `is honoured here, but ZooKeeper ignores it in this place and takes ${native(name)} only.`,
+    })
+  return name
+}
+
+function native(name: SettingName): string {
+  const { key, property, propertyOnly } = rowOf(name)
+  return propertyOnly
+    ? `-D${property}`
+    : property === undefined
+      ? `${key} in zoo.cfg`
+      : `${key} in zoo.cfg or -D${property}`
+}
+
+function readValue(
+  name: SettingName,
+  entry: Entry,
+  given: Map<SettingName, { value: unknown; where: string }>,
+  findings: Finding[],
+): void {
+  const { where, key } = entry
+  const row = rowOf(name)
+  // ZooKeeper raises a smaller number to 3 instead of refusing it; files that rely on it must go on working.
+  if (name === 'purgeRetainCount' && /^-?[0-9]$/.test(entry.value) && Number(entry.value) < 3) {
+    findings.push({
+      severity: 'warning',
+      where,
+      key,
+      text: `expected at least 3, got ${entry.value}; 3 is taken.`,
+    })
+    given.set(name, { value: 3, where })
+    return
+  }
+  const parsed = row.kind.text.safeParse(entry.value)
+  if (!parsed.success) {
+    findings.push({
+      severity: 'error',
+      where,
+      key,
+      text: `expected ${row.kind.expected}, ${got(entry, row.secret)}`,
+    })
+    return
+  }
+  given.set(name, { value: parsed.data, where })
+  const misread = entry.by === 'file' || entry.by === 'property' ? row.kind.misread?.(entry.value) : undefined
+  if (misread !== undefined)
+    findings.push({
+      severity: 'warning',
+      where,
+      key,
+      text: `is taken as ${row.kind.show(parsed.data)}; ${misread}.`,
+    })
+}
+
+function needDataDir(file: string, given: Map<SettingName, unknown>, findings: Finding[]): void {
+  if (
+    !given.has('dataDir') &&
+    !findings.some(({ key, severity }) => key === 'dataDir' && severity === 'error')
+  )
+    findings.push({
+      severity: 'error',
+      where: file,
+      key: 'dataDir',
+      text: 'is not set. Add a line such as dataDir=/var/lib/zookeeper, or pass --data.',
+    })
+}
+
+/** A file that wants TLS only must not be answered with a plain port. */
+function needClientPort(
+  entries: readonly Entry[],
+  given: Map<SettingName, unknown>,
+  findings: Finding[],
+): void {
+  const secure = lastOf(entries, 'secureClientPort')
+  const address = lastOf(entries, 'clientPortAddress')
+  if (given.has('clientPort')) return
+  if (secure)
+    findings.push({
+      severity: 'error',
+      where: secure.where,
+      key: 'secureClientPort',
+      text: 'TLS is not served yet, and there is no clientPort. Add clientPort to serve without TLS.',
+    })
+  else if (address && address.by === 'file')
+    findings.push({
+      severity: 'error',
+      where: address.where,
+      key: 'clientPortAddress',
+      text: 'is set but clientPort is not. Add a line such as clientPort=2181.',
+    })
+}
+
+function resolvePaths(
+  given: Map<SettingName, { value: unknown; where: string }>,
+  files: SettingsFiles,
+): void {
+  if (!given.has('dataDir')) given.set('dataDir', { value: rowOf('dataDir').fallback, where: 'default' })
+  for (const [name, { value, where }] of given)
+    if (rowOf(name).path) given.set(name, { value: files.absolute(String(value)), where })
+}
+
+/** Takes the identity from `myid`. A file that holds none matters only to a member of an ensemble. */
+function readMyId(
+  given: Map<SettingName, { value: unknown; where: string }>,
+  member: number | undefined,
+  files: SettingsFiles,
+  findings: Finding[],
+): void {
+  const path = `${String(given.get('dataDir')?.value)}/myid`
+  let text: string | undefined
+  try {
+    text = files.read(path)?.trim()
+  } catch (error) {
+    findings.push({
+      severity: 'warning',
+      where: path,
+      text: `cannot be read: ${error instanceof Error ? error.message : String(error)}.`,
+    })
+  }
+  if (text !== undefined) {
+    const id = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    if (id <= 255) given.set('serverId', { value: id, where: path })
+    else
+      findings.push({
+        severity: member === undefined ? 'warning' : 'error',
+        where: `${path}:1`,
+        text: `expected a number from 0 to 255, got "${text.slice(0, 40)}".${member === undefined ? ' A single server goes on without it.' : ` Write ${member} into it.`}`,
+      })
+  } else if (member !== undefined && !given.has('serverId'))
+    given.set('serverId', { value: member, where: `server.${member}` })
+}
+
+function crossCheck(
+  settings: ServerSettings,
+  given: Map<SettingName, { where: string }>,
+  findings: Finding[],
+): void {
+  const { minSessionTimeoutMs: min, maxSessionTimeoutMs: max } = settings
+  if (min > max) {
+    const where = given.get('minSessionTimeoutMs')?.where ?? given.get('maxSessionTimeoutMs')?.where ?? ''
+    findings.push({
+      severity: 'error',
+      where,
+      key: 'minSessionTimeout',
+      text: `expected at most maxSessionTimeout (${max} ms), got ${min} ms. Unset, they are 2 and 20 times tickTime (${settings.tickTimeMs} ms).`,
+    })
+  }
+  const warn = (name: SettingName, text: string): void => {
+    findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
+  }
+  if (settings.skipAcl) warn('skipAcl', 'is on: no access list is checked, everybody may do everything.')
+  if (!settings.forceSync) warn('forceSync', 'is off: a power cut loses acknowledged writes.')
+  if (settings.enforceAuthEnabled && settings.enforceAuthSchemes.length === 0)
+    findings.push({
+      severity: 'error',
+      where: given.get('enforceAuthEnabled')?.where ?? '',
+      key: 'enforce.auth.enabled',
+      text: 'needs enforce.auth.schemes. Add a line such as enforce.auth.schemes=digest.',
+    })
+}

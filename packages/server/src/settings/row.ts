@@ -1,0 +1,45 @@
+import type { Kind } from './kinds.ts'
+
+/** What a derived default may depend on. */
+export interface Basis {
+  readonly dataDir: string
+  readonly tickTimeMs: number
+  readonly juteMaxBufferBytes: number
+  readonly flushDelayMs: number
+}
+
+export type Group =
+  | 'Storage and listening'
+  | 'Sessions'
+  | 'Connections and requests'
+  | 'Log and snapshots'
+  | 'Data tree'
+  | 'Authentication and authorization'
+  | 'Four-letter words'
+
+/** One setting that the server honours. */
+export interface Row<T> {
+  readonly group: Group
+  /** Its name in zoo.cfg. */
+  readonly key: string
+  /** Its Java system property, when it has one: what `-D` sets. */
+  readonly property?: string
+  readonly kind: Kind<T>
+  /** The value when nobody sets it, or how it follows from others. */
+  readonly fallback: NoInfer<T> | ((basis: Basis) => NoInfer<T>)
+  /** The fallback in words, when it is derived. */
+  readonly fallbackText?: string
+  /** What Apache ZooKeeper takes when ours is another. */
+  readonly apacheDefault?: string
+  /** One sentence for the operator. */
+  readonly meaning: string
+  /** Its value is never shown. */
+  readonly secret?: true
+  /** A path: relative ones are resolved against the working folder. */
+  readonly path?: true
+  /** ZooKeeper honours it as a system property only, and ignores it in zoo.cfg. */
+  readonly propertyOnly?: true
+}
+
+/** Keeps the type of a row's value while checking the row. */
+export const row = <T>(row: Row<T>): Row<T> => row

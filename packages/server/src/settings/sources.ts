@@ -1,0 +1,177 @@
+import { parseProperties } from './properties.ts'
+
+/** One key with its text, and where it was written. */
+export interface Entry {
+  /** The key as it would stand in zoo.cfg. */
+  readonly key: string
+  readonly value: string
+  /** `zoo.cfg:12`, `JVMFLAGS`, `ZOO_TICK_TIME` or `--port`. */
+  readonly where: string
+  /** How ZooKeeper would take it: by name from a file, as a Java system property, or not at all. */
+  readonly by: 'file' | 'property' | 'variable' | 'flag'
+}
+
+/** Something that the operator should know. Never holds a secret. */
+export interface Finding {
+  readonly severity: 'error' | 'warning'
+  readonly where: string
+  readonly key?: string
+  readonly text: string
+}
+
+/** A finding as one line: where, which key, what is the matter and what to do. */
+export function formatFinding({ where, key, text }: Finding): string {
+  return [where, key, text].filter((part) => part !== undefined && part !== '').join(': ')
+}
+
+/** The entries of a configuration file, in order, with what is wrong about the text itself. */
+export function parseZooCfg(text: string, name = 'zoo.cfg'): { entries: Entry[]; findings: Finding[] } {
+  const { properties, unreadable } = parseProperties(text)
+  const findings: Finding[] = unreadable.map(({ line, reason }) => ({
+    severity: 'error',
+    where: `${name}:${line}`,
+    text: `${reason}. Write \\\\ for one backslash.`,
+  }))
+  const seen = new Map<string, number>()
+  for (const { key, line, lostBackslash } of properties) {
+    const where = `${name}:${line}`
+    const earlier = seen.get(key)
+    if (earlier !== undefined)
+      findings.push({
+        severity: 'warning',
+        where,
+        key,
+        text: `repeats line ${earlier}; this later one counts. Remove one of them.`,
+      })
+    seen.set(key, line)
+    if (lostBackslash)
+      findings.push({
+        severity: 'warning',
+        where,
+        key,
+        text: 'holds a backslash that the format drops. Write \\\\ for one backslash, or use / in paths.',
+      })
+  }
+  const entries = properties.map(({ key, value, line }): Entry => ({
+    key,
+    value,
+    where: `${name}:${line}`,
+    by: 'file',
+  }))
+  return { entries, findings }
+}
+
+/** Environment variables by name, as `process.env` has them. */
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** What the common container image takes, and the key of zoo.cfg that each stands for. */
+export const imageVariables = {
+  ZOO_DATA_DIR: 'dataDir',
+  ZOO_DATA_LOG_DIR: 'dataLogDir',
+  ZOO_MY_ID: 'serverId',
+  ZOO_TICK_TIME: 'tickTime',
+  ZOO_INIT_LIMIT: 'initLimit',
+  ZOO_SYNC_LIMIT: 'syncLimit',
+  ZOO_MAX_CLIENT_CNXNS: 'maxClientCnxns',
+  ZOO_STANDALONE_ENABLED: 'standaloneEnabled',
+  ZOO_ADMINSERVER_ENABLED: 'admin.enableServer',
+  ZOO_AUTOPURGE_PURGEINTERVAL: 'autopurge.purgeInterval',
+  ZOO_AUTOPURGE_SNAPRETAINCOUNT: 'autopurge.snapRetainCount',
+  ZOO_4LW_COMMANDS_WHITELIST: '4lw.commands.whitelist',
+} as const
+
+/** Variables of the launchers and the image that mean nothing without Java. */
+const mootVariables = [
+  'ZOO_LOG4J_PROP',
+  'ZOOPIDFILE',
+  'ZK_SERVER_HEAP',
+  'JMXPORT',
+  'ZOO_NOEXEC',
+  'ZOO_LOG_DIR',
+  'ZOO_LOG_FILE',
+] as const
+
+/** The entries that the environment holds: those of the image first, then system properties, which weigh more. */
+export function settingsFromEnvironment(environment: Environment): { entries: Entry[]; findings: Finding[] } {
+  const entries: Entry[] = []
+  const findings: Finding[] = []
+  for (const [variable, key] of Object.entries(imageVariables)) {
+    const value = environment[variable]?.trim()
+    if (value) entries.push({ key, value, where: variable, by: 'variable' })
+  }
+  addLines(environment['ZOO_SERVERS'], 'ZOO_SERVERS', entries)
+  addLines(environment['ZOO_CFG_EXTRA'], 'ZOO_CFG_EXTRA', entries)
+  if (environment['ZOO_DATADIR_AUTOCREATE_DISABLE'])
+    entries.push({
+      key: 'datadir.autocreate',
+      value: 'false',
+      where: 'ZOO_DATADIR_AUTOCREATE_DISABLE',
+      by: 'variable',
+    })
+  for (const variable of mootVariables)
+    if (environment[variable])
+      findings.push({
+        severity: 'warning',
+        where: variable,
+        text: 'has no effect here: it is for the Java server and its launcher.',
+      })
+  // The launcher puts JVMFLAGS last, and Java lets the last one count.
+  for (const variable of ['SERVER_JVMFLAGS', 'JVMFLAGS'])
+    addProperties(environment[variable], variable, entries, findings)
+  return { entries, findings }
+}
+
+/** `key=value` words, separated by blanks as the image's start script separates them. */
+function addLines(words: string | undefined, where: string, entries: Entry[]): void {
+  for (const word of words?.split(/\s+/).filter((word) => word !== '') ?? []) {
+    const at = word.indexOf('=')
+    entries.push({
+      key: at < 0 ? word : word.slice(0, at),
+      value: at < 0 ? '' : word.slice(at + 1),
+      where,
+      by: 'variable',
+    })
+  }
+}
+
+function addProperties(
+  flags: string | undefined,
+  where: string,
+  entries: Entry[],
+  findings: Finding[],
+): void {
+  const others: string[] = []
+  for (const word of shellWords(flags ?? '')) {
+    const match = /^-D([^=]+)(?:=(.*))?$/s.exec(word)
+    const property = match?.[1]
+    if (property !== undefined && isOurs(property))
+      entries.push({ key: property, value: match?.[2] ?? '', where, by: 'property' })
+    // Only the name: the value of a foreign property may be a password.
+    else others.push(property === undefined ? word.split(/[=:]/)[0]! : `-D${property}`)
+  }
+  if (others.length > 0)
+    findings.push({
+      severity: 'warning',
+      where,
+      text: `${others.join(' ')} ${others.length > 1 ? 'have' : 'has'} no effect here: there is no Java virtual machine.`,
+    })
+}
+
+const ownProperties =
+  /^(zookeeper|jute|znode|readonlymode|leader|follower|fsync|learner)\.|^java\.security\.auth\.login\.config$/
+
+function isOurs(property: string): boolean {
+  return ownProperties.test(property)
+}
+
+/** Splits as a shell does: blanks separate, quotes keep together and vanish. */
+export function shellWords(text: string): string[] {
+  const words = text.match(/(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+/gs) ?? []
+  return words.map((word) =>
+    word.replace(
+      /'([^']*)'|"((?:\\.|[^"\\])*)"|\\(.)/gs,
+      (_, single?: string, double?: string, bare?: string) =>
+        single ?? bare ?? (double ?? '').replace(/\\(["\\$`])/g, '$1'),
+    ),
+  )
+}

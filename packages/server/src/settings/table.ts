@@ -1,0 +1,20 @@
+import { accessRows } from './access-rows.ts'
+import { connectionRows } from './connection-rows.ts'
+import type { Row } from './row.ts'
+import { storageRows } from './storage-rows.ts'
+
+/**
+ * Every setting that the server honours, by the name that the code uses. Times are kept in milliseconds and sizes in
+ * bytes, whatever the unit of the key. To add a setting, add a row to one of the three parts and run
+ * `pnpm --filter @zabra/server gen:docs`.
+ */
+export const rows = { ...storageRows, ...connectionRows, ...accessRows } as const
+
+export type Rows = typeof rows
+export type SettingName = keyof Rows
+
+/**
+ * The settings of one server, checked and frozen. Times end in `Ms` and are milliseconds, sizes end in `Bytes`.
+ * Made by {@link defaults} in a program, by `loadSettings` from `zoo.cfg`, the environment and flags.
+ */
+export type ServerSettings = { readonly [Name in SettingName]: Rows[Name] extends Row<infer T> ? T : never }

@@ -1,0 +1,9 @@
+/** The version of this package; a test holds it to its package.json. */
+export const VERSION = '0.0.0'
+/** The release of Apache ZooKeeper whose behaviour this server has. Clients compare it before they use newer requests. */
+const COMPATIBLE_WITH = '3.9.4'
+/** The day of the release, since the reference shows one. */
+const BUILT = '2026-11-21 00:00 UTC'
+
+/** The version as four-letter words show it; clients read the three numbers at its start. */
+export const FULL_VERSION = `${COMPATIBLE_WITH}-zabra-${VERSION}, built on ${BUILT}`
