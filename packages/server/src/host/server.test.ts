@@ -1,0 +1,485 @@
+import { OpCode, ErrorCode, EventType, CreateMode, writeAuthPacket } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { World } from './testdata/world.ts'
+
+const FULL_DISK = { code: 'ENOSPC' }
+
+describe('requests of one session', () => {
+  it('are answered in their order, and a read behind a write sees it', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    client.create(1, '/a')
+    client.look(2, OpCode.getData, '/a')
+    client.set(3, '/a', 'new')
+    client.look(4, OpCode.getData, '/a')
+    client.look(5, OpCode.getData, '/none')
+    client.create(6, '/a')
+    await world.settle()
+    const replies = client.replies()
+    expect(replies.map(({ xid, err }) => [xid, err])).toEqual([
+      [1, 0],
+      [2, 0],
+      [3, 0],
+      [4, 0],
+      [5, ErrorCode.NONODE],
+      [6, ErrorCode.NODEEXISTS],
+    ])
+    expect(new TextDecoder().decode(replies[3]!.body.buffer()!)).toBe('new')
+    expect(replies.map(({ zxid }) => zxid)).toEqual([2, 2, 3, 3, 3, 4])
+  })
+
+  it('do not wait for the writes of others', async () => {
+    const world = await World.start()
+    const [writer, reader] = [await world.client(), await world.client()]
+    writer.greeting()
+    reader.greeting()
+    const release = world.holdDisk()
+    writer.create(1, '/a')
+    writer.look(2, OpCode.exists, '/a')
+    reader.look(1, OpCode.exists, '/a')
+    await world.settle()
+    expect(reader.heard()).toEqual([`1:${ErrorCode.NONODE}`])
+    expect(writer.heard()).toEqual([])
+    release()
+    await world.settle()
+    expect(writer.heard()).toEqual(['1:0', '2:0'])
+  })
+
+  it('are kept when they come right behind the handshake, in whatever pieces', async () => {
+    const world = await World.start()
+    world.network.chunkBytes = 3
+    const client = await world.open()
+    client.handshake()
+    client.create(1, '/early')
+    client.ask(-2, OpCode.ping)
+    await world.settle()
+    expect(client.greeting()?.timeOut).toBe(10_000)
+    expect(client.heard()).toEqual(['1:0', '-2:0'])
+  })
+
+  it('see events before the reply that could show their cause', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    client.look(1, OpCode.exists, '/a', true)
+    client.look(2, OpCode.getChildren, '/', true)
+    client.create(3, '/a')
+    client.look(4, OpCode.getData, '/a', true)
+    client.set(5, '/a', 'x')
+    await world.settle()
+    expect(client.heard()).toEqual([
+      `1:${ErrorCode.NONODE}`,
+      '2:0',
+      `event ${EventType.NodeCreated} /a`,
+      `event ${EventType.NodeChildrenChanged} /`,
+      '3:0',
+      '4:0',
+      `event ${EventType.NodeDataChanged} /a`,
+      '5:0',
+    ])
+  })
+
+  it('end with an error and a closed connection when no client may send them', async () => {
+    const world = await World.start()
+    for (const type of [-1, 0, 10, OpCode.check, OpCode.createSession, OpCode.deleteContainer]) {
+      const client = await world.client()
+      client.greeting()
+      client.ask(9, type)
+      await world.settle()
+      expect(client.heard()).toEqual([`9:${ErrorCode.UNIMPLEMENTED}`])
+      expect(client.closed).toBe(true)
+    }
+  })
+})
+
+describe('a session', () => {
+  it('ends with its ephemeral nodes when it is silent, and its connection is closed without a word', async () => {
+    const world = await World.start()
+    const [client, watcher] = [await world.client({ timeout: 4000 }), await world.client({ timeout: 20_000 })]
+    client.greeting()
+    watcher.greeting()
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    await world.settle()
+    watcher.look(1, OpCode.exists, '/e', true)
+    await world.settle()
+    expect([client.heard(), watcher.heard()]).toEqual([['1:0'], ['1:0']])
+    await world.advance(3900)
+    expect(client.closed).toBe(false)
+    await world.advance(1200)
+    expect(client.closed).toBe(true)
+    expect(client.heard()).toEqual([])
+    expect(watcher.heard()).toEqual([`event ${EventType.NodeDeleted} /e`])
+  })
+
+  it('lives on with pings, and after its connection is gone until its time is over', async () => {
+    const world = await World.start()
+    const client = await world.client({ timeout: 4000 })
+    const session = client.greeting()!
+    for (let i = 0; i < 5; i++) {
+      await world.advance(3000)
+      client.ask(-2, OpCode.ping)
+      await world.settle()
+    }
+    client.connection.cut()
+    await world.advance(3000)
+    const again = await world.client({ resume: session })
+    expect(again.greeting()?.sessionId).toBe(session.sessionId)
+  })
+
+  it('moves to a new connection, and the old one is closed', async () => {
+    const world = await World.start()
+    const old = await world.client()
+    const session = old.greeting()!
+    const again = await world.client({ resume: session })
+    expect(again.greeting()).toMatchObject({ sessionId: session.sessionId })
+    expect(old.closed).toBe(true)
+    again.create(1, '/a', CreateMode.EPHEMERAL)
+    await world.settle()
+    expect(again.heard()).toEqual(['1:0'])
+  })
+
+  it('is not valid with a wrong password, which does not disturb the one who has it', async () => {
+    const world = await World.start()
+    const held = await world.client()
+    const session = held.greeting()!
+    const guess = await world.open()
+    guess.handshake({ resume: session, password: new Uint8Array(16) })
+    await world.settle()
+    expect(guess.greeting()).toMatchObject({ timeOut: 0, sessionId: 0n, passwd: new Uint8Array(16) })
+    expect(guess.closed).toBe(true)
+    expect(held.closed).toBe(false)
+  })
+
+  it('ends at its wish, with what was sent behind it dropped', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    const session = client.greeting()!
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    client.ask(2, OpCode.closeSession)
+    client.create(3, '/never')
+    await world.settle()
+    expect(client.heard()).toEqual(['1:0', '2:0'])
+    expect(client.closed).toBe(true)
+    const again = await world.client({ resume: session })
+    expect(again.greeting()?.sessionId).toBe(0n)
+    const other = await world.client()
+    other.greeting()
+    other.look(1, OpCode.exists, '/e')
+    other.look(2, OpCode.exists, '/never')
+    await world.settle()
+    expect(other.heard()).toEqual([`1:${ErrorCode.NONODE}`, `2:${ErrorCode.NONODE}`])
+  })
+
+  it('gets a timeout within the limits of the server', async () => {
+    const world = await World.start({ minSessionTimeoutMs: 3000, maxSessionTimeoutMs: 9000 })
+    const timeouts: (number | undefined)[] = []
+    for (const timeout of [-5, 0, 5000, 2 ** 31 - 1])
+      timeouts.push((await world.client({ timeout })).greeting()?.timeOut)
+    expect(timeouts).toEqual([3000, 3000, 5000, 9000])
+  })
+
+  it('lives through a restart of the server, with its ephemeral nodes and a full life', async () => {
+    const world = await World.start()
+    const client = await world.client({ timeout: 4000 })
+    const session = client.greeting()!
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    await world.settle()
+    await world.server.close()
+    await world.restart()
+    await world.advance(3500)
+    const again = await world.client({ resume: session, timeout: 4000 })
+    expect(again.greeting()?.sessionId).toBe(session.sessionId)
+    again.look(1, OpCode.exists, '/e')
+    await world.settle()
+    expect(again.heard()).toEqual(['1:0'])
+    await world.advance(6000)
+    const other = await world.client()
+    other.greeting()
+    other.look(1, OpCode.exists, '/e')
+    await world.settle()
+    expect(other.heard()).toEqual([`1:${ErrorCode.NONODE}`])
+  })
+
+  it('of a client that has seen later transactions is refused without an answer', async () => {
+    const world = await World.start()
+    const client = await world.client({ seen: 99n })
+    expect(client.frames).toEqual([])
+    expect(client.closed).toBe(true)
+    expect(world.lines.some(({ level, sentence }) => level === 'warn' && sentence.includes('0x63'))).toBe(
+      true,
+    )
+  })
+})
+
+describe('limits', () => {
+  it('refuse the connection too many of one address and say why in the log', async () => {
+    const world = await World.start({ maxClientCnxns: 2 })
+    await world.client()
+    const second = await world.client()
+    const third = await world.client()
+    expect(third.closed).toBe(true)
+    expect(world.lines.at(-1)).toMatchObject({
+      level: 'warn',
+      sentence: expect.stringContaining('maxClientCnxns is 2'),
+    })
+    second.connection.destroy()
+    await world.settle()
+    expect((await world.client()).greeting()?.timeOut).toBe(10_000)
+  })
+
+  it('refuse the connection too many of all', async () => {
+    const world = await World.start({ maxCnxns: 1, maxClientCnxns: 0 })
+    await world.client()
+    expect((await world.client()).closed).toBe(true)
+    expect(world.lines.at(-1)?.sentence).toContain('maxCnxns is 1')
+  })
+
+  it('close a connection that asks for nothing in time', async () => {
+    const world = await World.start({ sessionlessTimeoutMs: 5000 })
+    const silent = await world.open()
+    await world.advance(4900)
+    expect(silent.closed).toBe(false)
+    await world.advance(200)
+    expect(silent.closed).toBe(true)
+    expect(await world.word('mntr')).toContain('zk_sessionless_connections_expired\t1\n')
+  })
+
+  it('close a connection whose frame is too long, and name the client and the length', async () => {
+    const world = await World.start({ juteMaxBufferBytes: 1000 })
+    const client = await world.client()
+    client.greeting()
+    client.create(1, '/a', 0, 'x'.repeat(2000))
+    await world.settle()
+    expect(client.closed).toBe(true)
+    expect(world.lines.findLast(({ level }) => level === 'warn')).toMatchObject({
+      facts: {
+        client: expect.stringMatching(/^127\.0\.0\.1:\d+$/),
+        reason: expect.stringMatching(/1 to 1000 bytes, got a length of 20\d\d/),
+      },
+    })
+  })
+
+  it('hold back a client that writes while too much is on its way, and let it go on', async () => {
+    const world = await World.start({ globalOutstandingLimit: 5 })
+    world.network.chunkBytes = 64
+    const client = await world.client()
+    client.greeting()
+    const release = world.holdDisk()
+    for (let i = 1; i <= 50; i++) client.create(i, `/n${i}`)
+    await world.settle()
+    expect(world.server.stats().outstanding).toBeLessThan(10)
+    release()
+    await world.settle()
+    expect(client.heard()).toEqual(Array.from({ length: 50 }, (_, i) => `${i + 1}:0`))
+  })
+
+  it('let only so many sessions begin in a time', async () => {
+    const world = await World.start({
+      connectionThrottleTokens: 2,
+      connectionThrottleFillTimeMs: 1000,
+      connectionThrottleFillCount: 1,
+    })
+    expect((await world.client()).greeting()).toBeDefined()
+    expect((await world.client()).greeting()).toBeDefined()
+    expect((await world.client()).closed).toBe(true)
+    await world.advance(1000)
+    expect((await world.client()).greeting()).toBeDefined()
+  })
+
+  it('demand an identity where the configuration does', async () => {
+    const world = await World.start({ enforceAuthEnabled: true, enforceAuthSchemes: ['digest'] })
+    const stranger = await world.client()
+    stranger.greeting()
+    stranger.ask(-2, OpCode.ping)
+    await world.settle()
+    expect(stranger.heard()).toEqual([`-2:${ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH}`])
+    expect(stranger.closed).toBe(true)
+    const known = await world.client()
+    known.greeting()
+    known.ask(-4, OpCode.auth, (w) =>
+      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode('bob:secret') }),
+    )
+    known.create(1, '/a')
+    await world.settle()
+    expect(known.heard()).toEqual(['-4:0', '1:0'])
+    expect(JSON.stringify(world.lines)).not.toContain('secret')
+  })
+})
+
+describe('a full disk', () => {
+  it('refuses writes and answers reads, and writes go on when space returns', async () => {
+    const world = await World.start()
+    const client = await world.client({ timeout: 20_000 })
+    client.greeting()
+    client.create(1, '/a')
+    await world.settle()
+    client.heard()
+    world.disk.fault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    client.create(2, '/b')
+    client.look(3, OpCode.exists, '/b')
+    await world.settle()
+    expect(client.heard()).toEqual([`2:${ErrorCode.SYSTEMERROR}`, `3:${ErrorCode.NONODE}`])
+    client.create(4, '/c')
+    client.look(5, OpCode.exists, '/a')
+    await world.settle()
+    expect(client.heard()).toEqual([`4:${ErrorCode.SYSTEMERROR}`, '5:0'])
+    expect(world.lines.some(({ level, sentence }) => level !== 'info' && /space/i.test(sentence))).toBe(true)
+    world.disk.fault = undefined
+    await world.advance(10_000)
+    client.create(6, '/c')
+    await world.settle()
+    expect(client.heard()).toEqual(['6:0'])
+    await world.server.close()
+    await world.restart()
+    expect(world.server.stats().nodes).toBe(6)
+  })
+
+  it('keeps sessions that end meanwhile and ends them later', async () => {
+    const world = await World.start()
+    const client = await world.client({ timeout: 4000 })
+    client.greeting()
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    const writer = await world.client({ timeout: 20_000 })
+    writer.greeting()
+    await world.settle()
+    world.disk.fault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    writer.create(1, '/b')
+    await world.advance(8000)
+    expect(world.server.stats().sessions).toBe(2)
+    world.disk.fault = undefined
+    await world.advance(8000)
+    expect(world.server.stats()).toMatchObject({ sessions: 1, nodes: 4 })
+  })
+})
+
+describe('the end', () => {
+  it('answers what it has accepted before connections close, and a write is there after a restart', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    client.create(1, '/last')
+    // The frame has to arrive first; that it is not durable yet when the server closes is what counts.
+    world.clock.advance(0)
+    const closed = world.server.close()
+    await world.settle()
+    await closed
+    expect(client.heard()).toEqual(['1:0'])
+    expect(client.closed).toBe(true)
+    expect(await world.server.failed).toBe(undefined)
+    await world.restart()
+    const again = await world.client()
+    again.greeting()
+    again.look(1, OpCode.exists, '/last')
+    await world.settle()
+    expect(again.heard()).toEqual(['1:0'])
+  })
+
+  it('comes by itself when the disk fails: it says why once and cuts its clients', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    world.disk.fault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+    client.create(1, '/a')
+    await world.settle()
+    expect(client.closed).toBe(true)
+    expect(client.heard()).toEqual([])
+    expect(await world.server.failed).toMatchObject({ cause: { code: 'EIO' } })
+    expect(world.lines.filter(({ level }) => level === 'error').length).toBe(1)
+    world.disk.fault = undefined
+    await world.server.close()
+  })
+})
+
+describe('time', () => {
+  it('removes containers whose last child is gone, and nodes whose time to live is over', async () => {
+    const world = await World.start({ extendedTypesEnabled: true, containerCheckIntervalMs: 1000 })
+    const client = await world.client({ timeout: 20_000 })
+    client.greeting()
+    client.ask(1, OpCode.createContainer, (w) => {
+      w.string('/c')
+      w.buffer(null)
+      w.int(1)
+      w.int(31)
+      w.string('world')
+      w.string('anyone')
+      w.int(CreateMode.CONTAINER)
+    })
+    client.create(2, '/c/x')
+    client.ask(3, OpCode.createTTL, (w) => {
+      w.string('/t')
+      w.buffer(null)
+      w.int(1)
+      w.int(31)
+      w.string('world')
+      w.string('anyone')
+      w.int(CreateMode.PERSISTENT_WITH_TTL)
+      w.long(2500n)
+    })
+    await world.advance(1500)
+    expect(client.heard()).toEqual(['1:0', '2:0', '3:0'])
+    expect(world.server.stats().nodes).toBe(7)
+    client.ask(4, OpCode.delete, (w) => {
+      w.string('/c/x')
+      w.int(-1)
+    })
+    await world.advance(1000)
+    expect(world.server.stats().nodes).toBe(5)
+    await world.advance(2000)
+    expect(world.server.stats().nodes).toBe(4)
+  })
+
+  it('takes a snapshot after so many transactions and purges what recovery does not need', async () => {
+    const world = await World.start({ snapCount: 20, purgeRetainCount: 3, purgeIntervalMs: 5000 })
+    const client = await world.client({ timeout: 20_000 })
+    client.greeting()
+    for (let i = 0; i < 200; i++) {
+      client.create(i + 1, `/n${i}`)
+      if (i % 10 === 0) await world.settle()
+    }
+    await world.settle()
+    const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
+    expect(snapshots()).toBeGreaterThan(3)
+    await world.advance(5100)
+    expect(snapshots()).toBe(3)
+    await world.server.close()
+    await world.restart()
+    expect(world.server.stats().nodes).toBe(204)
+  })
+})
+
+describe('four-letter words', () => {
+  it('that are not in the whitelist are refused by name', async () => {
+    const world = await World.start({ fourLetterWords: ['srvr'] })
+    expect(await world.word('ruok')).toBe('ruok is not executed because it is not in the whitelist.\n')
+    expect(await world.word('srvr')).toMatch(
+      /^Zookeeper version: 3\.9\.\d+.*\nLatency min\/avg\/max: 0\/0\.0\/0\n/,
+    )
+  })
+
+  it('arrive in pieces too, and other bytes are a handshake', async () => {
+    const world = await World.start()
+    world.network.chunkBytes = 1
+    expect(await world.word('ruok')).toBe('imok')
+    expect((await world.client()).greeting()?.timeOut).toBe(10_000)
+  })
+
+  it('show connections, watches and sessions as they are', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    const { sessionId } = client.greeting()!
+    const sid = `0x${sessionId.toString(16)}`
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    client.look(2, OpCode.getData, '/e', true)
+    await world.settle()
+    expect(await world.word('wchs')).toBe('1 connections watching 1 paths\nTotal watches:1\n')
+    expect(await world.word('wchc')).toBe(`${sid}\n\t/e\n\n`)
+    expect(await world.word('wchp')).toBe(`/e\n\t${sid}\n\n`)
+    expect(await world.word('cons')).toContain(`recved=3,sent=3,sid=${sid},lop=GETD,`)
+    expect(await world.word('dump')).toContain(`Sessions with Ephemerals (1):\n${sid}:\n\t/e\n`)
+    expect(await world.word('crst')).toBe('Connection stats reset.\n')
+    expect(await world.word('cons')).toContain(`recved=0,sent=0,sid=${sid},lop=NA,`)
+    expect(await world.word('srst')).toBe('Server stats reset.\n')
+    expect(await world.word('mntr')).toMatch(/zk_ephemerals_count\t1\n/)
+  })
+})
