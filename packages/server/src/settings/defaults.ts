@@ -4,6 +4,9 @@ import { rows, type ServerSettings, type SettingName } from './table.ts'
 
 export const settingNames = Object.keys(rows) as SettingName[]
 
+/** Session ids begin with the server's id, and the owners of nodes with a time to live with 255 (`EphemeralType`). */
+export const MAX_ID_WITH_EXTENDED_TYPES = 254
+
 /** The row of a setting, with its type forgotten: for code that treats all settings alike. */
 export function rowOf(name: SettingName): Row<unknown> {
   return rows[name] as unknown as Row<unknown>
@@ -34,6 +37,10 @@ export function defaults(
   if (complete.minSessionTimeoutMs > complete.maxSessionTimeoutMs)
     problems.push(
       `Expected \`minSessionTimeoutMs\` to be at most \`maxSessionTimeoutMs\`, got ${complete.minSessionTimeoutMs} and ${complete.maxSessionTimeoutMs}`,
+    )
+  if (complete.extendedTypesEnabled && complete.serverId > MAX_ID_WITH_EXTENDED_TYPES)
+    problems.push(
+      `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${complete.serverId}`,
     )
   if (problems.length > 0) throw new RangeError(problems.join('; '))
   return complete

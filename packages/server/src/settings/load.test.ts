@@ -59,6 +59,8 @@ describe('defaults', () => {
     expect(() => defaults({ superDigest: 'hunter2' })).toThrow(/^(?!.*hunter2).*not shown/)
     expect(() => defaults({ clientPrt: 1 } as object)).toThrow('`clientPrt` is not a setting')
     expect(() => defaults({ minSessionTimeoutMs: 10, maxSessionTimeoutMs: 5 })).toThrow(RangeError)
+    expect(() => defaults({ serverId: 255, extendedTypesEnabled: true })).toThrow('at most 254')
+    expect(defaults({ serverId: 255, extendedTypesEnabled: false }).serverId).toBe(255)
   })
 })
 

@@ -1,4 +1,4 @@
-import { completed, rowOf, settingNames } from './defaults.ts'
+import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames } from './defaults.ts'
 import { bareKey, got, judgeOther } from './judge-key.ts'
 import { isMember, judgeMembers } from './members.ts'
 import {
@@ -320,6 +320,13 @@ function crossCheck(
       text: `expected at most maxSessionTimeout (${max} ms), got ${min} ms. Unset, they are 2 and 20 times tickTime (${settings.tickTimeMs} ms).`,
     })
   }
+  if (settings.extendedTypesEnabled && settings.serverId > MAX_ID_WITH_EXTENDED_TYPES)
+    findings.push({
+      severity: 'error',
+      where: given.get('serverId')?.where ?? '',
+      key: 'myid',
+      text: `expected an id of at most ${MAX_ID_WITH_EXTENDED_TYPES} while extendedTypesEnabled is on, got ${settings.serverId}: the owners of nodes with a time to live begin with 255.`,
+    })
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
