@@ -1,0 +1,174 @@
+import { digestId, OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import type { Identity } from '../types.ts'
+import {
+  AclRules,
+  aclVisibility,
+  authenticate,
+  canonicalIp,
+  ipMatches,
+  isIpExpression,
+  maskDigests,
+  userName,
+  withIdentities,
+} from './index.ts'
+
+const rules = new AclRules({ skipACL: false })
+const entry = (scheme: string | null, id: string | null, perms: number = Perms.ALL): ACL => ({
+  perms,
+  id: { scheme, id },
+})
+const bob: Identity = { scheme: 'digest', id: digestId(new TextEncoder().encode('bob:secret')) }
+const local: Identity = { scheme: 'ip', id: '127.0.0.1' }
+
+describe('who may do what', () => {
+  it('follows the entries that match an identity and have the permission', () => {
+    const acl = [
+      entry('world', 'anyone', Perms.READ),
+      entry('digest', bob.id, Perms.WRITE),
+      entry('ip', '127.0.0.0/8', Perms.DELETE),
+    ]
+    expect(rules.allows(acl, Perms.READ, [])).toBe(true)
+    expect(rules.allows(acl, Perms.WRITE, [])).toBe(false)
+    expect(rules.allows(acl, Perms.WRITE, [bob])).toBe(true)
+    expect(rules.allows(acl, Perms.DELETE, [local])).toBe(true)
+    expect(rules.allows(acl, Perms.ADMIN, [bob, local])).toBe(false)
+  })
+
+  it('lets the super user and an empty list do everything, and skipACL everybody', () => {
+    expect(rules.allows([entry('digest', 'x:y', Perms.READ)], Perms.ALL, [{ scheme: 'super', id: '' }])).toBe(
+      true,
+    )
+    expect(rules.allows([], Perms.ALL, [])).toBe(true)
+    expect(new AclRules({ skipACL: true }).allows([entry('digest', 'x:y')], Perms.WRITE, [])).toBe(true)
+  })
+
+  it('takes a further scheme from outside, and ignores entries of schemes that it does not know', () => {
+    const x509 = {
+      isValid: () => true,
+      matches: (proved: string, id: string) => proved === id,
+      authenticated: true,
+    }
+    const more = new AclRules({ skipACL: false, schemes: new Map([['x509', x509]]) })
+    const identity = { scheme: 'x509', id: 'CN=bob' }
+    expect(more.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(true)
+    expect(rules.allows([entry('x509', 'CN=bob')], Perms.READ, [identity])).toBe(false)
+  })
+})
+
+describe('a list that is to be stored', () => {
+  it('loses its duplicates and keeps its order', () => {
+    const acl = [entry('ip', '10.0.0.1'), entry('world', 'anyone', Perms.READ), entry('ip', '10.0.0.1')]
+    expect(rules.accept(acl, [])).toEqual([entry('ip', '10.0.0.1'), entry('world', 'anyone', Perms.READ)])
+  })
+
+  it('has the proved identities in the place of auth, but not the address', () => {
+    const eve = { scheme: 'digest', id: 'eve:hash' }
+    expect(rules.accept([entry('auth', '', Perms.WRITE)], [local, bob, eve])).toEqual([
+      entry('digest', bob.id, Perms.WRITE),
+      entry('digest', 'eve:hash', Perms.WRITE),
+    ])
+    expect(rules.accept([entry('auth', null)], [local])).toBe('invalid')
+  })
+
+  it.each([
+    ['no list', null],
+    ['an empty list', []],
+    ['a null scheme', [entry(null, 'x')]],
+    ['an unknown scheme', [entry('kerberos', 'x')]],
+    ['super, which nobody can name', [entry('super', '')]],
+    ['world with another id', [entry('world', 'somebody')]],
+    ['a digest without a hash', [entry('digest', 'bob')]],
+    ['a digest with three parts', [entry('digest', 'bob:a:b')]],
+    ['an address that is none', [entry('ip', '300.1.1.1')]],
+    ['one bad entry among good ones', [...OPEN_ACL_UNSAFE, entry('ip', 'x')]],
+  ])('is refused for %s', (_, acl) => {
+    expect(rules.accept(acl, [bob])).toBe('invalid')
+  })
+
+  it('is told apart when an id is null, which the reference cannot decode', () => {
+    expect(rules.accept([entry('digest', null)], [])).toBe('null id')
+  })
+})
+
+describe('what getACL shows', () => {
+  const acl = [entry('digest', 'bob:hash', Perms.READ), entry('ip', '1.2.3.4', Perms.ADMIN)]
+  it('is nothing without READ or ADMIN, names without hashes with READ, and all with ADMIN', () => {
+    expect(aclVisibility(rules, acl, [])).toBe('none')
+    expect(aclVisibility(rules, acl, [{ scheme: 'digest', id: 'bob:hash' }])).toBe('masked')
+    expect(aclVisibility(rules, acl, [{ scheme: 'ip', id: '1.2.3.4' }])).toBe('full')
+    expect(maskDigests(acl)).toEqual([
+      entry('digest', 'bob:x', Perms.READ),
+      entry('ip', '1.2.3.4', Perms.ADMIN),
+    ])
+  })
+})
+
+describe('credentials', () => {
+  const options = { remoteIp: '10.1.2.3', superDigest: bob.id }
+  const secret = new TextEncoder().encode('bob:secret')
+  it('prove a digest, and the super user where they match', () => {
+    expect(authenticate('digest', secret, { ...options, superDigest: undefined })).toEqual([bob])
+    expect(authenticate('digest', secret, options)).toEqual([bob, { scheme: 'super', id: '' }])
+    expect(authenticate('ip', null, options)).toEqual([{ scheme: 'ip', id: '10.1.2.3' }])
+  })
+
+  it.each(['world', 'auth', 'super', 'sasl', 'x509', '', null])('of the scheme %s are refused', (scheme) => {
+    expect(authenticate(scheme, secret, options)).toBeUndefined()
+  })
+
+  it('that are null prove no digest', () => {
+    expect(authenticate('digest', null, options)).toBeUndefined()
+  })
+
+  it('add up, each identity once', () => {
+    const once = withIdentities([local], [bob])
+    expect(withIdentities(once, [bob])).toBe(once)
+    expect(once.map(userName)).toEqual(['127.0.0.1', 'bob'])
+    expect(userName({ scheme: 'super', id: 'x' })).toBe('')
+  })
+})
+
+describe('addresses', () => {
+  it.each([
+    ['192.168.1.7', '192.168.1.7', true],
+    ['192.168.1.7', '192.168.1.0/24', true],
+    ['192.168.2.7', '192.168.1.0/24', false],
+    ['192.168.1.130', '192.168.1.128/25', true],
+    ['192.168.1.127', '192.168.1.128/25', false],
+    ['1.2.3.4', '0.0.0.0/0', true],
+    ['2001:db8:0:0:0:0:0:1', '2001:db8::/32', true],
+    ['2001:db9:0:0:0:0:0:1', '2001:db8::/32', false],
+    ['0:0:0:0:0:0:0:1', '::1', true],
+    ['1.2.3.4', '::/0', false],
+  ])('%s lies in %s: %s', (address, expression, lies) => {
+    expect(ipMatches(address, expression)).toBe(lies)
+  })
+
+  it.each([
+    '',
+    '1.2.3',
+    '1.2.3.4.5',
+    '1.2.3.256',
+    'a.b.c.d',
+    '1.2.3.4/33',
+    '1.2.3.4/-1',
+    '1.2.3.4/',
+    ':::',
+    '1::2::3',
+    '::/129',
+    '12345::',
+  ])('the expression %j is none', (expression) => {
+    expect(isIpExpression(expression)).toBe(false)
+  })
+
+  it.each([
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['10.0.0.1', '10.0.0.1'],
+    ['::1', '0:0:0:0:0:0:0:1'],
+    ['fe80::1%eth0', 'fe80:0:0:0:0:0:0:1'],
+    ['2001:DB8::A', '2001:db8:0:0:0:0:0:a'],
+  ])('%s is written %s', (host, canonical) => {
+    expect(canonicalIp(host)).toBe(canonical)
+  })
+})
