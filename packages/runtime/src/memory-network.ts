@@ -24,7 +24,7 @@ export class MemoryNetwork implements Network {
   }
 
   listen(
-    { port }: { host?: string; port: number; backlog?: number },
+    { port }: { host?: string; port: number },
     accepted: (connection: Connection) => void,
   ): Promise<Listener> {
     const own = port === 0 ? this.#nextPort++ : port

@@ -41,11 +41,11 @@ export interface Listener {
 
 export interface Network {
   /**
-   * Accepts connections on `host` and `port` (0 picks a free one).
+   * Accepts connections on `host` and `port` (0 picks a free one). With `keepAlive` the system notices peers that are gone.
    * Rejects with a `NetworkError` that names the address and what to do when the port is taken or refused.
    */
   listen(
-    at: { host?: string; port: number; backlog?: number },
+    at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
     accepted: (connection: Connection) => void,
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts. */

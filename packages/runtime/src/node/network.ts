@@ -12,11 +12,11 @@ import {
 export const nodeNetwork: Network = { listen, connect }
 
 function listen(
-  at: { host?: string; port: number; backlog?: number },
+  at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
   accepted: (connection: Connection) => void,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const server = createServer({ noDelay: true, keepAlive: false }, (socket) =>
+    const server = createServer({ noDelay: true, keepAlive: at.keepAlive ?? false }, (socket) =>
       accepted(new TcpConnection(socket)),
     )
     server.once('error', (error: NodeJS.ErrnoException) => reject(explained(error, at)))

@@ -28,9 +28,15 @@ export function judge(
       reason: `Closed: its client has seen zxid ${seen} and this server is at ${last}; it may have lost its data`,
     }
   }
-  const { minSessionTimeoutMs, maxSessionTimeoutMs } = core.settings
+  const { minSessionTimeoutMs, maxSessionTimeoutMs, maxSessions } = core.settings
   const timeout = negotiate(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
-  if (sessionId === 0n) return { kind: 'create', timeout }
+  if (sessionId === 0n) {
+    if (maxSessions === 0 || core.sessions.size < maxSessions) return { kind: 'create', timeout }
+    return {
+      kind: 'close',
+      reason: `Closed: there are ${core.sessions.size} sessions and maxSessions is ${maxSessions}`,
+    }
+  }
   const session = core.sessions.get(sessionId)
   if (!isPasswordOf(sessionId, passwd) || session === undefined || session.closing) return { kind: 'invalid' }
   return { kind: 'resume', session, timeout }

@@ -235,6 +235,17 @@ describe('limits', () => {
     expect(world.lines.at(-1)?.sentence).toContain('maxCnxns is 1')
   })
 
+  it('refuse the session too many, and let one more begin when one has ended', async () => {
+    const world = await World.start({ maxSessions: 1 })
+    const first = await world.client()
+    first.greeting()
+    expect((await world.client()).closed).toBe(true)
+    expect(world.lines.findLast(({ level }) => level === 'warn')?.sentence).toContain('maxSessions is 1')
+    first.ask(1, OpCode.closeSession)
+    await world.settle()
+    expect((await world.client()).greeting()).toBeDefined()
+  })
+
   it('close a connection that asks for nothing in time', async () => {
     const world = await World.start({ sessionlessTimeoutMs: 5000 })
     const silent = await world.open()

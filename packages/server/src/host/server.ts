@@ -143,7 +143,8 @@ class RunningServer implements Server {
   }
 
   async start(): Promise<this> {
-    const { clientPort, clientPortAddress, clientPortListenBacklog, forceSync } = this.#settings
+    const { clientPort, clientPortAddress, clientPortListenBacklog, clientTcpKeepAlive, forceSync } =
+      this.#settings
     const { logger, network } = this.#ports
     if (!forceSync) {
       logger.warn(
@@ -157,6 +158,7 @@ class RunningServer implements Server {
     this.#listener = await network.listen(
       {
         port: clientPort,
+        keepAlive: clientTcpKeepAlive,
         ...(clientPortAddress === undefined ? {} : { host: clientPortAddress }),
         ...(clientPortListenBacklog > 0 ? { backlog: clientPortListenBacklog } : {}),
       },

@@ -1,4 +1,4 @@
-import { bool, choice, duration, list, optional, pattern, whole } from './kinds.ts'
+import { bool, duration, list, optional, pattern, whole } from './kinds.ts'
 import { row } from './row.ts'
 
 const tree = 'Data tree'
@@ -81,14 +81,6 @@ export const accessRows = {
     fallback: true,
     meaning: 'Offers the digest scheme.',
   }),
-  digestAlgorithm: row({
-    group: auth,
-    key: 'DigestAuthenticationProvider.digestAlg',
-    property: 'zookeeper.DigestAuthenticationProvider.digestAlg',
-    kind: choice('SHA1', 'SHA-256', 'SHA-512'),
-    fallback: 'SHA1',
-    meaning: 'Hash of the digest scheme; identities in stored access lists depend on it.',
-  }),
   enforceAuthEnabled: row({
     group: auth,
     key: 'enforce.auth.enabled',
@@ -105,16 +97,6 @@ export const accessRows = {
     fallback: [] as readonly string[],
     fallbackText: 'none',
     meaning: 'Schemes that count for `enforce.auth.enabled`.',
-  }),
-  ensembleAuthNames: row({
-    group: auth,
-    key: 'ensembleAuthName',
-    property: 'zookeeper.ensembleAuthName',
-    kind: list('names separated by commas'),
-    fallback: [] as readonly string[],
-    fallbackText: 'none: not checked',
-    meaning:
-      'Names under which this ensemble may be addressed; a client that offers the scheme `ensemble` with another one is disconnected.',
   }),
 
   fourLetterWords: row({

@@ -1,4 +1,4 @@
-import { bool, duration, size, whole } from './kinds.ts'
+import { duration, size, whole } from './kinds.ts'
 import { row } from './row.ts'
 
 const sessions = 'Sessions'
@@ -37,15 +37,6 @@ export const connectionRows = {
     fallback: 10_000,
     meaning: 'How long a connection may stay without opening a session.',
   }),
-  closeSessionTxnEnabled: row({
-    group: sessions,
-    key: 'closeSessionTxn.enabled',
-    property: 'zookeeper.closeSessionTxn.enabled',
-    kind: bool(),
-    fallback: true,
-    meaning:
-      'Writes the ephemeral nodes of a closing session into its transaction, so that every replica deletes the same ones.',
-  }),
 
   maxClientCnxns: row({
     group: requests,
@@ -53,6 +44,14 @@ export const connectionRows = {
     kind: whole(0),
     fallback: 60,
     meaning: 'Connections from one address; 0 means no limit.',
+  }),
+  maxSessions: row({
+    group: requests,
+    key: 'maxSessions',
+    kind: whole(0),
+    fallback: 0,
+    apacheDefault: 'no such limit',
+    meaning: 'Sessions in all; a client that asks for one more is disconnected. 0 is no limit.',
   }),
   maxCnxns: row({
     group: requests,
@@ -87,80 +86,6 @@ export const connectionRows = {
     fallback: (basis) => basis.juteMaxBufferBytes,
     fallbackText: '`jute.maxbuffer`',
     meaning: 'Room beyond `jute.maxbuffer` when transactions are read back from the log.',
-  }),
-  largeRequestThresholdBytes: row({
-    group: requests,
-    key: 'largeRequestThreshold',
-    property: 'zookeeper.largeRequestThreshold',
-    kind: size('B', { negativeIsOff: true }),
-    fallback: 0,
-    apacheDefault: '-1 (off)',
-    meaning: 'Size from which a request counts as large; 0 or less switches the count off.',
-  }),
-  largeRequestMaxBytes: row({
-    group: requests,
-    key: 'largeRequestMaxBytes',
-    property: 'zookeeper.largeRequestMaxBytes',
-    kind: size('B', { min: 1 }),
-    fallback: 104_857_600,
-    meaning: 'Bytes of large requests in progress above which the connection that sends another is closed.',
-  }),
-  requestThrottleMaxRequests: row({
-    group: requests,
-    key: 'request_throttle_max_requests',
-    property: 'zookeeper.request_throttle_max_requests',
-    kind: whole(0),
-    fallback: 0,
-    meaning: 'Requests in progress above which further ones wait; 0 switches it off.',
-  }),
-  requestThrottleStallTimeMs: row({
-    group: requests,
-    key: 'request_throttle_stall_time',
-    property: 'zookeeper.request_throttle_stall_time',
-    kind: duration('ms', { min: 1 }),
-    fallback: 100,
-    meaning: 'Longest single wait of a throttled request.',
-  }),
-  requestThrottleDropStale: row({
-    group: requests,
-    key: 'request_throttle_drop_stale',
-    property: 'zookeeper.request_throttle_drop_stale',
-    kind: bool(),
-    fallback: true,
-    meaning: 'Drops requests that nobody waits for any more instead of running them.',
-  }),
-  requestStaleLatencyCheck: row({
-    group: requests,
-    key: 'request_stale_latency_check',
-    property: 'zookeeper.request_stale_latency_check',
-    kind: bool(),
-    fallback: false,
-    meaning: 'Counts a request as stale once it has waited longer than its session timeout.',
-  }),
-  requestStaleConnectionCheck: row({
-    group: requests,
-    key: 'request_stale_connection_check',
-    property: 'zookeeper.request_stale_connection_check',
-    kind: bool(),
-    fallback: true,
-    meaning: 'Counts a request as stale once its connection is gone.',
-  }),
-  shutdownTimeoutMs: row({
-    group: requests,
-    key: 'request_throttler.shutdownTimeout',
-    property: 'zookeeper.request_throttler.shutdownTimeout',
-    kind: duration('ms'),
-    fallback: 10_000,
-    meaning: 'How long a stopping server lets requests in progress finish.',
-  }),
-  throttledOpWaitTimeMs: row({
-    group: requests,
-    key: 'throttled_op_wait_time',
-    property: 'zookeeper.throttled_op_wait_time',
-    kind: duration('ms', { negativeIsOff: true }),
-    fallback: 0,
-    meaning:
-      'Wait after which a request is answered with the error -127 (throttled) instead; 0 switches it off.',
   }),
   connectionThrottleTokens: row({
     group: requests,

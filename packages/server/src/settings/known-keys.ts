@@ -88,6 +88,28 @@ export const knownKeys: readonly KnownKey[] = [
     'connection_throttle_renew_session_weight',
     'connection_throttle_local_session_weight',
   ),
+  ...known(
+    'later',
+    'requests in progress are limited by globalOutstandingLimit only',
+    'largeRequestThreshold',
+    'largeRequestMaxBytes',
+    'request_throttle_*',
+    'request_stale_*',
+    'throttled_op_wait_time',
+  ),
+  ...known(
+    'moot',
+    'a second signal ends a server that takes too long to stop',
+    'request_throttler.shutdownTimeout',
+  ),
+  ...known('moot', 'writes are always logged together as they come', 'maxWriteQueuePollTime'),
+  ...known('moot', 'the nodes of a closing session are always in its transaction', 'closeSessionTxn.enabled'),
+  ...known('guards', `the scheme ensemble is not served yet, ${openDoor}`, 'ensembleAuthName'),
+  ...known(
+    'refused',
+    'SHA1 is the only hash of the digest scheme here, and with another nobody would be recognised',
+    'DigestAuthenticationProvider.digestAlg',
+  ),
   ...known('moot', 'a snapshot always records its last transaction', 'serializeLastProcessedZxid.enabled'),
   ...known(
     'moot',

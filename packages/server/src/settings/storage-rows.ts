@@ -135,15 +135,6 @@ export const storageRows = {
     fallback: 0,
     meaning: 'How long a sync may wait for more writes to join it.',
   }),
-  maxWriteQueuePollTimeMs: row({
-    group: log,
-    key: 'maxWriteQueuePollTime',
-    property: 'zookeeper.maxWriteQueuePollTime',
-    kind: duration('ms'),
-    fallback: (basis) => Math.floor(basis.flushDelayMs / 3),
-    fallbackText: '`flushDelay` / 3',
-    meaning: 'Idle time that ends the wait of `flushDelay`.',
-  }),
   maxBatchSize: row({
     group: log,
     key: 'maxBatchSize',

@@ -1,0 +1,148 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isPasswordOf, negotiate, passwordFor, SessionIds, SessionTracker } from './index.ts'
+
+const hex = (bytes: Uint8Array): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
+describe('session ids', () => {
+  it('begin with the id of the server and count up', () => {
+    const ids = new SessionIds(0x12, 1_700_000_000_000)
+    const [first, second] = [ids.next(), ids.next()]
+    expect(BigInt.asUintN(64, first) >> 56n).toBe(0x12n)
+    expect(second).toBe(first + 1n)
+  })
+
+  it('are negative for servers from 128 on, and never the number that marks a container', () => {
+    expect(new SessionIds(200, 5).next()).toBeLessThan(0n)
+    expect(new SessionIds(128, 0).next()).not.toBe(-(1n << 63n))
+  })
+
+  it('do not repeat after a restart a millisecond later, unless 65,536 sessions began in it', () => {
+    const before = new SessionIds(1, 1_700_000_000_000)
+    let last = before.next()
+    for (let i = 0; i < 65_535; i++) last = before.next()
+    expect(new SessionIds(1, 1_700_000_000_001).next()).toBe(last + 1n)
+  })
+})
+
+describe('the password of a session', () => {
+  it.each([
+    [0x0123456789abcdefn, 'f7cd1b8b3f946c477425d41be3f667c6'],
+    [1n, '054cc74a37327db215e702e20c73f005'],
+    [-1n, '20f62cb5648dc2d771471c8a2486a9ee'],
+    [0x0100000000000000n, 'f22acd4a97e69d6d20a49bb638eadb38'],
+  ])('of %s is that of Apache ZooKeeper', (id, password) => {
+    expect(hex(passwordFor(id))).toBe(password)
+    expect(isPasswordOf(id, passwordFor(id))).toBe(true)
+  })
+
+  it('is not any other bytes, and session 0 has none', () => {
+    const almost = passwordFor(5n)
+    almost[15]! ^= 1
+    for (const wrong of [
+      almost,
+      new Uint8Array(16),
+      passwordFor(5n).subarray(0, 15),
+      new Uint8Array(0),
+      null,
+    ]) {
+      expect(isPasswordOf(5n, wrong)).toBe(false)
+    }
+    expect(isPasswordOf(0n, passwordFor(0n))).toBe(false)
+  })
+})
+
+describe('the timeout of a session', () => {
+  it('is the one asked for, within limits', () => {
+    expect([-1, 0, 5000, 99_999].map((asked) => negotiate(asked, 4000, 40_000))).toEqual([
+      4000, 4000, 5000, 40_000,
+    ])
+  })
+})
+
+describe('the session tracker', () => {
+  it('ends a session at the tick behind its deadline, once', () => {
+    const tracker = new SessionTracker(2000, 0)
+    const session = tracker.add(1n, 4000, 100)
+    expect(tracker.expire(5999)).toEqual([])
+    expect(tracker.expire(6000)).toEqual([session])
+    expect(tracker.expire(60_000)).toEqual([])
+    expect(tracker.isOpen(1n)).toBe(false)
+    tracker.remove(1n)
+    expect([tracker.size, tracker.get(1n)]).toEqual([0, undefined])
+  })
+
+  it('gives one that comes back with a shorter timeout its shorter life', () => {
+    const tracker = new SessionTracker(1000, 0)
+    tracker.add(1n, 60_000, 0)
+    tracker.add(1n, 2000, 500)
+    expect(tracker.expire(3000).map(({ id }) => id)).toEqual([1n])
+  })
+
+  it('begins every life anew when it is refreshed', () => {
+    const tracker = new SessionTracker(1000, 0)
+    tracker.add(1n, 2000, 0)
+    tracker.refresh(1900)
+    expect(tracker.expire(3999)).toEqual([])
+    expect(tracker.expire(4000).length).toBe(1)
+  })
+
+  it('lists sessions by the tick at which each would end', () => {
+    const tracker = new SessionTracker(1000, 0)
+    tracker.add(1n, 5000, 0)
+    tracker.add(2n, 2000, 0)
+    tracker.add(3n, 2100, 0)
+    expect([...tracker.byDeadline()]).toEqual([
+      [3000, [2n, 3n]],
+      [6000, [1n]],
+    ])
+  })
+
+  it('never ends a session early and never more than a tick late, in 10,000 random histories', () => {
+    const tick = 100
+    const step = fc.oneof(
+      fc.record({
+        do: fc.constantFrom('add' as const, 'touch' as const, 'remove' as const),
+        id: fc.bigInt(1n, 4n),
+        timeout: fc.integer({ min: 1, max: 700 }),
+      }),
+      fc.record({ do: fc.constant('pass' as const), ms: fc.integer({ min: 1, max: 400 }) }),
+    )
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        let now = 37
+        const tracker = new SessionTracker(tick, now)
+        const deadlines = new Map<bigint, { timeout: number; deadline: number }>()
+        for (const one of steps) {
+          if (one.do === 'pass') {
+            // As the server does it: a timer for each tick, and a little late at times.
+            now += one.ms
+            for (const { id } of tracker.expire(now)) {
+              expect(deadlines.get(id)!.deadline).toBeLessThanOrEqual(now)
+              deadlines.delete(id)
+              tracker.remove(id)
+            }
+            for (const { deadline } of deadlines.values()) expect(deadline + tick).toBeGreaterThan(now)
+            expect(tracker.nextDeadline).toBeGreaterThan(now)
+          } else if (one.do === 'add') {
+            tracker.add(one.id, one.timeout, now)
+            deadlines.set(one.id, { timeout: one.timeout, deadline: now + one.timeout })
+          } else if (one.do === 'touch') {
+            const session = tracker.get(one.id)
+            const known = deadlines.get(one.id)
+            expect(session === undefined).toBe(known === undefined)
+            if (session === undefined) continue
+            tracker.touch(session, now)
+            known!.deadline = now + known!.timeout
+          } else {
+            tracker.remove(one.id)
+            deadlines.delete(one.id)
+          }
+          expect(tracker.size).toBe(deadlines.size)
+        }
+      }),
+      { numRuns: 10_000 },
+    )
+  })
+})
