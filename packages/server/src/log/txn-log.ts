@@ -1,5 +1,13 @@
 import { adler32, formatZxid, Writer } from '@zabra/protocol'
-import { DiskError, type Clock, type Disk, type DiskWriter, type Logger, type Random } from '@zabra/runtime'
+import {
+  DiskError,
+  type Cancel,
+  type Clock,
+  type Disk,
+  type DiskWriter,
+  type Logger,
+  type Random,
+} from '@zabra/runtime'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { LogFullError } from './errors.ts'
 import { logName } from './file-names.ts'
@@ -76,6 +84,7 @@ export class TxnLog {
   #spare: Writer[] = []
   #flying: Promise<void> | undefined
   #scheduled = false
+  #cancelDelay: Cancel | undefined
   #rollNext = true
 
   #file: DiskWriter | undefined
@@ -182,18 +191,19 @@ export class TxnLog {
 
   #schedule(): void {
     if (this.#flying || this.#scheduled) return
-    const delay = this.#o.flushDelayMs ?? 0
-    if (delay > 0 && this.#collected < (this.#o.maxBatchSize ?? 1000)) {
-      this.#scheduled = true
-      this.#o.clock.after(delay, 'log flush delay', () => this.#begin())
+    const { flushDelayMs = 0, maxBatchSize = 1000, clock } = this.#o
+    if (flushDelayMs > 0 && this.#collected < maxBatchSize) {
+      this.#cancelDelay ??= clock.after(flushDelayMs, 'log flush delay', () => this.#begin())
       return
     }
     this.#scheduled = true
-    this.#o.clock.soon(() => this.#begin())
+    clock.soon(() => this.#begin())
   }
 
   #begin(): void {
     this.#scheduled = false
+    this.#cancelDelay?.()
+    this.#cancelDelay = undefined
     this.#start()
   }
 
@@ -241,13 +251,10 @@ export class TxnLog {
     if (batch.startsFile) await this.#o.disk.syncFolder(this.#o.folder)
     this.#position += bytes.length
     this.#count(batch, bytes.length, clock.monotonic() - started)
-    if (
-      this.#o.fileSizeLimitBytes > 0 &&
-      this.#position > this.#o.fileSizeLimitBytes &&
-      this.#queue.length === 0
-    ) {
+    const limit = this.#o.fileSizeLimitBytes
+    // What waits already goes into this file, unless a new one waits with it.
+    if (limit > 0 && this.#position > limit && !this.#queue.some(({ startsFile }) => startsFile))
       this.#rollNext = true
-    }
   }
 
   async #create(first: Zxid): Promise<void> {
