@@ -7,7 +7,7 @@
  *
  * FENCED: loops over single bytes instead of TextEncoder and TextDecoder.
  * Why: most strings are short ASCII paths, for which the web's classes cost several times as much, and for the rest they
- * give other bytes. Oracle: `text.simple.ts` in the tests.
+ * give other bytes. Oracle: the simple twins in `text.test.ts`.
  */
 
 /** Bytes that `text` takes when written. */

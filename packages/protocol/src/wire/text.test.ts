@@ -1,0 +1,73 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { readText, textLength, writeText } from './text.ts'
+
+/** Each UTF-16 unit by itself, as the table of UTF-8 has it. */
+function simplyWritten(text: string): Uint8Array {
+  const bytes: number[] = []
+  for (let i = 0; i < text.length; i++) {
+    const bits = text.charCodeAt(i)
+    if (bits <= 0x7f) bytes.push(bits)
+    else if (bits <= 0x7ff) bytes.push(0b1100_0000 + (bits >> 6), 0b1000_0000 + (bits % 64))
+    else bytes.push(0b1110_0000 + (bits >> 12), 0b1000_0000 + ((bits >> 6) % 64), 0b1000_0000 + (bits % 64))
+  }
+  return Uint8Array.from(bytes)
+}
+
+/** The web's decoder, after each surrogate, whole or cut off behind its second byte, is made one replacement. */
+function simplyRead(bytes: Uint8Array): string {
+  const clean: number[] = []
+  for (let i = 0; i < bytes.length; i++) {
+    const surrogate = bytes[i] === 0xed && (bytes[i + 1]! & 0xe0) === 0xa0
+    if (surrogate) clean.push(0xef, 0xbf, 0xbd)
+    else clean.push(bytes[i]!)
+    if (surrogate) i += (bytes[i + 2]! & 0xc0) === 0x80 ? 2 : 1
+  }
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(clean))
+}
+
+const units = fc.array(
+  fc.oneof(fc.nat(0x7f), fc.nat(0x7ff), fc.nat(0xffff), fc.integer({ min: 0xd7ff, max: 0xe000 })),
+  { maxLength: 20 },
+)
+const likely = fc.oneof(
+  fc.nat(0x7f),
+  fc.nat(255),
+  fc.integer({ min: 0x80, max: 0xbf }),
+  fc.constantFrom(0xc0, 0xc2, 0xe0, 0xe1, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff),
+)
+
+describe('text', () => {
+  it('is written unit by unit, in as many bytes as foretold', () => {
+    fc.assert(
+      fc.property(units, fc.nat(5), (codes, at) => {
+        const text = String.fromCharCode(...codes)
+        const simple = simplyWritten(text)
+        const into = new Uint8Array(at + simple.length)
+        expect(writeText(text, into, at)).toBe(at + simple.length)
+        expect(into.subarray(at)).toEqual(simple)
+        expect(textLength(text)).toBe(simple.length)
+      }),
+      { numRuns: 10_000 },
+    )
+  })
+
+  it('is read as the web reads it but for surrogates, whatever the bytes', () => {
+    fc.assert(
+      fc.property(fc.array(likely, { maxLength: 24 }), fc.nat(3), (codes, before) => {
+        const bytes = Uint8Array.from([...new Array<number>(before).fill(0x41), ...codes, 0x42])
+        expect(readText(bytes, before, bytes.length - 1)).toBe(
+          simplyRead(bytes.subarray(before, bytes.length - 1)),
+        )
+      }),
+      { numRuns: 20_000 },
+    )
+  })
+
+  it('without surrogates comes back as it was, long texts too', () => {
+    for (const text of ['', '/a/b', 'é€', 'x'.repeat(100_000), 'ü'.repeat(50_000), '\u0000\uffff']) {
+      const bytes = simplyWritten(text)
+      expect(readText(bytes, 0, bytes.length)).toBe(text)
+    }
+  })
+})

@@ -1,0 +1,153 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ProtocolError } from './error.ts'
+import { FrameSplitter } from './frames.ts'
+import { Reader } from './reader.ts'
+import { Writer } from './writer.ts'
+
+type Value =
+  | { readonly kind: 'bool'; readonly value: boolean }
+  | { readonly kind: 'byte' | 'int' | 'longNumber'; readonly value: number }
+  | { readonly kind: 'long'; readonly value: bigint }
+  | { readonly kind: 'buffer'; readonly value: Uint8Array | null }
+  | { readonly kind: 'string'; readonly value: string | null }
+
+const safe = fc.oneof(
+  fc.maxSafeInteger(),
+  fc.constantFrom(
+    Number.MAX_SAFE_INTEGER,
+    Number.MIN_SAFE_INTEGER,
+    -1,
+    0,
+    2 ** 32,
+    -(2 ** 32),
+    2 ** 31,
+    -(2 ** 31) - 1,
+  ),
+)
+const value: fc.Arbitrary<Value> = fc.oneof(
+  fc.record({ kind: fc.constant('bool' as const), value: fc.boolean() }),
+  fc.record({ kind: fc.constant('byte' as const), value: fc.integer({ min: -128, max: 127 }) }),
+  fc.record({ kind: fc.constant('int' as const), value: fc.integer() }),
+  fc.record({ kind: fc.constant('longNumber' as const), value: safe }),
+  fc.record({ kind: fc.constant('long' as const), value: fc.bigInt(-(2n ** 63n), 2n ** 63n - 1n) }),
+  fc.record({ kind: fc.constant('buffer' as const), value: fc.option(fc.uint8Array({ maxLength: 200 })) }),
+  fc.record({ kind: fc.constant('string' as const), value: fc.option(fc.string({ maxLength: 40 })) }),
+)
+
+/** The bytes of a value by the platform's own means. */
+function simple(one: Value): Uint8Array {
+  const { kind, value } = one
+  const view = new DataView(new ArrayBuffer(8))
+  if (kind === 'bool') return Uint8Array.of(value ? 1 : 0)
+  if (kind === 'byte') return Uint8Array.of(value & 255)
+  if (kind === 'int') view.setInt32(0, value)
+  if (kind === 'int') return new Uint8Array(view.buffer, 0, 4)
+  if (kind === 'long' || kind === 'longNumber') view.setBigInt64(0, BigInt(value))
+  if (kind === 'long' || kind === 'longNumber') return new Uint8Array(view.buffer)
+  const bytes =
+    value === null
+      ? new Uint8Array(0)
+      : typeof value === 'string'
+        ? new TextEncoder().encode(value)
+        : (value as Uint8Array)
+  view.setInt32(0, value === null ? -1 : bytes.length)
+  return Uint8Array.from([...new Uint8Array(view.buffer, 0, 4), ...bytes])
+}
+
+function write(writer: Writer, one: Value): void {
+  if (one.kind === 'bool') writer.bool(one.value)
+  else if (one.kind === 'long') writer.long(one.value)
+  else if (one.kind === 'buffer') writer.buffer(one.value)
+  else if (one.kind === 'string') writer.string(one.value)
+  else writer[one.kind](one.value)
+}
+
+const concatenated = (parts: Uint8Array[]): Uint8Array => Uint8Array.from(parts.flatMap((part) => [...part]))
+
+describe('Writer and Reader', () => {
+  it('write what a DataView writes, from however small a buffer, and read it back', () => {
+    fc.assert(
+      fc.property(fc.array(value, { maxLength: 30 }), fc.integer({ min: 1, max: 64 }), (values, capacity) => {
+        const writer = new Writer(capacity)
+        for (const one of values) write(writer, one)
+        const bytes = concatenated(values.map(simple))
+        expect(writer.length).toBe(bytes.length)
+        expect(writer.take()).toEqual(bytes)
+        const reader = new Reader(bytes)
+        for (const one of values) expect(reader[one.kind]()).toEqual(one.value)
+        expect(reader.remaining).toBe(0)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('patch lengths and numbers into what is written, drop its end, and hand it over', () => {
+    const writer = new Writer(1)
+    const mark = writer.beginFrame()
+    writer.longNumber(1)
+    writer.int(2)
+    writer.int(3)
+    writer.truncate(writer.length - 4)
+    writer.longNumberAt(4, -(2 ** 40) - 7)
+    writer.intAt(12, 9)
+    writer.range(Uint8Array.of(1, 2, 3, 4), 1, 3)
+    writer.range(new Uint8Array(300).fill(5), 10, 210)
+    writer.endFrame(mark)
+    const taken = writer.take()
+    expect(writer.length).toBe(0)
+    writer.int(77)
+    const reader = new Reader(taken)
+    expect([reader.int(), reader.longNumber(), reader.int()]).toEqual([214, -(2 ** 40) - 7, 9])
+    expect(reader.raw(202)).toEqual(Uint8Array.from([2, 3, ...new Array<number>(200).fill(5)]))
+    expect(() => reader.raw(-1)).toThrow(ProtocolError)
+  })
+
+  it('refuse a long that a number cannot hold, and stay where it begins', () => {
+    for (const long of [2n ** 53n, -(2n ** 53n), 2n ** 63n - 1n, -(2n ** 63n)]) {
+      const writer = new Writer()
+      writer.long(long)
+      const reader = new Reader(writer.take())
+      expect(() => reader.longNumber()).toThrow(`got ${long}`)
+      expect(reader.long()).toBe(long)
+    }
+  })
+
+  it('refuse elements that are longer than allowed, and read odd counts as empty', () => {
+    const writer = new Writer()
+    writer.int(-2)
+    writer.int(-1)
+    writer.buffer(new Uint8Array(11))
+    const bytes = writer.take()
+    const reader = new Reader(bytes, 0, bytes.length, 10)
+    expect([reader.vectorLength(), reader.vectorLength()]).toEqual([0, -1])
+    expect(() => reader.buffer()).toThrow(
+      'Expected a length from -1 to 10, got 11 (reading a buffer at offset 8)',
+    )
+    reader.reset(bytes, 0, 4)
+    expect(() => reader.string()).toThrow('got -2')
+  })
+})
+
+describe('FrameSplitter', () => {
+  it('hands out nothing more once it is stopped, not even from the chunk in hand', () => {
+    const got: number[] = []
+    const splitter: FrameSplitter = new FrameSplitter({
+      maxLength: 10,
+      frame: (bytes, start) => {
+        got.push(bytes[start]!)
+        if (bytes[start] === 2) splitter.stop()
+      },
+    })
+    splitter.push(Uint8Array.of(0, 0, 0, 1, 1, 0, 0, 0, 1, 2, 0, 0, 0, 1, 3, 0, 0))
+    splitter.push(Uint8Array.of(0, 1, 4))
+    expect([got, splitter.pending]).toEqual([[1, 2], 0])
+  })
+
+  it('demands the shortest frame that it is told of', () => {
+    const splitter = new FrameSplitter({ maxLength: 10, minLength: 4, frame: () => expect.unreachable() })
+    expect(() => splitter.push(Uint8Array.of(0, 0, 0, 3))).toThrow(
+      'Expected a frame of 4 to 10 bytes, got a length of 3',
+    )
+  })
+})
