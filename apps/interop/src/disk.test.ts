@@ -194,6 +194,19 @@ describe.skipIf(missing('apache'))('data directories', () => {
     await serves(ours, folder, all)
   })
 
+  it('we serve names beyond ASCII that Apache ZooKeeper digested in another encoding, and say so', async () => {
+    const folder = scratch('posix')
+    const apache = await Server.start({ kind: reference, dataDir: folder, config, locale: 'POSIX' })
+    const written = await write(apache, 'posix')
+    await apache.kill()
+    await using server = await Server.start({ kind: ours, config, dataDir: folder })
+    const client = await Client.connect(server.port)
+    await client.addAuth('digest', 'super:secret')
+    expect(await dumpTree(client)).toEqual(written.dump)
+    await client.close()
+    expect(server.output).toContain('Digests are not checked')
+  })
+
   it('a folder survives a journey: Apache ZooKeeper, Zabra, Apache ZooKeeper, Zabra', async () => {
     const folder = scratch('journey')
     let last: Written | undefined

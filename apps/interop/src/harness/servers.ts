@@ -21,6 +21,8 @@ export interface ServerOptions {
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
   readonly javaFlags?: readonly string[]
+  /** The locale of the server's process instead of one with UTF-8. */
+  readonly locale?: string
 }
 
 const running = new Set<ChildProcess>()
@@ -41,6 +43,9 @@ export function scratch(label: string): string {
   return folder
 }
 
+/** Java before 18 encodes names and credentials as the locale says, so the scenarios do not depend on that of the machine. */
+const locale = 'C.UTF-8'
+
 /** Starts a program that dies with this process, even when this process is killed. */
 export function spawnOwned(
   program: string,
@@ -51,7 +56,11 @@ export function spawnOwned(
   const child = spawn(
     guard ? '/usr/bin/setpriv' : program,
     guard ? ['--pdeathsig', 'SIGKILL', program, ...args] : [...args],
-    { stdio: ['pipe', 'pipe', 'pipe'], ...options },
+    {
+      stdio: ['pipe', 'pipe', 'pipe'],
+      ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+      env: { ...process.env, LC_ALL: locale, ...options.env },
+    },
   )
   running.add(child)
   child.once('exit', () => running.delete(child))
@@ -134,7 +143,9 @@ export class Server {
         .join(''),
     )
     const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
-    const child = spawnOwned(program, args, { cwd: this.dataDir })
+    const { locale: chosen } = this.#options
+    const env = chosen === undefined ? {} : { LC_ALL: chosen }
+    const child = spawnOwned(program, args, { cwd: this.dataDir, env })
     this.#child = child
     this.#output = ''
     const keep = (chunk: Buffer): void =>
@@ -213,7 +224,7 @@ export function run(
   }: { input?: string; timeoutMs?: number; env?: NodeJS.ProcessEnv } = {},
 ): Promise<Ran> {
   return new Promise((done, reject) => {
-    const child = spawnOwned(program, args, env ? { env: { ...process.env, ...env } } : {})
+    const child = spawnOwned(program, args, env ? { env } : {})
     let [stdout, stderr, output] = ['', '', '']
     child.stdout.on('data', (chunk: Buffer) => ((stdout += chunk.toString()), (output += chunk.toString())))
     child.stderr.on('data', (chunk: Buffer) => ((stderr += chunk.toString()), (output += chunk.toString())))
