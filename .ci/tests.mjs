@@ -28,7 +28,8 @@ const statuses = [
 ]
 
 const total = { passed: 0, failed: 0, skipped: 0 }
-const skipped = []
+// Suites with tests that did not run; their names say why.
+const skipped = new Map()
 for (const folder of folders) {
   const file = join(folder, 'test-results.json')
   if (!existsSync(file)) {
@@ -46,13 +47,15 @@ for (const folder of folders) {
       else if (test.status === 'failed') total.failed++
       else {
         total.skipped++
-        skipped.push(`${folder}: ${test.fullName}`)
+        const suite = `${folder}: ${test.ancestorTitles[0] ?? test.title}`
+        skipped.set(suite, (skipped.get(suite) ?? 0) + 1)
       }
     }
   }
 }
 
-if (skipped.length > 0) console.log(`\nSkipped:\n${skipped.map((name) => `  ${name}`).join('\n')}`)
+if (skipped.size > 0) console.log('\nSkipped:')
+for (const [suite, count] of skipped) console.log(`  ${suite}: ${count} ${count === 1 ? 'test' : 'tests'}`)
 const bad = total.failed > 0 || statuses.some((status) => status !== 0)
 if (bad && total.failed === 0) {
   console.log('A test run ended with an error outside its tests; see above.')

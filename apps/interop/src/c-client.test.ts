@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { cliMt, missing } from './harness/available.ts'
+import { expect, it } from 'vitest'
+import { cliMt, describeWith } from './harness/available.ts'
 import { spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
@@ -104,7 +104,7 @@ function lines(output: string, marker: string): string[] {
     .sort()
 }
 
-describe.skipIf(missing('apache', 'cliMt'))('the shell of the C client', () => {
+describeWith(['apache', 'cliMt'], 'the shell of the C client', () => {
   it('shows the same answers', async () => {
     const { apache, zabra } = await onBoth((server) => shell(server.address), {
       extendedTypesEnabled: 'true',

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it } from 'vitest'
 import { allCases } from './differential/cases.ts'
 import { intended } from './differential/intended.ts'
 import { CaseRunner } from './differential/runner.ts'
-import { missing } from './harness/available.ts'
+import { describeWith } from './harness/available.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
 const recordFile = resolve(import.meta.dirname, '../fixtures/apache-3.9.5.json')
@@ -21,9 +21,7 @@ const config = {
   'DigestAuthenticationProvider.superDigest': 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=',
 }
 const cases = allCases()
-const reason = missing('apache')
-
-describe.skipIf(reason)('the answer to every request is that of Apache ZooKeeper', () => {
+describeWith(['apache'], 'the answer to every request is that of Apache ZooKeeper', () => {
   let servers: readonly [Server, Server] | undefined
   let runners: readonly [CaseRunner, CaseRunner]
   const recorded: Record<string, string[]> = {}

@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
-import { missing } from './harness/available.ts'
+import { afterAll, expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
 import { bytes, openAcl } from './harness/bytes.ts'
 import { Client, createBody, multiBody, Refused } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
@@ -160,7 +160,7 @@ async function folderOf(kind: Kind, ending: Ending): Promise<{ folder: string; w
 
 const endings: readonly Ending[] = ['killed', 'stopped', 'restarted with a snapshot']
 
-describe.skipIf(missing('apache'))('data directories', () => {
+describeWith(['apache'], 'data directories', () => {
   const mine = new Map<Ending, Promise<{ folder: string; written: Written[] }>>()
   const written = (ending: Ending): Promise<{ folder: string; written: Written[] }> => {
     const known = mine.get(ending) ?? folderOf(ours, ending)

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { missing } from './harness/available.ts'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client, word } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
@@ -58,7 +58,7 @@ const withoutCounterpart: ReadonlySet<string> = new Set(
   ].flatMap((line) => line.split(' ').map((name) => `zk_${name}`)),
 )
 
-describe.skipIf(missing('apache'))('four-letter words', () => {
+describeWith(['apache'], 'four-letter words', () => {
   let servers: readonly Server[] = []
   const clients: Client[] = []
 
@@ -139,7 +139,7 @@ describe.skipIf(missing('apache'))('four-letter words', () => {
   })
 })
 
-describe.skipIf(missing('apache'))('four-letter words outside of the whitelist', () => {
+describeWith(['apache'], 'four-letter words outside of the whitelist', () => {
   it.each([undefined, 'ruok, stat', 'srvr,nope'])(
     'are refused with the same line when the whitelist is %s',
     async (list) => {

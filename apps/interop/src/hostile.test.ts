@@ -2,7 +2,7 @@ import { cpSync } from 'node:fs'
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { part, ttlBody, versionBody } from './differential/requests.ts'
-import { missing } from './harness/available.ts'
+import { describeWith, missing } from './harness/available.ts'
 import { bytes, frame } from './harness/bytes.ts'
 import { Client, connectRequest, createBody, multiBody, RawConnection } from './harness/client.ts'
 import { dumpTree } from './harness/dump.ts'
@@ -127,7 +127,7 @@ describe.skipIf(ours !== 'zabra')('requests that end or wedge Apache ZooKeeper',
   })
 })
 
-describe.skipIf(ours === 'zabra' ? undefined : missing('apache'))('random and mutated bytes', () => {
+describeWith(ours === 'zabra' ? [] : ['apache'], 'random and mutated bytes', () => {
   it(
     `leave ${frames} frames later a server that answers, with flat memory and a readable log`,
     { timeout: 60_000 + frames },

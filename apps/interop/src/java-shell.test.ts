@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { missing } from './harness/available.ts'
+import { expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
 import { apacheClassPath, run, type Server } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
@@ -152,7 +152,7 @@ async function shell(server: Server): Promise<string> {
   return JSON.stringify({ code, out: split(mask(stdout, server)), err: mask(stderr, server) })
 }
 
-describe.skipIf(missing('apache'))("Apache ZooKeeper's shell", () => {
+describeWith(['apache'], "Apache ZooKeeper's shell", () => {
   it('prints the same for every command', async () => {
     const { apache, zabra } = await onBoth(shell, { extendedTypesEnabled: 'true' })
     type Printed = { code: number; out: { answers: string[]; events: string[] }; err: string[] }

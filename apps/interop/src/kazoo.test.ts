@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { missing, python } from './harness/available.ts'
+import { expect, it } from 'vitest'
+import { describeWith, python } from './harness/available.ts'
 import { run } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
@@ -13,7 +13,7 @@ async function transcript(name: string, address: string): Promise<string> {
   return stdout.trimEnd()
 }
 
-describe.skipIf(missing('apache', 'kazoo'))('kazoo', () => {
+describeWith(['apache', 'kazoo'], 'kazoo', () => {
   it('sees the same answers from every operation', async () => {
     const { apache, zabra } = await onBoth((server) => transcript('operations.py', server.address))
     expect(zabra).toEqual(apache)

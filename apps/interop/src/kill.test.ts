@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { missing } from './harness/available.ts'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
 import { Client, Refused } from './harness/client.ts'
 import { countOf, Dice, seedOf } from './harness/seed.ts'
 import { ours, Server } from './harness/servers.ts'
@@ -24,115 +24,110 @@ async function eventually(
   return []
 }
 
-describe.skipIf(ours === 'zabra' ? undefined : missing('apache'))(
-  'a server killed in the middle of its work',
-  () => {
-    let server: Server
-    const tally = { writes: 0, unknown: 0, snapshots: 0 }
+describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle of its work', () => {
+  let server: Server
+  const tally = { writes: 0, unknown: 0, snapshots: 0 }
 
-    beforeAll(async () => {
-      // Small numbers, so that snapshots, new log files and expiring sessions all fall into a round.
-      server = await Server.start({
-        kind: ours,
-        config: { tickTime: 200, maxSessionTimeout: 60_000, snapCount: 150 },
-      })
-      console.log(`kill: seed ${seed}, ${rounds} rounds`)
+  beforeAll(async () => {
+    // Small numbers, so that snapshots, new log files and expiring sessions all fall into a round.
+    server = await Server.start({
+      kind: ours,
+      config: { tickTime: 200, maxSessionTimeout: 60_000, snapCount: 150 },
     })
+    console.log(`kill: seed ${seed}, ${rounds} rounds`)
+  })
 
-    afterAll(async () => {
-      console.log(
-        `kill: ${rounds} rounds, ${tally.writes} acknowledged writes, ${tally.unknown} with unknown outcome`,
-      )
-      await server[Symbol.asyncDispose]()
-    })
-
-    it(
-      `loses no acknowledged write and keeps no half of a multi in ${rounds} rounds`,
-      { timeout: 60_000 + rounds * 10_000 },
-      async () => {
-        const dice = new Dice(seed)
-        let zxid = 0n
-        for (let round = 0; round < rounds; round++) {
-          const breaches = await oneRound(server, round, dice, zxid)
-          expect(breaches.wrong, `round ${round}: ${replay}\n${server.output.slice(-2000)}`).toEqual([])
-          zxid = breaches.zxid
-        }
-        expect(tally.writes).toBeGreaterThan(rounds * 20)
-      },
+  afterAll(async () => {
+    console.log(
+      `kill: ${rounds} rounds, ${tally.writes} acknowledged writes, ${tally.unknown} with unknown outcome`,
     )
+    await server[Symbol.asyncDispose]()
+  })
 
-    async function oneRound(
-      target: Server,
-      round: number,
-      dice: Dice,
-      before: bigint,
-    ): Promise<{ wrong: string[]; zxid: bigint }> {
-      const wrong: string[] = []
-      const workers = await Promise.all(
-        Array.from({ length: workersPerRound }, (_, index) =>
-          Worker.start(target.port, `/r${round}w${index}`, new Dice(dice.int(2 ** 31)), 30_000),
-        ),
-      )
-      const leaving = await Client.connect(target.port, { timeoutMs: 400 })
-      await leaving.create(`/r${round}leaving`, '', 1)
-      const closed = await Client.connect(target.port)
-      await closed.create(`/r${round}closed`, '', 1)
-      await closed.close()
-
-      const loads = workers.map((worker) => worker.load())
-      await new Promise((done) => setTimeout(done, 10 + dice.int(350)))
-      await target.kill()
-      await Promise.all(loads)
-      await target.start()
-
-      const reader = await Client.connect(target.port)
-      for (const worker of workers)
-        wrong.push(...(await worker.breaches(reader)), ...(await worker.ephemeralBreaches(reader)))
-      const highest = workers.reduce(
-        (high, { highestZxid }) => (highestZxid > high ? highestZxid : high),
-        before,
-      )
-      const now = await reader.create(`/r${round}zxid`).then(() => reader.get(`/r${round}zxid`))
-      if (now.stat.czxid <= highest)
-        wrong.push(`zxid ${now.stat.czxid} was given again: ${highest} was acknowledged before the crash`)
-
-      // A session that lived goes on and ends with its nodes; one that was closed is gone; one left alone expires.
-      for (const worker of workers) {
-        const { id, password } = worker.client.session
-        const resumed = await Client.connect(target.port, {
-          resume: { id, password },
-          timeoutMs: 30_000,
-        }).catch((error: Error) => error)
-        if (!(resumed instanceof Client))
-          wrong.push(`${worker.root}: the session was not resumed: ${resumed.message}`)
-        else await resumed.close()
-        const left = await reader.children(`${worker.root}/ephemerals`)
-        if (left.length > 0)
-          wrong.push(`${worker.root}: ${left.length} ephemeral nodes outlive their session`)
+  it(
+    `loses no acknowledged write and keeps no half of a multi in ${rounds} rounds`,
+    { timeout: 60_000 + rounds * 10_000 },
+    async () => {
+      const dice = new Dice(seed)
+      let zxid = 0n
+      for (let round = 0; round < rounds; round++) {
+        const breaches = await oneRound(server, round, dice, zxid)
+        expect(breaches.wrong, `round ${round}: ${replay}\n${server.output.slice(-2000)}`).toEqual([])
+        zxid = breaches.zxid
       }
-      const again = await Client.connect(target.port, { resume: closed.session }).catch(
-        (error: unknown) => error,
-      )
-      if (!(again instanceof Refused)) wrong.push('a session that was closed before the crash was resumed')
-      if (await reader.exists(`/r${round}closed`))
-        wrong.push('the ephemeral node of a closed session is back')
-      leaving.drop()
-      wrong.push(
-        ...(await eventually(
-          'the expiry of an abandoned session',
-          async () => !(await reader.exists(`/r${round}leaving`)),
-          5000,
-        )),
-      )
-      for (const { created, counted, paired, deleted, ephemerals } of workers) {
-        for (const { sent, acknowledged } of [created, counted, paired, deleted, ephemerals]) {
-          tally.writes += acknowledged
-          tally.unknown += sent - acknowledged
-        }
-      }
-      const zxid = now.stat.czxid
-      await reader.close()
-      return { wrong, zxid }
+      expect(tally.writes).toBeGreaterThan(rounds * 20)
+    },
+  )
+
+  async function oneRound(
+    target: Server,
+    round: number,
+    dice: Dice,
+    before: bigint,
+  ): Promise<{ wrong: string[]; zxid: bigint }> {
+    const wrong: string[] = []
+    const workers = await Promise.all(
+      Array.from({ length: workersPerRound }, (_, index) =>
+        Worker.start(target.port, `/r${round}w${index}`, new Dice(dice.int(2 ** 31)), 30_000),
+      ),
+    )
+    const leaving = await Client.connect(target.port, { timeoutMs: 400 })
+    await leaving.create(`/r${round}leaving`, '', 1)
+    const closed = await Client.connect(target.port)
+    await closed.create(`/r${round}closed`, '', 1)
+    await closed.close()
+
+    const loads = workers.map((worker) => worker.load())
+    await new Promise((done) => setTimeout(done, 10 + dice.int(350)))
+    await target.kill()
+    await Promise.all(loads)
+    await target.start()
+
+    const reader = await Client.connect(target.port)
+    for (const worker of workers)
+      wrong.push(...(await worker.breaches(reader)), ...(await worker.ephemeralBreaches(reader)))
+    const highest = workers.reduce(
+      (high, { highestZxid }) => (highestZxid > high ? highestZxid : high),
+      before,
+    )
+    const now = await reader.create(`/r${round}zxid`).then(() => reader.get(`/r${round}zxid`))
+    if (now.stat.czxid <= highest)
+      wrong.push(`zxid ${now.stat.czxid} was given again: ${highest} was acknowledged before the crash`)
+
+    // A session that lived goes on and ends with its nodes; one that was closed is gone; one left alone expires.
+    for (const worker of workers) {
+      const { id, password } = worker.client.session
+      const resumed = await Client.connect(target.port, {
+        resume: { id, password },
+        timeoutMs: 30_000,
+      }).catch((error: Error) => error)
+      if (!(resumed instanceof Client))
+        wrong.push(`${worker.root}: the session was not resumed: ${resumed.message}`)
+      else await resumed.close()
+      const left = await reader.children(`${worker.root}/ephemerals`)
+      if (left.length > 0) wrong.push(`${worker.root}: ${left.length} ephemeral nodes outlive their session`)
     }
-  },
-)
+    const again = await Client.connect(target.port, { resume: closed.session }).catch(
+      (error: unknown) => error,
+    )
+    if (!(again instanceof Refused)) wrong.push('a session that was closed before the crash was resumed')
+    if (await reader.exists(`/r${round}closed`)) wrong.push('the ephemeral node of a closed session is back')
+    leaving.drop()
+    wrong.push(
+      ...(await eventually(
+        'the expiry of an abandoned session',
+        async () => !(await reader.exists(`/r${round}leaving`)),
+        5000,
+      )),
+    )
+    for (const { created, counted, paired, deleted, ephemerals } of workers) {
+      for (const { sent, acknowledged } of [created, counted, paired, deleted, ephemerals]) {
+        tally.writes += acknowledged
+        tally.unknown += sent - acknowledged
+      }
+    }
+    const zxid = now.stat.czxid
+    await reader.close()
+    return { wrong, zxid }
+  }
+})

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { cliMt, missing, python } from './harness/available.ts'
+import { expect, it } from 'vitest'
+import { cliMt, describeWith, python } from './harness/available.ts'
 import { Client } from './harness/client.ts'
 import { apacheClassPath, ours, Server, spawnOwned } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
@@ -60,7 +60,7 @@ async function crash(server: Server): Promise<void> {
   await server.start()
 }
 
-describe.skipIf(missing('apache', 'kazoo'))('kazoo over a crash of the server', () => {
+describeWith(['apache', 'kazoo'], 'kazoo over a crash of the server', () => {
   it('keeps its session, its lock and its watches', async () => {
     const { apache, zabra } = await onBoth(async (server) => {
       const dialogue = new Dialogue(python, [
@@ -81,7 +81,8 @@ describe.skipIf(missing('apache', 'kazoo'))('kazoo over a crash of the server', 
   })
 })
 
-describe.skipIf(missing('cliMt') ?? (ours === 'zabra' ? undefined : missing('apache')))(
+describeWith(
+  ours === 'zabra' ? ['cliMt'] : ['cliMt', 'apache'],
   'the C client over a crash of the server',
   () => {
     it('sets its watches again and hears what happened meanwhile', async () => {
@@ -121,7 +122,7 @@ describe.skipIf(missing('cliMt') ?? (ours === 'zabra' ? undefined : missing('apa
   },
 )
 
-describe.skipIf(missing('apache'))("Apache ZooKeeper's shell over a crash of the server", () => {
+describeWith(['apache'], "Apache ZooKeeper's shell over a crash of the server", () => {
   it('sets its watches again and keeps its session', async () => {
     await using server = await Server.start({ kind: ours })
     const dialogue = new Dialogue('java', [

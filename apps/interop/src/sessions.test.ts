@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { missing } from './harness/available.ts'
+import { expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
 import { Client } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
 import { ours, reference, Server, type Kind } from './harness/servers.ts'
@@ -31,7 +31,7 @@ async function lifetimes(kind: Kind, timeoutMs: number): Promise<number[]> {
   return lives
 }
 
-describe.skipIf(missing('apache'))('a silent session', () => {
+describeWith(['apache'], 'a silent session', () => {
   it('ends between its time-out and one tick more, dropped or not', async () => {
     const [apache, zabra] = await Promise.all([lifetimes(reference, 1500), lifetimes(ours, 1500)])
     for (const [name, lives] of [

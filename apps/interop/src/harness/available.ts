@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import { describe } from 'vitest'
 import { apacheJar } from './servers.ts'
 
 const works = (program: string, args: string[]): boolean =>
@@ -22,10 +23,15 @@ const probes = {
 
 export type Peer = keyof typeof probes
 
-/** Why a suite cannot run here, or undefined. The reason is printed, so that a skipped suite is never a silent one. */
+/** Why a scenario cannot run here, or undefined. */
 export function missing(...peers: readonly Peer[]): string | undefined {
   const reasons = peers.map((peer) => probes[peer]()).filter((reason) => reason !== undefined)
-  if (reasons.length === 0) return undefined
-  console.warn(`Skipped: ${reasons.join('; ')}`)
-  return reasons.join('; ')
+  return reasons.length === 0 ? undefined : reasons.join('; ')
+}
+
+/** A suite that needs foreign software. Where it is absent the suite is skipped, and its name says why. */
+export function describeWith(peers: readonly Peer[], name: string, suite: () => void): void {
+  const reason = missing(...peers)
+  if (reason === undefined) describe(name, suite)
+  else describe.skip(`${name} (skipped: ${reason})`, suite)
 }
