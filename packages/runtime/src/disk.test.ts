@@ -69,6 +69,22 @@ describe.each(disks)('%s', (_, disk, root) => {
   })
 })
 
+describe('the disk of the platform', () => {
+  it('makes folders with all their parents, and says where it cannot', async () => {
+    const disk = new NodeDisk()
+    await disk.makeFolder(`${real}/deep/er/and/deeper`)
+    expect(await disk.list(`${real}/deep/er/and`)).toEqual(['deeper'])
+    await disk.replaceFile(`${real}/file`, bytes('x'))
+    await expect(disk.makeFolder(`${real}/file`)).rejects.toMatchObject({ code: 'EEXIST' })
+    await expect(disk.makeFolder(`${real}/file/below`)).rejects.toMatchObject({ code: 'ENOTDIR' })
+  })
+
+  it.runIf(process.platform === 'linux')('gives up where nobody can make a folder', async () => {
+    const made = new NodeDisk().makeFolder('/proc/zabra/data')
+    await expect(made).rejects.toMatchObject({ name: 'DiskError', code: 'ENOENT', path: '/proc/zabra' })
+  })
+})
+
 describe('the disk in memory', () => {
   it('loses in a power cut what was not synced, contents and names alike', async () => {
     const disk = new MemoryDisk()

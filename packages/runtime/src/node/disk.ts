@@ -20,7 +20,17 @@ export class NodeDisk implements Disk {
   }
 
   async makeFolder(path: string): Promise<void> {
-    await attempt('make the folder', path, () => mkdir(path, { recursive: true }))
+    // Not with `recursive`: Node tries for ever where the system lets nobody make folders, as below /proc.
+    try {
+      await attempt('make the folder', path, () => mkdir(path))
+    } catch (error) {
+      if (!(error instanceof DiskError)) throw error
+      if (error.code === 'EEXIST' && (await attempt('look at', path, () => stat(path))).isDirectory()) return
+      const parent = dirname(path)
+      if (error.code !== 'ENOENT' || parent === path || (await this.exists(parent))) throw error
+      await this.makeFolder(parent)
+      await attempt('make the folder', path, () => mkdir(path))
+    }
   }
 
   async size(path: string): Promise<number> {
