@@ -8,7 +8,7 @@ import { Slabs } from './slabs.ts'
  * this costs under 300 with 100 bytes of data, and the collector sees only names. Segments and sharded maps keep growth
  * free of long pauses. The figure is "resident memory a znode" of apps/bench.
  * Rules: an index is valid until its node is removed. Nothing here knows what a transaction is.
- * Oracle: `naive-tree.ts` in the tests.
+ * Oracle: a map of nodes, in `slabs.test.ts`, and the naive tree of `tree.model.test.ts`.
  */
 const BITS = 13
 const SIZE = 1 << BITS

@@ -1,0 +1,136 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { NodeStore, NONE } from './node-store.ts'
+import { Slabs, slotSize } from './slabs.ts'
+
+const sizes = fc.oneof(
+  fc.nat(130),
+  fc.nat(3000),
+  fc.constantFrom(0, 1, 16, 17, 128, 129, 16_384, 16_385, 70_000),
+)
+const filled = (size: number, mark: number): Uint8Array =>
+  new Uint8Array(size).map((_, i) => (i * 7 + mark) & 255)
+
+describe('slot sizes', () => {
+  it('hold what they are for and waste at most a quarter, or 15 bytes', () => {
+    for (let length = 1; length <= 20_000; length++) {
+      const slot = slotSize(length)
+      expect(slot >= length && slot - length <= Math.max(15, length / 4)).toBe(true)
+      expect(slotSize(slot)).toBe(slot)
+    }
+  })
+})
+
+describe('Slabs', () => {
+  it('keep every value as it was stored, beside a map of copies, in 1,000 random histories', () => {
+    const step = fc.record({
+      do: fc.constantFrom('put', 'put', 'free', 'overwrite'),
+      size: sizes,
+      pick: fc.nat(1000),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
+        const slabs = new Slabs()
+        const values = new Map<number, { slab: number; offset: number; copy: Uint8Array }>()
+        const check = (): void => {
+          for (const { slab, offset, copy } of values.values())
+            expect(slabs.view(slab, offset, copy.length)).toEqual(copy)
+        }
+        for (const [mark, one] of steps.entries()) {
+          const held = [...values.keys()]
+          const key = held[one.pick % Math.max(1, held.length)]
+          const data = filled(one.size, mark)
+          if (one.do === 'put') {
+            slabs.put(data)
+            values.set(mark, { slab: slabs.slab, offset: slabs.offset, copy: data.slice() })
+            data.fill(0)
+          } else if (key !== undefined && one.do === 'free') {
+            const { slab, offset } = values.get(key)!
+            slabs.free(slab, offset)
+            values.delete(key)
+          } else if (key !== undefined) {
+            const value = values.get(key)!
+            if (slabs.overwrite(value.slab, value.offset, data)) value.copy = data.slice()
+          }
+        }
+        check()
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('use freed memory again and drop what is empty', () => {
+    const slabs = new Slabs()
+    const places = Array.from({ length: 20_000 }, () => {
+      slabs.put(filled(100, 1))
+      return [slabs.slab, slabs.offset] as const
+    })
+    const highest = Math.max(...places.map(([slab]) => slab))
+    for (const [slab, offset] of places) slabs.free(slab, offset)
+    for (let i = 0; i < 20_000; i++) {
+      slabs.put(filled(100, 2))
+      expect(slabs.slab).toBeLessThanOrEqual(highest)
+    }
+  })
+})
+
+describe('NodeStore', () => {
+  interface Plain {
+    data: Uint8Array | null
+    readonly children: string[]
+  }
+
+  it('has the nodes, data and order of children of a map, in 1,000 random histories', () => {
+    const path = fc.constantFrom('/a', '/b', '/c', '/a/x', '/a/y', '/a/z', '/a/x/p', '/a/x/q', '/b/x')
+    const step = fc.record({
+      do: fc.constantFrom('add', 'add', 'remove', 'set'),
+      path,
+      size: fc.option(sizes),
+    })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+        const store = new NodeStore()
+        const plain = new Map<string, Plain>([['/', { data: null, children: [] }]])
+        store.add('/', NONE)
+        for (const [mark, { do: what, path: at, size }] of steps.entries()) {
+          const parent = at.slice(0, at.lastIndexOf('/')) || '/'
+          const node = store.find(at)
+          expect(node === NONE).toBe(!plain.has(at))
+          const data = size === null ? null : filled(size, mark)
+          if (what === 'add' && node === NONE && plain.has(parent)) {
+            store.setData(store.add(at, store.find(parent)), data)
+            plain.set(at, { data, children: [] })
+            plain.get(parent)!.children.push(at)
+          } else if (what === 'set' && node !== NONE) {
+            store.setData(node, data)
+            plain.get(at)!.data = data
+          } else if (what === 'remove' && node !== NONE && plain.get(at)!.children.length === 0) {
+            store.remove(node)
+            plain.delete(at)
+            const { children } = plain.get(parent)!
+            children.splice(children.indexOf(at), 1)
+          }
+        }
+        expect(store.count).toBe(plain.size)
+        expect(store.dataBytes).toBe(
+          [...plain.values()].reduce((sum, { data }) => sum + (data?.length ?? 0), 0),
+        )
+        expect(store.pathChars).toBe([...plain.keys()].join('').length)
+        for (const [at, { data, children }] of plain) {
+          const node = store.find(at)
+          expect(store.pathOf(node)).toBe(at)
+          expect(store.data(node)).toEqual(data)
+          const found: string[] = []
+          for (let child = store.firstChildOf(node); child !== NONE; child = store.nextOf(child))
+            found.push(store.pathOf(child))
+          expect(found).toEqual(children)
+        }
+        const walked: string[] = []
+        for (let node = store.find('/'); node !== NONE; node = store.successor(node, NONE))
+          walked.push(store.pathOf(node))
+        expect(walked.toSorted()).toEqual([...plain.keys()].toSorted())
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})

@@ -1,0 +1,14 @@
+// oxlint-disable-next-line no-restricted-imports -- a test reads the file that it checks
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { FULL_VERSION, VERSION } from './version.ts'
+
+it('is that of the package, behind the release that it is compatible with', () => {
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  expect(VERSION).toBe(version)
+  expect(FULL_VERSION).toMatch(
+    new RegExp(`^3\\.9\\.\\d+-zabra-${version}, built on \\d{4}-\\d\\d-\\d\\d \\d\\d:\\d\\d UTC$`),
+  )
+})
