@@ -7,6 +7,7 @@ import {
   Writer,
   writeConnectRequest,
   writeCreateRequest,
+  writeExistsRequest,
   writeGetDataRequest,
   writeRequestHeader,
   writeSetDataRequest,
@@ -89,6 +90,13 @@ export class RawSession {
   get(xid: number, path: string): void {
     const mark = this.#begin(xid, OpCode.getData)
     writeGetDataRequest(this.#writer, { path, watch: false })
+    this.#writer.endFrame(mark)
+  }
+
+  /** Asks whether a node exists, and to be told once it changes. */
+  watch(xid: number, path: string): void {
+    const mark = this.#begin(xid, OpCode.exists)
+    writeExistsRequest(this.#writer, { path, watch: true })
     this.#writer.endFrame(mark)
   }
 

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { median, percentile, spread } from './figures.ts'
 import { populate, type LoadOptions, type LoadResult, type Work } from './load.ts'
+import { holdWatches } from './watches.ts'
 import { apacheMissing, startApache, startZabra, type Peer } from './peers.ts'
 
 interface Figure {
@@ -26,6 +27,8 @@ const program = new Command('bench')
   .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
   .option('--processes <n>', 'processes that generate load', Number, 2)
   .option('--nodes <n>', 'znodes for the memory figure; 0 leaves it out', Number, 200_000)
+  .option('--watches <n>', 'watches for the memory figure; 0 leaves it out', Number, 100_000)
+  .option('--watchers <n>', 'connections that hold them', Number, 10_000)
   .option('--only <peer>', 'zabra or apache alone')
   .option('--work <names>', 'comma-separated: get,set,create,mixed,latency', 'get,set,create,mixed,latency')
   .option('--json <file>', 'writes the figures there')
@@ -39,6 +42,8 @@ const options = program.opts<{
   size: number
   processes: number
   nodes: number
+  watches: number
+  watchers: number
   only?: string
   work: string
   json?: string
@@ -137,12 +142,29 @@ async function memory(peer: Peer): Promise<void> {
   note(peer, 'resident memory a znode', 'bytes', 'lower', (peer.resident() - before) / options.nodes)
 }
 
+async function watchMemory(peer: Peer): Promise<void> {
+  const { watchers, watches } = options
+  let before = peer.resident()
+  const grown = (): number => {
+    const now = peer.resident()
+    const growth = now - before
+    before = now
+    return growth
+  }
+  await holdWatches(
+    peer.port,
+    { connections: watchers, watches },
+    () => note(peer, 'resident memory a connection', 'bytes', 'lower', grown() / watchers),
+    () => note(peer, 'resident memory a watch', 'bytes', 'lower', grown() / watches),
+  )
+}
+
 const missing = options.only === 'zabra' ? undefined : apacheMissing()
 if (missing) console.log(`Without Apache ZooKeeper: ${missing}`)
 const starts = [() => startZabra(options.nodeFlag), startApache].filter((_, index) =>
   index === 0 ? options.only !== 'apache' : options.only !== 'zabra' && !missing,
 )
-const works = options.work.split(',')
+const works = options.work.split(',').filter((name) => name !== '')
 
 console.log(
   `${cpus().length} × ${cpus()[0]?.model ?? 'processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, node ${process.version}`,
@@ -160,10 +182,14 @@ for (let turn = 1; turn <= options.rounds; turn++) {
     } finally {
       await peer.stop()
     }
-    if (options.nodes > 0) {
+    for (const [wanted, measure] of [
+      [options.nodes > 0, memory],
+      [options.watches > 0, watchMemory],
+    ] as const) {
+      if (!wanted) continue
       const fresh = await start()
       try {
-        await memory(fresh)
+        await measure(fresh)
       } finally {
         await fresh.stop()
       }
