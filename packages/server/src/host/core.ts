@@ -1,5 +1,5 @@
 import { Writer } from '@zabra/protocol'
-import type { Clock, Compression, Connection, Disk, Logger, Network, Random, System } from '@zabra/runtime'
+import type { Connection, Ports } from '@zabra/runtime'
 import { AclRules, authenticate, canonicalIp } from '../core/auth/index.ts'
 import { Preparer } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
@@ -15,20 +15,9 @@ import { Pipeline, type Journal } from './pipeline.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
 
-/** What a server needs of the world. `nodePorts()` of `@zabra/runtime/node` gives all of it. */
-export interface ServerPorts {
-  readonly clock: Clock
-  readonly random: Random
-  readonly network: Network
-  readonly disk: Disk
-  readonly compression: Compression
-  readonly logger: Logger
-  readonly system: System
-}
-
 export interface CoreParts {
   readonly settings: ServerSettings
-  readonly ports: ServerPorts
+  readonly ports: Ports
   readonly tree: Tree
   readonly sessions: SessionTracker
   readonly journal: Journal
@@ -39,7 +28,7 @@ export interface CoreParts {
 /** Everything that the connections of one server share, and who they are. */
 export class ServerCore {
   readonly settings: ServerSettings
-  readonly ports: ServerPorts
+  readonly ports: Ports
   readonly tree: Tree
   readonly sessions: SessionTracker
   readonly sessionIds: SessionIds

@@ -1,11 +1,11 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Address, Cancel, Listener } from '@zabra/runtime'
+import type { Address, Cancel, Listener, Ports } from '@zabra/runtime'
 import { FourLetterWords } from '../admin/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
 import { Tree } from '../core/tree/index.ts'
 import { lockFolder, recover, TxnLog, VERSION_FOLDER, type Recovery } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
-import { ServerCore, type ServerPorts } from './core.ts'
+import { ServerCore } from './core.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
 
@@ -37,7 +37,7 @@ export interface ServerFigures {
  * files cannot be trusted, a `FolderLockedError` when another server uses them, a `NetworkError` when the port cannot be
  * had, and a `DiskError` when the disk refuses; each message says what to do.
  */
-export async function createServer(settings: ServerSettings, ports: ServerPorts): Promise<Server> {
+export async function createServer(settings: ServerSettings, ports: Ports): Promise<Server> {
   const unlock = await lock(settings, ports)
   try {
     const recovery = await recovered(settings, ports)
@@ -48,7 +48,7 @@ export async function createServer(settings: ServerSettings, ports: ServerPorts)
   }
 }
 
-async function lock(settings: ServerSettings, { disk, system }: ServerPorts): Promise<() => Promise<void>> {
+async function lock(settings: ServerSettings, { disk, system }: Ports): Promise<() => Promise<void>> {
   const folders = new Set([settings.dataDir, settings.dataLogDir])
   const unlocks: (() => Promise<void>)[] = []
   const unlock = async (): Promise<void> => {
@@ -66,7 +66,7 @@ async function lock(settings: ServerSettings, { disk, system }: ServerPorts): Pr
   }
 }
 
-function recovered(settings: ServerSettings, ports: ServerPorts): Promise<Recovery> {
+function recovered(settings: ServerSettings, ports: Ports): Promise<Recovery> {
   return recover({
     disk: ports.disk,
     logger: ports.logger,
@@ -82,7 +82,7 @@ function recovered(settings: ServerSettings, ports: ServerPorts): Promise<Recove
 
 class RunningServer implements Server {
   readonly #settings: ServerSettings
-  readonly #ports: ServerPorts
+  readonly #ports: Ports
   readonly #core: ServerCore
   readonly #log: TxnLog
   readonly #snapshots: Snapshots
@@ -95,7 +95,7 @@ class RunningServer implements Server {
   #cancelTick: Cancel = () => {}
   #closing: Promise<void> | undefined
 
-  constructor(settings: ServerSettings, ports: ServerPorts, recovery: Recovery, unlock: () => Promise<void>) {
+  constructor(settings: ServerSettings, ports: Ports, recovery: Recovery, unlock: () => Promise<void>) {
     this.#settings = settings
     this.#ports = ports
     this.#unlock = unlock

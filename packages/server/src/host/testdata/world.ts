@@ -19,10 +19,10 @@ import {
   SeededRandom,
   type Logger,
   type MemoryConnection,
+  type Ports,
   type System,
 } from '@zabra/runtime'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import type { ServerPorts } from '../core.ts'
 import { createServer, type Server } from '../server.ts'
 
 export interface Line {
@@ -69,7 +69,7 @@ export class World {
     this.server = await createServer(this.settings, this.ports())
   }
 
-  ports(): ServerPorts {
+  ports(): Ports {
     const note =
       (level: keyof Logger) =>
       (facts: object, sentence: string): void =>
