@@ -169,7 +169,10 @@ export class FourLetterWords {
   }
 
   #crst(): string {
-    for (const connection of this.#core.connections) connection.resetStats()
+    for (const connection of this.#core.connections) {
+      connection.received = 0
+      connection.outbox.resetStats()
+    }
     return 'Connection stats reset.\n'
   }
 

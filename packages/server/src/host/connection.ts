@@ -51,6 +51,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   identities: readonly Identity[]
   session: Session | undefined
   sessionId: SessionId = 0n
+  /** Requests since the connection began, or since `crst`. */
   received = 0
   /** Whether something waits to be sent at the end of the turn. Kept by the core. */
   dirty = false
@@ -142,16 +143,12 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   lost(entry: Entry): void {
     if (entry.type === OpCode.createSession)
       return this.destroy('Closed: its session could not be stored, the disk is full')
+    if (entry.type === OpCode.closeSession)
+      return this.destroy('Closed: its session could not be ended, the disk is full')
     if (this.#phase !== 'open') return
     this.#nextInLine(entry.xid)
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
     this.#serve()
-  }
-
-  /** Forgets what `cons` shows of the past. */
-  resetStats(): void {
-    this.received = 0
-    this.outbox.resetStats()
   }
 
   /** Reads on after the server was overloaded. */
@@ -167,6 +164,11 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     if (unsent > UNSENT_LIMIT) return this.destroy(`Closed: ${unsent} bytes wait for it to read them`)
     if (this.outbox.writer.length > 0) this.#flow.send(this.outbox.writer.take())
     if (this.#endAfterFlush) this.#end()
+  }
+
+  /** Sends what there is, then closes. The session goes on without a connection. */
+  finish(reason: string): void {
+    if (this.#phase !== 'closing' && this.#phase !== 'closed') this.#endWith(reason)
   }
 
   /** Closes at once. The session goes on without a connection. */
@@ -229,17 +231,9 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.received++
     this.#core.stats.received++
     this.#core.stats.requestBytes += end - start
-    switch (this.#phase) {
-      case 'new':
-        return this.#connect(bytes, start, end)
-      case 'connecting':
-        this.#early.push(bytes.slice(start, end))
-        return
-      case 'open':
-        return this.#request(bytes, start, end)
-      case 'closing':
-      case 'closed':
-    }
+    if (this.#phase === 'open') this.#request(bytes, start, end)
+    else if (this.#phase === 'new') this.#connect(bytes, start, end)
+    else if (this.#phase === 'connecting') this.#early.push(bytes.slice(start, end))
   }
 
   // The handshake

@@ -25,6 +25,9 @@ export interface CoreParts {
   readonly failed: (error: unknown) => void
 }
 
+/** How long a stopping server waits for clients to read, in milliseconds. */
+const LAST_BYTES_MS = 1000
+
 /** Everything that the connections of one server share, and who they are. */
 export class ServerCore {
   readonly settings: ServerSettings
@@ -53,6 +56,8 @@ export class ServerCore {
   readonly #tokens: TokenBucket | undefined
   readonly #failed: (error: unknown) => void
   #dirty: ClientConnection[] = []
+  /** Called when the last connection is gone. */
+  #emptied: () => void = () => {}
   #depth = 0
   #stopped = false
 
@@ -186,8 +191,23 @@ export class ServerCore {
     return this.#bySession.get(session)
   }
 
+  /** Sends every client what is left for it and closes its connection; at once when it does not read for a second. */
+  async closeConnections(): Promise<void> {
+    this.turn(() => {
+      for (const connection of this.connections) connection.finish('Closed: the server is stopping')
+    })
+    if (this.connections.size > 0) {
+      await new Promise<void>((resolve) => {
+        this.#emptied = resolve
+        this.ports.clock.after(LAST_BYTES_MS, 'clients that do not read their last bytes', resolve)
+      })
+    }
+    for (const connection of this.connections) connection.destroy('Closed: the server is stopping')
+  }
+
   forget(connection: ClientConnection): void {
     this.connections.delete(connection)
+    if (this.connections.size === 0) this.#emptied()
     this.#held.delete(connection)
     this.watches.removeAll(connection)
     if (this.#bySession.get(connection.sessionId) === connection) this.#bySession.delete(connection.sessionId)

@@ -185,7 +185,7 @@ describe('a session', () => {
     const session = client.greeting()!
     client.create(1, '/e', CreateMode.EPHEMERAL)
     await world.settle()
-    await world.server.close()
+    await world.stop()
     await world.restart()
     await world.advance(3500)
     const again = await world.client({ resume: session, timeout: 4000 })
@@ -341,7 +341,7 @@ describe('a full disk', () => {
     client.create(6, '/c')
     await world.settle()
     expect(client.heard()).toEqual(['6:0'])
-    await world.server.close()
+    await world.stop()
     await world.restart()
     expect(world.server.stats().nodes).toBe(6)
   })
@@ -358,6 +358,8 @@ describe('a full disk', () => {
     writer.create(1, '/b')
     await world.advance(8000)
     expect(world.server.stats().sessions).toBe(2)
+    const next = world.clock.pending().find(({ name }) => name === 'session expiry')!
+    expect(next.at - world.clock.monotonic()).toBeGreaterThan(100)
     world.disk.fault = undefined
     await world.advance(8000)
     expect(world.server.stats()).toMatchObject({ sessions: 1, nodes: 4 })
@@ -386,6 +388,22 @@ describe('the end', () => {
     expect(again.heard()).toEqual(['1:0'])
   })
 
+  it('does not wait for ever for a client that reads nothing', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    client.connection.pause()
+    client.create(1, '/a')
+    await world.settle()
+    let over = false
+    const closed = world.server.close().then(() => (over = true))
+    await world.settle()
+    expect(over).toBe(false)
+    await world.advance(1000)
+    await closed
+    expect(client.closed).toBe(true)
+  })
+
   it('comes by itself when the disk fails: it says why once and cuts its clients', async () => {
     const world = await World.start()
     const client = await world.client()
@@ -398,7 +416,7 @@ describe('the end', () => {
     expect(await world.server.failed).toMatchObject({ cause: { code: 'EIO' } })
     expect(world.lines.filter(({ level }) => level === 'error').length).toBe(1)
     world.disk.fault = undefined
-    await world.server.close()
+    await world.stop()
   })
 })
 
@@ -453,7 +471,7 @@ describe('time', () => {
     expect(snapshots()).toBeGreaterThan(3)
     await world.advance(5100)
     expect(snapshots()).toBe(3)
-    await world.server.close()
+    await world.stop()
     await world.restart()
     expect(world.server.stats().nodes).toBe(204)
   })

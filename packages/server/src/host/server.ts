@@ -230,7 +230,9 @@ class RunningServer implements Server {
 
   #tick(): void {
     const { clock } = this.#ports
-    const wait = Math.max(1, this.#core.sessions.nextDeadline - clock.monotonic())
+    // While nothing can be written no session ends, and the next moment is long gone.
+    const next = this.#core.pipeline.writable ? this.#core.sessions.nextDeadline : Infinity
+    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, next - clock.monotonic()))
     this.#cancelTick = clock.after(wait, 'session expiry', () => {
       this.#core.turn(() => this.#core.expireSessions())
       this.#tick()
@@ -256,7 +258,7 @@ class RunningServer implements Server {
     await this.#snapshots.stop()
     // What is accepted becomes durable and is answered before its connection goes.
     if (this.#log.state === 'open') await this.#log.flush().catch((error: unknown) => this.#fail(error))
-    for (const connection of this.#core.connections) connection.destroy('Closed: the server is stopping')
+    await this.#core.closeConnections()
     this.#core.stop()
     await closed
     await this.#log.close()

@@ -69,6 +69,13 @@ export class World {
     this.server = await createServer(this.settings, this.ports())
   }
 
+  /** Closes the server, and lets its clients hear of it. */
+  async stop(): Promise<void> {
+    const closed = this.server.close()
+    await this.settle()
+    await closed
+  }
+
   ports(): Ports {
     const note =
       (level: keyof Logger) =>
