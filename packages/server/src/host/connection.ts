@@ -22,7 +22,7 @@ import type { ServerCore } from './core.ts'
 import { Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
 import { judge } from './handshake.ts'
 import { hex } from './hex.ts'
-import { isReady, Line } from './line.ts'
+import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
@@ -132,6 +132,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     if (entry.type === OpCode.createSession) return this.#sessionCreated(entry)
     if (this.#phase !== 'open') return
     this.#nextInLine(entry.xid)
+    if (this.#phase !== 'open') return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)
     if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
@@ -147,6 +148,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       return this.destroy('Closed: its session could not be ended, the disk is full')
     if (this.#phase !== 'open') return
     this.#nextInLine(entry.xid)
+    if (this.#phase !== 'open') return
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
     this.#serve()
   }
@@ -334,53 +336,53 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     const session = this.session!
     if (session.closing) return
     this.#core.sessions.touch(session, this.#core.turnTime)
-    if (write) return this.#write(xid, type, reader)
-    if (this.#line.length === 0 && !this.#flow.isSlow)
-      return this.#read(xid, type, reader, this.#core.turnTime)
-    this.#line.push({
-      xid,
-      type,
-      startedAt: this.#core.turnTime,
-      body: bytes.slice(start + HEADER_BYTES, end),
-      identities: this.identities,
-    })
+    const startedAt = this.#core.turnTime
+    // A write is prepared at once behind whatever is on its way, but never before a write that is put off itself.
+    const now = !this.#flow.isSlow && (write ? this.#line.putOff === 0 : this.#line.length === 0)
+    if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
+    else if (now) this.#read(xid, type, reader, startedAt)
+    else {
+      const body = bytes.slice(start + HEADER_BYTES, end)
+      this.#line.push({ xid, type, startedAt, body, identities: this.identities })
+    }
+    if (now && write) this.#serve()
   }
 
-  #write(xid: number, type: number, reader: Reader): void {
+  /** Hands a write to the pipeline. Gives what stands for it in the line: something on its way, or its refusal. */
+  #submit(xid: number, type: number, reader: Reader, startedAt: number): Waiting {
     const { pipeline } = this.#core
-    const startedAt = this.#core.turnTime
     if (type === OpCode.closeSession) {
       this.#splitter.stop()
       this.#early = []
       if (!pipeline.closeSession(this.sessionId, xid, this, startedAt))
-        return this.destroy('Closed: the disk is full')
-      return this.#line.push({ xid, type, startedAt })
+        this.destroy('Closed: the disk is full')
+      return { xid, type, startedAt }
     }
-    const err = pipeline.write(
-      { sessionId: this.sessionId, xid, type, identities: this.identities },
-      reader,
-      this,
-      startedAt,
-    )
-    this.#line.push(err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err })
-    if (err !== 0) this.#serve()
+    const write = { sessionId: this.sessionId, xid, type, identities: this.identities }
+    const err = pipeline.write(write, reader, this, startedAt)
+    return err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err }
   }
 
-  /** Answers what is first in line until something there is still on its way. */
+  /** Answers what is first in line until something there is on its way, or the client does not take its answers. */
   #serve(): void {
-    while (!this.#flow.isSlow && this.#phase === 'open') {
-      const next = this.#line.first
-      if (next === undefined || !isReady(next)) return
+    while (!this.#flow.isSlow && this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+  }
+
+  #serveFirst(): void {
+    const { xid, type, startedAt, body, identities, err } = this.#line.first!
+    if (body === undefined) {
       this.#line.shift()
-      if (next.body === undefined) {
-        this.#error(next.xid, next.type, this.#core.tree.lastZxid, next.err!, next.startedAt)
-        continue
-      }
-      const now = this.identities
-      this.identities = next.identities!
-      this.#read(next.xid, next.type, this.#reader.reset(next.body), next.startedAt)
-      this.identities = now
+      return this.#error(xid, type, this.#core.tree.lastZxid, err!, startedAt)
     }
+    const current = this.identities
+    this.identities = identities!
+    const reader = this.#reader.reset(body)
+    if (isWrite(type)) this.#line.replaceFirst(this.#submit(xid, type, reader, startedAt))
+    else {
+      this.#line.shift()
+      this.#read(xid, type, reader, startedAt)
+    }
+    this.identities = current
   }
 
   #read(xid: number, type: number, reader: Reader, startedAt: number): void {
@@ -430,17 +432,16 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#finish(this.outbox.begin(xid, zxid, err), type, startedAt, this.#core.stats.readLatency)
   }
 
+  /** Takes a write out of the line. What is before it goes first, also to a client that is slow: its turn has come. */
   #nextInLine(xid: number): void {
+    while (this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+    if (this.#phase !== 'open') return
     const first = this.#line.shift()
-    invariant(
-      first !== undefined && first.xid === xid && !isReady(first),
-      'Writes are answered in the order of their session.',
-      {
-        session: this.sessionId,
-        xid,
-        first: first?.xid,
-      },
-    )
+    invariant(first?.xid === xid, 'Writes are answered in the order of their session.', {
+      session: this.sessionId,
+      xid,
+      first: first?.xid,
+    })
   }
 
   // Flow and end

@@ -1,26 +1,28 @@
 import type { Identity } from '../core/types.ts'
+import { isWrite } from './operations.ts'
 
-/** A request that waits: a write for its commit, or whatever stands behind one. */
+/**
+ * A request that waits. With a `body` it is not looked at yet: a read behind a write, or anything of a client that does not
+ * take its answers. With an `err` it is a write that was refused without a zxid. With neither it is a write on its way.
+ */
 export interface Waiting {
   readonly xid: number
   readonly type: number
   /** On the monotonic clock. */
   readonly startedAt: number
-  /** Of a read: what it asks, copied out of the chunk. */
+  /** What it asks, copied out of the chunk. */
   readonly body?: Uint8Array
-  /** Of a read: who the client was when it asked. */
+  /** Who the client was when it asked. */
   readonly identities?: readonly Identity[]
-  /** Of a write that was refused without a zxid. */
   readonly err?: number
 }
 
-/** Whether the answer is known or can be found now; a write that is on its way is neither. */
-export const isReady = ({ body, err }: Waiting): boolean => body !== undefined || err !== undefined
-
-/** The requests of one session in their order, from the oldest write that is on its way. */
+/** The requests of one session in their order, from the oldest one that has no answer yet. */
 export class Line {
   #waiting: Waiting[] = []
   #front = 0
+  /** Writes in the line that the pipeline does not know yet. */
+  putOff = 0
 
   get length(): number {
     return this.#waiting.length - this.#front
@@ -30,13 +32,21 @@ export class Line {
     return this.#waiting[this.#front]
   }
 
+  /** Whether there is a first one and something can be done about it now; a write on its way takes its time. */
+  get isReady(): boolean {
+    const { first } = this
+    return first !== undefined && (first.body !== undefined || first.err !== undefined)
+  }
+
   push(waiting: Waiting): void {
     this.#waiting.push(waiting)
+    if (isPutOff(waiting)) this.putOff++
   }
 
   shift(): Waiting | undefined {
-    const first = this.#waiting[this.#front]
+    const { first } = this
     if (first === undefined) return undefined
+    if (isPutOff(first)) this.putOff--
     this.#front++
     if (this.#front === this.#waiting.length) this.clear()
     else if (this.#front > 1024) {
@@ -46,8 +56,20 @@ export class Line {
     return first
   }
 
+  /** The first one has become something else. */
+  replaceFirst(waiting: Waiting): void {
+    const { first } = this
+    // A connection that is closed meanwhile has no line any more.
+    if (first === undefined) return
+    if (isPutOff(first)) this.putOff--
+    this.#waiting[this.#front] = waiting
+  }
+
   clear(): void {
     this.#waiting = []
     this.#front = 0
+    this.putOff = 0
   }
 }
+
+const isPutOff = ({ type, body }: Waiting): boolean => body !== undefined && isWrite(type)

@@ -158,7 +158,7 @@ export class Pipeline<L extends Listener> {
         logged.txn.type === OpCode.closeSession
           ? this.#parts.sessions.get(logged.header.sessionId)
           : undefined
-      if (session !== undefined) session.closing = false
+      if (session !== undefined) this.#parts.sessions.reopen(session)
     }
     for (const entry of lost) entry.requester?.lost(entry)
   }

@@ -318,7 +318,114 @@ describe('limits', () => {
   })
 })
 
+describe('a client that does not read', () => {
+  async function slow(): Promise<{ world: World; client: Awaited<ReturnType<World['client']>> }> {
+    const world = await World.start({ juteMaxBufferBytes: 2_000_000 })
+    const client = await world.client()
+    client.greeting()
+    client.create(1, '/big', 0, 'x'.repeat(1_000_000))
+    await world.settle()
+    client.heard()
+    client.connection.pause()
+    return { world, client }
+  }
+
+  it('gets every answer in its order once it reads, writes and those behind them included', async () => {
+    const { world, client } = await slow()
+    for (let xid = 1; xid <= 20; xid++) client.look(xid, OpCode.getData, '/big')
+    client.set(21, '/big', 'small')
+    client.look(22, OpCode.getData, '/big')
+    client.create(23, '/after')
+    client.create(24, '/after')
+    client.look(25, OpCode.exists, '/after')
+    await world.settle()
+    client.connection.resume()
+    for (let turns = 0; turns < 50; turns++) await world.settle()
+    const replies = client.replies()
+    expect(replies.map(({ xid, err }) => `${xid}:${err}`)).toEqual([
+      ...Array.from({ length: 23 }, (_, i) => `${i + 1}:0`),
+      `24:${ErrorCode.NODEEXISTS}`,
+      '25:0',
+    ])
+    const sizes = replies
+      .filter(({ xid }) => xid <= 20 || xid === 22)
+      .map(({ body }) => body.buffer()!.length)
+    expect(sizes).toEqual([...new Array<number>(20).fill(1_000_000), 5])
+    expect(replies.every(({ zxid }, i) => i === 0 || zxid >= replies[i - 1]!.zxid)).toBe(true)
+  })
+
+  it('ends its session in its turn, and what comes behind is dropped', async () => {
+    const { world, client } = await slow()
+    for (let xid = 1; xid <= 5; xid++) client.look(xid, OpCode.getData, '/big')
+    client.ask(6, OpCode.closeSession)
+    client.create(7, '/never')
+    await world.settle()
+    client.connection.resume()
+    for (let turns = 0; turns < 50; turns++) await world.settle()
+    expect(client.heard()).toEqual(['1:0', '2:0', '3:0', '4:0', '5:0', '6:0'])
+    expect(client.closed).toBe(true)
+    expect(world.server.stats()).toMatchObject({ sessions: 0, nodes: 5 })
+  })
+
+  it('and asks for more than 64 MiB is cut off, and the server lives on', async () => {
+    const { world, client } = await slow()
+    for (let xid = 1; xid <= 3; xid++) client.create(xid + 1, `/big${xid}`, 0, 'x'.repeat(1_000_000))
+    await world.settle()
+    client.ask(9, OpCode.multiRead, (w) => {
+      for (let i = 0; i < 4000; i++) {
+        w.int(OpCode.getData)
+        w.bool(false)
+        w.int(-1)
+        w.string('/big')
+        w.bool(false)
+      }
+      w.int(-1)
+      w.bool(true)
+      w.int(-1)
+    })
+    await world.settle()
+    client.connection.resume()
+    for (let turns = 0; turns < 20; turns++) await world.settle()
+    expect(client.heard().at(-1)).toBe(`9:${ErrorCode.MARSHALLINGERROR}`)
+    expect((await world.client()).greeting()).toBeDefined()
+  })
+})
+
 describe('a full disk', () => {
+  it('that meets the end of a session ends it later all the same', async () => {
+    const world = await World.start()
+    const client = await world.client({ timeout: 4000 })
+    client.greeting()
+    client.create(1, '/e', CreateMode.EPHEMERAL)
+    await world.settle()
+    client.connection.destroy()
+    world.disk.fault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    await world.advance(8000)
+    expect(world.server.stats()).toMatchObject({ sessions: 1, nodes: 5 })
+    world.disk.fault = undefined
+    await world.advance(10_000)
+    expect(world.server.stats()).toMatchObject({ sessions: 0, nodes: 4 })
+  })
+
+  it('lets clients go on that were held back when it came', async () => {
+    const world = await World.start({ globalOutstandingLimit: 5 })
+    const client = await world.client({ timeout: 6000 })
+    client.greeting()
+    world.disk.fault = (call) => (call === 'write' ? FULL_DISK : undefined)
+    const release = world.holdDisk()
+    for (let i = 1; i <= 20; i++) client.create(i, `/h${i}`)
+    await world.settle()
+    release()
+    await world.settle()
+    world.disk.fault = undefined
+    for (let i = 0; i < 10; i++) {
+      client.ask(-2, OpCode.ping)
+      await world.advance(1000)
+    }
+    expect(client.closed).toBe(false)
+    expect(client.heard().length).toBe(30)
+  })
+
   it('refuses writes and answers reads, and writes go on when space returns', async () => {
     const world = await World.start()
     const client = await world.client({ timeout: 20_000 })

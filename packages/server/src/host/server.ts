@@ -214,7 +214,11 @@ class RunningServer implements Server {
             this.#core.releaseHeld()
           }),
         snapshotDue: () => void this.#snapshots.take(),
-        full: (durable) => this.#core.turn(() => this.#core.pipeline.lose(durable)),
+        full: (durable) =>
+          this.#core.turn(() => {
+            this.#core.pipeline.lose(durable)
+            this.#core.releaseHeld()
+          }),
         space: () => this.#core.turn(() => this.#core.expireSessions()),
         fatal: (error) => this.#fail(error),
       },

@@ -98,16 +98,16 @@ class Store {
     return (await takeSnapshot(this.tree, [[7n, 4000]], options)).file
   }
 
-  recover(): Promise<Recovery> {
+  recover(dataLogDir = '/data', digest = true): Promise<Recovery> {
     return recover({
       disk: this.disk,
       logger: { ...silent, warn: (_, sentence) => void this.warnings.push(sentence) },
       compression: nodeCompression,
       dataDir: '/data',
-      dataLogDir: '/data',
+      dataLogDir,
       autoCreate: true,
       trustEmptySnapshot: false,
-      createTree: () => new Tree({ digest: true, extendedTypes: true }),
+      createTree: () => new Tree({ digest, extendedTypes: true }),
     })
   }
 
@@ -259,6 +259,35 @@ describe('the log', () => {
     const { lastZxid, tree } = await store.recover()
     expect([lastZxid, tree.has('/n45'), tree.has('/n46')]).toEqual([45, true, false])
     expect(store.names().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
+  })
+})
+
+describe('two folders', () => {
+  it('that hold files of the other are refused, for what is in the wrong one would be lost', async () => {
+    const store = await new Store().open()
+    await store.snapshot()
+    await store.appendAll(1, 10)
+    await store.log.close()
+    await store.disk.makeFolder('/logs/version-2')
+    await expect(store.recover('/logs')).rejects.toThrow(
+      /Expected logs in \/logs\/version-2 only.*got log\.1 in \/data\/version-2\. Move all log/,
+    )
+    await store.disk.rename(`${FOLDER}/log.1`, '/logs/version-2/log.1')
+    expect((await store.recover('/logs')).lastZxid).toBe(10)
+    store.disk.put('/logs/version-2/snapshot.5', new Uint8Array(10))
+    await expect(store.recover('/logs')).rejects.toThrow(/Expected snapshots in \/data\/version-2 only/)
+  })
+})
+
+describe('a server without digests', () => {
+  it('starts again from a snapshot that was taken while it worked', async () => {
+    const store = await new Store().open()
+    store.tree = new Tree({ digest: false, extendedTypes: true })
+    await store.appendAll(1, 20)
+    await store.snapshot()
+    await store.appendAll(21, 40)
+    await store.log.close()
+    for (const digest of [false, true]) expect((await store.recover('/data', digest)).lastZxid).toBe(40)
   })
 })
 

@@ -50,6 +50,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const { disk } = options
   const snapshots = await ready(options, options.dataDir)
   const logs = options.dataLogDir === options.dataDir ? snapshots : await ready(options, options.dataLogDir)
+  if (logs !== snapshots) await refuseMixedFolders(disk, snapshots, logs)
   const skipped: { file: string; reason: string }[] = []
   const loaded = await newestSnapshot(options, snapshots, skipped)
   const tree = loaded?.tree ?? options.createTree()
@@ -199,7 +200,7 @@ class Replay {
         )
       if (!damaged) this.#torn = undefined
     }
-    const until = this.#snapshot?.lastZxid ?? this.#fuzzyUntil
+    const until = this.#snapshot?.lastZxid ?? (this.#fuzzyUntil === Infinity ? undefined : this.#fuzzyUntil)
     if (until !== undefined && this.#tree.lastZxid < until) {
       throw new RecoveryError(
         `Expected transactions up to 0x${formatZxid(until)}, which the snapshot contains in part, got them up to 0x${formatZxid(this.#tree.lastZxid)}`,
@@ -350,5 +351,25 @@ function namesBeyondAscii(tree: Tree): boolean {
     return found
   } finally {
     cursor.done()
+  }
+}
+
+/** Files in the folder of the others would not be read, and what they hold would be lost without a word. */
+async function refuseMixedFolders(disk: Disk, snapshots: string, logs: string): Promise<void> {
+  const log = logsIn(await disk.list(snapshots))[0]
+  if (log !== undefined) {
+    throw new RecoveryError(
+      `Expected logs in ${logs} only, as dataLogDir says, got ${log.name}`,
+      snapshots,
+      'Move all log.* files to the folder of dataLogDir, or take dataLogDir out of the configuration.',
+    )
+  }
+  const snapshot = snapshotsIn(await disk.list(logs))[0]
+  if (snapshot !== undefined) {
+    throw new RecoveryError(
+      `Expected snapshots in ${snapshots} only, as dataDir says, got ${snapshot.name}`,
+      logs,
+      'Move all snapshot.* files to the folder of dataDir, or name that folder in dataDir.',
+    )
   }
 }

@@ -35,6 +35,8 @@ export interface Caller<L extends Listener> {
   readonly identities: readonly Identity[]
 }
 
+/** Bytes that one multiRead may be answered with. */
+const MULTI_READ_LIMIT = 64 * 2 ** 20
 const END = { type: -1, done: true, err: -1 } as const
 
 /**
@@ -198,6 +200,7 @@ export class Reads<L extends Listener> {
       type === OpCode.getData || type === OpCode.getChildren
     if (operations.some(isRead) && !operations.every(isRead))
       body.fail('Expected reads only or writes only', 'a multi')
+    const start = writer.length
     let failure: number = ErrorCode.OK
     for (const { type, path } of operations) {
       if (path === null || (type !== OpCode.getData && type !== OpCode.getChildren)) {
@@ -210,6 +213,9 @@ export class Reads<L extends Listener> {
         type === OpCode.getData
           ? this.#getData(path, false, writer, caller)
           : this.#getChildren(path, false, writer, caller, false)
+      // A small request must not be able to ask for more than memory holds.
+      if (writer.length - start > MULTI_READ_LIMIT)
+        body.fail('Expected reads of 64 MiB at most together', 'a multi')
       if (err === 0) continue
       writer.truncate(mark)
       writeMultiHeader(writer, { type: OpCode.error, done: false, err })

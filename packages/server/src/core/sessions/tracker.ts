@@ -89,6 +89,12 @@ export class SessionTracker {
     return over
   }
 
+  /** A session that was closing goes on: its end could not be stored. It is looked at again at its deadline. */
+  reopen(session: Session): void {
+    session.closing = false
+    this.#move(session)
+  }
+
   /** Every session begins its life anew: the server was down, or had no quorum. */
   refresh(now: number): void {
     for (const session of this.#sessions.values()) this.touch(session, now)
