@@ -1,6 +1,6 @@
 // oxlint-disable no-restricted-imports -- the node disk is tested in a real folder
 import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { platform, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Disk } from './disk.ts'
@@ -75,11 +75,13 @@ describe('the disk of the platform', () => {
     await disk.makeFolder(`${real}/deep/er/and/deeper`)
     expect(await disk.list(`${real}/deep/er/and`)).toEqual(['deeper'])
     await disk.replaceFile(`${real}/file`, bytes('x'))
+    await Promise.all(Array.from({ length: 50 }, () => disk.makeFolder(`${real}/many/at/once`)))
+    expect(await disk.exists(`${real}/many/at/once`)).toBe(true)
     await expect(disk.makeFolder(`${real}/file`)).rejects.toMatchObject({ code: 'EEXIST' })
     await expect(disk.makeFolder(`${real}/file/below`)).rejects.toMatchObject({ code: 'ENOTDIR' })
   })
 
-  it.runIf(process.platform === 'linux')('gives up where nobody can make a folder', async () => {
+  it.runIf(platform() === 'linux')('gives up where nobody can make a folder', async () => {
     const made = new NodeDisk().makeFolder('/proc/zabra/data')
     await expect(made).rejects.toMatchObject({ name: 'DiskError', code: 'ENOENT', path: '/proc/zabra' })
   })

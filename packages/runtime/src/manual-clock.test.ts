@@ -35,6 +35,14 @@ describe('ManualClock', () => {
     expect(runs).toBe(1)
   })
 
+  it('never goes back, also when an action advances it', () => {
+    const clock = new ManualClock({ monotonic: 0 })
+    clock.after(10, 'nested', () => clock.advance(100))
+    clock.advance(20)
+    expect(clock.monotonic()).toBe(110)
+    expect(() => clock.advance(-1)).toThrow(RangeError)
+  })
+
   it('moves the wall clock alone when it jumps', () => {
     const clock = new ManualClock({ wall: 500, monotonic: 0 })
     clock.jumpWall(-100)

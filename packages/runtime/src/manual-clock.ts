@@ -45,15 +45,17 @@ export class ManualClock implements Clock {
 
   /** Lets time pass. Runs what falls due on the way, what that adds included, each at its own time. */
   advance(ms: number): void {
+    if (!(ms >= 0)) throw new RangeError(`Expected milliseconds from 0 up, got ${ms}`)
     const end = this.#monotonic + ms
     this.#runSoon()
     for (let next = this.#timers[0]; next !== undefined && next.at <= end; next = this.#timers[0]) {
       this.#timers.shift()
-      this.#go(next.at - this.#monotonic)
+      this.#go(Math.max(0, next.at - this.#monotonic))
       next.action()
       this.#runSoon()
     }
-    this.#go(end - this.#monotonic)
+    // An action may have advanced the clock itself, which never goes back.
+    this.#go(Math.max(0, end - this.#monotonic))
   }
 
   /** Sets the wall clock alone, as an administrator or a leap does. */
@@ -68,7 +70,7 @@ export class ManualClock implements Clock {
 
   /** Resolves once neither promises nor `soon` have anything left to do at this time. */
   async settle(): Promise<void> {
-    for (let quiet = 0; quiet < 20; quiet++) {
+    for (let quiet = 0; quiet < 100; quiet++) {
       if (this.#soon.length > 0) quiet = 0
       this.#runSoon()
       await Promise.resolve()

@@ -102,7 +102,7 @@ export class MemoryConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (!this.#open || this.#ended) return true
+    if (!this.#open || this.#ended || bytes.length === 0) return true
     this.#peer!.receive(bytes)
     this.#full = this.buffered >= HIGH_WATER
     return !this.#full
@@ -170,7 +170,8 @@ export class MemoryConnection implements Connection {
     while (this.#open && !this.#paused && this.#incoming.length > 0) {
       const first = this.#incoming[0]!
       if (first.length === 0) {
-        // The peer has ended its side, and there is no half of a connection here: both close.
+        this.#incoming.shift()
+        if (!this.#ended && this.#events!.ended?.() === true) return
         this.#close()
         return this.#peer!.vanish()
       }

@@ -89,6 +89,28 @@ describe.each(networks)('%s', (_, network, pump) => {
     expect(client.closed).toEqual({ cause: undefined })
   })
 
+  it('lets one side answer when the other has ended its own', async () => {
+    const { client, server } = await pair()
+    let whenAsked = (): void => {}
+    server.connection.listen({
+      data() {},
+      drain() {},
+      ended: () => {
+        whenAsked()
+        return true
+      },
+      closed() {},
+    })
+    client.connection.write(Uint8Array.of(1))
+    client.connection.end()
+    const answered = new Promise<void>((resolve) => (whenAsked = resolve))
+    await Promise.race([answered, pump()])
+    server.connection.write(Uint8Array.of(2))
+    server.connection.end()
+    await client.until(() => client.closed !== undefined, pump)
+    expect(client.bytes).toEqual([2])
+  })
+
   it('tells both sides once when one is destroyed', async () => {
     const { client, server } = await pair()
     client.connection.destroy()

@@ -10,6 +10,11 @@ export interface ConnectionEvents {
   data(chunk: Uint8Array): void
   /** The write buffer is empty again after `write` returned false. */
   drain(): void
+  /**
+   * The peer sends nothing more. True keeps the other direction open until the owner ends it, false or no such function
+   * closes the connection.
+   */
+  ended?(): boolean
   /** The connection is gone; nothing follows. `cause` is set when it broke and absent when it was closed. */
   closed(cause?: Error): void
 }
@@ -27,7 +32,7 @@ export interface Connection {
   /** Stops and restarts the flow of `data`. */
   pause(): void
   resume(): void
-  /** Sends what is queued, then closes. */
+  /** Sends what is queued and ends this direction. The connection is closed once the peer has ended its own. */
   end(): void
   /** Closes at once and drops what is queued. */
   destroy(cause?: Error): void

@@ -38,7 +38,7 @@ export class FrameSplitter {
     this.#filled = 0
   }
 
-  /** Takes the next bytes of the stream. Throws a `ProtocolError` when a length is out of bounds. */
+  /** Takes the next bytes of the stream. Throws a `ProtocolError` when a length is out of bounds, and is stopped then. */
   push(chunk: Uint8Array): void {
     let at = this.#filled > 0 ? this.#complete(chunk) : 0
     while (!this.#stopped && chunk.length - at >= 4) {
@@ -93,6 +93,8 @@ export class FrameSplitter {
 
   #checked(length: number): number {
     if (length < this.#minLength || length > this.#options.maxLength) {
+      // What follows a refused length has no boundaries, so nothing of it may be taken for a frame.
+      this.stop()
       throw new ProtocolError(
         `Expected a frame of ${this.#minLength} to ${this.#options.maxLength} bytes, got a length of ${length}`,
         0,

@@ -127,6 +127,20 @@ describe('Writer and Reader', () => {
     reader.reset(bytes, 0, 4)
     expect(() => reader.string()).toThrow('got -2')
   })
+
+  it('count the offset of an error from where the reader starts', () => {
+    const reader = new Reader().reset(new Uint8Array(9), 5, 9)
+    reader.byte()
+    expect(() => reader.int()).toThrow(expect.objectContaining({ offset: 1, field: 'an int' }))
+  })
+
+  it('forget everything on a reset', () => {
+    const writer = new Writer()
+    writer.int(1)
+    writer.reset()
+    writer.byte(2)
+    expect(writer.bytes()).toEqual(Uint8Array.of(2))
+  })
 })
 
 describe('FrameSplitter', () => {
@@ -149,5 +163,18 @@ describe('FrameSplitter', () => {
     expect(() => splitter.push(Uint8Array.of(0, 0, 0, 3))).toThrow(
       'Expected a frame of 4 to 10 bytes, got a length of 3',
     )
+  })
+
+  it('hands out nothing after a refused length, wherever that was cut', () => {
+    for (let cut = 0; cut <= 4; cut++) {
+      const splitter = new FrameSplitter({ maxLength: 10, frame: () => expect.unreachable() })
+      const bytes = Uint8Array.of(0x7f, 255, 255, 255)
+      expect(() => {
+        splitter.push(bytes.subarray(0, cut))
+        splitter.push(bytes.subarray(cut))
+      }).toThrow(ProtocolError)
+      splitter.push(Uint8Array.of(0, 0, 0, 1, 9))
+      expect(splitter.pending).toBe(0)
+    }
   })
 })

@@ -23,6 +23,16 @@ describe('the clock of the platform', () => {
   })
 })
 
+describe('a very long delay', () => {
+  it('is waited for, and not over at once', async () => {
+    let ran = false
+    const cancel = nodeClock.after(2 ** 31 + 5, 'in 25 days', () => (ran = true))
+    await new Promise<void>((resolve) => nodeClock.soon(() => nodeClock.soon(resolve)))
+    cancel()
+    expect(ran).toBe(false)
+  })
+})
+
 describe('compression of the platform', () => {
   it('gives back what it took, in parts', async () => {
     const input = new Uint8Array(300_000).map((_, i) => i % 251)

@@ -29,7 +29,7 @@ export class NodeDisk implements Disk {
       const parent = dirname(path)
       if (error.code !== 'ENOENT' || parent === path || (await this.exists(parent))) throw error
       await this.makeFolder(parent)
-      await attempt('make the folder', path, () => mkdir(path))
+      await this.makeFolder(path)
     }
   }
 

@@ -16,8 +16,9 @@ function listen(
   accepted: (connection: Connection) => void,
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
-    const server = createServer({ noDelay: true, keepAlive: at.keepAlive ?? false }, (socket) =>
-      accepted(new TcpConnection(socket)),
+    const server = createServer(
+      { noDelay: true, allowHalfOpen: true, keepAlive: at.keepAlive ?? false },
+      (socket) => accepted(new TcpConnection(socket)),
     )
     server.once('error', (error: NodeJS.ErrnoException) => reject(explained(error, at)))
     server.listen(
@@ -41,7 +42,12 @@ function listenerOf(server: Server): Listener {
     throw new TypeError('Expected a TCP server with an address')
   return {
     address: { host: address.address, port: address.port },
-    close: () => new Promise((resolve) => server.close(() => resolve())),
+    // The callback of `close` waits for connections, which are not the listener's: the port is free a turn later.
+    close: () =>
+      new Promise((resolve) => {
+        server.close()
+        setImmediate(resolve)
+      }),
   }
 }
 
@@ -108,8 +114,9 @@ class TcpConnection implements Connection {
     this.#events = events
     if (!first) return
     this.#socket.on('data', (chunk) => this.#events?.data(chunk))
-    // A peer that has ended its side gets no answers any more: the connection is over.
-    this.#socket.on('end', () => this.#socket.destroy())
+    this.#socket.on('end', () => {
+      if (this.#events?.ended?.() !== true) this.#socket.destroy()
+    })
   }
 
   write(bytes: Uint8Array): boolean {
@@ -125,7 +132,8 @@ class TcpConnection implements Connection {
   }
 
   end(): void {
-    this.#socket.end(() => this.#socket.destroy())
+    // Not destroyed at once: bytes of the peer that nobody has read would reset the connection and take our last ones with it.
+    this.#socket.end()
   }
 
   destroy(cause?: Error): void {

@@ -101,6 +101,8 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     wire.listen({
       data: (chunk) => core.turn(() => this.#data(chunk)),
       drain: () => core.turn(() => this.#drained()),
+      // A word may still be on its way to its answer; whoever has a session and ends it so gets none.
+      ended: () => this.#phase === 'closing',
       closed: (cause) => core.turn(() => this.#closed(cause?.message)),
     })
   }
