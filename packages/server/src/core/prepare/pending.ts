@@ -39,8 +39,8 @@ export class FutureNode {
 export class PendingTree {
   readonly #tree: Tree
   readonly #changed = new Map<string, FutureNode>()
-  /** Changes in order of zxid, to be dropped from the front. */
-  #queue: FutureNode[] = []
+  /** What was changed by which transaction, in order of zxid, to be dropped from the front. */
+  #queue: { readonly path: string; readonly zxid: Zxid }[] = []
   #front = 0
   readonly #digest = new DigestSum()
   /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
@@ -78,7 +78,7 @@ export class PendingTree {
     if (this.#tree.options.digest && node.exists) sum.subtract(nodeDigest(node.path, node.crcPrefix, node))
     if (node.zxid !== zxid) {
       node.zxid = zxid
-      this.#queue.push(node)
+      this.#queue.push({ path: node.path, zxid })
     }
     this.#changed.set(node.path, node)
   }
@@ -99,15 +99,12 @@ export class PendingTree {
   /** Forgets what is in the tree by now. */
   committed(zxid: Zxid): void {
     const queue = this.#queue
-    while (this.#front < queue.length) {
-      const node = queue[this.#front]!
-      // A node that was changed again stands in the queue again, further back.
-      if (node.zxid > zxid) {
-        if (this.#changed.get(node.path) === node) break
-      } else if (this.#changed.get(node.path) === node) {
-        this.#changed.delete(node.path)
-      }
-      this.#front++
+    // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
+    // not wait for it: under load a busy parent is never at rest.
+    for (; this.#front < queue.length && queue[this.#front]!.zxid <= zxid; this.#front++) {
+      const { path } = queue[this.#front]!
+      const node = this.#changed.get(path)
+      if (node !== undefined && node.zxid <= zxid) this.#changed.delete(path)
     }
     if (this.#front === queue.length) {
       this.#queue = []
@@ -143,20 +140,11 @@ export class PendingTree {
   rollback(): void {
     for (const { path, before } of this.#undo?.reverse() ?? []) {
       if (before === undefined) this.#changed.delete(path)
-      else {
-        this.#changed.set(path, before)
-        this.#replaceInQueue(path, before)
-      }
+      else this.#changed.set(path, before)
     }
     this.#queue.length = this.#undoQueue
     this.#digest.set(this.#undoDigest)
     this.#undo = undefined
-  }
-
-  /** The queue knows nodes by identity, and a node put back is a copy. */
-  #replaceInQueue(path: string, node: FutureNode): void {
-    for (let i = this.#front; i < this.#queue.length; i++)
-      if (this.#queue[i]!.path === path) this.#queue[i] = node
   }
 
   #committed(path: string): FutureNode | undefined {

@@ -9,6 +9,7 @@ import {
   readWatcherEvent,
   writeMultiHeader,
   Writer,
+  writeSetWatches,
   writeSetWatches2,
   type ACL,
 } from '@zabra/protocol'
@@ -51,12 +52,12 @@ class Bench {
   #zxid = 0
 
   constructor() {
-    this.#create('/a', 'data', OPEN_ACL_UNSAFE)
-    this.#create('/a/b', null, OPEN_ACL_UNSAFE, true)
-    this.#create('/s', 'hidden', SECRET)
+    this.create('/a', 'data', OPEN_ACL_UNSAFE)
+    this.create('/a/b', null, OPEN_ACL_UNSAFE, true)
+    this.create('/s', 'hidden', SECRET)
   }
 
-  #create(path: string, data: string | null, acl: readonly ACL[], ephemeral = false): void {
+  create(path: string, data: string | null, acl: readonly ACL[], ephemeral = false): void {
     const zxid = ++this.#zxid
     const header = { sessionId: 9n, cxid: 0, zxid, time: 1000 + zxid }
     this.tree.apply(header, {
@@ -145,6 +146,14 @@ describe('looking at a node', () => {
       ['/a/b'],
       [],
     ])
+    // Blank is what Java's trim drops: everything up to the space, and no other white space of Unicode.
+    expect(['\x00', '\t\n', '\u00a0', '/\u00a0', '\u2003'].map(ephemerals)).toEqual([
+      ['/a/b'],
+      ['/a/b'],
+      [],
+      [],
+      [],
+    ])
     const { body } = bench.ask(OpCode.whoAmI, () => {})
     expect([body.int(), body.string(), body.string()]).toEqual([1, 'ip', '127.0.0.1'])
   })
@@ -175,6 +184,22 @@ describe('a multiRead', () => {
       { type: OpCode.getChildren, children: ['b'] },
       { type: OpCode.error, err: ErrorCode.NOAUTH },
     ])
+  })
+
+  it('that would be answered with more than 64 MiB is refused without a trace', () => {
+    const bench = new Bench()
+    bench.create('/large', 'x'.repeat(2 ** 20), OPEN_ACL_UNSAFE)
+    const large = (count: number): ReturnType<Bench['ask']> =>
+      bench.ask(OpCode.multiRead, (w) => {
+        for (let i = 0; i < count; i++) {
+          writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+          w.string('/large')
+          w.bool(false)
+        }
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+    expect(large(63).err).toBe(ErrorCode.OK)
+    expect(large(64)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
   })
 
   it('with a null path fails as a whole, with what it found before', () => {
@@ -227,6 +252,18 @@ describe('watches that a client puts back', () => {
       expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(
         ErrorCode.MARSHALLINGERROR,
       )
+    }
+  })
+
+  it('are refused when a path is missing among those that are looked up, with nothing told or kept', () => {
+    for (const list of ['dataWatches', 'existWatches', 'childWatches']) {
+      const bench = new Bench()
+      const none = { dataWatches: [], existWatches: [], childWatches: [] }
+      const request = { relativeZxid: 0n, ...none, [list]: ['/a', null, '/lost'] }
+      expect(bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request)).err).toBe(
+        ErrorCode.MARSHALLINGERROR,
+      )
+      expect([bench.client.events, [...bench.client.watched]]).toEqual([[], []])
     }
   })
 

@@ -180,13 +180,13 @@ export class Reads<L extends Listener> {
   }
 
   #getEphemerals(prefix: string | null, writer: Writer, caller: Caller<L>): number {
-    const all = prefix === null || prefix.trim() === '' || prefix.trim() === '/'
+    const start = prefix === null || ['', '/'].includes(trim(prefix)) ? '' : prefix
     const mark = writer.length
     writer.int(0)
     let count = 0
     for (const node of this.#tree.owners.ofSession(caller.sessionId)) {
       const path = this.#tree.pathOf(node)
-      if (!all && !path.startsWith(prefix)) continue
+      if (!path.startsWith(start)) continue
       writer.string(path)
       count++
     }
@@ -259,6 +259,9 @@ export class Reads<L extends Listener> {
     if (!dataWatches || !existWatches || !childWatches || !persistentWatches || !persistentRecursiveWatches) {
       return ErrorCode.MARSHALLINGERROR
     }
+    // A null path cannot be looked up. A persistent watch on one is accepted and never fires, as with addWatch.
+    if ([dataWatches, existWatches, childWatches].some((list) => list.includes(null)))
+      return ErrorCode.MARSHALLINGERROR
     const since = Number(request.relativeZxid)
     for (const path of paths(dataWatches)) {
       const node = this.#tree.find(path)
@@ -295,6 +298,14 @@ export class Reads<L extends Listener> {
   #mayRead(node: number, caller: Caller<L>): boolean {
     return this.#acls.allows(this.#tree.aclOf(node), Perms.READ, caller.identities)
   }
+}
+
+/** Without what Java takes for blank at the ends: everything up to the space, and no other white space of Unicode. */
+function trim(text: string): string {
+  let [start, end] = [0, text.length]
+  while (start < end && text.charCodeAt(start) <= 0x20) start++
+  while (end > start && text.charCodeAt(end - 1) <= 0x20) end--
+  return text.slice(start, end)
 }
 
 function paths(list: readonly (string | null)[]): readonly string[] {

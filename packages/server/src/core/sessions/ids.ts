@@ -1,3 +1,6 @@
+/** The lowest number marks containers and can own nothing else. */
+const CONTAINER_MARK = -(1n << 63n)
+
 /** Hands out session ids: 8 bits of server id, 40 of time, 16 of counter, the counter running into the time. */
 export class SessionIds {
   #next: bigint
@@ -6,11 +9,11 @@ export class SessionIds {
   constructor(serverId: number, millis: number) {
     const time = BigInt.asUintN(64, BigInt(Math.floor(millis)) << 24n) >> 8n
     this.#next = BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))
-    // The lowest number marks containers and can own nothing else.
-    if (this.#next === -(1n << 63n)) this.#next++
   }
 
   next(): bigint {
+    // 0 stands for a client that has no session yet.
+    while (this.#next === 0n || this.#next === CONTAINER_MARK) this.#next++
     const id = this.#next
     this.#next = BigInt.asIntN(64, id + 1n)
     return id

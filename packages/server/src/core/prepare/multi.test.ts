@@ -1,0 +1,201 @@
+import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { Bench, BOB, failure, only, type Ask } from './testdata/bench.ts'
+
+const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
+const NOT_TRIED = failure(ErrorCode.RUNTIMEINCONSISTENCY)
+const create = (path: string, flags: number = CreateMode.PERSISTENT): Ask => ({ op: 'create', path, flags })
+const multi = (...txns: object[]): object => ({ type: OpCode.multi, txns })
+
+describe('a multi', () => {
+  it('shows each part what the parts before it did', () => {
+    const bench = new Bench()
+    const txn = bench.apply([
+      create('/a'),
+      { op: 'setData', path: '/a', data: 'x', version: 0 },
+      { op: 'check', path: '/a', version: 1 },
+      { op: 'delete', path: '/a', version: 1 },
+      create('/s', SEQUENTIAL),
+      create('/s', SEQUENTIAL),
+    ])
+    expect(txn).toMatchObject(
+      multi(
+        { path: '/a' },
+        { version: 1 },
+        { version: 2 },
+        { path: '/a' },
+        { path: '/s0000000001' },
+        { path: '/s0000000002' },
+      ),
+    )
+    expect(bench.tree.matches(bench.digest!)).toBe(true)
+  })
+
+  it('of no parts succeeds', () => {
+    expect(new Bench().prepare([])).toEqual(multi())
+  })
+
+  it('that fails keeps the parts before, names the failure and tries nothing behind it', () => {
+    const txn = new Bench().prepare([
+      create('/e', CreateMode.EPHEMERAL),
+      create('/e/x'),
+      create('/b'),
+      { op: 'delete', path: '/none' },
+    ])
+    expect(txn).toMatchObject(
+      multi(
+        { type: OpCode.create, path: '/e' },
+        failure(ErrorCode.NOCHILDRENFOREPHEMERALS),
+        NOT_TRIED,
+        NOT_TRIED,
+      ),
+    )
+  })
+
+  it('that fails leaves nodes, versions, numbers, digest and what waits as they were', () => {
+    const bench = new Bench()
+    bench.apply(create('/p'))
+    // These two wait to be applied while the multi fails.
+    const before = [
+      bench.prepare(create('/p/s', SEQUENTIAL)),
+      bench.prepare({ op: 'setData', path: '/p', data: 'x' }),
+    ]
+    const digest = bench.digest
+    const waiting = bench.preparer.pendingNodes
+    const failed = bench.prepare([
+      { op: 'setData', path: '/p', data: 'lost', version: 1 },
+      create('/p/s', SEQUENTIAL),
+      { op: 'delete', path: '/p/s0000000000' },
+      create('/other'),
+      { op: 'check', path: '/none' },
+    ])
+    expect(failed).toMatchObject({ txns: [{}, {}, {}, {}, failure(ErrorCode.NONODE)] })
+    expect(bench.digest).toEqual(digest)
+    expect(bench.preparer.pendingNodes).toBe(waiting)
+    const after = [
+      bench.prepare(create('/p/s', SEQUENTIAL)),
+      bench.prepare({ op: 'setData', path: '/p', data: 'y', version: 1 }),
+      bench.prepare({ op: 'delete', path: '/p/s0000000000' }),
+      bench.prepare(create('/other')),
+    ]
+    expect(after).toMatchObject([
+      { path: '/p/s0000000001' },
+      { version: 2 },
+      { path: '/p/s0000000000' },
+      { path: '/other' },
+    ])
+    let zxid = 1
+    for (const txn of [...before, failed, ...after]) {
+      if (typeof txn === 'number') throw new Error(`The request could not be decoded: ${txn}`)
+      bench.tree.apply({ sessionId: 5n, cxid: 0, zxid: ++zxid, time: 1 }, txn)
+      bench.preparer.committed(zxid)
+    }
+    expect(bench.tree.matches(bench.digest!)).toBe(true)
+    expect(bench.preparer.pendingNodes).toBe(0)
+  })
+
+  it('of a session that is over fails in its first part', () => {
+    const bench = new Bench()
+    bench.open = false
+    expect(bench.prepare([create('/a'), create('/b')])).toEqual(
+      multi(failure(ErrorCode.SESSIONEXPIRED), NOT_TRIED),
+    )
+  })
+
+  it.each<[string, Ask, object | number]>([
+    ['setACL', { op: 'setACL', path: '/a' }, failure(ErrorCode.MARSHALLINGERROR)],
+    [
+      'a plain creation with a time to live',
+      create('/a', CreateMode.PERSISTENT_WITH_TTL),
+      failure(ErrorCode.MARSHALLINGERROR),
+    ],
+    ['a plain creation with unknown flags', create('/a', 7), failure(ErrorCode.MARSHALLINGERROR)],
+    [
+      'a creation without a list, which takes no zxid',
+      { op: 'create', path: '/a', acl: null },
+      ErrorCode.MARSHALLINGERROR,
+    ],
+  ])('is refused as a whole for %s', (_, ask, refusal) => {
+    expect(new Bench().prepare([create('/ok'), ask])).toEqual(refusal)
+  })
+
+  it('refuses only the part that asks for a time to live with unknown flags', () => {
+    expect(new Bench().prepare([{ op: 'createTTL', path: '/a', flags: 9 }])).toEqual(
+      multi(failure(ErrorCode.BADARGUMENTS)),
+    )
+  })
+
+  it('takes the kind of a creation from its flags', () => {
+    const txn = new Bench().prepare([
+      create('/c', CreateMode.CONTAINER),
+      { op: 'createTTL', path: '/n', flags: 0, ttl: -1n },
+    ])
+    expect(txn).toMatchObject(
+      multi({ type: OpCode.createContainer }, { type: OpCode.create, ephemeral: false }),
+    )
+  })
+
+  it('may go beyond a quota, which looks at what is applied', () => {
+    const bench = new Bench({ enforceQuota: true })
+    bench.apply(create('/q'))
+    bench.apply(create('/zookeeper/quota/q'))
+    bench.apply({
+      op: 'create',
+      path: '/zookeeper/quota/q/zookeeper_limits',
+      data: 'count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2',
+    })
+    bench.apply(create('/zookeeper/quota/q/zookeeper_stats'))
+    expect(bench.apply([create('/q/a'), create('/q/b')])).toMatchObject(
+      multi({ path: '/q/a' }, { path: '/q/b' }),
+    )
+    expect(bench.apply([{ op: 'delete', path: '/q/a' }, create('/q/c')])).toMatchObject(
+      multi({}, failure(ErrorCode.QUOTAEXCEEDED)),
+    )
+  })
+})
+
+describe('lists', () => {
+  it('are stored with the identities in the place of auth, for creations and changes alike', () => {
+    const bench = new Bench()
+    const auth = [{ perms: Perms.ALL, id: { scheme: 'auth', id: null } }]
+    expect(bench.prepare({ op: 'create', path: '/a', acl: auth })).toEqual(failure(ErrorCode.INVALIDACL))
+    bench.identities = [BOB]
+    expect(bench.apply({ op: 'create', path: '/a', acl: auth })).toMatchObject({ acl: only(Perms.ALL) })
+    expect(bench.apply({ op: 'setACL', path: '/a', acl: [...auth, ...auth] })).toMatchObject({
+      acl: only(Perms.ALL),
+    })
+    bench.identities = [{ scheme: 'ip', id: '10.0.0.1' }]
+    expect(bench.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
+    bench.identities = [{ scheme: 'super', id: '' }]
+    expect(bench.prepare(create('/a/x'))).toMatchObject({ path: '/a/x' })
+  })
+
+  it('are those that wait, not those that are applied', () => {
+    const bench = new Bench()
+    bench.apply(create('/a'))
+    bench.prepare({ op: 'setACL', path: '/a', acl: only(Perms.ALL) })
+    expect(bench.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
+  })
+
+  it('with a null id cannot be decoded', () => {
+    const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: null } }]
+    expect(new Bench().prepare({ op: 'create', path: '/a', acl })).toEqual(
+      failure(ErrorCode.MARSHALLINGERROR),
+    )
+  })
+})
+
+describe('the nodes of the server', () => {
+  it('let everybody create below /zookeeper, and only the super user touch the configuration', () => {
+    const bench = new Bench()
+    const config: Ask = { op: 'setData', path: '/zookeeper/config', data: 'x' }
+    expect(bench.prepare(create('/zookeeper/mine'))).toMatchObject({ path: '/zookeeper/mine' })
+    expect(bench.prepare({ op: 'setACL', path: '/zookeeper', acl: OPEN_ACL_UNSAFE })).toMatchObject({
+      version: 1,
+    })
+    expect(bench.prepare(config)).toEqual(failure(ErrorCode.NOAUTH))
+    expect(bench.prepare(create('/zookeeper/config/x'))).toEqual(failure(ErrorCode.NOAUTH))
+    bench.identities = [{ scheme: 'super', id: '' }]
+    expect(bench.prepare(config)).toMatchObject({ version: 1 })
+  })
+})
