@@ -29,10 +29,7 @@ it('runs the example of the README', async () => {
     expect(printed).toEqual([['serving', 4, 'znodes']])
     // What is closed can be opened again: the folder is free and holds a state.
     const again = await createServer(defaults({ dataDir, clientPort: 0 }), nodePorts())
-    const second = createServer(
-      defaults({ dataDir, clientPort: 0 }),
-      nodePorts({ system: { ...nodePorts().system, pid: 1 } }),
-    )
+    const second = createServer(defaults({ dataDir, clientPort: 0 }), nodePorts())
     await expect(second).rejects.toMatchObject({ name: 'FolderLockedError' })
     await again.close()
     expect(await again.failed).toBeUndefined()

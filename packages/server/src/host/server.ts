@@ -48,7 +48,7 @@ export async function createServer(settings: ServerSettings, ports: Ports): Prom
   }
 }
 
-async function lock(settings: ServerSettings, { disk, system }: Ports): Promise<() => Promise<void>> {
+async function lock(settings: ServerSettings, { disk, random, system }: Ports): Promise<() => Promise<void>> {
   const folders = new Set([settings.dataDir, settings.dataLogDir])
   const unlocks: (() => Promise<void>)[] = []
   const unlock = async (): Promise<void> => {
@@ -57,7 +57,8 @@ async function lock(settings: ServerSettings, { disk, system }: Ports): Promise<
   try {
     for (const folder of folders) {
       if (settings.autoCreateDataDir) await disk.makeFolder(folder)
-      unlocks.push(await lockFolder(disk, folder, system))
+      const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+      unlocks.push(await lockFolder(disk, folder, system, token))
     }
     return unlock
   } catch (error) {
@@ -108,7 +109,7 @@ class RunningServer implements Server {
       snapshots: `${settings.dataDir}/${VERSION_FOLDER}`,
       logs: `${settings.dataLogDir}/${VERSION_FOLDER}`,
     }
-    this.#log = this.#openLog(folders.logs, recovery.lastZxid)
+    this.#log = this.#openLog(folders.logs, recovery)
     this.#core = new ServerCore({
       settings,
       ports,
@@ -186,7 +187,7 @@ class RunningServer implements Server {
     return this.#closing
   }
 
-  #openLog(folder: string, lastZxid: number): TxnLog {
+  #openLog(folder: string, { lastZxid, replayed }: Recovery): TxnLog {
     const { disk, clock, random, logger } = this.#ports
     const settings = this.#settings
     return new TxnLog(
@@ -197,6 +198,7 @@ class RunningServer implements Server {
         logger,
         folder,
         lastZxid,
+        sinceSnapshot: replayed,
         durable: settings.forceSync,
         preallocateBytes: settings.preAllocSizeBytes,
         snapCount: settings.snapCount,
@@ -210,7 +212,9 @@ class RunningServer implements Server {
         durable: (zxid) =>
           this.#core.turn(() => {
             this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
+            const { outstanding } = this.#core.pipeline
             this.#core.pipeline.durable(zxid)
+            this.#core.stats.batchSize.add(outstanding - this.#core.pipeline.outstanding)
             this.#core.releaseHeld()
           }),
         snapshotDue: () => void this.#snapshots.take(),

@@ -44,6 +44,8 @@ class Store {
   log!: TxnLog
   durable = 0
   due = 0
+  /** Off for a test that applies by itself. */
+  applies = true
   failure: Error | undefined
   readonly warnings: string[] = []
 
@@ -68,6 +70,7 @@ class Store {
       {
         // As the server does it: nothing is in the tree that is not durable.
         durable: (durable) => {
+          if (!this.applies) return
           for (let zxid = this.durable + 1; zxid <= durable; zxid++)
             this.tree.apply(create(zxid).header, create(zxid).txn)
           this.durable = durable
@@ -128,23 +131,34 @@ describe('the lock of a folder', () => {
   it('keeps a second server out while the first one lives, and names it', async () => {
     const disk = new MemoryDisk()
     await disk.makeFolder('/data')
-    const unlock = await lockFolder(disk, '/data', owner(1))
-    const second = lockFolder(disk, '/data', owner(2, [1]))
+    disk.put('/data/zabra.lock', new TextEncoder().encode('1 a1\n'))
+    const second = lockFolder(disk, '/data', owner(2, [1]), 'b2')
     await expect(second).rejects.toMatchObject({ name: 'FolderLockedError', code: 'ELOCKED' })
     await expect(second).rejects.toThrow(/in use by process 1.*dataDir/)
-    await unlock()
     await (
-      await lockFolder(disk, '/data', owner(2, [1]))
+      await lockFolder(disk, '/data', owner(2), 'b2')
     )()
     expect(disk.paths()).toEqual([])
   })
 
+  it('keeps a second server of the same process out', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    const unlock = await lockFolder(disk, '/data', owner(1), 'd4')
+    await expect(lockFolder(disk, '/data', owner(1), 'e5')).rejects.toThrow('another server of this process')
+    await unlock()
+    await (
+      await lockFolder(disk, '/data', owner(1), 'e5')
+    )()
+  })
+
   it('of a process that is gone, of our own id before a reboot, or that cannot be read is taken over', async () => {
-    for (const text of ['99\n', '2\n', 'half', '']) {
+    for (const text of ['99 f0\n', '2 f0\n', '99\n', 'half', '']) {
       const disk = new MemoryDisk()
       disk.put('/data/zabra.lock', new TextEncoder().encode(text))
-      await lockFolder(disk, '/data', owner(2))
-      expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2\n')
+      const unlock = await lockFolder(disk, '/data', owner(2), 'c3')
+      expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3\n')
+      await unlock()
     }
   })
 })
@@ -181,6 +195,59 @@ describe('snapshots', () => {
       expect([...sessions]).toEqual([[7n, 4000]])
     },
   )
+
+  it('have nodes whose list came to be meanwhile, which the log behind them gives', async () => {
+    const store = await new Store().open()
+    await store.appendAll(1, 900)
+    const { openWrite } = store.disk
+    let changed = false
+    store.disk.openWrite = async (path, options) => {
+      const writer = await openWrite.call(store.disk, path, options)
+      if (!path.includes('writing.')) return writer
+      const { write } = writer
+      writer.write = async (bytes, position) => {
+        if (!changed) {
+          changed = true
+          const { header, txn } = create(901)
+          const late = {
+            header,
+            txn: { ...txn, acl: [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }] } as LoggedTxn['txn'],
+            digest: undefined,
+          }
+          store.log.append(late)
+          await store.log.flush()
+          store.tree.apply(late.header, late.txn)
+        }
+        return write.call(writer, bytes, position)
+      }
+      return writer
+    }
+    store.applies = false
+    const file = await store.snapshot()
+    await store.log.close()
+    const { tree, snapshot } = await store.recover()
+    expect([snapshot, tree.aclOf(tree.find('/n901'))]).toEqual([
+      file,
+      [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }],
+    ])
+    await store.disk.remove(`${FOLDER}/log.1`)
+    await expect(store.recover()).rejects.toThrow(/RecoveryError|Expected/)
+  })
+
+  it('that a crash cut short are swept away', async () => {
+    const store = await new Store().open()
+    await store.snapshot()
+    await store.log.close()
+    store.disk.put(`${FOLDER}/writing.snapshot.5.tmp`, new Uint8Array(1000))
+    await store.recover()
+    expect(store.names()).toEqual(['snapshot.0'])
+  })
+
+  it('come after so many transactions, those before a restart included', async () => {
+    const store = await new Store().open({ snapCount: 100, sinceSnapshot: 99 })
+    store.append(1)
+    expect(store.due).toBe(1)
+  })
 
   it('that were given up leave nothing behind', async () => {
     const store = await new Store().open()
@@ -312,6 +379,25 @@ describe('digests in the log', () => {
     const { tree } = await store.recover()
     expect(tree.has('/ä')).toBe(true)
     expect(store.warnings).toEqual([expect.stringContaining('Digests are not checked')])
+  })
+})
+
+describe('an entry that cannot be encoded', () => {
+  it('leaves nothing behind, and the next ones are as if it had never come', async () => {
+    const store = await new Store().open()
+    await store.snapshot()
+    const { header, txn } = create(1)
+    const broken = {
+      header,
+      txn: { ...txn, acl: undefined } as unknown as LoggedTxn['txn'],
+      digest: undefined,
+    }
+    expect(() => store.log.append(broken)).toThrow(TypeError)
+    await store.appendAll(1, 3)
+    expect(() => store.log.append({ ...broken, header: { ...header, zxid: 4 } })).toThrow(TypeError)
+    store.append(4)
+    await store.log.close()
+    expect((await store.recover()).lastZxid).toBe(4)
   })
 })
 

@@ -10,24 +10,38 @@ export interface LockOwner {
   isRunning(pid: number): boolean
 }
 
+/** The locks of this process, by the token in the file: an id alone comes again after a restart, in a container always. */
+const held = new Set<string>()
+
 /**
- * Takes the folder for this process and resolves to what gives it back. A lock of a process that is gone is taken over.
- * Rejects with a `FolderLockedError` when its owner lives. Apache ZooKeeper neither makes nor heeds the file.
+ * Takes the folder for this process and resolves to what gives it back. A lock of a process that is gone is taken over, and
+ * so is one of another machine, of which nothing is known. `token` is random. Rejects with a `FolderLockedError` when its
+ * owner lives on this machine. Apache ZooKeeper neither makes nor heeds the file.
  */
-export async function lockFolder(disk: Disk, folder: string, owner: LockOwner): Promise<() => Promise<void>> {
+export async function lockFolder(
+  disk: Disk,
+  folder: string,
+  owner: LockOwner,
+  token: string,
+): Promise<() => Promise<void>> {
   const path = `${folder}/${NAME}`
   for (let attempt = 0; ; attempt++) {
     try {
       const writer = await disk.openWrite(path, { create: true, durable: true })
-      await writer.write(new TextEncoder().encode(`${owner.pid}\n`), 0)
+      await writer.write(new TextEncoder().encode(`${owner.pid} ${token}\n`), 0)
       await writer.close()
-      return () => disk.remove(path)
+      held.add(token)
+      return async () => {
+        held.delete(token)
+        await disk.remove(path)
+      }
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'EEXIST' || attempt > 1) throw error
     }
-    const text = new TextDecoder().decode(await disk.readFile(path)).trim()
-    const pid = Number(text)
-    if (/^\d+$/.test(text) && pid !== owner.pid && owner.isRunning(pid))
+    const [, pid = '', other = ''] =
+      /^(\d+)(?: (\w+))?\s*$/.exec(new TextDecoder().decode(await disk.readFile(path))) ?? []
+    if (held.has(other)) throw new FolderLockedError(folder, 'another server of this process')
+    if (pid !== '' && Number(pid) !== owner.pid && owner.isRunning(Number(pid)))
       throw new FolderLockedError(folder, `process ${pid}`)
     await disk.remove(path)
   }

@@ -1,6 +1,6 @@
 import { epochOf, formatZxid, OpCode, ProtocolError, Reader } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
-import { sameDigest, type Tree } from '../core/tree/index.ts'
+import { OPEN, sameDigest, type Tree } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import { DamageError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn, VERSION_FOLDER, type NamedFile } from './file-names.ts'
@@ -51,6 +51,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const snapshots = await ready(options, options.dataDir)
   const logs = options.dataLogDir === options.dataDir ? snapshots : await ready(options, options.dataLogDir)
   if (logs !== snapshots) await refuseMixedFolders(disk, snapshots, logs)
+  for (const folder of new Set([snapshots, logs])) await sweep(disk, folder)
   const skipped: { file: string; reason: string }[] = []
   const loaded = await newestSnapshot(options, snapshots, skipped)
   const tree = loaded?.tree ?? options.createTree()
@@ -64,6 +65,7 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
       'Bring the missing snapshot back, or set snapshot.trust.empty=true once if the log is complete from its first transaction.',
     )
   }
+  if (loaded) refuseUnlisted(tree, loaded, snapshots)
   await replay.mend()
   return {
     tree,
@@ -371,5 +373,23 @@ async function refuseMixedFolders(disk: Disk, snapshots: string, logs: string): 
       logs,
       'Move all snapshot.* files to the folder of dataDir, or name that folder in dataDir.',
     )
+  }
+}
+
+/** Every node without a list of its own has got one from the log, or the snapshot is not sound. */
+function refuseUnlisted(tree: Tree, { file, snapshot }: Loaded, folder: string): void {
+  const left = snapshot.unlisted.find((path) => tree.has(path) && tree.aclIdOf(tree.find(path)) === OPEN)
+  if (left === undefined) return
+  throw new RecoveryError(
+    `Expected the access list of ${left} in the table of ${file} or in the log behind it, got neither`,
+    folder,
+    'Bring the missing log files back, or move this snapshot away so that an older one is used.',
+  )
+}
+
+/** What a crash left of snapshots that were being written, and of probes for space. */
+async function sweep(disk: Disk, folder: string): Promise<void> {
+  for (const name of await disk.list(folder)) {
+    if (/^writing\..*\.tmp$|^space-probe\.tmp$/.test(name)) await disk.remove(`${folder}/${name}`)
   }
 }

@@ -13,6 +13,11 @@ const MAX_PART = 0x4000_0000
 const ACTION = 'An older snapshot is tried if there is one'
 
 export interface SnapshotLoaded {
+  /**
+   * Nodes whose list came to be while the snapshot was written, behind its table. Until a later transaction sets it they
+   * have none, so a tree in which one of them is left must not be served.
+   */
+  readonly unlisted: readonly string[]
   readonly zxid: Zxid
   readonly nodes: number
   readonly sessions: ReadonlyMap<SessionId, number>
@@ -68,6 +73,7 @@ class SnapshotLoad {
   readonly #path: string
   readonly #tree: Tree
   readonly #acls = new Set<number>([-1])
+  readonly #unlisted: string[] = []
 
   constructor(stream: ByteStream, path: string, tree: Tree) {
     this.#in = stream
@@ -89,7 +95,14 @@ class SnapshotLoad {
     const digest = await this.#digest()
     const lastZxid = digest === undefined || (await this.#in.ended()) ? undefined : await this.#lastZxid()
     const known = digest !== undefined && digest.version === TXN_DIGEST_VERSION ? digest : undefined
-    return { zxid, nodes, sessions, digest: known && { zxid: known.zxid, value: known.value }, lastZxid }
+    return {
+      zxid,
+      nodes,
+      sessions,
+      digest: known && { zxid: known.zxid, value: known.value },
+      lastZxid,
+      unlisted: this.#unlisted,
+    }
   }
 
   async #sessions(): Promise<Map<SessionId, number>> {
@@ -156,8 +169,7 @@ class SnapshotLoad {
     const aversion = r.int()
     const owner = r.long()
     const pzxid = r.longNumber()
-    if (!this.#acls.has(aclId))
-      throw this.#damage(`Expected the number of a list in the snapshot's table, got ${aclId} for ${path},`)
+    if (!this.#acls.has(aclId)) this.#unlisted.push(path)
     const stat = { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, owner }
     if (!this.#tree.load(path, data, aclId, stat))
       throw this.#damage(`Expected the parent of ${path} before it`)

@@ -6,6 +6,7 @@ import { snapshotName, type SnapshotKind } from './file-names.ts'
 import { SnappyPacker } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
+const SLICE_BYTES = 1 << 16
 /** "ZKSN". */
 export const SNAPSHOT_MAGIC = 0x5a4b534e
 
@@ -91,11 +92,16 @@ class SnapshotStream {
       this.#head(tree, sessions)
       for (let more = true; more;) {
         this.#options.signal?.throwIfAborted()
-        more = cursor.next(this.#options.sliceNodes ?? 500, (node) => {
-          this.#node(tree, node)
+        // A slice ends with so many nodes or so many bytes, whichever comes first.
+        for (
+          let left = this.#options.sliceNodes ?? 500;
+          more && left > 0 && this.#writer.length <= SLICE_BYTES;
+          left--
+        ) {
+          more = cursor.next(1, (node) => this.#node(tree, node))
           nodes++
-        })
-        if (more && this.#writer.length > 1 << 16) await this.#drain()
+        }
+        if (more && this.#writer.length > SLICE_BYTES) await this.#drain()
         else if (more) await Promise.resolve()
       }
       // In the same turn as the last node: the digest belongs to the tree as it is now.

@@ -35,6 +35,8 @@ export interface TxnLogOptions {
   readonly syncWarningMs: number
   /** How long a write waits for others to join; 0 is none. */
   readonly flushDelayMs?: number
+  /** Transactions behind the newest snapshot: they count towards the next one. */
+  readonly sinceSnapshot?: number
   /** Entries that end the wait. */
   readonly maxBatchSize?: number
 }
@@ -108,6 +110,7 @@ export class TxnLog {
     this.#events = events
     this.#last = options.lastZxid
     this.#durable = options.lastZxid
+    this.#sinceRoll = options.sinceSnapshot ?? 0
     this.#drawLimits()
   }
 
@@ -142,7 +145,13 @@ export class TxnLog {
       throw new RangeError(`Expected a zxid above 0x${formatZxid(this.#last)}, got 0x${formatZxid(zxid)}`)
     }
     const batch = this.#open(zxid)
-    encodeEntry(batch.writer, logged)
+    const before = batch.writer.length
+    try {
+      encodeEntry(batch.writer, logged)
+    } catch (error) {
+      this.#takeBack(batch, before)
+      throw error
+    }
     batch.last = this.#last = zxid
     batch.count++
     this.#sinceRoll++
@@ -187,6 +196,14 @@ export class TxnLog {
     this.#rollNext = false
     this.#queue.push(batch)
     return batch
+  }
+
+  /** An entry that cannot be encoded leaves nothing in its batch, and no batch without an entry. */
+  #takeBack(batch: Batch, length: number): void {
+    batch.writer.truncate(length)
+    if (batch.count > 0) return
+    this.#queue.pop()
+    this.#rollNext ||= batch.startsFile
   }
 
   #schedule(): void {
