@@ -46,12 +46,14 @@ export interface Listener {
 
 export interface Network {
   /**
-   * Accepts connections on `host` and `port` (0 picks a free one). With `keepAlive` the system notices peers that are gone.
+   * Accepts connections on `host` and `port` (0 picks a free one). With `keepAlive` the system
+   * notices peers that are gone. `refused` hears of a client that could not be accepted, for want of descriptors say.
    * Rejects with a `NetworkError` that names the address and what to do when the port is taken or refused.
    */
   listen(
     at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
     accepted: (connection: Connection) => void,
+    refused?: (error: Error) => void,
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts. */
   connect(to: Address, options?: { signal?: AbortSignal }): Promise<Connection>

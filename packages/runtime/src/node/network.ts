@@ -14,6 +14,7 @@ export const nodeNetwork: Network = { listen, connect }
 function listen(
   at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
   accepted: (connection: Connection) => void,
+  refused: (error: Error) => void = () => {},
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
     const server = createServer(
@@ -29,7 +30,7 @@ function listen(
       },
       () => {
         // From here on an error concerns one connection that could not be accepted (no descriptors, say), not the port.
-        server.removeAllListeners('error').on('error', () => {})
+        server.removeAllListeners('error').on('error', refused)
         resolve(listenerOf(server))
       },
     )

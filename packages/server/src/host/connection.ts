@@ -8,19 +8,18 @@ import {
   Reader,
   readGetSASLRequest,
   Writer,
-  writeConnectResponse,
   Xid,
 } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import { withIdentities } from '../core/auth/index.ts'
 import type { Range } from '../core/range.ts'
 import type { Caller } from '../core/reads/index.ts'
-import { passwordFor, type Session } from '../core/sessions/index.ts'
+import type { Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { Listener } from '../core/watches/index.ts'
 import type { ServerCore } from './core.ts'
-import { Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
-import { judge } from './handshake.ts'
+import { BACKLOG_LIMIT, Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
+import { greet, judge } from './handshake.ts'
 import { hex } from './hex.ts'
 import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
@@ -28,6 +27,7 @@ import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Entry, Requester } from './pipeline.ts'
 import { writeBody, writePart } from './replies.ts'
+import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
 
 /**
  * `new`: nothing is known of the client. `connecting`: its session is on its way. `open`: requests are served.
@@ -35,13 +35,12 @@ import { writeBody, writePart } from './replies.ts'
  */
 type Phase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
 
-/** Bytes of replies that are collected in a turn before they are sent without waiting for its end. */
-const SEND_AT = 256 * 1024
 const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
 export class ClientConnection implements Listener, Requester, Caller<ClientConnection> {
-  readonly watched = new Set<string>()
+  readonly listener = this
+  readonly watched = new WatchedPaths()
   readonly outbox: Outbox
   /** The client's address as identities have it. */
   readonly host: string
@@ -107,11 +106,11 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     })
   }
 
-  get listener(): this {
-    return this
+  /** Whether the server does not read this client for its own load: then its silence says nothing. */
+  get isHeld(): boolean {
+    return this.#flow.isHindered('overload')
   }
 
-  /** Requests that wait for their turn or their reply. */
   get queued(): number {
     return this.#line.length
   }
@@ -124,8 +123,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
 
   part(txn: SubTxn): void {
     if (this.#phase !== 'open') return
-    this.#parts ??= new Writer(256)
-    writePart(this.#core.tree, txn, this.#parts)
+    writePart(this.#core.tree, txn, (this.#parts ??= new Writer(256)))
   }
 
   applied(entry: Entry, err: number): void {
@@ -267,8 +265,12 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     const core = this.#core
     this.#phase = 'connecting'
     this.#flow.hinder('session')
-    if (core.pipeline.createSession(core.sessionIds.next(), timeout, this, core.turnTime)) return
-    this.destroy('Closed: no session can be stored, the disk is full')
+    if (core.pipeline.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
+    core.ports.logger.warn(
+      this.#facts(),
+      'Closed a connection: no session can be stored while the disk is full',
+    )
+    this.destroy('Closed: no session can be stored')
   }
 
   #refuseSession(sessionId: SessionId): void {
@@ -278,7 +280,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       'Refused a session: it is unknown or over, or the password is wrong',
     )
     this.#phase = 'open'
-    this.#answerHandshake(0, 0n, new Uint8Array(16))
+    greet(this.outbox, undefined, this.#legacy)
     this.#endWith('Closed: its session is not valid')
   }
 
@@ -293,7 +295,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#phase = 'open'
     this.#core.bind(this)
     this.#core.ports.logger.info({ ...this.#facts(), timeoutMs: session.timeout }, 'A session is connected')
-    this.#answerHandshake(session.timeout, session.id, passwordFor(session.id))
+    greet(this.outbox, session, this.#legacy)
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear('session')
     const early = this.#early
@@ -301,18 +303,6 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#guard(() => {
       for (const frame of early) if (this.#phase === 'open') this.#request(frame, 0, frame.length)
     })
-  }
-
-  #answerHandshake(timeOut: number, sessionId: SessionId, passwd: Uint8Array): void {
-    const mark = this.outbox.writer.beginFrame()
-    writeConnectResponse(this.outbox.writer, {
-      protocolVersion: 0,
-      timeOut,
-      sessionId,
-      passwd,
-      ...(this.#legacy ? {} : { readOnly: false }),
-    })
-    this.outbox.endFrame(mark)
   }
 
   // Requests
@@ -332,8 +322,9 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     }
     const write = isWrite(type)
     if (!write && !isRead(type)) {
-      this.#error(xid, type, -1, ErrorCode.UNIMPLEMENTED, this.#core.turnTime)
-      return this.#endWith(`Closed: it sent the op code ${type}, which no client may send`)
+      this.#splitter.stop()
+      this.#line.push({ xid, type, startedAt: this.#core.turnTime, err: ErrorCode.UNIMPLEMENTED })
+      return this.#serve()
     }
     const session = this.session!
     if (session.closing) return
@@ -346,6 +337,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     else {
       const body = bytes.slice(start + HEADER_BYTES, end)
       this.#line.push({ xid, type, startedAt, body, identities: this.identities })
+      if (this.#flow.isSlow && this.#line.bytes > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
     if (now && write) this.#serve()
   }
@@ -374,7 +366,12 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     const { xid, type, startedAt, body, identities, err } = this.#line.first!
     if (body === undefined) {
       this.#line.shift()
-      return this.#error(xid, type, this.#core.tree.lastZxid, err!, startedAt)
+      // Behind a request that no client may send there is no other.
+      const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
+      this.#error(xid, type, isLast ? -1 : this.#core.tree.lastZxid, err!, startedAt)
+      return isLast
+        ? this.#endWith(`Closed: it sent the op code ${type}, which no client may send`)
+        : undefined
     }
     const current = this.identities
     this.identities = identities!
@@ -392,18 +389,25 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // What happened meanwhile is told before the reply, and the reply has no body.
       const err = reads.answer(type, reader, scratch, this)
-      return this.#finish(this.outbox.begin(xid, tree.lastZxid, err), type, startedAt, stats.readLatency)
+      this.#finish(this.outbox.begin(xid, tree.lastZxid, err), type, startedAt, stats.readLatency)
+      return this.#boundWatches()
     }
     const mark = this.outbox.begin(type === OpCode.ping ? Xid.ping : xid, tree.lastZxid, 0)
     const err = reads.answer(type, reader, this.outbox.writer, this)
     if (err !== 0) this.outbox.setError(mark, err)
     this.#finish(mark, type, startedAt, stats.readLatency)
+    this.#boundWatches()
+  }
+
+  #boundWatches(): void {
+    if (this.watched.chars > WATCHED_LIMIT)
+      this.destroy(`Closed: it watches paths of ${this.watched.chars} characters`)
   }
 
   #authenticate(xid: number, reader: Reader): void {
     const { scheme, auth } = readAuthPacket(reader)
     const { stats, ports } = this.#core
-    const proved = this.#core.prove(scheme, auth, this.host)
+    const proved = this.#core.prove(scheme, auth, this)
     if (proved === undefined) {
       stats.authFailed++
       const facts = { ...this.#facts(), scheme: scheme?.slice(0, 64) }
@@ -427,7 +431,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
 
   #finish(mark: number, type: number, startedAt: number, latency: Range): void {
     this.outbox.finish(mark, type, startedAt, this.#core.turnTime, latency)
-    if (this.outbox.writer.length > SEND_AT) this.flush()
+    if (this.outbox.isLarge) this.flush()
   }
 
   #error(xid: number, type: number, zxid: Zxid, err: number, startedAt: number): void {
@@ -457,8 +461,9 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   }
 
   #drained(): void {
-    this.#flow.clear('slow')
+    this.#flow.isSlow = false
     this.#serve()
+    if (!this.#flow.isSlow) this.#flow.clear('backlog')
   }
 
   /** Reads nothing more, sends what there is and closes. */

@@ -25,6 +25,10 @@ export interface CoreParts {
   readonly failed: (error: unknown) => void
 }
 
+/** File descriptors for logs, snapshots and the runtime. */
+const RESERVED_DESCRIPTORS = 64
+/** Identities of one connection: every access check looks at all of them. */
+const MAX_IDENTITIES = 100
 /** How long a stopping server waits for clients to read, in milliseconds. */
 const LAST_BYTES_MS = 1000
 
@@ -54,6 +58,8 @@ export class ServerCore {
   readonly #enforcedSchemes: readonly string[]
   readonly #held = new Set<ClientConnection>()
   readonly #tokens: TokenBucket | undefined
+  /** 0 is no limit. */
+  readonly #mostConnections: number
   readonly #failed: (error: unknown) => void
   #dirty: ClientConnection[] = []
   /** Called when the last connection is gone. */
@@ -67,6 +73,7 @@ export class ServerCore {
     this.tree = tree
     this.sessions = sessions
     this.#failed = failed
+    this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
     const acls = new AclRules({ skipACL: settings.skipAcl })
     this.firing = new Firing(this.watches, acls)
@@ -141,13 +148,14 @@ export class ServerCore {
   accept(wire: Connection): void {
     const host = canonicalIp(wire.remote.host)
     const count = this.#perHost.get(host) ?? 0
-    const { maxClientCnxns, maxCnxns } = this.settings
+    const { maxClientCnxns } = this.settings
+    const maxCnxns = this.#mostConnections
     const reason = !this.accepting
       ? 'the server is stopping'
       : maxClientCnxns > 0 && count >= maxClientCnxns
         ? `its address has ${count} connections already and maxClientCnxns is ${maxClientCnxns}`
         : maxCnxns > 0 && this.connections.size >= maxCnxns
-          ? `there are ${this.connections.size} connections and maxCnxns is ${maxCnxns}`
+          ? `there are ${this.connections.size} connections, and maxCnxns and the file descriptors of the process allow ${maxCnxns}`
           : undefined
     if (reason !== undefined) {
       this.stats.connectionsRejected++
@@ -165,14 +173,14 @@ export class ServerCore {
     return this.#tokens === undefined || this.#tokens.take(this.ports.clock.monotonic())
   }
 
-  /** The identities that credentials prove, or undefined when they are refused. */
+  /** The identities that credentials prove, or undefined when they are refused, as are those of one who has too many. */
   prove(
     scheme: string | null,
     credentials: Uint8Array | null,
-    host: string,
+    { host, identities }: ClientConnection,
   ): readonly Identity[] | undefined {
     const { digestAuthEnabled, superDigest } = this.settings
-    if (scheme === 'digest' && !digestAuthEnabled) return undefined
+    if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
     return authenticate(scheme, credentials, { remoteIp: host, superDigest })
   }
 
@@ -180,6 +188,14 @@ export class ServerCore {
   satisfies(identities: readonly Identity[]): boolean {
     const demanded = this.#enforcedSchemes
     return demanded.length === 0 || identities.some(({ scheme }) => demanded.includes(scheme))
+  }
+
+  /** An id for a new session. One that is known already, because the wall clock has gone back, is left out. */
+  newSessionId(): SessionId {
+    let id = this.sessionIds.next()
+    while (this.sessions.get(id) !== undefined || this.tree.owners.ofSession(id).size > 0)
+      id = this.sessionIds.next()
+    return id
   }
 
   /** The connection has its session now. */
@@ -243,10 +259,23 @@ export class ServerCore {
     const now = this.ports.clock.monotonic()
     if (!this.pipeline.writable) return
     for (const session of this.sessions.expire(now)) {
+      // A client that this server does not read cannot show that it lives.
+      if (this.connectionOf(session.id)?.isHeld) {
+        this.sessions.touch(session, now)
+        this.sessions.reopen(session)
+        continue
+      }
       this.stats.sessionsExpired++
       this.ports.logger.info({ session: hex(session.id), timeoutMs: session.timeout }, 'A session expired')
       this.connectionOf(session.id)?.destroy('Closed: its session expired')
       this.pipeline.closeSession(session.id, 0, undefined, now)
     }
   }
+}
+
+/** Connections that are accepted in all: what is configured, and no more than leaves the log its file descriptors. */
+function mostConnections(configured: number, descriptors: number): number {
+  const possible = descriptors > 0 ? Math.max(1, descriptors - RESERVED_DESCRIPTORS) : Infinity
+  const most = Math.min(configured > 0 ? configured : Infinity, possible)
+  return most === Infinity ? 0 : most
 }

@@ -2,16 +2,20 @@ import type { Connection } from '@zabra/runtime'
 
 /** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
 export const UNSENT_LIMIT = 64 * 2 ** 20
+/** Bytes of requests that wait behind answers that a client does not take, before it is not read any more. */
+export const BACKLOG_LIMIT = 1 << 20
 /** How long a client may take to read the last bytes that it gets, in milliseconds. */
 export const LINGER_MS = 10_000
 
-/** Why a client is not read for now: it does not take its replies, the server has too much to do, its session is on its way. */
-export type Hindrance = 'slow' | 'overload' | 'session'
+/** Why a client is not read for now: too much of it waits, the server has too much to do, its session is on its way. */
+export type Hindrance = 'backlog' | 'overload' | 'session'
 
 /** Bytes out to one client, and reading from it only while nothing hinders. */
 export class Flow {
   readonly #wire: Connection
   readonly #hindrances = new Set<Hindrance>()
+  /** Whether the client takes its bytes more slowly than they come. It is read on, so that its pings are seen. */
+  isSlow = false
 
   constructor(wire: Connection) {
     this.#wire = wire
@@ -22,13 +26,12 @@ export class Flow {
     return this.#wire.buffered
   }
 
-  /** Whether the client takes its bytes more slowly than they come. */
-  get isSlow(): boolean {
-    return this.#hindrances.has('slow')
+  send(bytes: Uint8Array): void {
+    if (!this.#wire.write(bytes)) this.isSlow = true
   }
 
-  send(bytes: Uint8Array): void {
-    if (!this.#wire.write(bytes)) this.hinder('slow')
+  isHindered(by: Hindrance): boolean {
+    return this.#hindrances.has(by)
   }
 
   hinder(hindrance: Hindrance): void {

@@ -1,6 +1,7 @@
-import type { ConnectRequest } from '@zabra/protocol'
-import { isPasswordOf, negotiate, type Session } from '../core/sessions/index.ts'
+import { writeConnectResponse, type ConnectRequest } from '@zabra/protocol'
+import { isPasswordOf, negotiate, passwordFor, type Session } from '../core/sessions/index.ts'
 import type { ServerCore } from './core.ts'
+import type { Outbox } from './outbox.ts'
 
 /** What becomes of a handshake. A `timeout` is the negotiated one, in milliseconds. */
 export type Verdict =
@@ -40,4 +41,17 @@ export function judge(
   const session = core.sessions.get(sessionId)
   if (!isPasswordOf(sessionId, passwd) || session === undefined || session.closing) return { kind: 'invalid' }
   return { kind: 'resume', session, timeout }
+}
+
+/** Answers a handshake; without a session it says that the client's is not valid. Clients before 3.4 expect a byte less. */
+export function greet(outbox: Outbox, session: Session | undefined, legacy: boolean): void {
+  const mark = outbox.writer.beginFrame()
+  writeConnectResponse(outbox.writer, {
+    protocolVersion: 0,
+    timeOut: session?.timeout ?? 0,
+    sessionId: session?.id ?? 0n,
+    passwd: session === undefined ? new Uint8Array(16) : passwordFor(session.id),
+    ...(legacy ? {} : { readOnly: false }),
+  })
+  outbox.endFrame(mark)
 }

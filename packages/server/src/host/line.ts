@@ -23,6 +23,8 @@ export class Line {
   #front = 0
   /** Writes in the line that the pipeline does not know yet. */
   putOff = 0
+  /** Bytes of the bodies that wait. */
+  bytes = 0
 
   get length(): number {
     return this.#waiting.length - this.#front
@@ -41,12 +43,13 @@ export class Line {
   push(waiting: Waiting): void {
     this.#waiting.push(waiting)
     if (isPutOff(waiting)) this.putOff++
+    this.bytes += waiting.body?.length ?? 0
   }
 
   shift(): Waiting | undefined {
     const { first } = this
     if (first === undefined) return undefined
-    if (isPutOff(first)) this.putOff--
+    this.#leaves(first)
     this.#front++
     if (this.#front === this.#waiting.length) this.clear()
     else if (this.#front > 1024) {
@@ -61,14 +64,19 @@ export class Line {
     const { first } = this
     // A connection that is closed meanwhile has no line any more.
     if (first === undefined) return
-    if (isPutOff(first)) this.putOff--
+    this.#leaves(first)
     this.#waiting[this.#front] = waiting
   }
 
   clear(): void {
     this.#waiting = []
     this.#front = 0
-    this.putOff = 0
+    this.putOff = this.bytes = 0
+  }
+
+  #leaves(waiting: Waiting): void {
+    if (isPutOff(waiting)) this.putOff--
+    this.bytes -= waiting.body?.length ?? 0
   }
 }
 

@@ -3,6 +3,9 @@ import type { Zxid } from '../core/types.ts'
 import { Range } from '../core/range.ts'
 import type { ServerStats } from './stats.ts'
 
+/** Bytes of replies that are collected in one turn. */
+const SEND_AT = 256 * 1024
+
 /**
  * What goes out to one client: replies and notifications, collected in one buffer for each turn, and what `cons` shows of
  * them. Times are milliseconds on the monotonic clock.
@@ -24,6 +27,11 @@ export class Outbox {
   constructor(stats: ServerStats, filled: () => void) {
     this.#stats = stats
     this.#filled = filled
+  }
+
+  /** Whether what is collected is sent without waiting for the end of the turn. */
+  get isLarge(): boolean {
+    return this.writer.length > SEND_AT
   }
 
   /** Writes the header of a reply and returns what `finish` needs. The body follows in `writer`. */

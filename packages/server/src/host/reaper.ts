@@ -18,7 +18,6 @@ export class Reaper {
       'containers and time to live',
       () => {
         this.#core.turn(() => this.#remove([...this.candidates()], 0))
-        this.start()
       },
     )
   }
@@ -29,28 +28,33 @@ export class Reaper {
 
   /** The nodes that would be removed now. */
   *candidates(): Generator<string> {
-    const { tree, settings, ports } = this.#core
-    const now = ports.clock.wall()
-    for (const node of tree.owners.containers) {
-      if (tree.childCount(node) > 0) continue
-      const stat = tree.statOf(node)
-      const unused = settings.containerMaxNeverUsedMs
-      if (stat.cversion > 0 || (unused > 0 && now - stat.mtime > unused)) yield tree.pathOf(node)
-    }
-    for (const node of tree.owners.ttl) {
-      const stat = tree.statOf(node)
-      if (tree.childCount(node) === 0 && now - stat.mtime > ttlOf(stat.owner)) yield tree.pathOf(node)
+    const { tree } = this.#core
+    for (const nodes of [tree.owners.containers, tree.owners.ttl]) {
+      for (const node of nodes) if (this.#isDue(node)) yield tree.pathOf(node)
     }
   }
 
-  /** Spreads the removals so that at most so many happen in a minute. */
+  #isDue(node: number): boolean {
+    const { tree, settings, ports } = this.#core
+    if (tree.childCount(node) > 0) return false
+    const { owner, cversion, mtime } = tree.statOf(node)
+    const age = ports.clock.wall() - mtime
+    if (tree.owners.ttl.has(node)) return age > ttlOf(owner)
+    const unused = settings.containerMaxNeverUsedMs
+    return tree.owners.containers.has(node) && (cversion > 0 || (unused > 0 && age > unused))
+  }
+
+  /** Spreads the removals so that at most so many happen in a minute, and looks again before each. Then the timer starts anew. */
   #remove(paths: readonly string[], from: number): void {
-    const { pipeline, settings, ports } = this.#core
+    const { pipeline, settings, ports, tree } = this.#core
     const batch = Math.max(1, Math.floor(settings.containerMaxPerMinute / 60))
     for (const path of paths.slice(from, from + batch)) {
-      if (!pipeline.deleteContainer(path, ports.clock.monotonic())) return
+      const node = tree.find(path)
+      if (node !== -1 && this.#isDue(node)) pipeline.deleteContainer(path, ports.clock.monotonic())
     }
-    if (from + batch >= paths.length) return
-    ports.clock.after(1000, 'more containers', () => this.#core.turn(() => this.#remove(paths, from + batch)))
+    if (from + batch >= paths.length) return this.start()
+    this.#cancel = ports.clock.after(1000, 'more containers', () => {
+      this.#core.turn(() => this.#remove(paths, from + batch))
+    })
   }
 }

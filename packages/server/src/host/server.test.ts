@@ -232,7 +232,7 @@ describe('limits', () => {
     const world = await World.start({ maxCnxns: 1, maxClientCnxns: 0 })
     await world.client()
     expect((await world.client()).closed).toBe(true)
-    expect(world.lines.at(-1)?.sentence).toContain('maxCnxns is 1')
+    expect(world.lines.at(-1)?.sentence).toContain('there are 1 connections, and maxCnxns')
   })
 
   it('refuse the session too many, and let one more begin when one has ended', async () => {
@@ -388,6 +388,120 @@ describe('a client that does not read', () => {
     for (let turns = 0; turns < 20; turns++) await world.settle()
     expect(client.heard().at(-1)).toBe(`9:${ErrorCode.MARSHALLINGERROR}`)
     expect((await world.client()).greeting()).toBeDefined()
+  })
+})
+
+describe('a client that is alive', () => {
+  it('keeps its session by pings while it is slow to read', async () => {
+    const world = await World.start({ juteMaxBufferBytes: 2_000_000 })
+    const client = await world.client({ timeout: 4000 })
+    client.greeting()
+    client.create(1, '/big', 0, 'x'.repeat(1_000_000))
+    await world.settle()
+    client.connection.pause()
+    for (let xid = 2; xid <= 9; xid++) client.look(xid, OpCode.getData, '/big')
+    for (let second = 0; second < 20; second++) {
+      client.ask(-2, OpCode.ping)
+      await world.advance(1000)
+    }
+    expect(client.closed).toBe(false)
+    client.connection.resume()
+    for (let turns = 0; turns < 50; turns++) await world.settle()
+    expect(client.heard().filter((one) => one === '-2:0').length).toBe(20)
+  })
+
+  it('keeps its session while the server is too busy to read it', async () => {
+    const world = await World.start({ globalOutstandingLimit: 2 })
+    const client = await world.client({ timeout: 4000 })
+    client.greeting()
+    const release = world.holdDisk()
+    for (let xid = 1; xid <= 10; xid++) client.create(xid, `/n${xid}`)
+    await world.settle()
+    await world.advance(30_000)
+    release()
+    await world.settle()
+    expect(client.heard().length).toBe(10)
+    await world.advance(6000)
+    expect(client.closed).toBe(true)
+  })
+
+  it('gets the answers of what it asked before a request that nobody may send', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    client.create(1, '/a')
+    client.look(2, OpCode.exists, '/a')
+    client.ask(3, 13)
+    client.create(4, '/never')
+    await world.settle()
+    expect(client.heard()).toEqual(['1:0', '2:0', `3:${ErrorCode.UNIMPLEMENTED}`])
+    expect([client.closed, world.server.stats().nodes]).toEqual([true, 5])
+  })
+})
+
+describe('bounds on one connection', () => {
+  it('allow a hundred identities', async () => {
+    const world = await World.start()
+    const client = await world.client()
+    client.greeting()
+    for (let i = 0; i < 101; i++) {
+      const auth = new TextEncoder().encode(`user${i}:secret`)
+      client.ask(-4, OpCode.auth, (w) => writeAuthPacket(w, { type: 0, scheme: 'digest', auth }))
+    }
+    await world.settle()
+    expect(client.heard().at(-1)).toBe(`-4:${ErrorCode.AUTHFAILED}`)
+    expect(client.closed).toBe(true)
+  })
+
+  it('allow watches of 32 MiB of paths, each path counted once', async () => {
+    const world = await World.start({ juteMaxBufferBytes: 2_000_000 })
+    const client = await world.client()
+    client.greeting()
+    const watch = (n: number): void =>
+      client.look(n, OpCode.exists, `/${String(n).padStart(1_000_000, '0')}`, true)
+    for (let n = 1; n <= 33; n++) watch(n)
+    for (let n = 1; n <= 10; n++) watch(n)
+    await world.settle()
+    expect(client.closed).toBe(false)
+    watch(34)
+    await world.settle()
+    expect(client.closed).toBe(true)
+    expect(await world.word('wchs')).toContain('Total watches:0')
+  })
+})
+
+describe('ids of sessions', () => {
+  it('do not come again when the wall clock has gone back', async () => {
+    const world = await World.start()
+    const before = (await world.client()).greeting()!.sessionId
+    await world.stop()
+    world.clock.jumpWall(-1)
+    await world.restart()
+    const ids = new Set([before])
+    for (let i = 0; i < 5; i++) ids.add((await world.client()).greeting()!.sessionId)
+    world.clock.jumpWall(1)
+    expect(ids.size).toBe(6)
+  })
+})
+
+describe('too few file descriptors', () => {
+  it('refuse writes until there are some, and bound the connections', async () => {
+    const world = await World.start({ snapCount: 5 })
+    const client = await world.client({ timeout: 20_000 })
+    client.greeting()
+    world.disk.fault = (call) => (call === 'open' ? { code: 'EMFILE' } : undefined)
+    for (let xid = 1; xid <= 20; xid++) {
+      client.create(xid, `/n${xid}`)
+      await world.settle()
+    }
+    const heard = client.heard()
+    expect(heard.filter((one) => one.endsWith(`:${ErrorCode.SYSTEMERROR}`)).length).toBeGreaterThan(0)
+    expect(world.lines.some(({ sentence }) => sentence.includes('No file descriptor is left'))).toBe(true)
+    world.disk.fault = undefined
+    await world.advance(5000)
+    client.create(21, '/after')
+    await world.settle()
+    expect(client.heard()).toEqual(['21:0'])
   })
 })
 
@@ -562,6 +676,39 @@ describe('time', () => {
     await world.advance(1000)
     expect(world.server.stats().nodes).toBe(5)
     await world.advance(2000)
+    expect(world.server.stats().nodes).toBe(4)
+  })
+
+  it('looks again before it removes a node that was refreshed meanwhile', async () => {
+    const world = await World.start({
+      extendedTypesEnabled: true,
+      containerCheckIntervalMs: 1000,
+      containerMaxPerMinute: 60,
+    })
+    const client = await world.client({ timeout: 20_000 })
+    client.greeting()
+    for (let n = 1; n <= 4; n++) {
+      client.ask(n, OpCode.createTTL, (w) => {
+        w.string(`/t${n}`)
+        w.buffer(null)
+        w.int(1)
+        w.int(31)
+        w.string('world')
+        w.string('anyone')
+        w.int(CreateMode.PERSISTENT_WITH_TTL)
+        w.long(3000n)
+      })
+    }
+    await world.advance(4100)
+    // The first is gone, the others stand in a list that is worked off one by one each second.
+    client.heard()
+    client.set(5, '/t4', 'alive')
+    await world.advance(2500)
+    client.look(6, OpCode.exists, '/t4')
+    client.look(7, OpCode.exists, '/t1')
+    await world.settle()
+    expect(client.heard()).toEqual(['5:0', '6:0', `7:${ErrorCode.NONODE}`])
+    await world.advance(10_000)
     expect(world.server.stats().nodes).toBe(4)
   })
 

@@ -50,6 +50,7 @@ export async function createServer(settings: ServerSettings, ports: Ports): Prom
 
 async function lock(settings: ServerSettings, { disk, random, system }: Ports): Promise<() => Promise<void>> {
   const folders = new Set([settings.dataDir, settings.dataLogDir])
+  const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   const unlocks: (() => Promise<void>)[] = []
   const unlock = async (): Promise<void> => {
     for (const one of unlocks.reverse()) await one()
@@ -57,7 +58,6 @@ async function lock(settings: ServerSettings, { disk, random, system }: Ports): 
   try {
     for (const folder of folders) {
       if (settings.autoCreateDataDir) await disk.makeFolder(folder)
-      const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
       unlocks.push(await lockFolder(disk, folder, system, token))
     }
     return unlock
@@ -164,6 +164,7 @@ class RunningServer implements Server {
         ...(clientPortListenBacklog > 0 ? { backlog: clientPortListenBacklog } : {}),
       },
       (wire) => this.#core.turn(() => this.#core.accept(wire)),
+      (error) => logger.warn({ error: error.message }, 'A client could not be accepted'),
     )
     this.#core.clientPort = this.#listener.address.port
     this.#tick()

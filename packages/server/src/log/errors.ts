@@ -28,15 +28,18 @@ export class RecoveryError extends Error {
   }
 }
 
-/** The disk is full: nothing can be appended until space returns. Reads go on. */
+/** Nothing can be appended until space, or a file descriptor, is free again. Reads go on. */
 export class LogFullError extends Error {
   override readonly name = 'LogFullError'
-  readonly code = 'ENOSPC'
-  constructor(folder: string, options?: ErrorOptions) {
+  /** ENOSPC or EDQUOT for space, EMFILE or ENFILE for descriptors. */
+  readonly code: string
+  constructor(folder: string, code: string, options?: ErrorOptions) {
+    const missing = code === 'EMFILE' || code === 'ENFILE' ? 'file descriptor' : 'space'
     super(
-      `No space is left for the transaction log in ${folder}. Free some; writes are accepted again by themselves`,
+      `No ${missing} is left for the transaction log in ${folder} (${code}). Free some; writes are accepted again by themselves`,
       options,
     )
+    this.code = code
   }
 }
 

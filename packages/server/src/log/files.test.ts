@@ -199,12 +199,12 @@ describe('snapshots', () => {
   it('have nodes whose list came to be meanwhile, which the log behind them gives', async () => {
     const store = await new Store().open()
     await store.appendAll(1, 900)
-    const { openWrite } = store.disk
+    const openWrite = store.disk.openWrite.bind(store.disk)
     let changed = false
     store.disk.openWrite = async (path, options) => {
-      const writer = await openWrite.call(store.disk, path, options)
+      const writer = await openWrite(path, options)
       if (!path.includes('writing.')) return writer
-      const { write } = writer
+      const write = writer.write.bind(writer)
       writer.write = async (bytes, position) => {
         if (!changed) {
           changed = true
@@ -218,7 +218,7 @@ describe('snapshots', () => {
           await store.log.flush()
           store.tree.apply(late.header, late.txn)
         }
-        return write.call(writer, bytes, position)
+        return write(bytes, position)
       }
       return writer
     }

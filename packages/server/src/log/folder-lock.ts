@@ -15,7 +15,7 @@ const held = new Set<string>()
 
 /**
  * Takes the folder for this process and resolves to what gives it back. A lock of a process that is gone is taken over, and
- * so is one of another machine, of which nothing is known. `token` is random. Rejects with a `FolderLockedError` when its
+ * so is one of another machine, of which nothing is known. `token` is random, and one for all folders of a server. Rejects with a `FolderLockedError` when its
  * owner lives on this machine. Apache ZooKeeper neither makes nor heeds the file.
  */
 export async function lockFolder(
@@ -40,6 +40,8 @@ export async function lockFolder(
     }
     const [, pid = '', other = ''] =
       /^(\d+)(?: (\w+))?\s*$/.exec(new TextDecoder().decode(await disk.readFile(path))) ?? []
+    // The same folder under another name, such as a link to it: it is ours already.
+    if (other === token) return async () => {}
     if (held.has(other)) throw new FolderLockedError(folder, 'another server of this process')
     if (pid !== '' && Number(pid) !== owner.pid && owner.isRunning(Number(pid)))
       throw new FolderLockedError(folder, `process ${pid}`)

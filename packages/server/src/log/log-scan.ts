@@ -177,14 +177,26 @@ class LogScan {
   }
 }
 
-/** Where in `rest`, behind its first byte, a whole entry with a later zxid begins; -1 for nowhere. */
+/** Bytes that the search for a whole entry may sum up before it gives up. What lies there may be the data of a client. */
+const SEARCH_BYTES = 64 << 20
+
+/**
+ * Where in `rest` a whole entry with a later zxid begins, behind what an entry at its start claims for itself; -1 for
+ * nowhere. Inside that claim lies what a client has sent, which may look like anything.
+ */
 function validEntry(rest: Uint8Array, last: Zxid): number {
   const view = new DataView(rest.buffer, rest.byteOffset, rest.byteLength)
-  for (let at = 1; at + ENTRY_HEAD_BYTES + 33 <= rest.length; at++) {
+  const claimed = rest.length < ENTRY_HEAD_BYTES ? 0 : view.getInt32(8)
+  let left = SEARCH_BYTES
+  const from = claimed >= 32 && claimed <= MAX_ENTRY_BYTES ? ENTRY_HEAD_BYTES + claimed + 1 : 1
+  for (let at = from; at + ENTRY_HEAD_BYTES + 33 <= rest.length; at++) {
     if (view.getUint32(at) !== 0) continue
     const length = view.getInt32(at + 8)
     const end = at + ENTRY_HEAD_BYTES + length
     if (length < 32 || end >= rest.length || rest[end] !== ENTRY_END) continue
+    left -= length
+    // Too much looks like an entry to tell a cut write from damage: whoever knows must decide.
+    if (left < 0) return at
     if (adler32(rest, at + ENTRY_HEAD_BYTES, end) !== view.getUint32(at + 4)) continue
     const zxid = view.getInt32(at + 24) * 0x1_0000_0000 + view.getUint32(at + 28)
     if (zxid > last) return at

@@ -67,6 +67,8 @@ interface Batch {
   count: number
 }
 
+/** What a disk or a process may lack for a while. */
+const RETURNING: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'])
 const PROBE_MS = 1000
 const PROBE_BYTES = 1 << 20
 
@@ -324,10 +326,9 @@ export class TxnLog {
 
   /** A full disk is survived: what was not durable is taken away. After any other failure nothing is known of the disk. */
   async #failed(error: unknown, batch: Batch): Promise<void> {
-    if (!(error instanceof DiskError) || (error.code !== 'ENOSPC' && error.code !== 'EDQUOT'))
-      return this.#die(error)
+    if (!(error instanceof DiskError) || !RETURNING.has(error.code)) return this.#die(error)
     this.#state = 'full'
-    this.#full = new LogFullError(this.#o.folder, { cause: error })
+    this.#full = new LogFullError(this.#o.folder, error.code, { cause: error })
     this.#queue = []
     this.#collected = 0
     try {
@@ -345,8 +346,10 @@ export class TxnLog {
     const { disk, folder } = this.#o
     if (batch.startsFile) {
       await this.#closeFile()
-      if (await disk.exists(this.#path)) await disk.remove(this.#path)
-      await disk.syncFolder(folder)
+      if (await disk.exists(this.#path)) {
+        await disk.remove(this.#path)
+        await disk.syncFolder(folder)
+      }
     } else {
       await this.#file!.truncate(this.#position)
       await this.#file!.sync()

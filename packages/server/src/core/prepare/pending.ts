@@ -39,6 +39,8 @@ export class FutureNode {
 export class PendingTree {
   readonly #tree: Tree
   readonly #changed = new Map<string, FutureNode>()
+  /** Nodes on their way that a session owns, so that its end finds them. */
+  readonly #created = new Map<SessionId, Set<string>>()
   /** What was changed by which transaction, in order of zxid, to be dropped from the front. */
   #queue: { readonly path: string; readonly zxid: Zxid }[] = []
   #front = 0
@@ -94,6 +96,10 @@ export class PendingTree {
     this.change(node, zxid)
     node.exists = true
     this.settle(node)
+    if (node.owner === 0n) return
+    const own = this.#created.get(node.owner)
+    if (own === undefined) this.#created.set(node.owner, new Set([node.path]))
+    else own.add(node.path)
   }
 
   /** Forgets what is in the tree by now. */
@@ -104,7 +110,7 @@ export class PendingTree {
     for (; this.#front < queue.length && queue[this.#front]!.zxid <= zxid; this.#front++) {
       const { path } = queue[this.#front]!
       const node = this.#changed.get(path)
-      if (node !== undefined && node.zxid <= zxid) this.#changed.delete(path)
+      if (node !== undefined && node.zxid <= zxid) this.#forget(path, node)
     }
     if (this.#front === queue.length) {
       this.#queue = []
@@ -119,9 +125,13 @@ export class PendingTree {
   ephemeralsOf(session: SessionId): string[] {
     const paths = new Set<string>()
     for (const node of this.#tree.owners.ofSession(session)) paths.add(this.#tree.pathOf(node))
-    for (const [path, node] of this.#changed) {
-      if (node.exists && node.owner === session) paths.add(path)
-      else paths.delete(path)
+    for (const path of paths) {
+      const node = this.#changed.get(path)
+      if (node !== undefined && (!node.exists || node.owner !== session)) paths.delete(path)
+    }
+    for (const path of this.#created.get(session) ?? []) {
+      const node = this.#changed.get(path)
+      if (node?.exists === true && node.owner === session) paths.add(path)
     }
     return [...paths]
   }
@@ -139,12 +149,20 @@ export class PendingTree {
 
   rollback(): void {
     for (const { path, before } of this.#undo?.reverse() ?? []) {
+      const node = this.#changed.get(path)
+      if (node !== undefined && before?.owner !== node.owner) this.#forget(path, node)
       if (before === undefined) this.#changed.delete(path)
       else this.#changed.set(path, before)
     }
     this.#queue.length = this.#undoQueue
     this.#digest.set(this.#undoDigest)
     this.#undo = undefined
+  }
+
+  #forget(path: string, { owner }: FutureNode): void {
+    this.#changed.delete(path)
+    const own = owner === 0n ? undefined : this.#created.get(owner)
+    if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
   }
 
   #committed(path: string): FutureNode | undefined {

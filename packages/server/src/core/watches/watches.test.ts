@@ -1,57 +1,7 @@
-import { EventType, OPEN_ACL_UNSAFE, Reader, readWatcherEvent, WatcherType, type ACL } from '@zabra/protocol'
-import fc from 'fast-check'
+import { WatcherType } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { AclRules } from '../auth/index.ts'
-import type { Identity } from '../types.ts'
-import { Firing, Watches, type Listener } from './index.ts'
-
-class Ear implements Listener {
-  readonly watched = new Set<string>()
-  readonly identities: readonly Identity[]
-  readonly events: string[] = []
-  readonly zxids: number[] = []
-
-  constructor(identities: readonly Identity[] = []) {
-    this.identities = identities
-  }
-
-  deliver(frame: Uint8Array): void {
-    const reader = new Reader(frame)
-    expect(reader.int()).toBe(frame.length - 4)
-    expect(reader.int()).toBe(-1)
-    this.zxids.push(reader.longNumber())
-    expect(reader.int()).toBe(0)
-    const { type, state, path } = readWatcherEvent(reader)
-    expect(state).toBe(3)
-    this.events.push(`${type} ${path}`)
-  }
-
-  heard(): string[] {
-    return this.events.splice(0)
-  }
-}
-
-const CREATED = EventType.NodeCreated
-const DELETED = EventType.NodeDeleted
-const CHANGED = EventType.NodeDataChanged
-const CHILDREN = EventType.NodeChildrenChanged
-
-class Bench {
-  readonly watches = new Watches<Ear>()
-  readonly firing = new Firing<Ear>(this.watches, new AclRules({ skipACL: false }))
-
-  created(path: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE): void {
-    this.firing.created(path, acl, parentOf(path), OPEN_ACL_UNSAFE)
-  }
-  deleted(path: string): void {
-    this.firing.deleted(path, OPEN_ACL_UNSAFE, parentOf(path), OPEN_ACL_UNSAFE)
-  }
-  changed(path: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE): void {
-    this.firing.dataChanged(path, acl)
-  }
-}
-
-const parentOf = (path: string): string => path.slice(0, path.lastIndexOf('/')) || '/'
+import type { Watches } from './index.ts'
+import { Bench, CHANGED, CHILDREN, CREATED, DELETED, Ear } from './testdata/ear.ts'
 
 describe('one-shot watches', () => {
   it('of data hear of creation, change and deletion, once', () => {
@@ -200,26 +150,97 @@ describe('checking and removing', () => {
   })
 })
 
-describe('an event', () => {
-  const secret: readonly ACL[] = [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }]
+describe('with every kind of watch on one path', () => {
+  const everything = (): { bench: Bench; ear: Ear } => {
+    const [bench, ear] = [new Bench(), new Ear()]
+    bench.watches.watchData(ear, '/a')
+    bench.watches.watchChildren(ear, '/a')
+    bench.watches.watchPersistently(ear, '/a')
+    bench.watches.watchRecursively(ear, '/a')
+    return { bench, ear }
+  }
+  const held = ({ bench, ear }: ReturnType<typeof everything>): number[] =>
+    [1, 2, 3, 4, 5].filter((kind) => bench.watches.holds(ear, '/a', kind))
 
-  it('is kept from those who may not read the node, and their one-shot watch is used up', () => {
-    const bench = new Bench()
-    const [stranger, friend] = [new Ear(), new Ear([{ scheme: 'ip', id: '10.0.0.1' }])]
-    for (const ear of [stranger, friend]) bench.watches.watchData(ear, '/a')
-    bench.changed('/a', secret)
-    bench.changed('/a')
-    expect([stranger.heard(), friend.heard()]).toEqual([[], [`${CHANGED} /a`]])
+  it.each([
+    ['Children', WatcherType.Children, [2, 3, 4, 5]],
+    ['Data', WatcherType.Data, [1, 3, 4, 5]],
+    ['Any', WatcherType.Any, []],
+    ['Persistent', WatcherType.Persistent, [1, 2, 3, 5]],
+    ['PersistentRecursive', WatcherType.PersistentRecursive, [1, 2, 3, 4]],
+  ])('removing %s (%i) leaves %j, and a second time there is none', (_name, kind, left) => {
+    const both = everything()
+    expect(both.bench.watches.remove(both.ear, '/a', kind)).toBe(true)
+    expect(held(both)).toEqual(left)
+    expect(both.bench.watches.remove(both.ear, '/a', kind)).toBe(false)
+    expect(held(both)).toEqual(left)
+    expect(both.ear.watched.has('/a')).toBe(left.length > 0)
   })
 
-  it('has the zxid of its transaction, and -1 when it only tells what was missed', () => {
-    const bench = new Bench()
-    const ear = new Ear()
-    bench.firing.zxid = 0x1_0000_0007
-    bench.watches.watchData(ear, '/a')
+  it('one event each comes of a change, a deletion and a child, and one-shot ones are used up', () => {
+    const { bench, ear } = everything()
+    bench.created('/a/x')
+    expect([ear.heard(), held({ bench, ear })]).toEqual([
+      [`${CREATED} /a/x`, `${CHILDREN} /a`],
+      [2, 3, 4, 5],
+    ])
+    bench.watches.watchChildren(ear, '/a')
+    bench.deleted('/a')
+    expect([ear.heard(), held({ bench, ear })]).toEqual([[`${DELETED} /a`], [3, 4, 5]])
+    bench.watches.remove(ear, '/a', WatcherType.Persistent)
+    bench.deleted('/a')
+    expect([ear.heard(), held({ bench, ear })]).toEqual([[`${DELETED} /a`], [3, 5]])
+  })
+
+  it.each([0, 6, -1])('a kind that does not exist (%i) is neither held nor removed', (kind) => {
+    const both = everything()
+    expect(both.bench.watches.holds(both.ear, '/a', kind)).toBe(false)
+    expect(both.bench.watches.remove(both.ear, '/a', kind)).toBe(false)
+    expect(held(both)).toEqual([1, 2, 3, 4, 5])
+  })
+
+  it('another connection holds and removes nothing, and hears nothing', () => {
+    const { bench, ear } = everything()
+    const other = new Ear()
+    for (const kind of [1, 2, 3, 4, 5]) {
+      expect(bench.watches.holds(other, '/a', kind)).toBe(false)
+      expect(bench.watches.remove(other, '/a', kind)).toBe(false)
+    }
+    bench.watches.removeAll(other)
     bench.changed('/a')
-    bench.firing.tell(ear, DELETED, '/b')
-    expect(ear.zxids).toEqual([0x1_0000_0007, -1])
+    expect([other.heard(), ear.heard()]).toEqual([[], [`${CHANGED} /a`]])
+  })
+})
+
+describe('a recursive watch', () => {
+  it('on an ancestor does not count as one on the path itself', () => {
+    const [bench, ear] = [new Bench(), new Ear()]
+    bench.watches.watchRecursively(ear, '/a')
+    expect(bench.watches.holds(ear, '/a/b', WatcherType.Any)).toBe(false)
+    expect(bench.watches.remove(ear, '/a/b', WatcherType.PersistentRecursive)).toBe(false)
+  })
+
+  it("adds nothing where the same connection hears of the path itself, and a parent's child watch adds its own", () => {
+    const [bench, ear] = [new Bench(), new Ear()]
+    for (const path of ['/', '/a', '/a/b']) bench.watches.watchRecursively(ear, path)
+    bench.watches.watchData(ear, '/a/b/c')
+    bench.watches.watchChildren(ear, '/a/b')
+    bench.deleted('/a/b/c')
+    expect(ear.heard()).toEqual([`${DELETED} /a/b/c`, `${CHILDREN} /a/b`])
+  })
+
+  it('is heard for the last of several, and not once the last is gone', () => {
+    const [bench, one, two] = [new Bench(), new Ear(), new Ear()]
+    for (const ear of [one, two, one]) bench.watches.watchRecursively(ear, '/a')
+    bench.watches.remove(one, '/a', WatcherType.Any)
+    bench.changed('/a/x')
+    expect([one.heard(), two.heard()]).toEqual([[], [`${CHANGED} /a/x`]])
+    bench.watches.removeAll(two)
+    bench.changed('/a/x')
+    expect([two.heard(), bench.watches.size]).toEqual([[], 0])
+    bench.watches.watchRecursively(two, '/')
+    bench.changed('/a/x')
+    expect(two.heard()).toEqual([`${CHANGED} /a/x`])
   })
 })
 
@@ -253,115 +274,17 @@ describe('many watches', () => {
     expect(bench.watches.size).toBe(100_000)
     bench.changed('/shared')
     expect(ears.every((ear) => ear.heard().length === 1)).toBe(true)
-    bench.changed('/own/77/3')
-    expect(ears[77]!.heard()).toEqual([`${CHANGED} /own/77/3`])
+    expect(bench.watches.size).toBe(90_000)
+    for (const [i, ear] of ears.entries()) {
+      for (let k = 0; k < 6; k++) bench.changed(`/own/${i}/${k}`)
+      expect(ear.heard().length).toBe(6)
+    }
+    expect([bench.watches.size, bench.firing.delivered]).toEqual([30_000, 70_000])
+    for (const [i, ear] of ears.entries())
+      expect(bench.watches.remove(ear, `/own/${i}/6`, WatcherType.Data)).toBe(true)
+    expect(bench.watches.size).toBe(20_000)
     for (const ear of ears) bench.watches.removeAll(ear)
-    expect(bench.watches.size).toBe(0)
-  })
-})
-
-describe('in random histories', () => {
-  type Kind = 'data' | 'child' | 'persistent' | 'recursive'
-  const path = fc.constantFrom('/', '/a', '/a/x', '/a/x/p', '/b')
-  const ear = fc.nat(2)
-  const step = fc.oneof(
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constant('watch' as const),
-        kind: fc.constantFrom<Kind>('data', 'child', 'persistent', 'recursive'),
-        path,
-        ear,
-      }),
-    },
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constantFrom('created' as const, 'deleted' as const, 'changed' as const),
-        path: path.filter((one) => one !== '/'),
-      }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({
-        do: fc.constant('remove' as const),
-        type: fc.integer({ min: 1, max: 5 }),
-        path,
-        ear,
-      }),
-    },
-    { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), ear }) },
-  )
-
-  it('tells what a list of watches would tell, in 5,000 of them', () => {
-    fc.assert(
-      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
-        const bench = new Bench()
-        const ears = [new Ear(), new Ear(), new Ear()]
-        let held: { kind: Kind; path: string; ear: number }[] = []
-        const take = (matches: (one: (typeof held)[number]) => boolean): number[] => {
-          const hit = held.filter(matches)
-          held = held.filter(
-            (one) => !hit.includes(one) || one.kind === 'persistent' || one.kind === 'recursive',
-          )
-          return [...new Set(hit.map((one) => one.ear))]
-        }
-        const below = (top: string, at: string): boolean =>
-          top === at || at.startsWith(top === '/' ? '/' : `${top}/`)
-        for (const one of steps) {
-          const expected: string[][] = [[], [], []]
-          if (one.do === 'watch') {
-            const same = held.some(
-              (other) => other.kind === one.kind && other.path === one.path && other.ear === one.ear,
-            )
-            if (!same) held.push({ kind: one.kind, path: one.path, ear: one.ear })
-            const { watches } = bench
-            if (one.kind === 'data') watches.watchData(ears[one.ear]!, one.path)
-            else if (one.kind === 'child') watches.watchChildren(ears[one.ear]!, one.path)
-            else if (one.kind === 'persistent') watches.watchPersistently(ears[one.ear]!, one.path)
-            else watches.watchRecursively(ears[one.ear]!, one.path)
-          } else if (one.do === 'gone') {
-            held = held.filter((other) => other.ear !== one.ear)
-            bench.watches.removeAll(ears[one.ear]!)
-          } else if (one.do === 'remove') {
-            const kinds: Kind[] = (
-              [
-                ['child'],
-                ['data'],
-                ['child', 'data', 'persistent', 'recursive'],
-                ['persistent'],
-                ['recursive'],
-              ] as Kind[][]
-            )[one.type - 1]!
-            const before = held.length
-            held = held.filter(
-              (other) => !(other.ear === one.ear && other.path === one.path && kinds.includes(other.kind)),
-            )
-            expect(bench.watches.remove(ears[one.ear]!, one.path, one.type)).toBe(held.length < before)
-          } else {
-            const event = one.do === 'created' ? CREATED : one.do === 'deleted' ? DELETED : CHANGED
-            const own = take(
-              (other) =>
-                (other.path === one.path &&
-                  (other.kind === 'data' ||
-                    other.kind === 'persistent' ||
-                    (other.kind === 'child' && one.do === 'deleted'))) ||
-                (other.kind === 'recursive' && below(other.path, one.path)),
-            )
-            for (const index of own) expected[index]!.push(`${event} ${one.path}`)
-            if (one.do !== 'changed') {
-              const parent = parentOf(one.path)
-              const more = take(
-                (other) => other.path === parent && (other.kind === 'child' || other.kind === 'persistent'),
-              )
-              for (const index of more) expected[index]!.push(`${CHILDREN} ${parent}`)
-            }
-            bench[one.do](one.path)
-          }
-          expect(ears.map((each) => each.heard())).toEqual(expected)
-        }
-      }),
-      { numRuns: 5000 },
-    )
+    expect([bench.watches.size, bench.watches.data.pathCount]).toEqual([0, 0])
+    expect(ears.every(({ watched }) => watched.size === 0)).toBe(true)
   })
 })

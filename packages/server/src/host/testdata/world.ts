@@ -148,7 +148,7 @@ const system: System = {
   pid: 7,
   isRunning: () => false,
   memory: () => 1,
-  descriptors: () => ({ open: 1, max: 10 }),
+  descriptors: () => ({ open: 1, max: 100_000 }),
   environment: () => [['host.name', 'test']],
 }
 
