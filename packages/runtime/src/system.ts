@@ -8,6 +8,6 @@ export interface System {
   descriptors(): { readonly open: number; readonly max: number }
   /** Identity of this process, for a lock file. */
   readonly pid: number
-  /** Whether a process of that id runs on this machine. */
-  isRunning(pid: number): boolean
+  /** What tells a process that runs on this machine from later ones of the same id; undefined when none has the id. */
+  identityOf(pid: number): string | undefined
 }

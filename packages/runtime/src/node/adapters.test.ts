@@ -61,8 +61,9 @@ describe('compression of the platform', () => {
 
 describe('the process and its chance', () => {
   it('knows itself and that a process beyond every limit does not run', () => {
-    expect(nodeSystem.isRunning(nodeSystem.pid)).toBe(true)
-    expect(nodeSystem.isRunning(2 ** 30)).toBe(false)
+    expect(nodeSystem.identityOf(nodeSystem.pid)).toBe(nodeSystem.identityOf(nodeSystem.pid))
+    expect(nodeSystem.identityOf(nodeSystem.pid)).toMatch(/^\d+-/)
+    expect(nodeSystem.identityOf(2 ** 30)).toBeUndefined()
     expect(nodeSystem.memory()).toBeGreaterThan(1 << 20)
     expect(nodeSystem.environment().map(([name]) => name)).toContain('java.version')
     const { open, max } = nodeSystem.descriptors()

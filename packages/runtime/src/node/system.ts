@@ -7,14 +7,14 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 /** Names stay those of a JVM so that parsers survive; values are those of Node. */
 export const nodeSystem: System = {
   pid: process.pid,
-  isRunning(pid) {
+  identityOf(pid) {
     try {
       process.kill(pid, 0)
-      return true
     } catch (error) {
       // Without permission to signal it, the process still runs.
-      return (error as NodeJS.ErrnoException).code === 'EPERM'
+      if ((error as NodeJS.ErrnoException).code !== 'EPERM') return undefined
     }
+    return `${pid}-${startOf(pid)}`
   },
   environment() {
     const user = userInfo()
@@ -49,4 +49,15 @@ export const nodeSystem: System = {
       return { open: -1, max: -1 }
     }
   },
+}
+
+/** When a process began, in clock ticks since the machine did; 0 where only Linux tells. */
+function startOf(pid: number): string {
+  try {
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim().slice(0, 8)
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+    return `${boot}-${fields[19]}`
+  } catch {
+    return '0'
+  }
 }

@@ -79,7 +79,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.establishedAt = core.ports.clock.wall()
     this.identities = [{ scheme: 'ip', id: host }]
     this.outbox = new Outbox(core.stats, () => core.markDirty(this))
-    const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra } = core.settings
+    const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = core.settings
     this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
     this.#reader = new Reader(undefined, 0, 0, max + extra)
     this.#splitter = new FrameSplitter({
@@ -87,15 +87,12 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       minLength: 1,
       frame: (bytes, start, end) => this.#frame(bytes, start, end),
     })
-    this.#cancelDeadline = core.ports.clock.after(
-      core.settings.sessionlessTimeoutMs,
-      'client without a session',
-      () =>
-        core.turn(() => {
-          if (this.#phase !== 'new') return
-          core.stats.sessionlessExpired++
-          this.destroy('Closed: it has asked for nothing in time')
-        }),
+    this.#cancelDeadline = core.ports.clock.after(sessionlessTimeoutMs, 'client without a session', () =>
+      core.turn(() => {
+        if (this.#phase !== 'new') return
+        core.stats.sessionlessExpired++
+        this.destroy('Closed: it has asked for nothing in time')
+      }),
     )
     wire.listen({
       data: (chunk) => core.turn(() => this.#data(chunk)),
@@ -337,7 +334,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     else {
       const body = bytes.slice(start + HEADER_BYTES, end)
       this.#line.push({ xid, type, startedAt, body, identities: this.identities })
-      if (this.#flow.isSlow && this.#line.bytes > BACKLOG_LIMIT) this.#flow.hinder('backlog')
+      if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
     if (now && write) this.#serve()
   }
@@ -360,6 +357,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   /** Answers what is first in line until something there is on its way, or the client does not take its answers. */
   #serve(): void {
     while (!this.#flow.isSlow && this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+    if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
   }
 
   #serveFirst(): void {
@@ -463,7 +461,6 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   #drained(): void {
     this.#flow.isSlow = false
     this.#serve()
-    if (!this.#flow.isSlow) this.#flow.clear('backlog')
   }
 
   /** Reads nothing more, sends what there is and closes. */

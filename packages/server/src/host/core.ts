@@ -4,7 +4,7 @@ import { AclRules, authenticate, canonicalIp } from '../core/auth/index.ts'
 import { Preparer } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
-import type { Tree } from '../core/tree/index.ts'
+import type { QuotaBreach, Tree } from '../core/tree/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import { Firing, Watches } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -25,6 +25,8 @@ export interface CoreParts {
   readonly failed: (error: unknown) => void
 }
 
+/** Milliseconds between two warnings of one quota. */
+const QUOTA_WARNING_MS = 60_000
 /** File descriptors for logs, snapshots and the runtime. */
 const RESERVED_DESCRIPTORS = 64
 /** Identities of one connection: every access check looks at all of them. */
@@ -54,6 +56,7 @@ export class ServerCore {
   /** When this turn began, on the monotonic clock. */
   turnTime = 0
   readonly #bySession = new Map<SessionId, ClientConnection>()
+  readonly #quotaWarnings = new Map<string, number>()
   readonly #perHost = new Map<string, number>()
   readonly #enforcedSchemes: readonly string[]
   readonly #held = new Set<ClientConnection>()
@@ -84,6 +87,7 @@ export class ServerCore {
       sessions,
       enforceQuota: settings.enforceQuota,
       reconfigEnabled: false,
+      quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
     })
     this.pipeline = new Pipeline({
       tree,
@@ -140,6 +144,19 @@ export class ServerCore {
       for (const connection of list) connection.flush()
     }
     this.scratch.reset()
+  }
+
+  /** Says that a quota is exceeded, at most once a minute for each. */
+  #warnOfQuota(subject: string, { what, isHard, limit, use }: QuotaBreach): void {
+    const key = `${subject} ${what}`
+    const now = this.ports.clock.monotonic()
+    if (now - (this.#quotaWarnings.get(key) ?? -Infinity) < QUOTA_WARNING_MS) return
+    this.#quotaWarnings.set(key, now)
+    const kind = isHard ? 'hard limit, which is not enforced,' : 'limit'
+    this.ports.logger.warn(
+      { path: subject, limit, use },
+      `${subject} goes beyond its ${kind} of ${limit} ${what}`,
+    )
   }
 
   // Connections

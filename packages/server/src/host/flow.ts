@@ -2,7 +2,7 @@ import type { Connection } from '@zabra/runtime'
 
 /** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
 export const UNSENT_LIMIT = 64 * 2 ** 20
-/** Bytes of requests that wait behind answers that a client does not take, before it is not read any more. */
+/** Bytes of requests of one client that wait for others, before it is not read any more. */
 export const BACKLOG_LIMIT = 1 << 20
 /** How long a client may take to read the last bytes that it gets, in milliseconds. */
 export const LINGER_MS = 10_000

@@ -17,17 +17,24 @@ export interface Waiting {
   readonly err?: number
 }
 
+/** What a request takes beside its body. */
+const ENTRY_BYTES = 200
+
 /** The requests of one session in their order, from the oldest one that has no answer yet. */
 export class Line {
   #waiting: Waiting[] = []
   #front = 0
   /** Writes in the line that the pipeline does not know yet. */
   putOff = 0
-  /** Bytes of the bodies that wait. */
-  bytes = 0
+  #bytes = 0
 
   get length(): number {
     return this.#waiting.length - this.#front
+  }
+
+  /** Bytes of memory that the waiting requests take, roughly. */
+  get weight(): number {
+    return this.#bytes + this.length * ENTRY_BYTES
   }
 
   get first(): Waiting | undefined {
@@ -43,7 +50,7 @@ export class Line {
   push(waiting: Waiting): void {
     this.#waiting.push(waiting)
     if (isPutOff(waiting)) this.putOff++
-    this.bytes += waiting.body?.length ?? 0
+    this.#bytes += waiting.body?.length ?? 0
   }
 
   shift(): Waiting | undefined {
@@ -71,12 +78,12 @@ export class Line {
   clear(): void {
     this.#waiting = []
     this.#front = 0
-    this.putOff = this.bytes = 0
+    this.putOff = this.#bytes = 0
   }
 
   #leaves(waiting: Waiting): void {
     if (isPutOff(waiting)) this.putOff--
-    this.bytes -= waiting.body?.length ?? 0
+    this.#bytes -= waiting.body?.length ?? 0
   }
 }
 

@@ -440,6 +440,23 @@ describe('a client that is alive', () => {
 })
 
 describe('bounds on one connection', () => {
+  it('are a mebibyte of requests that wait; the rest is read when these are answered', async () => {
+    const world = await World.start()
+    world.network.chunkBytes = 4096
+    const client = await world.client()
+    client.greeting()
+    const release = world.holdDisk()
+    client.create(1, '/a')
+    for (let xid = 2; xid <= 20_000; xid++) client.look(xid, OpCode.exists, '/a')
+    await world.settle()
+    const queued = Number(/queued=(\d+),recved=\d+,sent=\d+,sid/.exec(await world.word('cons'))?.[1])
+    expect(queued).toBeGreaterThan(1000)
+    expect(queued).toBeLessThan(6000)
+    release()
+    for (let turns = 0; turns < 50; turns++) await world.settle()
+    expect(client.heard()).toEqual(Array.from({ length: 20_000 }, (_, i) => `${i + 1}:0`))
+  })
+
   it('allow a hundred identities', async () => {
     const world = await World.start()
     const client = await world.client()

@@ -15,6 +15,7 @@ import {
   truncateTo,
   TxnLog,
   writeEpoch,
+  type LockOwner,
   type Recovery,
   type SnapshotKind,
   type TxnLogOptions,
@@ -120,18 +121,15 @@ class Store {
 }
 
 describe('the lock of a folder', () => {
-  const owner = (
-    pid: number,
-    running: number[] = [],
-  ): { pid: number; isRunning: (pid: number) => boolean } => ({
+  const owner = (pid: number, running: number[] = []): LockOwner => ({
     pid,
-    isRunning: (other) => running.includes(other),
+    identityOf: (other) => (other === pid || running.includes(other) ? `${other}-now` : undefined),
   })
 
   it('keeps a second server out while the first one lives, and names it', async () => {
     const disk = new MemoryDisk()
     await disk.makeFolder('/data')
-    disk.put('/data/zabra.lock', new TextEncoder().encode('1 a1\n'))
+    disk.put('/data/zabra.lock', new TextEncoder().encode('1 a1 1-now\n'))
     const second = lockFolder(disk, '/data', owner(2, [1]), 'b2')
     await expect(second).rejects.toMatchObject({ name: 'FolderLockedError', code: 'ELOCKED' })
     await expect(second).rejects.toThrow(/in use by process 1.*dataDir/)
@@ -153,11 +151,11 @@ describe('the lock of a folder', () => {
   })
 
   it('of a process that is gone, of our own id before a reboot, or that cannot be read is taken over', async () => {
-    for (const text of ['99 f0\n', '2 f0\n', '99\n', 'half', '']) {
+    for (const text of ['99 f0 99-now\n', '2 f0 2-before\n', '1 f0 1-before\n', '99\n', 'half', '']) {
       const disk = new MemoryDisk()
       disk.put('/data/zabra.lock', new TextEncoder().encode(text))
-      const unlock = await lockFolder(disk, '/data', owner(2), 'c3')
-      expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3\n')
+      const unlock = await lockFolder(disk, '/data', owner(2, [1]), 'c3')
+      expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3 2-now\n')
       await unlock()
     }
   })

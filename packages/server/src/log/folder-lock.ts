@@ -6,8 +6,8 @@ const NAME = 'zabra.lock'
 /** Who may hold a folder. */
 export interface LockOwner {
   readonly pid: number
-  /** Whether a process of that id runs on this machine. */
-  isRunning(pid: number): boolean
+  /** What tells a process that runs on this machine from later ones of the same id; undefined when none has the id. */
+  identityOf(pid: number): string | undefined
 }
 
 /** The locks of this process, by the token in the file: an id alone comes again after a restart, in a container always. */
@@ -28,7 +28,10 @@ export async function lockFolder(
   for (let attempt = 0; ; attempt++) {
     try {
       const writer = await disk.openWrite(path, { create: true, durable: true })
-      await writer.write(new TextEncoder().encode(`${owner.pid} ${token}\n`), 0)
+      await writer.write(
+        new TextEncoder().encode(`${owner.pid} ${token} ${owner.identityOf(owner.pid) ?? '-'}\n`),
+        0,
+      )
       await writer.close()
       held.add(token)
       return async () => {
@@ -38,12 +41,14 @@ export async function lockFolder(
     } catch (error) {
       if (!(error instanceof DiskError) || error.code !== 'EEXIST' || attempt > 1) throw error
     }
-    const [, pid = '', other = ''] =
-      /^(\d+)(?: (\w+))?\s*$/.exec(new TextDecoder().decode(await disk.readFile(path))) ?? []
+    const [pid = '', other = '', identity = ''] = new TextDecoder()
+      .decode(await disk.readFile(path))
+      .trim()
+      .split(' ')
     // The same folder under another name, such as a link to it: it is ours already.
     if (other === token) return async () => {}
     if (held.has(other)) throw new FolderLockedError(folder, 'another server of this process')
-    if (pid !== '' && Number(pid) !== owner.pid && owner.isRunning(Number(pid)))
+    if (identity !== '' && owner.identityOf(Number(pid)) === identity)
       throw new FolderLockedError(folder, `process ${pid}`)
     await disk.remove(path)
   }

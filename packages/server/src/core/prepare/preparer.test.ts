@@ -19,6 +19,7 @@ class Bench {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly preparer: Preparer
   open = true
+  readonly breaches: string[] = []
   #zxid = 0
 
   constructor(enforceQuota = false) {
@@ -28,6 +29,8 @@ class Bench {
       sessions: { isOpen: () => this.open },
       enforceQuota,
       reconfigEnabled: false,
+      quotaExceeded: (subject, { what, isHard, limit, use }) =>
+        this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),
     })
   }
 
@@ -146,11 +149,15 @@ describe('quotas', () => {
     expect(bench.set('/q/a', '123')).toMatchObject({ type: OpCode.setData })
   })
 
-  it('refuse nothing above a soft limit, or when they are not enforced', () => {
-    expect(limited('count=1,bytes=1').create('/q/a', '1234')).toMatchObject({ path: '/q/a' })
-    expect(
-      limited('count=-1,bytes=-1;byteHardLimit=1,countHardLimit=1', false).create('/q/a', '1'),
-    ).toMatchObject({ path: '/q/a' })
+  it('refuse nothing above a soft limit, or when they are not enforced, but tell of it', () => {
+    const soft = limited('count=1,bytes=1')
+    expect(soft.create('/q/a', '1234')).toMatchObject({ path: '/q/a' })
+    expect(soft.breaches).toEqual(['/q soft nodes 3 of 1'])
+    expect(soft.set('/q/a', '12345')).toMatchObject({ type: OpCode.setData })
+    expect(soft.breaches.slice(1)).toEqual(['/q soft bytes 13 of 1'])
+    const open = limited('count=-1,bytes=-1;byteHardLimit=1,countHardLimit=1', false)
+    expect(open.create('/q/a', '1')).toMatchObject({ path: '/q/a' })
+    expect(open.breaches).toEqual(['/q hard nodes 3 of 1'])
   })
 
   it('that cannot be read refuse what lies below them, and nothing else', () => {

@@ -21,7 +21,16 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
-import { crcPrefix, LIMITS, parseQuota, QUOTA_ROOT, STATS, type Tree } from '../tree/index.ts'
+import {
+  crcPrefix,
+  LIMITS,
+  parseQuota,
+  QUOTA_ROOT,
+  quotaBreach,
+  STATS,
+  type QuotaBreach,
+  type Tree,
+} from '../tree/index.ts'
 import type { Digest, Identity, SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
 import { Refusal, refuse } from './refusal.ts'
@@ -40,6 +49,8 @@ export interface PrepareOptions {
   /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
   readonly enforceQuota: boolean
   readonly reconfigEnabled: boolean
+  /** Told of a write that goes beyond a quota and is carried out all the same. */
+  readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }
 
 /** Who asks, for what. */
@@ -403,24 +414,29 @@ export class Preparer {
     return list
   }
 
-  /** Hard limits look at the use that is applied, as the reference does, not at what is on its way. */
+  /** Limits look at the use that is applied, as the reference does, not at what is on its way. */
   #checkQuota(path: string, nodes: number, bytes: number): void {
-    const subject = this.#options.enforceQuota ? this.#tree.quotas.deepest(path) : undefined
+    const subject = this.#tree.quotas.deepest(path)
     if (subject === undefined) return
     const limits = this.#tree.find(`${QUOTA_ROOT}${subject}/${LIMITS}`)
     const stats = this.#tree.find(`${QUOTA_ROOT}${subject}/${STATS}`)
     if (limits === -1 || stats === -1) return
+    const { enforceQuota } = this.#options
+    let breach: QuotaBreach | undefined
     try {
-      const allowed = parseQuota(this.#tree.dataOf(limits))
-      const used = parseQuota(this.#tree.dataOf(stats))
-      if (nodes > 0 && allowed.countHardLimit > -1 && used.count + nodes > allowed.countHardLimit)
-        refuse(ErrorCode.QUOTAEXCEEDED)
-      if (bytes !== 0 && allowed.byteHardLimit > -1 && used.bytes + bytes > allowed.byteHardLimit)
-        refuse(ErrorCode.QUOTAEXCEEDED)
+      breach = quotaBreach(
+        parseQuota(this.#tree.dataOf(limits)),
+        parseQuota(this.#tree.dataOf(stats)),
+        nodes,
+        bytes,
+      )
     } catch (error) {
-      if (error instanceof SyntaxError) refuse(ErrorCode.MARSHALLINGERROR)
-      throw error
+      if (!(error instanceof SyntaxError)) throw error
+      if (enforceQuota) refuse(ErrorCode.MARSHALLINGERROR)
     }
+    if (breach === undefined) return
+    if (breach.isHard && enforceQuota) refuse(ErrorCode.QUOTAEXCEEDED)
+    this.#options.quotaExceeded?.(subject, breach)
   }
 
   #done(txn: Txn): Prepared {

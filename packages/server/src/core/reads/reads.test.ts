@@ -1,92 +1,16 @@
 import {
   ErrorCode,
-  EventType,
-  OPEN_ACL_UNSAFE,
   OpCode,
-  Reader,
+  Perms,
   readMultiResponse,
   readStat,
-  readWatcherEvent,
   writeMultiHeader,
-  Writer,
-  writeSetWatches,
-  writeSetWatches2,
   type ACL,
+  type Writer,
 } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { AclRules } from '../auth/index.ts'
-import { Tree } from '../tree/index.ts'
 import type { Identity } from '../types.ts'
-import { Firing, Watches, type Listener } from '../watches/index.ts'
-import { Reads, type Caller } from './index.ts'
-
-class Client implements Listener, Caller<Client> {
-  readonly watched = new Set<string>()
-  readonly sessionId = 9n
-  identities: readonly Identity[] = [{ scheme: 'ip', id: '127.0.0.1' }]
-  readonly events: string[] = []
-  readonly listener = this
-
-  deliver(frame: Uint8Array): void {
-    const reader = new Reader(frame, 20)
-    const { type, path } = readWatcherEvent(reader)
-    this.events.push(`${type} ${path}`)
-  }
-}
-
-const SECRET: readonly ACL[] = [{ perms: 31, id: { scheme: 'digest', id: 'bob:hash' } }]
-const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-
-class Bench {
-  readonly tree = new Tree({ extendedTypes: true, digest: true })
-  readonly watches = new Watches<Client>()
-  readonly client = new Client()
-  readonly out = new Writer()
-  readonly #acls = new AclRules({ skipACL: false })
-  readonly #reads = new Reads<Client>({
-    tree: this.tree,
-    acls: this.#acls,
-    watches: this.watches,
-    firing: new Firing(this.watches, this.#acls),
-  })
-  #zxid = 0
-
-  constructor() {
-    this.create('/a', 'data', OPEN_ACL_UNSAFE)
-    this.create('/a/b', null, OPEN_ACL_UNSAFE, true)
-    this.create('/s', 'hidden', SECRET)
-  }
-
-  create(path: string, data: string | null, acl: readonly ACL[], ephemeral = false): void {
-    const zxid = ++this.#zxid
-    const header = { sessionId: 9n, cxid: 0, zxid, time: 1000 + zxid }
-    this.tree.apply(header, {
-      type: OpCode.create,
-      path,
-      data: data === null ? null : text(data),
-      acl,
-      ephemeral,
-      parentCVersion: -1,
-    })
-  }
-
-  /** Asks and gives the error and a reader on what was written. */
-  ask(op: number, body: (w: Writer) => void): { err: number; body: Reader; length: number } {
-    const w = new Writer()
-    body(w)
-    this.out.reset()
-    this.out.int(7)
-    const err = this.#reads.answer(op, new Reader(w.take()), this.out, this.client)
-    return { err, body: new Reader(this.out.bytes(), 4), length: this.out.length - 4 }
-  }
-
-  look(op: number, path: string | null, watch = false): ReturnType<Bench['ask']> {
-    return this.ask(op, (w) => {
-      w.string(path)
-      w.bool(watch)
-    })
-  }
-}
+import { Bench, Client, SECRET, text, type Answer } from './testdata/bench.ts'
 
 describe('looking at a node', () => {
   it('gives data and stat, children, and the number of all that lies below', () => {
@@ -124,13 +48,75 @@ describe('looking at a node', () => {
 
   it('shows a list to those who may read it, its hashes to those who may change it', () => {
     const bench = new Bench()
-    const shown = (perms: number, id: string): unknown => {
-      bench.client.identities = [{ scheme: 'digest', id }]
-      const { err, body } = bench.look(OpCode.getACL, '/s')
-      return err === 0 ? [body.int(), body.int(), body.string(), body.string()] : [err, perms]
+    const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
+    bench.create('/list', null, [
+      entry(Perms.READ, 'digest', 'reader:hash:more'),
+      entry(Perms.ADMIN, 'digest', 'admin:hash'),
+      entry(Perms.ALL & ~Perms.READ & ~Perms.ADMIN, 'digest', 'writer:hash'),
+      entry(Perms.ALL, 'ip', '10.0.0.1'),
+    ])
+    const shown = (identity: Identity): unknown => {
+      bench.client.identities = [identity]
+      const { err, body, length } = bench.ask(OpCode.getACL, (w) => w.string('/list'))
+      if (err !== 0) return [err, length]
+      const ids = Array.from({ length: body.int() }, () => [body.int(), body.string(), body.string()][2])
+      expect(readStat(body).czxid).toBe(4n)
+      expect(body.remaining).toBe(0)
+      return ids
     }
-    expect(shown(0, 'eve:hash')).toEqual([ErrorCode.NOAUTH, 0])
-    expect(shown(31, 'bob:hash')).toEqual([1, 31, 'digest', 'bob:hash'])
+    const masked = ['reader:x', 'admin:x', 'writer:x', '10.0.0.1']
+    const full = ['reader:hash:more', 'admin:hash', 'writer:hash', '10.0.0.1']
+    expect(shown({ scheme: 'digest', id: 'reader:hash:more' })).toEqual(masked)
+    expect(shown({ scheme: 'digest', id: 'admin:hash' })).toEqual(full)
+    expect(shown({ scheme: 'ip', id: '10.0.0.1' })).toEqual(full)
+    expect(shown({ scheme: 'super', id: '' })).toEqual(full)
+    expect(shown({ scheme: 'digest', id: 'writer:hash' })).toEqual([ErrorCode.NOAUTH, 0])
+  })
+
+  it('says of a path whether it exists, with the stat, also where it cannot exist', () => {
+    const bench = new Bench()
+    const { err, body } = bench.look(OpCode.exists, '/a')
+    expect([err, readStat(body).mzxid, body.remaining]).toEqual([0, 1n, 0])
+    expect(bench.look(OpCode.exists, '/a\0', true)).toMatchObject({ err: ErrorCode.BADARGUMENTS, length: 0 })
+    for (const path of ['/a/', 'a', '//', '/a/../a'])
+      expect(bench.look(OpCode.exists, path)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
+  })
+
+  it('takes the empty path for the root', () => {
+    const bench = new Bench()
+    for (const op of [
+      OpCode.getData,
+      OpCode.exists,
+      OpCode.getChildren,
+      OpCode.getChildren2,
+      OpCode.getACL,
+    ]) {
+      const root = bench.look(op, '/')
+      expect(root.err).toBe(0)
+      expect(bench.look(op, '')).toMatchObject({ err: 0, bytes: root.bytes })
+    }
+  })
+
+  it('judges by who the client was when it asked, and not at all where lists are not checked', () => {
+    const bench = new Bench()
+    const bob = new Client()
+    bob.identities = SECRET.map(({ id }) => ({ scheme: id.scheme!, id: id.id! }))
+    const caller = { listener: bench.client, sessionId: 9n, identities: bob.identities }
+    for (const op of [
+      OpCode.getData,
+      OpCode.exists,
+      OpCode.getChildren,
+      OpCode.getChildren2,
+      OpCode.getACL,
+    ]) {
+      const body = (w: Writer): void => {
+        w.string('/s')
+        w.bool(false)
+      }
+      expect(bench.ask(op, body, caller as Client).err).toBe(0)
+      expect(bench.ask(op, body).err).toBe(ErrorCode.NOAUTH)
+      expect(new Bench({ skipACL: true }).ask(op, body).err).toBe(0)
+    }
   })
 
   it('finds the ephemeral nodes of a session below a prefix, and who it is', () => {
@@ -154,18 +140,49 @@ describe('looking at a node', () => {
       [],
       [],
     ])
-    const { body } = bench.ask(OpCode.whoAmI, () => {})
-    expect([body.int(), body.string(), body.string()]).toEqual([1, 'ip', '127.0.0.1'])
+    expect(['/a/', '/a/b/', 'a'].map(ephemerals)).toEqual([['/a/b'], [], []])
+    // Not those of another session.
+    const other = bench.ask(OpCode.getEphemerals, (w) => w.string('/'), new Client(8n))
+    expect([other.err, other.bytes]).toEqual([0, '00000000'])
+  })
+
+  it('tells a client who it is: names without hashes, and marks without a name', () => {
+    const bench = new Bench()
+    bench.client.identities = [
+      { scheme: 'ip', id: '127.0.0.1' },
+      { scheme: 'digest', id: 'bob:hash' },
+      { scheme: 'digest', id: 'al:hash' },
+      { scheme: 'super', id: '' },
+    ]
+    const { err, body } = bench.ask(OpCode.whoAmI, () => {})
+    const shown = Array.from({ length: body.int() }, () => [body.string(), body.string()])
+    expect([err, ...shown]).toEqual([
+      0,
+      ['ip', '127.0.0.1'],
+      ['digest', 'bob'],
+      ['digest', 'al'],
+      ['super', ''],
+    ])
+  })
+
+  it('echoes the path of a sync and answers a ping with nothing', () => {
+    const bench = new Bench()
+    for (const path of ['/a', '/none', '', 'no path', null]) {
+      const { err, body } = bench.ask(OpCode.sync, (w) => w.string(path))
+      expect([err, body.string(), body.remaining]).toEqual([0, path, 0])
+    }
+    expect(bench.ask(OpCode.ping, () => {})).toMatchObject({ err: 0, length: 0 })
   })
 })
 
 describe('a multiRead', () => {
-  const ask = (parts: [number, string | null][]): ReturnType<Bench['ask']> =>
+  const ask = (parts: readonly (readonly [number, string | null])[]): Answer =>
     new Bench().ask(OpCode.multiRead, (w) => {
       for (const [type, path] of parts) {
         writeMultiHeader(w, { type, done: false, err: -1 })
         w.string(path)
-        w.bool(false)
+        if (type === OpCode.delete) w.int(-1)
+        else w.bool(false)
       }
       writeMultiHeader(w, { type: -1, done: true, err: -1 })
     })
@@ -188,8 +205,8 @@ describe('a multiRead', () => {
 
   it('that would be answered with more than 64 MiB is refused without a trace', () => {
     const bench = new Bench()
-    bench.create('/large', 'x'.repeat(2 ** 20), OPEN_ACL_UNSAFE)
-    const large = (count: number): ReturnType<Bench['ask']> =>
+    bench.create('/large', 'x'.repeat(2 ** 20))
+    const large = (count: number): Answer =>
       bench.ask(OpCode.multiRead, (w) => {
         for (let i = 0; i < count; i++) {
           writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
@@ -202,6 +219,56 @@ describe('a multiRead', () => {
     expect(large(64)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
   })
 
+  it.each([
+    ['of nothing', [], 0, 'ffffffff01ffffffff'],
+    [
+      'of one part that fails',
+      [[OpCode.getData, '/none']],
+      0,
+      'ffffffff00ffffff9bffffff9b' + 'ffffffff01ffffffff',
+    ],
+    [
+      'of children',
+      [[OpCode.getChildren, '/a']],
+      0,
+      '0000000800000000000000000100000001' + '62' + 'ffffffff01ffffffff',
+    ],
+    ['of deletions', [[OpCode.delete, '/a']], ErrorCode.MARSHALLINGERROR, 'ffffffff01ffffffff'],
+    [
+      'of children and deletions',
+      [
+        [OpCode.getChildren, '/a'],
+        [OpCode.delete, '/a'],
+      ],
+      ErrorCode.MARSHALLINGERROR,
+      '',
+    ],
+    [
+      'with an exists',
+      [
+        [OpCode.getChildren, '/a'],
+        [OpCode.exists, '/a'],
+      ],
+      ErrorCode.MARSHALLINGERROR,
+      '',
+    ],
+  ] as const)('%s has the bytes that ZooKeeper answers', (_what, parts, err, bytes) => {
+    expect(ask(parts)).toMatchObject({ err, bytes })
+  })
+
+  it('never leaves a watch, whatever it asks', () => {
+    const bench = new Bench()
+    for (const type of [OpCode.getData, OpCode.getChildren]) {
+      const { err } = bench.ask(OpCode.multiRead, (w) => {
+        writeMultiHeader(w, { type, done: false, err: -1 })
+        w.string('/a')
+        w.bool(true)
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+      expect([err, bench.watches.size, bench.client.watched.size]).toEqual([0, 0, 0])
+    }
+  })
+
   it('with a null path fails as a whole, with what it found before', () => {
     const { err, body } = ask([
       [OpCode.getChildren, '/a'],
@@ -209,77 +276,5 @@ describe('a multiRead', () => {
     ])
     expect(err).toBe(ErrorCode.MARSHALLINGERROR)
     expect(readMultiResponse(body)).toMatchObject([{ children: ['b'] }])
-  })
-})
-
-describe('watches that a client puts back', () => {
-  it('tell at once what happened since, and wait for the rest', () => {
-    const bench = new Bench()
-    const request = {
-      relativeZxid: 1n,
-      dataWatches: ['/a', '/s', '/gone'],
-      existWatches: ['/a/b', '/to-come'],
-      childWatches: ['/a', '/a/b', '/lost'],
-      persistentWatches: ['/p'],
-      persistentRecursiveWatches: ['/r'],
-    }
-    expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request))).toMatchObject({
-      err: 0,
-      length: 0,
-    })
-    expect(bench.client.events).toEqual([
-      `${EventType.NodeDataChanged} /s`,
-      `${EventType.NodeDeleted} /gone`,
-      `${EventType.NodeCreated} /a/b`,
-      `${EventType.NodeChildrenChanged} /a`,
-      `${EventType.NodeChildrenChanged} /a/b`,
-      `${EventType.NodeDeleted} /lost`,
-    ])
-    expect([...bench.client.watched].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
-  })
-
-  it('are refused when a list is missing', () => {
-    const lists = {
-      dataWatches: [],
-      existWatches: [],
-      childWatches: [],
-      persistentWatches: [],
-      persistentRecursiveWatches: [],
-    }
-    for (const missing of Object.keys(lists)) {
-      const bench = new Bench()
-      const request = { relativeZxid: 1n, ...lists, [missing]: null }
-      expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(
-        ErrorCode.MARSHALLINGERROR,
-      )
-    }
-  })
-
-  it('are refused when a path is missing among those that are looked up, with nothing told or kept', () => {
-    for (const list of ['dataWatches', 'existWatches', 'childWatches']) {
-      const bench = new Bench()
-      const none = { dataWatches: [], existWatches: [], childWatches: [] }
-      const request = { relativeZxid: 0n, ...none, [list]: ['/a', null, '/lost'] }
-      expect(bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request)).err).toBe(
-        ErrorCode.MARSHALLINGERROR,
-      )
-      expect([bench.client.events, [...bench.client.watched]]).toEqual([[], []])
-    }
-  })
-
-  it('can be checked and removed, and modes that do not exist cannot be added', () => {
-    const bench = new Bench()
-    const one = (op: number, path: string | null, value: number): number =>
-      bench.ask(op, (w) => {
-        w.string(path)
-        w.int(value)
-      }).err
-    expect([0, 1, 2, -1].map((mode) => one(OpCode.addWatch, '/w', mode))).toEqual([0, 0, -5, -5])
-    expect([1, 2, 3, 4, 5, 0, 6].map((type) => one(OpCode.checkWatches, '/w', type))).toEqual([
-      -121, -121, 0, 0, 0, -5, -5,
-    ])
-    expect([4, 4, 3, 3, 0].map((type) => one(OpCode.removeWatches, '/w', type))).toEqual([
-      0, -121, 0, -121, -5,
-    ])
   })
 })

@@ -36,6 +36,36 @@ export function parseQuota(data: Uint8Array | null): QuotaNumbers {
   }
 }
 
+/** A limit that a write would go beyond. */
+export interface QuotaBreach {
+  readonly what: 'nodes' | 'bytes'
+  readonly isHard: boolean
+  readonly limit: number
+  /** The use with the write. */
+  readonly use: number
+}
+
+/** The limit that so many nodes and bytes more would go beyond: a hard one if there is one. */
+export function quotaBreach(
+  allowed: QuotaNumbers,
+  used: QuotaNumbers,
+  nodes: number,
+  bytes: number,
+): QuotaBreach | undefined {
+  const checks: [QuotaBreach['what'], boolean, number, number, number][] = [
+    ['nodes', true, allowed.countHardLimit, used.count, nodes],
+    ['bytes', true, allowed.byteHardLimit, used.bytes, bytes],
+    ['nodes', false, allowed.count, used.count, nodes],
+    ['bytes', false, allowed.bytes, used.bytes, bytes],
+  ]
+  for (const [what, isHard, limit, before, more] of checks) {
+    // The reference looks at bytes that become fewer too, and at nodes only where one is added.
+    const counts = what === 'nodes' ? more > 0 : more !== 0
+    if (counts && limit > -1 && before + more > limit) return { what, isHard, limit, use: before + more }
+  }
+  return undefined
+}
+
 /** The text of a stats node. */
 export const quotaStats = (count: number, bytes: number): Uint8Array =>
   new TextEncoder().encode(`count=${count},bytes=${bytes}`)

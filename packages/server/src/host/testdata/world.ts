@@ -146,7 +146,7 @@ export class World {
 
 const system: System = {
   pid: 7,
-  isRunning: () => false,
+  identityOf: (pid) => (pid === 7 ? 'this' : undefined),
   memory: () => 1,
   descriptors: () => ({ open: 1, max: 100_000 }),
   environment: () => [['host.name', 'test']],

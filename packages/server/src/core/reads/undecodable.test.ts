@@ -1,0 +1,123 @@
+import {
+  ErrorCode,
+  OpCode,
+  Writer,
+  writeMultiHeader,
+  writeSetWatches,
+  writeSetWatches2,
+} from '@zabra/protocol'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { Bench } from './testdata/bench.ts'
+
+const lists = { dataWatches: ['/a', '/gone'], existWatches: ['/a/b', '/new'], childWatches: ['/a'] }
+const lasting = { persistentWatches: ['/a'], persistentRecursiveWatches: ['/'] }
+const pathAnd = (rest: (w: Writer) => void) => (w: Writer) => {
+  w.string('/a')
+  rest(w)
+}
+const watch = pathAnd((w) => w.bool(true))
+const nothing = (): void => {}
+
+/** A whole body of every operation that has one. */
+const bodies: readonly (readonly [keyof typeof OpCode, (w: Writer) => void])[] = [
+  ['sync', pathAnd(nothing)],
+  ['getData', watch],
+  ['exists', watch],
+  ['getChildren', watch],
+  ['getChildren2', watch],
+  ['getACL', pathAnd(nothing)],
+  ['getAllChildrenNumber', pathAnd(nothing)],
+  ['getEphemerals', pathAnd(nothing)],
+  ['addWatch', pathAnd((w) => w.int(0))],
+  ['checkWatches', pathAnd((w) => w.int(3))],
+  ['removeWatches', pathAnd((w) => w.int(3))],
+  ['setWatches', (w) => writeSetWatches(w, { relativeZxid: 0n, ...lists })],
+  ['setWatches2', (w) => writeSetWatches2(w, { relativeZxid: 0n, ...lists, ...lasting })],
+  [
+    'multiRead',
+    (w) => {
+      for (const type of [OpCode.getData, OpCode.getChildren]) {
+        writeMultiHeader(w, { type, done: false, err: -1 })
+        watch(w)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    },
+  ],
+]
+const bytesOf = (write: (w: Writer) => void): Uint8Array => {
+  const w = new Writer()
+  write(w)
+  return w.take()
+}
+const FAILED = { err: ErrorCode.MARSHALLINGERROR, length: 0 }
+
+describe('a body that cannot be decoded', () => {
+  it.each(bodies)(
+    'of %s, cut off anywhere, is refused without a reply, a watch or an event',
+    (name, write) => {
+      const whole = bytesOf(write)
+      for (let end = 0; end < whole.length; end++) {
+        const bench = new Bench()
+        expect(bench.ask(OpCode[name], whole.subarray(0, end))).toMatchObject(FAILED)
+        expect([bench.watches.size, bench.client.watched.size, bench.client.events]).toEqual([0, 0, []])
+      }
+    },
+  )
+
+  it.each(bodies)('of %s is not one with more bytes behind it than it needs', (name, write) => {
+    const whole = bytesOf(write)
+    const longer = new Uint8Array(whole.length + 7).fill(0xee)
+    longer.set(whole)
+    const [plain, more] = [new Bench(), new Bench()]
+    const expected = plain.ask(OpCode[name], whole)
+    expect(more.ask(OpCode[name], longer)).toMatchObject({ err: expected.err, bytes: expected.bytes })
+    expect(more.client.events).toEqual(plain.client.events)
+  })
+
+  it.each(['setWatches', 'setWatches2'] as const)(
+    'of %s that claims two thousand million paths is refused',
+    (name) => {
+      const body = bytesOf((w) => {
+        w.long(0n)
+        w.int(2 ** 31 - 1)
+        for (let i = 0; i < 100; i++) w.string('/a')
+      })
+      const bench = new Bench()
+      expect(bench.ask(OpCode[name], body)).toMatchObject(FAILED)
+      expect([bench.watches.size, bench.client.events]).toEqual([0, []])
+    },
+  )
+
+  it('of any bytes gets an answer, with a failure nothing is left of a reply, and the tree is as before', () => {
+    const ops = [...bodies.map(([name]) => OpCode[name]), OpCode.whoAmI, OpCode.ping]
+    // Whole bodies with some bytes changed get further than noise does.
+    const damaged = fc
+      .tuple(fc.constantFrom(...bodies), fc.array(fc.tuple(fc.nat(200), fc.nat(255)), { maxLength: 4 }))
+      .map(([[name, write], changes]) => {
+        const bytes = bytesOf(write)
+        for (const [at, value] of changes) bytes[at % bytes.length] = value
+        return [OpCode[name], bytes] as const
+      })
+    const noise = fc.tuple(fc.constantFrom(...ops), fc.uint8Array({ maxLength: 60 }))
+    const bench = new Bench()
+    const digest = bench.tree.digest
+    fc.assert(
+      fc.property(fc.oneof(damaged, noise), ([op, bytes]) => {
+        const { err, length } = bench.ask(op, bytes)
+        expect(Number.isInteger(err)).toBe(true)
+        if (err !== 0 && op !== OpCode.multiRead) expect(length).toBe(0)
+        bench.watches.removeAll(bench.client)
+        bench.client.events.length = bench.client.frames.length = 0
+      }),
+      { numRuns: 20_000 },
+    )
+    expect(bench.tree.digest).toEqual(digest)
+  })
+
+  it('of an operation that is no read is not even looked at', () => {
+    const bench = new Bench()
+    for (const op of [OpCode.create, OpCode.setData, OpCode.multi, OpCode.check, OpCode.auth, 0, -1, 55])
+      expect(bench.ask(op, bytesOf(watch))).toMatchObject({ err: ErrorCode.UNIMPLEMENTED, length: 0 })
+  })
+})
