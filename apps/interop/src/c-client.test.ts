@@ -73,7 +73,8 @@ async function shell(address: string): Promise<string> {
     while (!output.includes(text) && !ended) await new Promise<void>((done) => heard.push(done))
     clearTimeout(timer)
   }
-  await until('CONNECTED_STATE')
+  // The last line that the shell prints of its connection.
+  await until('Got a new session id')
   const transcript: string[] = []
   for (const [index, command] of commands.entries()) {
     output = ''
