@@ -62,7 +62,9 @@ const sources: Source[] = ['packages', 'apps']
       imports: imports.map((match) => match[1] ?? match[2] ?? match[3] ?? ''),
     }
   })
-const product = sources.filter(({ file }) => !file.endsWith('.test.ts') && !file.includes('/testing/'))
+const product = sources.filter(
+  ({ file }) => !file.endsWith('.test.ts') && !file.includes('/testing/') && !file.includes('/testdata/'),
+)
 
 describe('tidy', () => {
   it('lets packages import only in the direction that the architecture gives', () => {

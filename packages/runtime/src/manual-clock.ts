@@ -43,6 +43,10 @@ export class ManualClock implements Clock {
     this.#soon.push(action)
   }
 
+  afterPromises(action: () => void): void {
+    this.#soon.push(action)
+  }
+
   /** Lets time pass. Runs what falls due on the way, what that adds included, each at its own time. */
   advance(ms: number): void {
     if (!(ms >= 0)) throw new RangeError(`Expected milliseconds from 0 up, got ${ms}`)

@@ -39,6 +39,10 @@ export class Reader {
     return this
   }
 
+  get start(): number {
+    return this.#start
+  }
+
   get end(): number {
     return this.#end
   }

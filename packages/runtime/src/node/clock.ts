@@ -4,22 +4,28 @@ import type { Cancel, Clock } from '../clock.ts'
 const LONGEST_MS = 2 ** 31 - 1
 
 /** The clocks and timers of the process. Timers do not keep it alive. */
-export const nodeClock: Clock = {
-  wall: () => Date.now(),
-  monotonic: () => performance.now(),
-  after(delayMs: number, name: string, action: () => void): Cancel {
+export const nodeClock: Clock = clockOf(false)
+
+/** The same, with timers that keep the process alive: for whoever waits for something that a timer brings. */
+export const wakefulNodeClock: Clock = clockOf(true)
+
+function clockOf(wakeful: boolean): Clock {
+  function after(delayMs: number, name: string, action: () => void): Cancel {
     // A longer delay would run at once, so it is waited for in parts.
     if (delayMs > LONGEST_MS) {
-      let cancel = nodeClock.after(
-        LONGEST_MS,
-        name,
-        () => (cancel = nodeClock.after(delayMs - LONGEST_MS, name, action)),
-      )
+      let cancel = after(LONGEST_MS, name, () => (cancel = after(delayMs - LONGEST_MS, name, action)))
       return () => cancel()
     }
     const timer = setTimeout(action, delayMs)
-    timer.unref()
+    if (!wakeful) timer.unref()
     return () => clearTimeout(timer)
-  },
-  soon: (action) => void setImmediate(action),
+  }
+  return {
+    wall: () => Date.now(),
+    monotonic: () => performance.now(),
+    after,
+    soon: (action) => void setImmediate(action),
+    // Node runs these between two turns, each time after the promises have come to rest.
+    afterPromises: (action) => process.nextTick(action),
+  }
 }

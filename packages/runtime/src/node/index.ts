@@ -1,13 +1,13 @@
 import { silent } from '../logger.ts'
 import type { Ports } from '../ports.ts'
-import { nodeClock } from './clock.ts'
+import { nodeClock, wakefulNodeClock } from './clock.ts'
 import { nodeCompression } from './compression.ts'
 import { NodeDisk } from './disk.ts'
 import { nodeNetwork } from './network.ts'
 import { nodeRandom } from './random.ts'
 import { nodeSystem } from './system.ts'
 
-export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem }
+export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, wakefulNodeClock }
 
 /** The ports of this process. Logs nothing unless `logger` is given. */
 export function nodePorts(overrides: Partial<Ports> = {}): Ports {

@@ -22,6 +22,7 @@ const clock: Clock = {
   monotonic: () => 1,
   after: (_, __, action) => (timers.push(action), () => {}),
   soon: (action) => queueMicrotask(action),
+  afterPromises: (action) => queueMicrotask(action),
 }
 const compression: Compression = {
   gzip: () => {

@@ -1,0 +1,404 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  BadVersionError,
+  ClosedError,
+  InvalidACLError,
+  MultiError,
+  NoAuthError,
+  NoChildrenForEphemeralsError,
+  NoChrootError,
+  NodeExistsError,
+  NoNodeError,
+  NotEmptyError,
+  StateError,
+  UsageError,
+  ZooKeeperError,
+} from './errors.ts'
+import { bytes, text, World } from './testdata/world.ts'
+import type { Client } from './types.ts'
+
+let world: World
+let client: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+describe('operations', () => {
+  it('creates, reads, writes and deletes a znode', async () => {
+    const { path, stat } = await run(client.create('/a', bytes('one')))
+    expect(path).toBe('/a')
+    expect(stat).toMatchObject({ version: 0, dataLength: 3, ephemeralOwner: 0n, numChildren: 0 })
+    expect(stat.czxid).toBe(stat.mzxid)
+    const written = await run(client.setData('/a', bytes('four'), { version: 0 }))
+    expect(written).toMatchObject({ version: 1, dataLength: 4, czxid: stat.czxid })
+    const read = await run(client.getData('/a'))
+    expect(text(read.data)).toBe('four')
+    expect(read.data.constructor).toBe(Uint8Array)
+    expect(read.stat.mzxid).toBe(written.mzxid)
+    await run(client.delete('/a', { version: 1 }))
+    expect(await run(client.exists('/a'))).toBeUndefined()
+  })
+
+  it('numbers replies in their order', async () => {
+    await run(client.create('/a'))
+    const results = await run(
+      Promise.all([client.getData('/a'), client.exists('/a'), client.getChildren('/')]),
+    )
+    const orders = results.map((result) => result!.order)
+    expect(orders).toEqual(orders.toSorted((a, b) => a - b))
+    expect(new Set(orders).size).toBe(3)
+  })
+
+  it('keeps data that arrives apart from the buffers of the connection', async () => {
+    await run(client.create('/a', bytes('x'.repeat(5000))))
+    const { data } = await run(client.getData('/a'))
+    expect(data.buffer.byteLength).toBe(5000)
+  })
+
+  it('gives no data as an empty array', async () => {
+    await run(client.create('/a'))
+    expect((await run(client.getData('/a'))).data).toEqual(new Uint8Array(0))
+  })
+
+  it('creates containers, which the server removes after their last child', async () => {
+    const { path, stat } = await run(client.create('/n', undefined, { mode: 'container' }))
+    expect(path).toBe('/n')
+    expect(stat.ephemeralOwner).toBe(0n)
+    await run(client.create('/n/child'))
+    await run(client.delete('/n/child'))
+    await world.advance(120_000)
+    expect(await run(client.exists('/n'))).toBeUndefined()
+  })
+
+  it('creates ephemeral znodes that belong to the session and go with it', async () => {
+    const { stat } = await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    expect(stat.ephemeralOwner).toBe(client.session.id)
+    expect(await run(client.getEphemerals())).toEqual(['/e'])
+    const other = await world.client()
+    await run(client.close())
+    expect(await run(other.exists('/e'))).toBeUndefined()
+  })
+
+  it('creates znodes with a time to live', async () => {
+    const { path } = await run(client.create('/t', undefined, { mode: 'persistentWithTtl', ttl: 5000 }))
+    expect(path).toBe('/t')
+    const { path: second } = await run(
+      client.create('/t-', undefined, { mode: 'persistentSequentialWithTtl', ttl: 5000, protected: false }),
+    )
+    expect(second).toBe('/t-0000000001')
+  })
+
+  it('numbers sequential znodes, behind a mark that finds them again unless told otherwise', async () => {
+    const plain = await run(
+      client.create('/s-', undefined, { mode: 'persistentSequential', protected: false }),
+    )
+    expect(plain.path).toBe('/s-0000000000')
+    const marked = await run(client.create('/s-', undefined, { mode: 'ephemeralSequential' }))
+    expect(marked.path).toMatch(
+      /^\/_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-s-0000000001$/,
+    )
+    const bare = await run(client.create('/', undefined, { mode: 'persistentSequential', protected: false }))
+    expect(bare.path).toBe('/0000000002')
+  })
+
+  it('lists children with the stat of their parent', async () => {
+    await run(Promise.all([client.create('/b'), client.create('/a')]))
+    const { children, stat } = await run(client.getChildren('/'))
+    expect(children.toSorted()).toEqual(['a', 'b', 'zookeeper'])
+    expect(stat.numChildren).toBe(3)
+    expect(await run(client.getAllChildrenNumber('/'))).toBe(5)
+  })
+
+  it('reads and writes access control lists', async () => {
+    await run(client.create('/a'))
+    const acl = [{ perms: 1, scheme: 'world', id: 'anyone' }]
+    expect(await run(client.setACL('/a', acl, { version: 0 }))).toMatchObject({ aversion: 1 })
+    expect((await run(client.getACL('/a'))).acl).toEqual(acl)
+    await expect(run(client.setData('/a', bytes('')))).rejects.toThrow(NoAuthError)
+    await expect(run(client.setACL('/', [], {}))).rejects.toThrow(InvalidACLError)
+  })
+
+  it('proves identities and tells who it is', async () => {
+    await run(client.addAuth('digest', bytes('bob:secret')))
+    expect(await run(client.whoAmI())).toContainEqual({ scheme: 'digest', user: 'bob' })
+  })
+
+  it('carries out a multi with typed results', async () => {
+    const [created, changed, checked, removed] = await run(
+      client.multi([
+        { op: 'create', path: '/m', data: bytes('1') },
+        { op: 'setData', path: '/m', data: bytes('22'), version: 0 },
+        { op: 'check', path: '/m', version: 1 },
+        { op: 'delete', path: '/m' },
+      ]),
+    )
+    expect(created.path).toBe('/m')
+    expect(changed.dataLength).toBe(2)
+    expect([checked, removed]).toEqual([undefined, undefined])
+  })
+
+  it('says which operation made a multi fail, and does none of it', async () => {
+    const failed = run(
+      client.multi([
+        { op: 'create', path: '/m' },
+        { op: 'check', path: '/none' },
+        { op: 'create', path: '/n' },
+      ]),
+    )
+    await expect(failed).rejects.toMatchObject({
+      name: 'MultiError',
+      code: 'MULTI_FAILED',
+      index: 1,
+      path: '/none',
+      cause: { code: 'NO_NODE' },
+    })
+    await expect(failed).rejects.toThrow(MultiError)
+    expect(await run(client.exists('/m'))).toBeUndefined()
+  })
+
+  it('makes containers, TTL and sequential znodes within a multi', async () => {
+    const results = await run(
+      client.multi([
+        { op: 'create', path: '/c', mode: 'container' },
+        { op: 'create', path: '/t', mode: 'persistentWithTtl', ttl: 1000 },
+        { op: 'create', path: '/s-', mode: 'ephemeralSequential' },
+      ]),
+    )
+    expect(results.map(({ path }) => path)).toEqual(['/c', '/t', '/s-0000000002'])
+  })
+
+  it('reads many znodes in one request', async () => {
+    await run(client.create('/a', bytes('1')))
+    const [data, children, missing] = await run(
+      client.multiRead([
+        { op: 'getData', path: '/a' },
+        { op: 'getChildren', path: '/' },
+        { op: 'getData', path: '/none' },
+      ]),
+    )
+    expect(data).toMatchObject({ data: bytes('1'), stat: { version: 0 } })
+    expect((children as { children: string[] }).children.toSorted()).toEqual(['a', 'zookeeper'])
+    expect(missing).toBeInstanceOf(NoNodeError)
+  })
+
+  it('commits a transaction without effect', async () => {
+    const { stat } = await run(client.create('/a'))
+    const zxid = await run(client.syncCommitted())
+    expect(zxid).toBe(stat.czxid + 1n)
+    await run(client.sync('/'))
+  })
+
+  it('reads the configuration of the ensemble', async () => {
+    expect((await run(client.getConfig())).data).toEqual(new Uint8Array(0))
+    await expect(run(client.reconfig({ joining: 'server.1=a:1:2' }))).rejects.toMatchObject({
+      category: expect.any(String),
+      operation: 'reconfig',
+    })
+  })
+})
+
+describe('errors', () => {
+  it('are of the class, the code and the category of the table', async () => {
+    await run(client.create('/a'))
+    await run(client.create('/a/b'))
+    await run(client.create('/e', undefined, { mode: 'ephemeral' }))
+    await expect(run(client.getData('/none'))).rejects.toThrow(NoNodeError)
+    await expect(run(client.create('/a'))).rejects.toThrow(NodeExistsError)
+    await expect(run(client.setData('/a', bytes(''), { version: 7 }))).rejects.toThrow(BadVersionError)
+    await expect(run(client.delete('/a'))).rejects.toThrow(NotEmptyError)
+    await expect(run(client.create('/e/x'))).rejects.toThrow(NoChildrenForEphemeralsError)
+    await expect(run(client.create('/no/parent'))).rejects.toMatchObject({
+      name: 'NoNodeError',
+      code: 'NO_NODE',
+      wireCode: -101,
+      category: 'state',
+      maybeApplied: false,
+      path: '/no/parent',
+      operation: 'create',
+    })
+  })
+
+  it('are recognised across copies of the package', async () => {
+    const foreign = Object.assign(new Error('x'), {
+      [Symbol.for('@zabra/client.error')]: ['NoNodeError', 'StateError', 'ZooKeeperError'],
+    })
+    expect(foreign).toBeInstanceOf(NoNodeError)
+    expect(foreign).toBeInstanceOf(StateError)
+    expect(foreign).toBeInstanceOf(ZooKeeperError)
+    expect(foreign).not.toBeInstanceOf(NodeExistsError)
+    class Own extends NoNodeError {}
+    expect(foreign).not.toBeInstanceOf(Own)
+    expect(new Own('x', 'NO_NODE')).toBeInstanceOf(Own)
+    expect(new Own('x', 'NO_NODE')).toBeInstanceOf(NoNodeError)
+  })
+
+  it.each(['', 'a', '/a/', '//', '/a//b', '/.', '/a/..', '/a\u0000', '/\u007f', '/\ud800'])(
+    'refuse the path %j before anything is sent',
+    async (path) => {
+      await expect(client.getData(path)).rejects.toThrow(UsageError)
+    },
+  )
+
+  it('refuse what cannot be right', async () => {
+    await expect(client.create('/')).rejects.toThrow('Expected a path below the root')
+    await expect(client.create('/t', undefined, { mode: 'persistentWithTtl' })).rejects.toThrow(
+      'Expected a ttl',
+    )
+    await expect(client.create('/t', undefined, { ttl: 5 })).rejects.toThrow('Expected a ttl only')
+    await expect(client.create('/t', undefined, { mode: 'odd' as never })).rejects.toThrow(
+      'Expected a mode among',
+    )
+    await expect(client.delete('/t', { recursive: true, version: 1 })).rejects.toThrow('version or recursive')
+    await expect(client.watch('/t', { buffer: 0 })).rejects.toThrow('Expected a buffer')
+    await expect(client.watchOnce('/t', 'odd' as never)).rejects.toThrow('Expected kind')
+    await expect(client.multi([{ op: 'odd' as never, path: '/' }])).rejects.toThrow('a multi can hold')
+    await expect(client.updateServerList('b/other')).rejects.toThrow('Expected a list with the chroot')
+  })
+
+  it('refuses a request that a server would cut the connection for, and goes on', async () => {
+    await expect(client.create('/big', new Uint8Array(1024 * 1024))).rejects.toThrow(
+      /Expected a request of at most 1047552 bytes, got 1048627/,
+    )
+    await run(client.create('/small'))
+  })
+
+  it('rejects every call of a closed client, and closing twice is fine', async () => {
+    await run(client.close())
+    await run(client.close())
+    await expect(client.getData('/')).rejects.toThrow(ClosedError)
+    await expect(client.addAuth('digest', bytes('a:b'))).rejects.toThrow(ClosedError)
+    expect(client.state).toBe('closed')
+    expect(await client.closed).toBeUndefined()
+  })
+})
+
+describe('trees', () => {
+  it('makes missing parents as containers, or as persistent znodes', async () => {
+    await run(client.create('/a/b/c', bytes('x'), { parents: true }))
+    await run(client.create('/p/q', undefined, { parents: 'persistent' }))
+    await run(client.mkdirp('/a/b/d/e'))
+    await run(client.mkdirp('/a/b/d/e'))
+    expect((await run(client.getChildren('/a/b'))).children.toSorted()).toEqual(['c', 'd'])
+    // Only containers go when their last child does.
+    await run(Promise.all([client.delete('/a/b', { recursive: true }), client.delete('/p/q')]))
+    await world.advance(120_000)
+    expect(await run(client.exists('/a'))).toBeUndefined()
+    expect(await run(client.exists('/p'))).toBeDefined()
+  })
+
+  it('walks a tree and deletes it', async () => {
+    await run(client.mkdirp('/a/b/c'))
+    await run(client.mkdirp('/a/d'))
+    const paths = world.collect(client.walk('/a'))
+    await world.settle()
+    expect(paths).toEqual(['/a', '/a/b', '/a/b/c', '/a/d'])
+    await run(client.delete('/a', { recursive: true }))
+    expect(await run(client.exists('/a'))).toBeUndefined()
+    await expect(run(client.delete('/a', { recursive: true }))).rejects.toThrow(NoNodeError)
+    await run(client.delete('/a', { recursive: true, missingOk: true }))
+    await run(client.delete('/a', { missingOk: true }))
+  })
+
+  it('leaves what is reserved when everything is deleted', async () => {
+    await run(client.mkdirp('/a/b'))
+    await run(client.delete('/', { recursive: true }))
+    expect((await run(client.getChildren('/'))).children).toEqual(['zookeeper'])
+  })
+
+  it('writes what is missing when asked to', async () => {
+    await run(client.setData('/a/b', bytes('1'), { createIfMissing: true }))
+    await run(client.setData('/a/b', bytes('2'), { createIfMissing: true }))
+    expect(text((await run(client.getData('/a/b'))).data)).toBe('2')
+  })
+})
+
+describe('typed values', () => {
+  it('reads, writes and changes values through a codec', async () => {
+    const { json } = await import('./codecs.ts')
+    const numbers = client.withCodec(json<{ n: number }>())
+    await run(numbers.create('/n', { n: 1 }))
+    await run(numbers.set('/n', { n: 2 }))
+    expect((await run(numbers.get('/n'))).value).toEqual({ n: 2 })
+    const changes = Array.from({ length: 5 }, () => numbers.update('/n', ({ n }) => ({ n: n + 1 })))
+    await run(Promise.all(changes))
+    expect((await run(numbers.get('/n'))).value).toEqual({ n: 7 })
+  })
+
+  it('rejects values that the schema refuses, on the way in and out', async () => {
+    const { json, utf8 } = await import('./codecs.ts')
+    const positive = json((value) => {
+      if (!(typeof value === 'number' && value > 0)) throw new TypeError('Expected a positive number')
+      return value
+    })
+    const typed = client.withCodec(positive)
+    await expect(typed.create('/n', -1)).rejects.toThrow('Expected a positive number')
+    await run(client.create('/n', bytes('-1')))
+    await expect(run(typed.get('/n'))).rejects.toThrow('Expected a positive number')
+    expect(() => utf8.decode(Uint8Array.of(0xff))).toThrow(TypeError)
+  })
+})
+
+describe('a chroot', () => {
+  const roots = ['/a', '/a/b', '/zoo', '/zookeeper', '/zookeeper/config'] as const
+
+  it.each(roots)('%s maps every call, result and event', async (root) => {
+    const view = await world.client({ servers: `a:2181${root}`, createChroot: true })
+    const all = await world.client()
+    // Nobody else may write below the configuration.
+    for (const one of [view, all]) await run(one.addAuth('digest', bytes('super:secret')))
+    expect((await run(view.create('/x', bytes('1')))).path).toBe('/x')
+    expect(await run(all.exists(`${root}/x`))).toBeDefined()
+    expect(text((await run(view.getData('/x'))).data)).toBe('1')
+    expect((await run(view.getChildren('/'))).children).toContain('x')
+    await run(view.sync('/x'))
+    const [created] = await run(view.multi([{ op: 'create', path: '/y-', mode: 'ephemeralSequential' }]))
+    expect(created.path).toMatch(/^\/y-\d{10}$/)
+    expect(await run(view.getEphemerals())).toEqual([created.path])
+    const watcher = await run(view.watch('/', { mode: 'persistentRecursive' }))
+    const once = await run(view.watchOnce('/x', 'data'))
+    const events = world.collect(watcher)
+    await run(all.setData(`${root}/x`, bytes('2')))
+    expect(await run(once.fired)).toMatchObject({ type: 'nodeDataChanged', path: '/x' })
+    expect(events).toMatchObject([{ type: 'nodeDataChanged', path: '/x' }])
+    await expect(run(view.create('/x'))).rejects.toMatchObject({ code: 'NODE_EXISTS', path: '/x' })
+    expect((await run(view.getConfig())).stat).toBeDefined()
+    await run(view.delete('/x'))
+  })
+
+  it('that does not exist is named in the error, and can be made', async () => {
+    const view = await world.client({ servers: 'a:2181/no/where' })
+    await expect(run(view.create('/x'))).rejects.toThrow(NoChrootError)
+    await run(view.mkdirp('/'))
+    await run(view.create('/x'))
+    await expect(run(view.create('/deep/x'))).rejects.not.toThrow(NoChrootError)
+  })
+
+  it('keeps neighbours of its name out of the ephemerals', async () => {
+    await run(client.mkdirp('/app'))
+    const view = client.chroot('/app')
+    await run(client.create('/apple', undefined, { mode: 'ephemeral' }))
+    await run(view.create('/e', undefined, { mode: 'ephemeral' }))
+    expect(await run(view.getEphemerals('/'))).toEqual(['/e'])
+  })
+
+  it('of a view leaves the session and the watches of others alone when it closes', async () => {
+    await run(client.mkdirp('/app'))
+    const view = client.chroot('/app')
+    const own = await run(client.watch('/app', { mode: 'persistentRecursive' }))
+    const its = await run(view.watch('/', { mode: 'persistentRecursive' }))
+    const events = world.collect(own)
+    const gone = world.collect(its)
+    await run(view.close())
+    await expect(view.getData('/')).rejects.toThrow('This view is closed')
+    await run(client.create('/app/x'))
+    await world.settle()
+    expect(events).toMatchObject([{ type: 'nodeCreated', path: '/app/x' }])
+    expect(gone).toEqual([])
+    expect(client.state).toBe('connected')
+  })
+})

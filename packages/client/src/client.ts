@@ -1,0 +1,458 @@
+import { ErrorCode, OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
+import { checkCreate, EMPTY, flagsOf, isSequential } from './calls.ts'
+import { normalRoot, toServer } from './chroot.ts'
+import {
+  abortedBy,
+  ClosedError,
+  NoChrootError,
+  NoNodeError,
+  UsageError,
+  type ZooKeeperError,
+} from './errors.ts'
+import * as kinds from './kinds.ts'
+import { multiOperation, multiResults, readResults } from './multi.ts'
+import { createProtected } from './protected-create.ts'
+import { parseServers } from './servers/connect-string.ts'
+import type { Session } from './session/session.ts'
+import type { Kind, Slot } from './session/slot.ts'
+import { createWithParents, deleteTree, mkdirp, orCreate, walk } from './tree.ts'
+import { typed } from './typed.ts'
+import type {
+  ACL,
+  Bytes,
+  CallOptions,
+  Client,
+  ClientPorts,
+  Codec,
+  ConnectionState,
+  CreateOptions,
+  CreateResult,
+  DeleteOptions,
+  ErrorPolicy,
+  Instrumentation,
+  MkdirpOptions,
+  OneShotWatch,
+  Ordered,
+  ReadOp,
+  ReadResult,
+  ReconfigChange,
+  SessionCredentials,
+  SetDataOptions,
+  Stat,
+  StateChange,
+  TypedClient,
+  WatchOptions,
+  Watcher,
+  WriteOp,
+  WriteResult,
+} from './types.ts'
+import { OneShot } from './watches/one-shot.ts'
+import { WatcherStream } from './watches/watcher.ts'
+
+const OPEN_ACL: readonly ACL[] = [{ perms: 31, scheme: 'world', id: 'anyone' }]
+const CONFIG_PATH = '/zookeeper/config'
+const EVENT_BUFFER = 1024
+
+/** What the views of one client share. */
+export interface Shared {
+  readonly session: Session
+  readonly ports: ClientPorts
+  readonly errorPolicy: ErrorPolicy
+  readonly instrumentation: Instrumentation | undefined
+  /** The chroot of the servers that were given first. */
+  readonly chroot: string
+}
+
+/** One root over a session. The first view owns the session; closing others leaves it. */
+export class View implements Client {
+  readonly shared: Shared
+  readonly root: string
+  readonly #session: Session
+  readonly #owner: boolean
+  readonly #watchers = new Set<WatcherStream>()
+  #closed: ClosedError | undefined
+
+  constructor(shared: Shared, root: string, owner: boolean) {
+    this.shared = shared
+    this.root = root
+    this.#session = shared.session
+    this.#owner = owner
+  }
+
+  get state(): ConnectionState {
+    return this.#session.state
+  }
+
+  get session(): SessionCredentials & { readonly timeout: number; readonly epoch: number } {
+    return this.#session.credentials
+  }
+
+  get leaseHorizon(): number {
+    return this.#session.lease.horizon
+  }
+
+  get ports(): ClientPorts {
+    return this.shared.ports
+  }
+
+  get errorPolicy(): ErrorPolicy {
+    return this.shared.errorPolicy
+  }
+
+  get instrumentation(): Instrumentation | undefined {
+    return this.shared.instrumentation
+  }
+
+  get closed(): Promise<Error | undefined> {
+    return this.#session.closed
+  }
+
+  states(): AsyncIterableIterator<StateChange> {
+    return this.#session.states.listen()
+  }
+
+  chroot(path: string): Client {
+    return new View(this.shared, this.root + normalRoot(path), false)
+  }
+
+  withCodec<T>(codec: Codec<T>): TypedClient<T> {
+    return typed(this, codec)
+  }
+
+  create(path: string, data: Bytes = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
+    const { mode = 'persistent', parents, protected: guarded } = options
+    const sequential = isSequential(mode)
+    if (guarded === true && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
+      return Promise.reject(
+        new UsageError(`Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`),
+      )
+    }
+    if (parents) return createWithParents(this, path, data, options)
+    if (guarded ?? sequential) return createProtected(this, path, data, options)
+    return this.createOnce(path, data, options)
+  }
+
+  /** The same session without any root. */
+  absolute(): View {
+    return this.root === '' ? this : new View(this.shared, '', false)
+  }
+
+  /** A create as it is, without a guard against lost replies. */
+  createOnce(path: string, data: Bytes, options: CreateOptions): Promise<CreateResult> {
+    const { mode = 'persistent', acl = OPEN_ACL, ttl, idempotent = false } = options
+    const flags = flagsOf[mode]
+    const wrong = checkCreate(path, mode, flags, ttl)
+    if (wrong !== undefined) return this.#wrong('create', path, wrong)
+    const slot = this.#slot(kindOfCreate(mode), path, options, isSequential(mode))
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.data = data
+    slot.number = flags
+    slot.ttl = ttl ?? 0
+    slot.extra = { acl, idempotent, ephemeral: mode === 'ephemeral', sequential: isSequential(mode) }
+    return this.#explained(path, this.#session.requests.submit<CreateResult>(slot))
+  }
+
+  async delete(path: string, options: DeleteOptions = {}): Promise<void> {
+    const { recursive = false, missingOk = false, guaranteed = false, version = -1 } = options
+    if (recursive && version !== -1) {
+      throw new UsageError('Expected delete with a version or recursive, got both', {
+        path,
+        operation: 'delete',
+      })
+    }
+    try {
+      if (recursive) return await deleteTree(this, path, options)
+      // A guaranteed one goes on in the background when its caller has gone.
+      const slot = this.#slot(kinds.remove, path, guaranteed ? undefined : options)
+      if (slot instanceof Error) throw slot
+      slot.number = version
+      const done = this.#session.requests.submit<void>(slot)
+      await (guaranteed ? this.#waitFor(done, path, options.signal) : done)
+    } catch (error) {
+      if (!(missingOk && error instanceof NoNodeError)) throw error
+    }
+  }
+
+  exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined> {
+    return this.#simple(kinds.exists, path, options)
+  }
+
+  getData(path: string, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    return this.#simple(kinds.getData, path, options)
+  }
+
+  setData(path: string, data: Bytes, options?: SetDataOptions): Promise<Stat & Ordered> {
+    const slot = this.#slot(kinds.setData, path, options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.data = data
+    slot.number = options?.version ?? -1
+    slot.extra = options?.idempotent
+    const done = this.#session.requests.submit<Stat & Ordered>(slot)
+    return options?.createIfMissing ? orCreate(this, done, path, data, options) : done
+  }
+
+  getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered> {
+    return this.#simple(kinds.getChildren, path, options)
+  }
+
+  getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }> {
+    return this.#simple(kinds.getACL, path, options)
+  }
+
+  setACL(
+    path: string,
+    acl: readonly ACL[],
+    options?: CallOptions & { version?: number },
+  ): Promise<Stat & Ordered> {
+    const slot = this.#slot(kinds.setACL, path, options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.number = options?.version ?? -1
+    slot.extra = { acl }
+    return this.#session.requests.submit(slot)
+  }
+
+  getAllChildrenNumber(path: string, options?: CallOptions): Promise<number> {
+    return this.#simple(kinds.getAllChildrenNumber, path, options)
+  }
+
+  getEphemerals(prefix = '/', options?: CallOptions): Promise<string[]> {
+    return this.#simple(kinds.getEphemerals, prefix, options)
+  }
+
+  sync(path: string, options?: CallOptions): Promise<void> {
+    return this.#simple(kinds.sync, path, options)
+  }
+
+  syncCommitted(options?: CallOptions): Promise<bigint> {
+    const slot = this.#slot(kinds.barrier, '/', options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.extra = [{ type: OpCode.check, path: '/', version: -1 }] satisfies MultiOperation[]
+    return this.#session.requests.submit(slot)
+  }
+
+  async multi<const T extends readonly WriteOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
+    const slot = this.#slot(kinds.multi, '/', options)
+    if (slot instanceof Error) throw slot
+    slot.path = ''
+    slot.extra = operations.map((operation) => multiOperation(operation, this.root))
+    const answer = await this.#session.requests.submit<kinds.MultiAnswer>(slot)
+    return multiResults(operations, answer, this.root) as { [K in keyof T]: WriteResult<T[K]> }
+  }
+
+  async multiRead<const T extends readonly ReadOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }> {
+    const slot = this.#slot(kinds.multiRead, '/', options)
+    if (slot instanceof Error) throw slot
+    slot.path = ''
+    slot.extra = operations.map((operation) => multiOperation(operation, this.root))
+    const answer = await this.#session.requests.submit<kinds.MultiAnswer>(slot)
+    return readResults(operations, answer) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
+  }
+
+  async watchOnce(
+    path: string,
+    kind: 'data' | 'exists' | 'children',
+    options?: CallOptions,
+  ): Promise<OneShotWatch> {
+    const request = { data: kinds.watchData, exists: kinds.watchExists, children: kinds.watchChildren }[kind]
+    if (request === undefined)
+      throw new UsageError(`Expected kind data, exists or children, got ${JSON.stringify(kind)}`)
+    const slot = this.#slot(request, path, options)
+    if (slot instanceof Error) throw slot
+    const watch = new OneShot(this.#session, kind, slot.path, this.root)
+    slot.watch = true
+    slot.extra = watch
+    const found = await this.#session.requests.submit<
+      ((Stat & Ordered) | ({ stat: Stat } & Ordered)) | undefined
+    >(slot)
+    const result =
+      found === undefined
+        ? { order: this.#session.nextOrder() }
+        : 'stat' in found
+          ? found
+          : { stat: found, order: found.order }
+    return {
+      ...result,
+      fired: watch.fired,
+      close: () => watch.close(),
+      [Symbol.asyncDispose]: () => watch.close(),
+    }
+  }
+
+  async watch(path: string, options: WatchOptions = {}): Promise<Watcher> {
+    const { mode = 'persistent', buffer = EVENT_BUFFER } = options
+    if (!Number.isInteger(buffer) || buffer < 1)
+      throw new UsageError(`Expected a buffer of 1 item or more, got ${buffer}`)
+    const slot = this.#slot(kinds.addWatch, path, options)
+    if (slot instanceof Error) throw slot
+    const kind = mode === 'persistent' ? 'persistent' : 'recursive'
+    slot.number = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
+    const at = { path, serverPath: slot.path, root: this.root }
+    const watcher = new WatcherStream(
+      this.#session,
+      kind,
+      at,
+      buffer,
+      (gone) => void this.#watchers.delete(gone),
+    )
+    slot.extra = watcher
+    await this.#session.requests.submit(slot)
+    this.#watchers.add(watcher)
+    return watcher
+  }
+
+  addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
+    const closed = this.#finished()
+    if (closed !== undefined) return Promise.reject(closed)
+    const done = new Promise<void>((resolve, reject) => {
+      this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
+    })
+    return this.#waitFor(done, undefined, options.signal)
+  }
+
+  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]> {
+    return this.#pathless(kinds.whoAmI, options)
+  }
+
+  /** The configuration has one path whatever the root is. */
+  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    const slot = this.#slot(kinds.getData, '/', options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.path = CONFIG_PATH
+    slot.root = ''
+    return this.#session.requests.submit(slot)
+  }
+
+  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+    const { joining = null, leaving = null, members = null, version = -1n } = change
+    const slot = this.#slot(kinds.reconfig, '/', options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.path = ''
+    slot.extra = { joining, leaving, members, version } satisfies kinds.ReconfigExtra
+    return this.#session.requests.submit(slot)
+  }
+
+  async mkdirp(path: string, options: MkdirpOptions = {}): Promise<void> {
+    await mkdirp(this, path, options)
+  }
+
+  walk(path: string, options?: CallOptions): AsyncIterableIterator<string> {
+    return walk(this, path, options)
+  }
+
+  async updateServerList(servers: string | readonly string[]): Promise<boolean> {
+    const list = parseServers(servers)
+    if (list.chroot !== '' && list.chroot !== this.shared.chroot) {
+      throw new UsageError(
+        `Expected a list with the chroot of this client, ${JSON.stringify(this.shared.chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
+      )
+    }
+    return this.#session.updateServers(list.servers)
+  }
+
+  async close({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
+    const watchers = [...this.#watchers]
+    if (this.#owner) {
+      const done = this.#session.close()
+      signal?.addEventListener(
+        'abort',
+        () => this.#session.finish(new ClosedError('The client is closed', 'CLOSED')),
+        { once: true },
+      )
+      if (signal?.aborted) this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
+      return done
+    }
+    this.#closed ??= new ClosedError('This view is closed', 'CLOSED')
+    await Promise.all(watchers.map((watcher) => watcher.close()))
+  }
+
+  detach(): Promise<SessionCredentials> {
+    const { id, password } = this.#session.credentials
+    this.#session.finish(new ClosedError('The client has left its session to another one', 'CLOSED'))
+    return Promise.resolve({ id, password })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  /** A request for a path of this view, or why there is none. */
+  #slot(
+    kind: Kind,
+    path: string,
+    options: CallOptions | undefined,
+    sequential = false,
+  ): Slot | ZooKeeperError {
+    const closed = this.#finished()
+    if (closed !== undefined) return closed
+    const reason = validatePath(path, sequential)
+    if (reason !== undefined) return new UsageError(reason, { path, operation: kind.name })
+    const slot = this.#session.requests.take(kind)
+    slot.path = toServer(this.root, path)
+    slot.root = this.root
+    slot.options = options
+    return slot
+  }
+
+  #simple<T>(kind: Kind, path: string, options: CallOptions | undefined): Promise<T> {
+    const slot = this.#slot(kind, path, options)
+    return slot instanceof Error ? Promise.reject(slot) : this.#session.requests.submit(slot)
+  }
+
+  #pathless<T>(kind: Kind, options: CallOptions | undefined): Promise<T> {
+    const slot = this.#slot(kind, '/', options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.path = ''
+    return this.#session.requests.submit(slot)
+  }
+
+  #finished(): ZooKeeperError | undefined {
+    return this.#closed
+  }
+
+  #wrong(operation: string, path: string, reason: string): Promise<never> {
+    return Promise.reject(new UsageError(reason, { path, operation }))
+  }
+
+  /** Waits for something that goes on when the caller no longer waits. */
+  async #waitFor<T>(done: Promise<T>, path: string | undefined, signal: AbortSignal | undefined): Promise<T> {
+    if (signal === undefined) return done
+    done.catch(() => {})
+    let stop = (): void => {}
+    const aborted = new Promise<never>((_resolve, reject) => {
+      stop = () => reject(abortedBy(signal.reason, { path, maybeApplied: true }))
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
+    })
+    try {
+      return await Promise.race([done, aborted])
+    } finally {
+      signal.removeEventListener('abort', stop)
+    }
+  }
+
+  /** A create that finds no parent directly below the root has found no root. */
+  async #explained(path: string, done: Promise<CreateResult>): Promise<CreateResult> {
+    if (this.root === '' || path.lastIndexOf('/') > 0) return done
+    try {
+      return await done
+    } catch (error) {
+      if (!(error instanceof NoNodeError)) throw error
+      const message = `create ${path}: the chroot ${this.root} does not exist; connect with createChroot: true, or call mkdirp('/')`
+      throw new NoChrootError(
+        message,
+        'NO_CHROOT',
+        { path, operation: 'create', cause: error },
+        ErrorCode.NONODE,
+      )
+    }
+  }
+}
+
+const kindOfCreate = (mode: string): Kind =>
+  mode === 'container' ? kinds.createContainer : mode.endsWith('Ttl') ? kinds.createTtl : kinds.create

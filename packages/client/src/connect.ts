@@ -1,0 +1,139 @@
+import { View, type Shared } from './client.ts'
+import { checkOptions } from './options.ts'
+import {
+  AbortedError,
+  abortedBy,
+  AuthFailedError,
+  ClosedError,
+  UsageError,
+  type ZooKeeperError,
+} from './errors.ts'
+import { parseServers } from './servers/connect-string.ts'
+import { Session } from './session/session.ts'
+import type { Client, ClientOptions, ClientPorts, Transport } from './types.ts'
+
+export type ConnectOptions = ClientOptions & {
+  /** Gives up connecting. */
+  readonly signal?: AbortSignal
+}
+
+/** What an entry point brings along. */
+export interface Surroundings {
+  readonly transport?: Transport
+  readonly ports: ClientPorts
+}
+
+/**
+ * Opens a session, and resolves when it exists. Without a `signal` it tries for ever. Rejects with a `UsageError` when an
+ * option cannot be right, an `AuthFailedError`, a `SessionExpiredError` (for a given session, with `sessionExpiry:
+ * 'close'`), and when the signal aborts.
+ */
+export async function connectWith(options: ConnectOptions, surroundings: Surroundings): Promise<Client> {
+  checkOptions(options)
+  const { servers, chroot } = parseServers(options.servers, options.chroot)
+  const transport = options.transport ?? surroundings.transport
+  if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
+  const ports = { ...surroundings.ports, ...options.ports }
+  const { errorPolicy = 'connection', instrumentation, signal } = options
+  let lastFailure: { server: string; error: Error } | undefined
+  const session = new Session({
+    servers,
+    transport,
+    ...ports,
+    sessionTimeout: options.sessionTimeout ?? 30_000,
+    resume: options.session,
+    sessionExpiry: options.sessionExpiry ?? 'renew',
+    readOnly: options.readOnly ?? false,
+    auth: options.auth ?? [],
+    sasl: options.sasl,
+    retry: options.retry ?? {},
+    leaseMargin: typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined,
+    offlineQueue: options.offlineQueue ?? 10_000,
+    maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
+    maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
+    instrumentation,
+    attemptFailed: (info) => (lastFailure = info),
+  })
+  const shared: Shared = { session, ports, errorPolicy, instrumentation, chroot }
+  const client = new View(shared, chroot, true)
+  await established(session, signal, () => lastFailure)
+  try {
+    if (options.createChroot && chroot !== '')
+      await client.mkdirp('/', signal === undefined ? {} : { signal })
+  } catch (error) {
+    await client.close()
+    throw error
+  }
+  if (options.trackEnsemble) void trackEnsemble(client)
+  return client
+}
+
+async function established(
+  session: Session,
+  signal: AbortSignal | undefined,
+  lastFailure: () => { server: string; error: Error } | undefined,
+): Promise<void> {
+  let aborted: ZooKeeperError | undefined
+  const abort = (): void => {
+    const error = abortedBy(signal!.reason, { operation: 'connect' })
+    const failure = lastFailure()
+    if (failure !== undefined)
+      error.message += `; the last attempt, to ${failure.server}, failed: ${failure.error.message}`
+    aborted = error
+    session.finish(new ClosedError('Connecting was aborted', 'CLOSED', { cause: error }))
+  }
+  if (signal?.aborted) abort()
+  else {
+    signal?.addEventListener('abort', abort, { once: true })
+    session.start()
+  }
+  try {
+    for await (const { state, cause } of session.states.listen()) {
+      if (state === 'connected' || state === 'connectedReadOnly') return
+      if (aborted !== undefined) throw aborted
+      if (session.finished !== undefined) throw cause ?? session.finished
+    }
+    throw aborted ?? session.finished ?? new ClosedError('The client is closed', 'CLOSED')
+  } finally {
+    signal?.removeEventListener('abort', abort)
+  }
+}
+
+/** Follows the servers that the ensemble names in its configuration, until the client ends. */
+async function trackEnsemble(client: View): Promise<void> {
+  const decoder = new TextDecoder()
+  const all = client.absolute()
+  for (;;) {
+    try {
+      const watch = await all.watchOnce('/zookeeper/config', 'data')
+      const servers = clientAddresses(decoder.decode(watch.data))
+      if (servers.length > 0) await client.updateServerList(servers)
+      await watch.fired
+    } catch (error) {
+      if (client.state === 'closed' || client.state === 'authFailed') return
+      if (error instanceof AbortedError || error instanceof AuthFailedError) return
+      // Expired, or not readable for now: it is asked again under the next session.
+      const epoch = client.session.epoch
+      for await (const { state, sessionEpoch } of client.states()) {
+        if (state === 'connected' && sessionEpoch !== epoch) break
+      }
+      if (client.state !== 'connected') return
+    }
+  }
+}
+
+/** The addresses for clients in `server.1=host:2888:3888:participant;0.0.0.0:2181` lines. */
+export function clientAddresses(config: string): string[] {
+  const addresses: string[] = []
+  for (const [, spec = ''] of config.matchAll(/^server\.\d+=(.*)$/gm)) {
+    // Alternatives of one server stand behind |; the first is taken.
+    const [server = '', client] = spec.split('|')[0]!.split(';')
+    const match = /^(?:(.*):)?(\d+)$/.exec(client?.trim() ?? '')
+    if (match === null) continue
+    const anywhere =
+      match[1] === undefined || match[1] === '0.0.0.0' || match[1] === '[::]' || match[1] === '::'
+    const host = anywhere ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
+    addresses.push(`${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${match[2]}`)
+  }
+  return addresses
+}

@@ -1,0 +1,11 @@
+/** The client without a platform: bring a transport and ports. The entry points of Node and of the web bring theirs. */
+export { connectWith } from './connect.ts'
+export type { ConnectOptions, Surroundings } from './connect.ts'
+export * from './errors.ts'
+export { json, utf8 } from './codecs.ts'
+export type { Schema } from './codecs.ts'
+export type * from './types.ts'
+export { Stream } from './stream.ts'
+export type { Overflow } from './stream.ts'
+export { parseServers, addressKey } from './servers/connect-string.ts'
+export { digestId, Perms } from '@zabra/protocol'

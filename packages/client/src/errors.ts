@@ -1,0 +1,315 @@
+import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
+
+/**
+ * What an error asks of the caller. `recoverable`: the same call may succeed later in this session. `state`: the tree or
+ * the arguments forbid it. `fatal`: the session, or the request for good, is over. `usage`: the call was wrong.
+ */
+export type ErrorCategory = 'recoverable' | 'state' | 'fatal' | 'usage'
+
+/** What is known of the call that failed. */
+export interface ErrorFacts {
+  /** Client path, after chroot mapping. */
+  readonly path?: string | undefined
+  readonly operation?: string | undefined
+  readonly maybeApplied?: boolean | undefined
+  readonly cause?: unknown
+}
+
+/** Registered, so that copies of this package in one process recognise each other's errors. */
+const BRAND = Symbol.for('@zabra/client.error')
+
+/**
+ * Root of every error of this package. `instanceof` works across copies of the package.
+ */
+export abstract class ZooKeeperError extends Error {
+  /** Name under which copies of the package recognise a class. A subclass of yours needs none. */
+  static readonly tag: string = 'ZooKeeperError'
+  /** Stable text such as `NO_NODE`. */
+  readonly code: string
+  /** The number of the protocol, when the error has one. */
+  readonly wireCode?: number
+  abstract readonly category: ErrorCategory
+  /** True only if the request was written and its outcome is unknown. */
+  readonly maybeApplied: boolean
+  /** Client path, after chroot mapping. */
+  readonly path?: string
+  readonly operation?: string
+
+  constructor(message: string, code: string, facts: ErrorFacts = {}, wireCode?: number) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+    this.name = new.target.tag
+    this.code = code
+    this.maybeApplied = facts.maybeApplied ?? false
+    if (facts.path !== undefined) this.path = facts.path
+    if (facts.operation !== undefined) this.operation = facts.operation
+    if (wireCode !== undefined) this.wireCode = wireCode
+    const tags: string[] = []
+    for (let type: unknown = new.target; isErrorClass(type); type = Object.getPrototypeOf(type)) {
+      if (Object.hasOwn(type, 'tag')) tags.push(type.tag)
+    }
+    Object.defineProperty(this, BRAND, { value: tags })
+  }
+
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    if (!Object.hasOwn(this, 'tag')) return Function.prototype[Symbol.hasInstance].call(this, value)
+    const tags =
+      typeof value === 'object' && value !== null ? (value as { [BRAND]?: unknown })[BRAND] : undefined
+    return Array.isArray(tags) && tags.includes(this.tag)
+  }
+}
+
+const isErrorClass = (type: unknown): type is { tag: string } =>
+  typeof type === 'function' && type !== Error && 'tag' in type
+
+/** The same call may succeed later in the same session. */
+export abstract class RecoverableError extends ZooKeeperError {
+  static override readonly tag: string = 'RecoverableError'
+  readonly category = 'recoverable'
+}
+
+/** The connection broke, or was not there. `maybeApplied` tells whether the request had left. */
+export class ConnectionLossError extends RecoverableError {
+  static override readonly tag = 'ConnectionLossError'
+}
+/** The deadline of the request passed, here or on the server. */
+export class OperationTimeoutError extends RecoverableError {
+  static override readonly tag = 'OperationTimeoutError'
+}
+/** Another server took the session over; the client connects again by itself. The request was not carried out. */
+export class SessionMovedError extends RecoverableError {
+  static override readonly tag = 'SessionMovedError'
+}
+/** The server is overloaded and did not carry the request out. */
+export class ThrottledError extends RecoverableError {
+  static override readonly tag = 'ThrottledError'
+}
+/** Another reconfiguration is under way. */
+export class ReconfigInProgressError extends RecoverableError {
+  static override readonly tag = 'ReconfigInProgressError'
+}
+/** No quorum of the new configuration is connected and up to date. */
+export class NewConfigNoQuorumError extends RecoverableError {
+  static override readonly tag = 'NewConfigNoQuorumError'
+}
+
+/** The tree, or what the call asked of it, forbids the request. Trying again unchanged changes nothing. */
+export abstract class StateError extends ZooKeeperError {
+  static override readonly tag: string = 'StateError'
+  readonly category = 'state'
+  declare readonly path: string
+}
+
+/** The znode, or the parent that it needs, does not exist. */
+export class NoNodeError extends StateError {
+  static override readonly tag: string = 'NoNodeError'
+}
+/** The chroot of this client does not exist. Connect with `createChroot: true`, or call `mkdirp('/')`. */
+export class NoChrootError extends NoNodeError {
+  static override readonly tag = 'NoChrootError'
+}
+export class NodeExistsError extends StateError {
+  static override readonly tag = 'NodeExistsError'
+}
+export class BadVersionError extends StateError {
+  static override readonly tag = 'BadVersionError'
+}
+export class NotEmptyError extends StateError {
+  static override readonly tag = 'NotEmptyError'
+}
+/** No identity of this client has the permission that the operation needs. */
+export class NoAuthError extends StateError {
+  static override readonly tag = 'NoAuthError'
+}
+export class NoChildrenForEphemeralsError extends StateError {
+  static override readonly tag = 'NoChildrenForEphemeralsError'
+}
+export class InvalidACLError extends StateError {
+  static override readonly tag = 'InvalidACLError'
+}
+/** The change would exceed a hard quota. */
+export class QuotaExceededError extends StateError {
+  static override readonly tag = 'QuotaExceededError'
+}
+export class EphemeralOnLocalSessionError extends StateError {
+  static override readonly tag = 'EphemeralOnLocalSessionError'
+}
+/** The server is read-only for now. Ask with `waitForReadWrite` to wait for one that is not. */
+export class NotReadOnlyError extends StateError {
+  static override readonly tag = 'NotReadOnlyError'
+}
+export class NoWatcherError extends StateError {
+  static override readonly tag = 'NoWatcherError'
+}
+export class ReconfigDisabledError extends StateError {
+  static override readonly tag = 'ReconfigDisabledError'
+}
+/** A multi failed as a whole; `cause` is the error of operation `index`. */
+export class MultiError extends StateError {
+  static override readonly tag = 'MultiError'
+  /** Position of the operation that failed. */
+  readonly index: number
+  constructor(message: string, index: number, cause: ZooKeeperError) {
+    super(message, 'MULTI_FAILED', { path: cause.path, operation: 'multi', cause }, cause.wireCode)
+    this.index = index
+  }
+}
+
+/** The session, the client or this request is over for good. */
+export abstract class FatalError extends ZooKeeperError {
+  static override readonly tag: string = 'FatalError'
+  readonly category = 'fatal'
+}
+/** A number that this version does not know. Only the request fails. */
+export class UnknownServerError extends FatalError {
+  static override readonly tag = 'UnknownServerError'
+}
+/** The server could not carry the request out at all: it is unknown to it, malformed, or hit a fault. */
+export class ServerFaultError extends FatalError {
+  static override readonly tag = 'ServerFaultError'
+}
+/** The session has expired: its ephemeral znodes and its watches are gone. */
+export class SessionExpiredError extends FatalError {
+  static override readonly tag = 'SessionExpiredError'
+  readonly sessionId: bigint
+  constructor(message: string, sessionId: bigint, facts: ErrorFacts = {}) {
+    super(message, 'SESSION_EXPIRED', facts, ErrorCode.SESSIONEXPIRED)
+    this.sessionId = sessionId
+  }
+}
+/** Credentials were refused, or the server demands some. The client is finished. */
+export class AuthFailedError extends FatalError {
+  static override readonly tag = 'AuthFailedError'
+}
+/** The client is closed. */
+export class ClosedError extends FatalError {
+  static override readonly tag = 'ClosedError'
+}
+
+/** The call cannot be right, whatever the servers hold. Nothing was sent. */
+export class UsageError extends ZooKeeperError {
+  static override readonly tag: string = 'UsageError'
+  readonly category = 'usage'
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, 'USAGE', facts)
+  }
+}
+/** The caller's signal aborted the call; `cause` is its reason. Its name is `AbortError`, as everywhere. */
+export class AbortedError extends ZooKeeperError {
+  static override readonly tag = 'AbortedError'
+  readonly category = 'usage'
+  constructor(message: string, facts: ErrorFacts = {}) {
+    super(message, 'ABORTED', facts)
+    this.name = 'AbortError'
+  }
+}
+
+type ConcreteError = new (
+  message: string,
+  code: string,
+  facts: ErrorFacts,
+  wireCode: number,
+) => ZooKeeperError
+
+interface ErrorRow {
+  readonly code: string
+  readonly type: ConcreteError
+}
+
+/** Every number of the protocol: its stable text and its class. `docs/errors.md` is made from this table. */
+export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRow>([
+  [ErrorCode.SYSTEMERROR, { code: 'SYSTEM_ERROR', type: ServerFaultError }],
+  [ErrorCode.RUNTIMEINCONSISTENCY, { code: 'RUNTIME_INCONSISTENCY', type: ServerFaultError }],
+  [ErrorCode.DATAINCONSISTENCY, { code: 'DATA_INCONSISTENCY', type: ServerFaultError }],
+  [ErrorCode.CONNECTIONLOSS, { code: 'CONNECTION_LOSS', type: ConnectionLossError }],
+  [ErrorCode.MARSHALLINGERROR, { code: 'MARSHALLING_ERROR', type: ServerFaultError }],
+  [ErrorCode.UNIMPLEMENTED, { code: 'UNIMPLEMENTED', type: ServerFaultError }],
+  [ErrorCode.OPERATIONTIMEOUT, { code: 'OPERATION_TIMEOUT', type: OperationTimeoutError }],
+  [ErrorCode.BADARGUMENTS, { code: 'BAD_ARGUMENTS', type: ServerFaultError }],
+  [ErrorCode.UNKNOWNSESSION, { code: 'UNKNOWN_SESSION', type: ServerFaultError }],
+  [ErrorCode.NEWCONFIGNOQUORUM, { code: 'NEW_CONFIG_NO_QUORUM', type: NewConfigNoQuorumError }],
+  [ErrorCode.RECONFIGINPROGRESS, { code: 'RECONFIG_IN_PROGRESS', type: ReconfigInProgressError }],
+  [ErrorCode.APIERROR, { code: 'API_ERROR', type: ServerFaultError }],
+  [ErrorCode.NONODE, { code: 'NO_NODE', type: NoNodeError }],
+  [ErrorCode.NOAUTH, { code: 'NO_AUTH', type: NoAuthError }],
+  [ErrorCode.BADVERSION, { code: 'BAD_VERSION', type: BadVersionError }],
+  [
+    ErrorCode.NOCHILDRENFOREPHEMERALS,
+    { code: 'NO_CHILDREN_FOR_EPHEMERALS', type: NoChildrenForEphemeralsError },
+  ],
+  [ErrorCode.NODEEXISTS, { code: 'NODE_EXISTS', type: NodeExistsError }],
+  [ErrorCode.NOTEMPTY, { code: 'NOT_EMPTY', type: NotEmptyError }],
+  [ErrorCode.INVALIDCALLBACK, { code: 'INVALID_CALLBACK', type: ServerFaultError }],
+  [ErrorCode.INVALIDACL, { code: 'INVALID_ACL', type: InvalidACLError }],
+  [ErrorCode.AUTHFAILED, { code: 'AUTH_FAILED', type: AuthFailedError }],
+  [ErrorCode.SESSIONMOVED, { code: 'SESSION_MOVED', type: SessionMovedError }],
+  [ErrorCode.NOTREADONLY, { code: 'NOT_READ_ONLY', type: NotReadOnlyError }],
+  [
+    ErrorCode.EPHEMERALONLOCALSESSION,
+    { code: 'EPHEMERAL_ON_LOCAL_SESSION', type: EphemeralOnLocalSessionError },
+  ],
+  [ErrorCode.NOWATCHER, { code: 'NO_WATCHER', type: NoWatcherError }],
+  [ErrorCode.REQUESTTIMEOUT, { code: 'REQUEST_TIMEOUT', type: OperationTimeoutError }],
+  [ErrorCode.RECONFIGDISABLED, { code: 'RECONFIG_DISABLED', type: ReconfigDisabledError }],
+  [
+    ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
+    { code: 'SESSION_CLOSED_REQUIRE_SASL_AUTH', type: AuthFailedError },
+  ],
+  [ErrorCode.QUOTAEXCEEDED, { code: 'QUOTA_EXCEEDED', type: QuotaExceededError }],
+  [ErrorCode.THROTTLEDOP, { code: 'THROTTLED_OP', type: ThrottledError }],
+])
+
+/** The error for a number that a server answered with. */
+export function errorOf(wireCode: number, facts: ErrorFacts, sessionId = 0n): ZooKeeperError {
+  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
+  const meaning =
+    wireErrors.get(wireCode)?.meaning ?? 'The server answered with an error that this client does not know.'
+  if (wireCode === ErrorCode.SESSIONEXPIRED)
+    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, facts)
+  const row = errorTable.get(wireCode)
+  if (row === undefined)
+    return new UnknownServerError(
+      `${what}: ${meaning} (${wireCode})`,
+      `UNKNOWN_${-wireCode}`,
+      facts,
+      wireCode,
+    )
+  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, facts, wireCode)
+}
+
+/** A connection that broke, or that was not there. */
+export function connectionLoss(facts: ErrorFacts & { reason?: string }): ConnectionLossError {
+  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
+  const fate = facts.maybeApplied ? 'it may or may not have been carried out' : 'it was not sent'
+  return new ConnectionLossError(
+    `${what}: ${facts.reason ?? 'the connection broke before the reply came'}; ${fate}`,
+    'CONNECTION_LOSS',
+    facts,
+    ErrorCode.CONNECTIONLOSS,
+  )
+}
+
+/** What an aborted signal makes of a call: a deadline is an `OperationTimeoutError`, all else an `AbortedError`. */
+export function abortedBy(reason: unknown, facts: ErrorFacts): OperationTimeoutError | AbortedError {
+  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
+  const fate = facts.maybeApplied ? '; it was sent and may still take effect' : ''
+  const timedOut = (reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
+  return timedOut
+    ? new OperationTimeoutError(
+        `${what}: no reply before the deadline${fate}`,
+        'OPERATION_TIMEOUT',
+        { ...facts, cause: reason },
+        ErrorCode.OPERATIONTIMEOUT,
+      )
+    : new AbortedError(`${what}: aborted by the caller${fate}`, { ...facts, cause: reason })
+}
+
+/** The error that a call gets when its client or session ends with `error`. */
+export function endedBy(error: ZooKeeperError, facts: ErrorFacts): ZooKeeperError {
+  const message = `${facts.operation ?? 'request'} ${facts.path ?? ''}: ${error.message}`
+  const all = { ...facts, cause: error }
+  if (error instanceof SessionExpiredError) return new SessionExpiredError(message, error.sessionId, all)
+  if (error instanceof AuthFailedError) {
+    return new AuthFailedError(message, error.code, all, ErrorCode.AUTHFAILED)
+  }
+  return new ClosedError(message, 'CLOSED', all)
+}

@@ -1,0 +1,16 @@
+/** The client in Node, Deno and Bun: `connect({ servers })` needs nothing else. */
+import { nodeRandom, wakefulNodeClock } from '@zabra/runtime/node'
+import { connectWith, type ConnectOptions } from '../connect.ts'
+import type { Client } from '../types.ts'
+import { nodeTransport } from './transport.ts'
+
+export * from '../core.ts'
+export { nodeTransport } from './transport.ts'
+
+/** Opens a session and resolves when it exists; see `connectWith`. */
+export function connect(options: ConnectOptions): Promise<Client> {
+  return connectWith(options, {
+    transport: nodeTransport(),
+    ports: { clock: wakefulNodeClock, random: nodeRandom },
+  })
+}

@@ -1,0 +1,89 @@
+import { normalRoot } from '../chroot.ts'
+import { UsageError } from '../errors.ts'
+import type { ServerAddress } from '../types.ts'
+
+const DEFAULT_PORTS = { tcp: 2181, tls: 2281, ws: 80, wss: 443 } as const
+
+export interface ServerList {
+  /** Without duplicates, in the order given. */
+  readonly servers: readonly ServerAddress[]
+  /** Empty for none. */
+  readonly chroot: string
+}
+
+/**
+ * Reads `host[:port](,host[:port])*[/chroot]`, or a list of such hosts. An entry may begin with `tcp://`, `tls://`,
+ * `ws://` or `wss://`; what follows the host of a WebSocket entry belongs to its URL, so the chroot comes as an option
+ * there. Throws a `UsageError`.
+ */
+export function parseServers(servers: string | readonly string[], chroot?: string): ServerList {
+  const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
+  const given = normalRoot(chroot)
+  const found = normalRoot(root)
+  if (given !== '' && found !== '' && given !== found) {
+    throw new UsageError(
+      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
+    )
+  }
+  const unique = new Map<string, ServerAddress>()
+  for (const entry of entries) {
+    const server = parseServer(entry)
+    unique.set(addressKey(server), server)
+  }
+  if (unique.size === 0)
+    throw new UsageError('Expected at least one server, such as 127.0.0.1:2181, got none')
+  return { servers: [...unique.values()], chroot: given === '' ? found : given }
+}
+
+function split(text: string): { entries: string[]; root: string } {
+  const entries = text.split(',').map((entry) => entry.trim())
+  if (/^wss?:/.test(entries[0] ?? '')) return { entries, root: '' }
+  // The first slash that is not part of a scheme starts the chroot.
+  const slash = text.search(/(?<![:/])\/(?!\/)/)
+  if (slash === -1) return { entries, root: '' }
+  const hosts = text.slice(0, slash)
+  return { entries: hosts.split(',').map((entry) => entry.trim()), root: text.slice(slash) }
+}
+
+function parseServer(entry: string): ServerAddress {
+  const [, scheme = 'tcp', rest = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?(.*)$/s.exec(entry) ?? []
+  if (scheme === 'ws' || scheme === 'wss') return parseUrl(entry, scheme)
+  if (scheme !== 'tcp' && scheme !== 'tls') {
+    throw new UsageError(
+      `Expected a server with scheme tcp, tls, ws or wss, got ${JSON.stringify(scheme)} in ${JSON.stringify(entry)}`,
+    )
+  }
+  const match = /^(?:\[([^\]]*)\]|([^:/[\]\s]*))(?::(\d*))?$/.exec(rest)
+  const host = match?.[1] ?? match?.[2] ?? ''
+  if (match === null || host === '') {
+    const advice = rest.split(':').length > 2 ? '; write an IPv6 address in brackets, as [::1]:2181' : ''
+    throw new UsageError(`Expected a server as host:port, got ${JSON.stringify(entry)}${advice}`)
+  }
+  return { scheme, host, port: match[3] ? checkedPort(match[3], entry) : DEFAULT_PORTS[scheme] }
+}
+
+function parseUrl(entry: string, scheme: 'ws' | 'wss'): ServerAddress {
+  let url: URL
+  try {
+    url = new URL(entry)
+  } catch (cause) {
+    throw new UsageError(`Expected a WebSocket address, got ${JSON.stringify(entry)}`, { cause })
+  }
+  return {
+    scheme,
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: url.port === '' ? DEFAULT_PORTS[scheme] : checkedPort(url.port, entry),
+    url: entry,
+  }
+}
+
+function checkedPort(text: string, entry: string): number {
+  const port = Number(text)
+  if (port < 1 || port > 65_535)
+    throw new UsageError(`Expected a port from 1 to 65535, got ${text} in ${JSON.stringify(entry)}`)
+  return port
+}
+
+/** What tells one server from another. */
+export const addressKey = ({ scheme, host, port, url }: ServerAddress): string =>
+  url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`

@@ -1,0 +1,83 @@
+import type { Cancel, Clock } from '@zabra/runtime'
+import type { Wire } from './wire.ts'
+
+/** No server has to wait longer than this for a sign of life, however long its sessions live. */
+const LONGEST_PING_MS = 10_000
+
+/**
+ * Keeps a connection alive and notices when it is not: pings when nothing was sent for a third of the timeout, and gives
+ * up when nothing came for two thirds, so that a third is left to reach another server.
+ */
+export class Heartbeat {
+  readonly #clock: Clock
+  readonly #stalled: (lateMs: number) => void
+  #cancel: Cancel = () => {}
+  #wire: Wire | undefined
+  #timeout = 0
+  /** When the last ping left. */
+  pingedAt = 0
+
+  /** `stalled` hears when the process could not run for longer than a sixth of the timeout. */
+  constructor(clock: Clock, { stalled }: { stalled: (lateMs: number) => void }) {
+    this.#clock = clock
+    this.#stalled = stalled
+  }
+
+  start(wire: Wire, timeout: number): void {
+    this.stop()
+    this.#wire = wire
+    this.#timeout = timeout
+    this.#arm()
+  }
+
+  stop(): void {
+    this.#cancel()
+    this.#wire = undefined
+  }
+
+  get #pingMs(): number {
+    return Math.min(this.#timeout / 3, LONGEST_PING_MS)
+  }
+
+  get #idleMs(): number {
+    return (2 * this.#timeout) / 3
+  }
+
+  #arm(): void {
+    const { lastSent, lastHeard } = this.#wire!
+    const due = Math.min(lastSent + this.#pingMs, lastHeard + this.#idleMs)
+    this.#cancel = this.#clock.after(Math.max(0, due - this.#clock.monotonic()), 'heartbeat', () =>
+      this.#beat(due),
+    )
+  }
+
+  #beat(due: number): void {
+    const wire = this.#wire!
+    const now = this.#clock.monotonic()
+    const late = now - due
+    if (late > this.#timeout / 6) {
+      // The process stood still. A sign of life goes first; what has arrived meanwhile is read before anything is judged.
+      this.#ping(wire, now)
+      this.#stalled(late)
+      this.#clock.soon(() => this.#judge(wire))
+      return
+    }
+    if (now - wire.lastSent >= this.#pingMs) this.#ping(wire, now)
+    this.#judge(wire)
+  }
+
+  #ping(wire: Wire, now: number): void {
+    this.pingedAt = now
+    wire.ping()
+    // A connection that takes nothing more must not be pinged in a loop.
+    wire.lastSent = now
+  }
+
+  #judge(wire: Wire): void {
+    if (this.#wire !== wire) return
+    const silent = this.#clock.monotonic() - wire.lastHeard
+    if (silent >= this.#idleMs) {
+      wire.fail(new Error(`Nothing was heard from the server for ${Math.round(silent)} ms`))
+    } else this.#arm()
+  }
+}

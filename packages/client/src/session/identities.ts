@@ -1,0 +1,62 @@
+import { OpCode, writeAuthPacket, Xid } from '@zabra/protocol'
+import type { ZooKeeperError } from '../errors.ts'
+import type { AuthInfo } from '../types.ts'
+import type { Wire } from './wire.ts'
+
+interface Entry {
+  readonly identity: AuthInfo
+  /** Who waits for the answer of the first proof; repeats have nobody. */
+  settle: ((error: ZooKeeperError | undefined) => void) | undefined
+}
+
+/** The identities of a client: proved on every connection before anything else, in the order in which they were added. */
+export class Identities {
+  readonly #entries: Entry[]
+  /** Sent on the connection that stands, and not answered yet. */
+  #sent: Entry[] = []
+
+  constructor(identities: readonly AuthInfo[]) {
+    this.#entries = identities.map((identity) => ({ identity, settle: undefined }))
+  }
+
+  add(identity: AuthInfo, wire: Wire | undefined, settle: (error: ZooKeeperError | undefined) => void): void {
+    const entry = { identity, settle }
+    this.#entries.push(entry)
+    if (wire !== undefined) this.#send(entry, wire)
+  }
+
+  /** A new connection stands. */
+  proveAll(wire: Wire): void {
+    this.#sent = []
+    for (const entry of this.#entries) this.#send(entry, wire)
+  }
+
+  /** The server has answered the oldest proof. Returns the scheme. */
+  answered(error: ZooKeeperError | undefined): string {
+    const entry = this.#sent.shift()
+    const { settle } = entry ?? {}
+    if (entry !== undefined) entry.settle = undefined
+    settle?.(error)
+    return entry?.identity.scheme ?? 'unknown'
+  }
+
+  /** Nobody will be answered any more. */
+  failAll(error: ZooKeeperError): void {
+    for (const entry of this.#entries) {
+      const { settle } = entry
+      entry.settle = undefined
+      settle?.(error)
+    }
+  }
+
+  #send(entry: Entry, wire: Wire): void {
+    const { writer } = wire
+    const mark = writer.beginFrame()
+    writer.int(Xid.auth)
+    writer.int(OpCode.auth)
+    writeAuthPacket(writer, { type: 0, ...entry.identity })
+    writer.endFrame(mark)
+    this.#sent.push(entry)
+    wire.schedule()
+  }
+}

@@ -1,0 +1,46 @@
+/** What an answer says about the life of a session. */
+export type Proof =
+  /** A quorum has committed: its leader heard from our server after the request was sent. */
+  | 'commit'
+  /** A server answered that may be cut off from the others without knowing it yet. */
+  | 'contact'
+
+/** How long a follower that is cut off may go on answering: syncLimit × tick and half a tick, by the default settings. */
+const BLIND_MS = 12_000
+
+/**
+ * Until when a session cannot have expired, on the monotonic clock. It is a bound that is read, not a timer, so it is
+ * right even just after the process was stopped for a while.
+ */
+export class Lease {
+  #timeout = 0
+  #margin: number | undefined
+  #horizon = Number.NEGATIVE_INFINITY
+
+  /** `margin` in milliseconds replaces what is taken off for a commit: half a tick and the slack of clocks. */
+  constructor(margin?: number) {
+    this.#margin = margin
+  }
+
+  get horizon(): number {
+    return this.#horizon
+  }
+
+  /** A session has this timeout from now on. A new session proves nothing yet but its own creation. */
+  begin(timeout: number): void {
+    this.#timeout = timeout
+  }
+
+  end(): void {
+    this.#horizon = Number.NEGATIVE_INFINITY
+    this.#timeout = 0
+  }
+
+  /** A request that left at `sentAt` or a little later was answered. */
+  answered(sentAt: number, proof: Proof): void {
+    const margin = proof === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : BLIND_MS
+    if (margin >= this.#timeout) return
+    const horizon = sentAt + this.#timeout - margin
+    if (horizon > this.#horizon) this.#horizon = horizon
+  }
+}

@@ -1,0 +1,470 @@
+import { ErrorCode, EventType, Reader, readWatcherEvent, Xid, type ConnectResponse } from '@zabra/protocol'
+import type { Cancel, Clock, Random } from '@zabra/runtime'
+import {
+  AuthFailedError,
+  ClosedError,
+  endedBy,
+  errorOf,
+  SessionExpiredError,
+  type ZooKeeperError,
+} from '../errors.ts'
+import { attemptDelay, attemptLimit, dropDelay } from '../servers/backoff.ts'
+import { addressKey } from '../servers/connect-string.ts'
+import { HostList, type Attachment, type Candidate } from '../servers/host-list.ts'
+import type {
+  AuthInfo,
+  Bytes,
+  ConnectionState,
+  Instrumentation,
+  RetryPolicy,
+  SaslMechanism,
+  ServerAddress,
+  SessionCredentials,
+  Transport,
+} from '../types.ts'
+import { eventTypeOf, watchKinds, WatchRegistry } from '../watches/registry.ts'
+import { restoreChunks, writeRestore } from '../watches/restore.ts'
+import { Attempt } from './attempt.ts'
+import { closeSession } from './close-session.ts'
+import { Heartbeat } from './heartbeat.ts'
+import { Identities } from './identities.ts'
+import { Lease } from './lease.ts'
+import { logIn } from './login.ts'
+import { ReadWriteSearch } from './read-write-search.ts'
+import { Requests } from './requests.ts'
+import { States } from './states.ts'
+import type { Wire } from './wire.ts'
+
+export interface SessionOptions {
+  readonly servers: readonly ServerAddress[]
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly random: Random
+  readonly sessionTimeout: number
+  readonly resume: SessionCredentials | undefined
+  readonly sessionExpiry: 'renew' | 'close'
+  readonly readOnly: boolean
+  readonly auth: readonly AuthInfo[]
+  readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
+  readonly retry: RetryPolicy
+  readonly leaseMargin: number | undefined
+  readonly offlineQueue: number
+  readonly maxFrame: number
+  readonly maxRequest: number
+  readonly instrumentation: Instrumentation | undefined
+  /** Hears of every attempt that fails. */
+  readonly attemptFailed: (info: { server: string; error: Error }) => void
+}
+
+/** How long `close` waits for the answer of the server. */
+const LONGEST_CLOSE_MS = 2000
+const NO_PASSWORD: Bytes = new Uint8Array(16)
+
+/**
+ * One client's side of a session: connects, keeps it alive, moves it between servers, renews it. A machine that takes
+ * inputs (bytes, timers, calls) and never waits for anything itself.
+ */
+export class Session {
+  readonly #options: SessionOptions
+  readonly hosts: HostList
+  readonly watches = new WatchRegistry()
+  readonly requests: Requests
+  readonly lease: Lease
+  readonly states: States
+  readonly closed: Promise<Error | undefined>
+  #settleClosed: (reason: Error | undefined) => void = () => {}
+  readonly #reader: Reader
+  readonly #heartbeat: Heartbeat
+  readonly #search: ReadWriteSearch
+
+  #order = 0
+  #epoch = 0
+  #id = 0n
+  #password: Bytes = NO_PASSWORD
+  #timeout: number
+  /** The newest transaction that a server has told of, in two halves so that replies cost no bigint. */
+  #zxidHigh = 0
+  #zxidLow = 0
+  #wire: Wire | undefined
+  #attempt: Attempt | undefined
+  #attachment: Attachment | undefined
+  #lastHeard: number
+  #cancelWait: Cancel = () => {}
+  #cancelExpiry: Cancel = () => {}
+  #cancelDrain: Cancel = () => {}
+  readonly #identities: Identities
+  /** Requests that set watches again and are not answered yet, and why they were made. */
+  #restoring = 0
+  #restoreReason: 'reconnected' | 'newSession' | undefined
+  /** Why everything fails from now on, and why nothing new is taken. */
+  #finished: ZooKeeperError | undefined
+  #closing: ClosedError | undefined
+
+  constructor(options: SessionOptions) {
+    const { clock, random } = options
+    this.#options = options
+    this.#timeout = options.sessionTimeout
+    this.#lastHeard = clock.monotonic()
+    this.#reader = new Reader(new Uint8Array(0), 0, 0, options.maxFrame)
+    this.hosts = new HostList(options.servers, random)
+    this.lease = new Lease(options.leaseMargin)
+    this.states = new States((change) => this.#observe(() => options.instrumentation?.state?.(change)))
+    this.closed = new Promise((resolve) => (this.#settleClosed = resolve))
+    this.#identities = new Identities(options.auth)
+    this.requests = new Requests({
+      ...options,
+      lease: this.lease,
+      finished: () => this.#finished ?? this.#closing,
+      moved: () => this.#wire?.fail(new Error('The session has moved to another server')),
+      sessionId: () => this.#id,
+    })
+    this.#heartbeat = new Heartbeat(clock, {
+      stalled: (lateMs) => this.#observe(() => options.instrumentation?.stall?.(lateMs)),
+    })
+    this.#search = new ReadWriteSearch(options, this.hosts, {
+      hello: () => ({ ...this.#hello(), readOnly: false }),
+      limitMs: () => attemptLimit(this.#timeout, this.hosts.size),
+      adopt: (server, wire, response) => this.#adopt(server, wire, response),
+    })
+    if (options.resume !== undefined) {
+      this.#id = options.resume.id
+      this.#password = options.resume.password
+    }
+  }
+
+  get state(): ConnectionState {
+    return this.states.state
+  }
+
+  get credentials(): SessionCredentials & { timeout: number; epoch: number } {
+    return { id: this.#id, password: this.#password, timeout: this.#timeout, epoch: this.#epoch }
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  get wire(): Wire | undefined {
+    return this.#wire
+  }
+
+  get finished(): ZooKeeperError | undefined {
+    return this.#finished
+  }
+
+  get lastZxid(): bigint {
+    return (BigInt(this.#zxidHigh) << 32n) | BigInt(this.#zxidLow >>> 0)
+  }
+
+  /** A number for the next thing that is told. */
+  nextOrder(): number {
+    return ++this.#order
+  }
+
+  start(): void {
+    this.#seek(0)
+  }
+
+  /** Proves an identity now and on every later connection. */
+  addAuth(identity: AuthInfo, settle: (error: ZooKeeperError | undefined) => void): void {
+    const finished = this.#finished ?? this.#closing
+    if (finished !== undefined) settle(finished)
+    else this.#identities.add(identity, this.#wire, settle)
+  }
+
+  /** Takes a new list of servers. True when this client leaves its server for another one. */
+  updateServers(servers: readonly ServerAddress[]): boolean {
+    const moves = this.hosts.update(servers, this.#wire === undefined ? undefined : this.#attachment)
+    if (this.#finished !== undefined) return false
+    if (this.#wire === undefined) {
+      // Whatever was being tried or waited for belongs to the old list.
+      this.#attempt?.cancel()
+      this.#seek(0)
+    } else if (moves) this.#leave()
+    return moves
+  }
+
+  /** Ends the client: with the session when `endSession` resolves, or leaving it behind. */
+  finish(error: ZooKeeperError, state: 'closed' | 'expired' | 'authFailed' = 'closed'): void {
+    if (this.#finished !== undefined) return
+    this.#finished = error
+    this.#disconnect()
+    this.lease.end()
+    this.states.change({ state, cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
+    this.requests.failAll((slot) => endedBy(error, this.requests.facts(slot)))
+    this.#identities.failAll(error)
+    this.watches.end(watchKinds, error)
+    this.states.end()
+    this.#settleClosed(error instanceof ClosedError ? undefined : error)
+  }
+
+  get #ready(): boolean {
+    return this.state === 'connected' || this.state === 'connectedReadOnly'
+  }
+
+  /** Ends the session on the servers and then the client; without a connection the session runs out by itself. */
+  close(): Promise<void> {
+    if (this.#finished === undefined && this.#closing === undefined) {
+      const error = new ClosedError('The client is closed', 'CLOSED')
+      const finish = (): void => this.finish(error)
+      if (!this.#ready) finish()
+      else {
+        const limit = Math.min(this.#timeout / 3, LONGEST_CLOSE_MS)
+        const cancel = this.#options.clock.after(limit, 'close', finish)
+        const slot = this.requests.take(closeSession)
+        this.requests.submit(slot).then(finish, finish).finally(cancel)
+        this.#closing = error
+      }
+    }
+    return this.closed.then(() => {})
+  }
+
+  // Connecting
+
+  #seek(extraMs: number): void {
+    if (this.#finished !== undefined) return
+    const { clock, random } = this.#options
+    this.#cancelWait()
+    const candidate = this.hosts.next()
+    const wait = extraMs + attemptDelay(candidate, random)
+    if (wait === 0) return this.#try(candidate)
+    this.#cancelWait = clock.after(wait, 'reconnect', () => this.#try(candidate))
+  }
+
+  #try({ server }: Candidate): void {
+    const { clock, transport, maxFrame, readOnly } = this.#options
+    this.#attempt = new Attempt({
+      transport,
+      clock,
+      server,
+      maxFrame,
+      limitMs: attemptLimit(this.#timeout, this.hosts.size),
+      hello: { ...this.#hello(), readOnly },
+      established: (wire, response) => this.#adopt(server, wire, response),
+      failed: (cause) => {
+        this.#attempt = undefined
+        const info = { server: addressKey(server), error: cause }
+        this.#options.attemptFailed(info)
+        this.#observe(() => this.#options.instrumentation?.attempt?.(info))
+        this.#seek(0)
+      },
+    })
+  }
+
+  #hello(): { lastZxidSeen: bigint; timeOut: number; sessionId: bigint; passwd: Bytes } {
+    return {
+      lastZxidSeen: this.lastZxid,
+      timeOut: this.#options.sessionTimeout,
+      sessionId: this.#id,
+      passwd: this.#password,
+    }
+  }
+
+  /** A server has answered the handshake: its connection becomes the one of the session. */
+  #adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
+    this.#attempt = undefined
+    const fresh = this.#id === 0n
+    if (response.timeOut <= 0) {
+      wire.close()
+      if (fresh) return this.#seek(0)
+      return this.#expire(`${addressKey(server)} says that the session has expired`)
+    }
+    const replaced = this.#wire !== undefined
+    this.#disconnect()
+    if (replaced) this.requests.detach(new Error('The client has moved to a server that takes writes'))
+    const readOnly = response.readOnly === true
+    if (fresh) this.#epoch++
+    // The id that a read-only server hands out is not known anywhere else.
+    if (!readOnly || !fresh) this.#id = response.sessionId
+    this.#password = response.passwd ?? NO_PASSWORD
+    this.#timeout = response.timeOut
+    this.#wire = wire
+    this.#attachment = { server, host: wire.remoteHost }
+    this.hosts.connected(this.#attachment)
+    wire.listen({
+      frame: (bytes, start, end) => this.#frame(bytes, start, end),
+      closed: (cause) => this.#lost(wire, cause ?? new Error(`${addressKey(server)} closed the connection`)),
+    })
+    this.lease.begin(this.#timeout)
+    this.#heartbeat.start(wire, this.#timeout)
+    this.#identities.proveAll(wire)
+    const prime = (): void => this.#prime(wire, server, readOnly, fresh)
+    if (this.#options.sasl === undefined) return prime()
+    logIn(this.#options.sasl(server), wire, this.#saslAnswers).then(prime, (error: Error) => {
+      if (this.#wire !== wire) return
+      if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
+      else wire.fail(error)
+    })
+  }
+
+  /** Who waits for the next answer of a SASL exchange. */
+  readonly #saslAnswers: { take: ((reader: Reader, code: number) => void) | undefined } = { take: undefined }
+
+  /** Watches come before requests, so that no answer is older than what its watches would have told. */
+  #prime(wire: Wire, server: ServerAddress, readOnly: boolean, fresh: boolean): void {
+    if (this.#wire !== wire) return
+    this.#restoreReason = fresh ? 'newSession' : 'reconnected'
+    this.#restoring = 0
+    for (const lists of restoreChunks(this.watches)) {
+      writeRestore(wire.writer, lists, this.lastZxid)
+      this.#restoring++
+    }
+    if (this.#restoring > 0) wire.schedule()
+    this.states.change({
+      state: readOnly ? 'connectedReadOnly' : 'connected',
+      server: addressKey(server),
+      sessionEpoch: this.#epoch,
+      order: this.nextOrder(),
+    })
+    this.requests.attach(wire, readOnly, addressKey(server))
+    if (readOnly) this.#search.start()
+  }
+
+  // Disconnecting
+
+  /** The connection is gone without anybody's wish. */
+  #lost(wire: Wire, cause: Error): void {
+    if (this.#wire !== wire) return
+    const { clock, random } = this.#options
+    const { lastHeard } = wire
+    this.#disconnect()
+    this.requests.detach(cause)
+    if (this.#ready)
+      this.states.change({
+        state: 'suspended',
+        cause,
+        ...(this.#attachment === undefined ? {} : { server: addressKey(this.#attachment.server) }),
+        sessionEpoch: this.#epoch,
+        order: this.nextOrder(),
+      })
+    this.#lastHeard = lastHeard
+    const left = Math.max(0, this.#lastHeard + (4 / 3) * this.#timeout - clock.monotonic())
+    // A session that no ensemble has granted cannot expire.
+    if (this.#id !== 0n) {
+      this.#cancelExpiry = clock.after(left, 'local expiry', () =>
+        this.#expire(`no server was reached for ${Math.round((4 / 3) * this.#timeout)} ms`),
+      )
+    }
+    this.#seek(dropDelay(this.#timeout, random))
+  }
+
+  /** Lets what is in flight be answered, then moves to another server. */
+  #leave(): void {
+    const wire = this.#wire!
+    this.requests.hold()
+    const move = (): void => {
+      this.#cancelDrain()
+      this.requests.whenIdle(() => {})
+      wire.fail(new Error('The client moves to another server of the new list'))
+    }
+    this.#cancelDrain = this.#options.clock.after(this.#timeout / 3, 'drain before a move', move)
+    this.requests.whenIdle(move)
+  }
+
+  #disconnect(): void {
+    this.#cancelWait()
+    this.#cancelExpiry()
+    this.#cancelDrain()
+    this.#heartbeat.stop()
+    this.#search.stop()
+    this.#attempt?.cancel()
+    this.#attempt = undefined
+    this.#saslAnswers.take = undefined
+    const wire = this.#wire
+    this.#wire = undefined
+    if (wire === undefined) return
+    wire.close()
+    this.requests.hold()
+  }
+
+  #expire(reason: string): void {
+    const error = new SessionExpiredError(`The session has expired: ${reason}`, this.#id)
+    if (this.#options.sessionExpiry === 'close') return this.finish(error, 'expired')
+    this.#disconnect()
+    this.lease.end()
+    this.states.change({ state: 'expired', cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
+    this.requests.failAll(
+      (slot) => new SessionExpiredError(error.message, error.sessionId, this.requests.facts(slot)),
+    )
+    this.watches.end(['data', 'exists', 'children'], error)
+    this.#id = 0n
+    this.#password = NO_PASSWORD
+    this.#timeout = this.#options.sessionTimeout
+    // A new session owes nothing to what the old one saw; an ensemble that was set up anew must be able to take it.
+    this.#zxidHigh = this.#zxidLow = 0
+    this.states.change({ state: 'connecting', sessionEpoch: this.#epoch, order: this.nextOrder() })
+    this.#seek(0)
+  }
+
+  // Receiving
+
+  #frame(bytes: Uint8Array, start: number, end: number): void {
+    const reader = this.#reader.reset(bytes, start, end)
+    const xid = reader.int()
+    const high = reader.int()
+    const low = reader.int()
+    const code = reader.int()
+    if (xid === Xid.ping) return this.#ponged()
+    if (xid === Xid.notification) return this.#notified(reader, high, low)
+    if (high > 0 || (high === 0 && low !== 0)) this.#raise(high, low)
+    if (xid === Xid.auth) return this.#proved(code)
+    if (xid === Xid.setWatches) return this.#restored(code)
+    const { take } = this.#saslAnswers
+    if (take !== undefined) {
+      this.#saslAnswers.take = undefined
+      return take(reader, code)
+    }
+    this.requests.answer(reader, xid, code, this.nextOrder())
+  }
+
+  #raise(high: number, low: number): void {
+    if (high < this.#zxidHigh || (high === this.#zxidHigh && low >>> 0 <= this.#zxidLow >>> 0)) return
+    this.#zxidHigh = high
+    this.#zxidLow = low
+  }
+
+  #ponged(): void {
+    if (this.state === 'connected') this.lease.answered(this.#heartbeat.pingedAt, 'contact')
+  }
+
+  #notified(reader: Reader, high: number, low: number): void {
+    const { type, path } = readWatcherEvent(reader)
+    const name = eventTypeOf(type)
+    // Other events tell of the state of a connection, which this client knows better.
+    if (name === undefined || path === null || type === EventType.None) return
+    const told = high >= 0 && (high > 0 || low !== 0)
+    const zxid = told ? (BigInt(high) << 32n) | BigInt(low >>> 0) : undefined
+    const watchers = this.watches.fire({ type: name, path, zxid, order: this.nextOrder() })
+    this.#observe(() => this.#options.instrumentation?.event?.({ type: name, path, watchers }))
+  }
+
+  #proved(code: number): void {
+    if (code === 0) return void this.#identities.answered(undefined)
+    const operation = 'addAuth'
+    const error = errorOf(code, { operation })
+    const scheme = this.#identities.answered(error)
+    // Servers close the connection after a refusal, and would again: nothing works with this identity in the list.
+    const message = `addAuth: the server refused credentials of scheme ${scheme}`
+    const facts = { operation, cause: error }
+    this.finish(new AuthFailedError(message, 'AUTH_FAILED', facts, ErrorCode.AUTHFAILED), 'authFailed')
+  }
+
+  #restored(code: number): void {
+    if (code !== 0) {
+      const error = errorOf(code, { operation: 'setWatches' })
+      this.#restoring = 0
+      return this.watches.end(['persistent', 'recursive'], error)
+    }
+    if (this.#restoring === 0 || --this.#restoring > 0) return
+    if (this.#restoreReason !== undefined) this.watches.resync(this.#restoreReason, this.nextOrder())
+  }
+
+  /** Observers must not break what they observe. */
+  #observe(tell: () => void): void {
+    try {
+      tell()
+    } catch {
+      // Theirs to notice.
+    }
+  }
+}

@@ -1,0 +1,139 @@
+import type { Reader, Writer } from '@zabra/protocol'
+import type { Cancel } from '@zabra/runtime'
+import type { ZooKeeperError } from '../errors.ts'
+import type { Bytes, CallOptions } from '../types.ts'
+import type { Requests } from './requests.ts'
+
+/** What a kind of request is: how it is written and read, and what may be made of its errors. */
+export interface Kind {
+  readonly name: string
+  /** Op code. */
+  readonly type: number
+  /** Whether an answer proves that a quorum has committed (2.8 of the lease rules in `lease.ts`). */
+  readonly commits: boolean
+  encode(writer: Writer, slot: Slot): void
+  /** The result of a reply without error. `reader` stands behind the header. */
+  decode(reader: Reader, slot: Slot, order: number): unknown
+  /** Whether sending it again is safe when nobody knows if the first try was carried out. */
+  repeatable(slot: Slot): boolean
+  /** An error that is a result all the same, such as an absent node for `exists`. */
+  instead?(slot: Slot, code: number, order: number): { readonly value: unknown } | undefined
+  /** The request was answered, with `code` 0 or an error: before its promise settles. */
+  answered?(slot: Slot, code: number): void
+  /** It will never be answered: the session or the client is over, or it failed for good. */
+  dropped?(slot: Slot): void
+  /**
+   * The answer to a second try is an error, which may come from the first having succeeded. True says that this settles
+   * the request, now or later.
+   */
+  interpret?(slot: Slot, code: number, requests: Requests): boolean
+}
+
+const ignore = (): void => {}
+
+/**
+ * One request from call to answer.
+ *
+ * FENCED: slots are reused, with plain fields that mean something to some kinds only.
+ * Why: a client in full flow makes a hundred thousand requests a second, and an object with closures for each of them
+ * is what its garbage collector would spend its time on. Rules: `Requests` alone takes and frees them; nobody keeps one
+ * after its promise is settled.
+ */
+export class Slot {
+  kind!: Kind
+  /** On the server. */
+  path = ''
+  /** The chroot that the path was mapped with. */
+  root = ''
+  data: Bytes | null = null
+  /** A version, flags or mode. */
+  number = 0
+  /** A time to live. */
+  ttl = 0
+  watch = false
+  /** Whatever else the kind needs. */
+  extra: unknown
+  options: CallOptions | undefined
+  resolve: (value: never) => void = ignore
+  reject: (error: ZooKeeperError) => void = ignore
+
+  xid = 0
+  /** Monotonic milliseconds: when the call was made, and when the last try left or a little earlier. */
+  startedAt = 0
+  sentAt = 0
+  bytes = 0
+  attempts = 0
+  /** An earlier try left and was never answered. */
+  ambiguous = false
+  /** Nobody waits any more; the answer is only counted. */
+  abandoned = false
+  abort: (() => void) | undefined
+  cancelTimer: Cancel | undefined
+  ended: ((end: { error?: ZooKeeperError; bytes: number; zxid?: bigint }) => void) | undefined
+  next: Slot | undefined
+
+  /** Forgets everything that could keep memory alive. */
+  clear(): void {
+    this.path = ''
+    this.root = ''
+    this.data = null
+    this.number = 0
+    this.ttl = 0
+    this.watch = false
+    this.extra = undefined
+    this.options = undefined
+    this.resolve = ignore
+    this.reject = ignore
+    this.attempts = 0
+    this.ambiguous = false
+    this.abandoned = false
+    this.abort = undefined
+    this.cancelTimer = undefined
+    this.ended = undefined
+    this.next = undefined
+  }
+}
+
+/** A queue through the `next` of slots, so that moving them costs nothing. */
+export class SlotQueue {
+  #head: Slot | undefined
+  #tail: Slot | undefined
+  length = 0
+
+  get head(): Slot | undefined {
+    return this.#head
+  }
+
+  push(slot: Slot): void {
+    slot.next = undefined
+    if (this.#tail === undefined) this.#head = slot
+    else this.#tail.next = slot
+    this.#tail = slot
+    this.length++
+  }
+
+  shift(): Slot | undefined {
+    const slot = this.#head
+    if (slot === undefined) return undefined
+    this.#head = slot.next
+    if (this.#head === undefined) this.#tail = undefined
+    slot.next = undefined
+    this.length--
+    return slot
+  }
+
+  /** Takes all of them, in order. */
+  drain(): Slot[] {
+    const slots: Slot[] = []
+    for (let slot = this.shift(); slot !== undefined; slot = this.shift()) slots.push(slot)
+    return slots
+  }
+
+  remove(slot: Slot): boolean {
+    const slots = this.drain()
+    const at = slots.indexOf(slot)
+    if (at !== -1) slots.splice(at, 1)
+    for (const other of slots) this.push(other)
+    return at !== -1
+  }
+}

@@ -1,0 +1,123 @@
+import { FrameSplitter, OpCode, Writer, Xid } from '@zabra/protocol'
+import type { Clock, Connection } from '@zabra/runtime'
+
+export interface WireEvents {
+  /** One frame. The bytes are a view that holds for the call only. What this throws ends the connection. */
+  frame(bytes: Uint8Array, start: number, end: number): void
+  /** The connection is gone. Told once. */
+  closed(cause: Error | undefined): void
+}
+
+/** Frames over one connection. All frames of a turn leave in one write. */
+export class Wire {
+  readonly #connection: Connection
+  readonly #clock: Clock
+  readonly #frames: FrameSplitter
+  readonly writer = new Writer(1024)
+  #events: WireEvents
+  #scheduled = false
+  /** The connection takes no more until it says so; frames gather in the writer. */
+  #blocked = false
+  #open = true
+  /** Monotonic milliseconds of the last write and of the last bytes that came. */
+  lastSent: number
+  lastHeard: number
+  readonly #flush = (): void => {
+    this.#scheduled = false
+    this.flush()
+  }
+
+  constructor(connection: Connection, clock: Clock, maxFrame: number, events: WireEvents) {
+    this.#connection = connection
+    this.#clock = clock
+    this.#events = events
+    this.lastSent = this.lastHeard = clock.monotonic()
+    this.#frames = new FrameSplitter({
+      maxLength: maxFrame,
+      frame: (bytes, start, end) => {
+        if (this.#open) this.#events.frame(bytes, start, end)
+      },
+    })
+    connection.listen({
+      data: (chunk) => this.#receive(chunk),
+      drain: () => {
+        this.#blocked = false
+        this.flush()
+      },
+      closed: (cause) => this.#end(cause),
+    })
+  }
+
+  get remoteHost(): string {
+    return this.#connection.remote.host
+  }
+
+  get open(): boolean {
+    return this.#open
+  }
+
+  /** Whether what is written now leaves with this turn. */
+  get flowing(): boolean {
+    return !this.#blocked
+  }
+
+  /** Hands the events over to somebody else, such as from a handshake to a session. */
+  listen(events: WireEvents): void {
+    this.#events = events
+  }
+
+  /** Sends what is in the writer with this turn. */
+  schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#clock.afterPromises(this.#flush)
+  }
+
+  flush(): void {
+    if (!this.#open || this.#blocked || this.writer.length === 0) return
+    this.lastSent = this.#clock.monotonic()
+    this.#blocked = !this.#connection.write(this.writer.take())
+  }
+
+  ping(): void {
+    const mark = this.writer.beginFrame()
+    this.writer.int(Xid.ping)
+    this.writer.int(OpCode.ping)
+    this.writer.endFrame(mark)
+    this.flush()
+  }
+
+  /** Ends the connection, at once or after what is written has left. Nothing is told any more. */
+  close(gently = false): void {
+    if (!this.#open) return
+    if (gently) this.flush()
+    this.#open = false
+    this.#frames.stop()
+    if (gently) this.#connection.end()
+    else this.#connection.destroy()
+  }
+
+  /** Ends the connection and says so. */
+  fail(cause: Error): void {
+    if (!this.#open) return
+    this.#connection.destroy(cause)
+    this.#end(cause)
+  }
+
+  #receive(chunk: Uint8Array): void {
+    if (!this.#open) return
+    this.lastHeard = this.#clock.monotonic()
+    try {
+      this.#frames.push(chunk)
+    } catch (error) {
+      this.fail(error instanceof Error ? error : new Error(String(error)))
+    }
+  }
+
+  #end(cause: Error | undefined): void {
+    if (!this.#open) return
+    this.#open = false
+    this.#frames.stop()
+    this.#events.closed(cause)
+  }
+}

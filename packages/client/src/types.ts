@@ -1,0 +1,416 @@
+import type { Clock, Connection, Random } from '@zabra/runtime'
+import type { ZooKeeperError } from './errors.ts'
+
+/** Opaque bytes, never a Buffer of Node. */
+export type Bytes = Uint8Array
+
+/** How values become bytes and back. `decode` may throw; the call that read them rejects with what it threw. */
+export interface Codec<T> {
+  encode(value: T): Bytes
+  decode(data: Bytes): T
+}
+
+export type CreateMode =
+  | 'persistent'
+  | 'ephemeral'
+  | 'persistentSequential'
+  | 'ephemeralSequential'
+  | 'container'
+  | 'persistentWithTtl'
+  | 'persistentSequentialWithTtl'
+
+/**
+ * Position in the single stream of replies, events and state changes of one client. What has the lower number came
+ * first. Promises and streams settle in turns of their own, so whoever combines them compares this and nothing else.
+ */
+export interface Ordered {
+  readonly order: number
+}
+
+/** What a server tells of a znode. Transaction ids and the owner are exact 64-bit values. */
+export interface Stat {
+  /** zxid of the transaction that created it. Grows over re-creations: the number to use as a fencing token. */
+  readonly czxid: bigint
+  readonly mzxid: bigint
+  readonly pzxid: bigint
+  /** Milliseconds since 1970, by the clock of the leader. */
+  readonly ctime: number
+  readonly mtime: number
+  readonly version: number
+  readonly cversion: number
+  readonly aversion: number
+  /** The session that owns an ephemeral znode, else 0n. */
+  readonly ephemeralOwner: bigint
+  readonly dataLength: number
+  readonly numChildren: number
+}
+
+/** One entry of an access control list. */
+export interface ACL {
+  readonly perms: number
+  readonly scheme: string
+  readonly id: string
+}
+
+export interface RetryPolicy {
+  /** Milliseconds of the first wait (default 100). */
+  readonly base?: number
+  /** How much longer each wait may be than the last (default 2). */
+  readonly factor?: number
+  /** Longest wait in milliseconds (default 10 000). */
+  readonly cap?: number
+  /** Tries in all, the first included (default: no limit). */
+  readonly maxAttempts?: number
+  /** Milliseconds from the call after which no further try begins (default: no limit). */
+  readonly maxElapsed?: number
+}
+
+export interface CallOptions {
+  /** Stops waiting. A request that was sent may still take effect: the error says so in `maybeApplied`. */
+  readonly signal?: AbortSignal
+  /** Milliseconds until the call fails with an `OperationTimeoutError`. */
+  readonly timeout?: number
+  /** Overrides the policy of the client; false means one attempt. */
+  readonly retry?: RetryPolicy | false
+  /** On a read-only server, wait for one that takes writes instead of failing with `NotReadOnlyError`. */
+  readonly waitForReadWrite?: boolean
+}
+
+export interface SessionCredentials {
+  readonly id: bigint
+  readonly password: Bytes
+}
+
+export interface AuthInfo {
+  readonly scheme: string
+  readonly auth: Bytes
+}
+
+/** One SASL login. A new one is made for each connection. */
+export interface SaslMechanism {
+  readonly name: string
+  /** Answers a challenge, the first call without one. Undefined says that nothing is left to send. */
+  step(challenge?: Bytes): Promise<Bytes | undefined>
+}
+
+export type ConnectionState =
+  | 'connecting'
+  | 'connected'
+  | 'connectedReadOnly'
+  | 'suspended'
+  | 'expired'
+  | 'authFailed'
+  | 'closed'
+
+export interface StateChange extends Ordered {
+  readonly state: ConnectionState
+  readonly previous: ConnectionState
+  /** The server that the change is about. */
+  readonly server?: string
+  readonly cause?: Error
+  /** One more with every new session of this client. */
+  readonly sessionEpoch: number
+}
+
+export type NodeEventType = 'nodeCreated' | 'nodeDeleted' | 'nodeDataChanged' | 'nodeChildrenChanged'
+
+/** A change of a znode that was watched. */
+export interface NodeEvent extends Ordered {
+  readonly type: NodeEventType
+  readonly path: string
+  /** The transaction behind the change, from servers that tell it (3.9 and later). */
+  readonly zxid?: bigint
+}
+
+/** Events may be missing: read again what you depend on. */
+export interface ResyncEvent extends Ordered {
+  readonly type: 'resync'
+  readonly reason: 'reconnected' | 'newSession' | 'overflow'
+}
+
+export type WatchedEvent = NodeEvent | ResyncEvent
+
+/** The changes below a watched path. Leaving the loop, `close` and disposal remove the watch. */
+export interface Watcher extends AsyncIterable<WatchedEvent>, AsyncDisposable {
+  readonly path: string
+  close(): Promise<void>
+}
+
+/** One watch that fires once. Disposal and `close` remove it. */
+export interface OneShotWatch extends Ordered, AsyncDisposable {
+  /** Of kind `data`. */
+  readonly data?: Bytes
+  /** Of kind `children`. */
+  readonly children?: readonly string[]
+  /** Undefined when an `exists` watch found no znode. */
+  readonly stat?: Stat
+  /** The event. Rejects with `SessionExpiredError` or `ClosedError`; nobody has to listen. */
+  readonly fired: Promise<NodeEvent>
+  close(): Promise<void>
+}
+
+export type WriteOp =
+  | {
+      readonly op: 'create'
+      readonly path: string
+      readonly data?: Bytes
+      readonly mode?: CreateMode
+      readonly acl?: readonly ACL[]
+      /** Milliseconds, for the modes with a time to live. */
+      readonly ttl?: number
+    }
+  | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
+  | { readonly op: 'setData'; readonly path: string; readonly data: Bytes; readonly version?: number }
+export type WriteResult<O> = O extends { op: 'create' }
+  ? { path: string; stat: Stat }
+  : O extends { op: 'setData' }
+    ? Stat
+    : undefined
+export interface ReadOp {
+  readonly op: 'getData' | 'getChildren'
+  readonly path: string
+}
+export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
+
+/** Where a server is. */
+export interface ServerAddress {
+  readonly scheme: 'tcp' | 'tls' | 'ws' | 'wss'
+  readonly host: string
+  readonly port: number
+  /** The whole URL of a WebSocket server. */
+  readonly url?: string
+}
+
+/** How bytes get to servers. One client has one; nothing is shared between clients. */
+export interface Transport {
+  /** Opens a stream to a server. Rejects when it cannot, or when `signal` aborts. */
+  open(server: ServerAddress, signal: AbortSignal): Promise<Connection>
+  /** Whether a server takes writes. */
+  probe?(server: ServerAddress, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'>
+}
+
+/** All that is not deterministic, so that tests can drive it. */
+export interface ClientPorts {
+  readonly clock: Clock
+  readonly random: Random
+}
+
+export interface RequestInfo {
+  readonly operation: string
+  readonly path?: string
+  /** Bytes of the request as sent, 0 when it has not been sent yet. */
+  readonly bytes: number
+  readonly server?: string
+}
+
+/** Hooks without dependencies. They never see node data or credentials, and what they throw is ignored. */
+export interface Instrumentation {
+  /** A call begins; what it returns hears of the end. */
+  request?(
+    info: RequestInfo,
+  ): ((end: { error?: ZooKeeperError; bytes: number; zxid?: bigint }) => void) | void
+  state?(change: StateChange): void
+  /** An attempt to connect has failed. */
+  attempt?(info: { server: string; error: Error }): void
+  event?(info: { type: string; path?: string; watchers: number }): void
+  recipe?(info: { recipe: string; path: string; phase: string; waitedMs?: number }): void
+  /** The event loop was blocked: a timer ran `lateMs` milliseconds late. */
+  stall?(lateMs: number): void
+}
+
+/**
+ * When a holder of a lock or of leadership must count it as lost: as soon as the connection is (`connection`), once the
+ * session can have expired (`lease`), or when the server says that it has (`session`; only with fencing tokens).
+ */
+export type ErrorPolicy =
+  | 'connection'
+  | 'session'
+  | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
+
+export interface ClientOptions {
+  /** A connect string such as `a:2181,b:2181/app`, or a list of addresses. */
+  readonly servers: string | readonly string[]
+  /** How to reach them. The entry points of Node and of the web bring one. */
+  readonly transport?: Transport
+  /** Root of every path, an alternative to the one in the connect string. */
+  readonly chroot?: string
+  /** Makes the chroot, as containers, when it is missing. */
+  readonly createChroot?: boolean
+  /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
+  readonly sessionTimeout?: number
+  /** Re-attach to this session instead of opening one. */
+  readonly session?: SessionCredentials
+  /** What follows expiry (default `renew`: a new session; its epoch, states and watchers tell). */
+  readonly sessionExpiry?: 'renew' | 'close'
+  /** Accept a server that has lost its quorum and only answers reads. */
+  readonly readOnly?: boolean
+  /** Identities, proved on each connection before anything else. */
+  readonly auth?: readonly AuthInfo[]
+  /** Makes a SASL login for one connection. */
+  readonly sasl?: (server: ServerAddress) => SaslMechanism
+  readonly retry?: RetryPolicy
+  /** For recipes on this client (default `connection`). */
+  readonly errorPolicy?: ErrorPolicy
+  /** Requests held while there is no connection (default 10 000; 0 rejects at once). */
+  readonly offlineQueue?: number
+  /** Follow the servers that the ensemble names in its configuration. */
+  readonly trackEnsemble?: boolean
+  /** Longest answer in bytes (default 4 MiB). A longer one closes the connection. */
+  readonly maxFrame?: number
+  /** Longest request in bytes (default 1 MiB less 1 KiB, below what a server accepts). */
+  readonly maxRequest?: number
+  readonly ports?: Partial<ClientPorts>
+  readonly instrumentation?: Instrumentation
+}
+
+export interface CreateOptions extends CallOptions {
+  /** Default `persistent`. */
+  readonly mode?: CreateMode
+  /** Default: anybody may do everything. */
+  readonly acl?: readonly ACL[]
+  /** Milliseconds without change or children after which the server removes it; for the modes that end in `Ttl`. */
+  readonly ttl?: number
+  /** Make missing parents, as containers unless told otherwise. */
+  readonly parents?: boolean | 'persistent'
+  /**
+   * Begin the name with a mark, so that the znode can be found again when the reply is lost. Default for sequential
+   * modes, whose second try would make a second znode.
+   */
+  readonly protected?: boolean
+  /** After a lost reply, an existing znode that equals what was asked for is success. */
+  readonly idempotent?: boolean
+}
+
+export interface CreateResult extends Ordered {
+  readonly path: string
+  readonly stat: Stat
+}
+
+export interface DeleteOptions extends CallOptions {
+  /** Default: any version. */
+  readonly version?: number
+  /** Go on in the background, when the caller has gone too, until it is done or the session is over. */
+  readonly guaranteed?: boolean
+  /** With everything below. */
+  readonly recursive?: boolean
+  /** What is not there is deleted already. */
+  readonly missingOk?: boolean
+}
+
+export interface SetDataOptions extends CallOptions {
+  /** Default: any version. */
+  readonly version?: number
+  /** The value does not depend on what was read, so that writing it twice is writing it once. */
+  readonly idempotent?: boolean
+  /** Create it, with its parents, when it is missing. */
+  readonly createIfMissing?: boolean
+}
+
+export interface WatchOptions extends CallOptions {
+  /** Of the node and its children (default), or of everything below. */
+  readonly mode?: 'persistent' | 'persistentRecursive'
+  /** Events that may wait (default 1024). What overflows becomes one `resync` item. */
+  readonly buffer?: number
+}
+
+export interface MkdirpOptions extends CallOptions {
+  /** Default `container`: the server removes it some time after its last child. */
+  readonly mode?: 'container' | 'persistent'
+  readonly acl?: readonly ACL[]
+}
+
+/** A change of the ensemble: members that come and go, or the whole list, in the words of the configuration. */
+export interface ReconfigChange {
+  readonly joining?: string
+  readonly leaving?: string
+  readonly members?: string
+  /** The version of the configuration that this is meant for (default: any). */
+  readonly version?: bigint
+}
+
+/**
+ * A view of a tree over one session. Every call may reject with a `ZooKeeperError`; see `errors.ts` for what each means.
+ * Calls are carried out in the order in which they are made.
+ */
+export interface Client extends AsyncDisposable {
+  readonly state: ConnectionState
+  readonly session: SessionCredentials & { readonly timeout: number; readonly epoch: number }
+  /** Time of `ports.clock.monotonic()` before which the session cannot have expired. */
+  readonly leaseHorizon: number
+  /** The clock and the chance of this client, for what is built on it. */
+  readonly ports: ClientPorts
+  readonly errorPolicy: ErrorPolicy
+  readonly instrumentation: Instrumentation | undefined
+  /** The current state, then each change. Ends with the client. */
+  states(): AsyncIterableIterator<StateChange>
+  /** Settles once with the reason when the client is finished, undefined when it was closed. Never rejects. */
+  readonly closed: Promise<Error | undefined>
+  /** The same session, another root below this one. Closing the view leaves the session. */
+  chroot(path: string): Client
+  /** The same session, values instead of bytes. */
+  withCodec<T>(codec: Codec<T>): TypedClient<T>
+
+  create(path: string, data?: Bytes, options?: CreateOptions): Promise<CreateResult>
+  delete(path: string, options?: DeleteOptions): Promise<void>
+  exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>
+  getData(path: string, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  setData(path: string, data: Bytes, options?: SetDataOptions): Promise<Stat & Ordered>
+  getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
+  getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
+  setACL(
+    path: string,
+    acl: readonly ACL[],
+    options?: CallOptions & { version?: number },
+  ): Promise<Stat & Ordered>
+  /** How many znodes lie below a path. */
+  getAllChildrenNumber(path: string, options?: CallOptions): Promise<number>
+  /** The ephemeral znodes of this session whose paths begin with `prefix`. */
+  getEphemerals(prefix?: string, options?: CallOptions): Promise<string[]>
+  /** Waits until the connected server has caught up with its leader. */
+  sync(path: string, options?: CallOptions): Promise<void>
+  /** Commits a transaction without effect and gives its zxid: later reads see all that was committed before. */
+  syncCommitted(options?: CallOptions): Promise<bigint>
+  /** All or nothing; results have the positions and types of the operations. */
+  multi<const T extends readonly WriteOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }>
+  /** Reads of one moment; each succeeds or fails by itself. */
+  multiRead<const T extends readonly ReadOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }>
+  /** Reads and watches in one request; `exists` also waits for creation. */
+  watchOnce(path: string, kind: 'data' | 'exists' | 'children', options?: CallOptions): Promise<OneShotWatch>
+  /** Survives reconnects and new sessions; leaving the loop removes it. */
+  watch(path: string, options?: WatchOptions): Promise<Watcher>
+  /** Proves an identity, now and on every later connection. A refusal ends the client. */
+  addAuth(scheme: string, auth: Bytes, options?: CallOptions): Promise<void>
+  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]>
+  /** The configuration of the ensemble; its path is outside every root. */
+  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
+  /** Makes a path and what is missing above it. `/` makes the chroot. */
+  mkdirp(path: string, options?: MkdirpOptions): Promise<void>
+  /** The paths of a tree, each before those below it. */
+  walk(path: string, options?: CallOptions): AsyncIterableIterator<string>
+  /** Takes a new list of servers; true if this client is moving, by the rule that spreads clients evenly. */
+  updateServerList(servers: string | readonly string[]): Promise<boolean>
+  /** Ends the session; its ephemeral znodes go. Without a connection it resolves at once and the session runs out. */
+  close(options?: { signal?: AbortSignal }): Promise<void>
+  /** Leaves the session alive for a successor. */
+  detach(): Promise<SessionCredentials>
+}
+
+export interface TypedClient<T> {
+  readonly client: Client
+  create(path: string, value: T, options?: CreateOptions): Promise<CreateResult>
+  get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
+  set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
+  /** Reads, changes and writes until nobody came between. `change` may run more than once. */
+  update(
+    path: string,
+    change: (value: T) => T,
+    options?: CallOptions,
+  ): Promise<{ value: T; stat: Stat & Ordered }>
+}

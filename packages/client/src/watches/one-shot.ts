@@ -1,0 +1,67 @@
+import { toClient } from '../chroot.ts'
+import type { Session } from '../session/session.ts'
+import type { NodeEvent } from '../types.ts'
+import { ClosedError } from '../errors.ts'
+import { disarm } from './disarm.ts'
+import type { ServerEvent, WatchListener } from './registry.ts'
+
+type OneShotKind = 'data' | 'exists' | 'children'
+
+/** The local end of one watch that fires once. */
+export class OneShot implements WatchListener {
+  readonly #session: Session
+  readonly #kind: OneShotKind
+  /** On the server. */
+  readonly #path: string
+  readonly #root: string
+  readonly fired: Promise<NodeEvent>
+  #resolve: (event: NodeEvent) => void = () => {}
+  #reject: (error: Error) => void = () => {}
+  #over = false
+
+  constructor(session: Session, kind: OneShotKind, path: string, root: string) {
+    this.#session = session
+    this.#kind = kind
+    this.#path = path
+    this.#root = root
+    this.fired = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    // Nobody has to wait for it.
+    this.fired.catch(() => {})
+    session.watches.expect(kind, path)
+  }
+
+  /** The request that arms it has been answered, or lost for good. */
+  answered(armed: boolean, abandoned: boolean): void {
+    this.#session.watches.arrived(this.#kind, this.#path)
+    if (!armed) return
+    if (abandoned) void disarm(this.#session, this.#kind, this.#path)
+    else this.#session.watches.add(this.#kind, this.#path, this)
+  }
+
+  notify({ type, path, zxid, order }: ServerEvent): void {
+    this.#over = true
+    const own = toClient(this.#root, path)
+    if (own === undefined) return
+    this.#resolve({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+  }
+
+  resync(): void {}
+
+  end(error: Error | undefined): void {
+    this.#over = true
+    this.#reject(error ?? new ClosedError('The watch is closed', 'CLOSED'))
+  }
+
+  /** Nobody waits for it any more. */
+  close(): Promise<void> {
+    if (this.#over) return Promise.resolve()
+    this.end(undefined)
+    if (this.#session.watches.remove(this.#kind, this.#path, this)) {
+      return disarm(this.#session, this.#kind, this.#path)
+    }
+    return Promise.resolve()
+  }
+}

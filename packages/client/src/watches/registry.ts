@@ -1,0 +1,140 @@
+import { EventType } from '@zabra/protocol'
+import type { NodeEventType } from '../types.ts'
+
+export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
+export const watchKinds: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'recursive']
+
+/** A change as it came, with the path on the server. */
+export interface ServerEvent {
+  readonly type: NodeEventType
+  readonly path: string
+  readonly zxid: bigint | undefined
+  readonly order: number
+}
+
+/** Somebody who watches one path in one way. */
+export interface WatchListener {
+  /** A change. A one-shot watch is out of the registry by then. */
+  notify(event: ServerEvent): void
+  /** Events may be missing. */
+  resync(reason: 'reconnected' | 'newSession', order: number): void
+  /** It hears nothing more. */
+  end(error: Error | undefined): void
+}
+
+const types: Readonly<Record<number, NodeEventType>> = {
+  [EventType.NodeCreated]: 'nodeCreated',
+  [EventType.NodeDeleted]: 'nodeDeleted',
+  [EventType.NodeDataChanged]: 'nodeDataChanged',
+  [EventType.NodeChildrenChanged]: 'nodeChildrenChanged',
+}
+
+/** What a number of the protocol is called, or undefined when it tells nothing about a znode. */
+export const eventTypeOf = (type: number): NodeEventType | undefined => types[type]
+
+type Listeners = Map<string, Set<WatchListener>>
+
+/**
+ * Who watches what. Paths are those of the servers, so that views with different roots share one watch and do not
+ * disturb each other.
+ */
+export class WatchRegistry {
+  readonly #listeners: Record<WatchKind, Listeners> = {
+    data: new Map(),
+    exists: new Map(),
+    children: new Map(),
+    persistent: new Map(),
+    recursive: new Map(),
+  }
+  /** Requests on their way that will leave a watch on the server, by kind and path. */
+  readonly #coming = new Map<string, number>()
+
+  add(kind: WatchKind, path: string, listener: WatchListener): void {
+    const map = this.#listeners[kind]
+    const listeners = map.get(path)
+    if (listeners === undefined) map.set(path, new Set([listener]))
+    else listeners.add(listener)
+  }
+
+  /** True when it was there and was the last of its kind on the path. */
+  remove(kind: WatchKind, path: string, listener: WatchListener): boolean {
+    const map = this.#listeners[kind]
+    const listeners = map.get(path)
+    if (!listeners?.delete(listener)) return false
+    if (listeners.size > 0) return false
+    map.delete(path)
+    return true
+  }
+
+  /** A request that leaves a watch is on its way; `arrived` when it is answered or lost. */
+  expect(kind: WatchKind, path: string): void {
+    const key = `${kind}:${path}`
+    this.#coming.set(key, (this.#coming.get(key) ?? 0) + 1)
+  }
+
+  arrived(kind: WatchKind, path: string): void {
+    const key = `${kind}:${path}`
+    const left = (this.#coming.get(key) ?? 1) - 1
+    if (left === 0) this.#coming.delete(key)
+    else this.#coming.set(key, left)
+  }
+
+  /** Whether somebody watches the path in this way, or is about to. */
+  wants(kind: WatchKind, path: string): boolean {
+    return this.#listeners[kind].has(path) || this.#coming.has(`${kind}:${path}`)
+  }
+
+  paths(kind: WatchKind): IterableIterator<string> {
+    return this.#listeners[kind].keys()
+  }
+
+  get size(): number {
+    return watchKinds.reduce((sum, kind) => sum + this.#listeners[kind].size, 0)
+  }
+
+  /** Tells everybody whom the change concerns; one-shot watches are spent by it. Returns how many they were. */
+  fire(event: ServerEvent): number {
+    const { type, path } = event
+    const concerned = new Set<WatchListener>()
+    const spend = (kind: 'data' | 'exists' | 'children'): void => {
+      for (const listener of this.#listeners[kind].get(path) ?? []) concerned.add(listener)
+      this.#listeners[kind].delete(path)
+    }
+    if (type !== 'nodeChildrenChanged') {
+      spend('data')
+      spend('exists')
+    }
+    if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') spend('children')
+    for (const listener of this.#listeners.persistent.get(path) ?? []) concerned.add(listener)
+    if (type !== 'nodeChildrenChanged') this.#above(path, concerned)
+    for (const listener of concerned) listener.notify(event)
+    return concerned.size
+  }
+
+  /** The recursive watches of a path and of all above it. */
+  #above(path: string, concerned: Set<WatchListener>): void {
+    const { recursive } = this.#listeners
+    if (recursive.size === 0) return
+    for (let at = path; ; at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
+      for (const listener of recursive.get(at) ?? []) concerned.add(listener)
+      if (at === '/') return
+    }
+  }
+
+  /** Tells the watches that live on that events may be missing. */
+  resync(reason: 'reconnected' | 'newSession', order: number): void {
+    for (const kind of ['persistent', 'recursive'] as const) {
+      for (const listeners of this.#listeners[kind].values())
+        for (const listener of listeners) listener.resync(reason, order)
+    }
+  }
+
+  /** Ends these kinds of watches. */
+  end(kinds: readonly WatchKind[], error: Error | undefined): void {
+    for (const kind of kinds) {
+      const ended = [...this.#listeners[kind].values()]
+      this.#listeners[kind].clear()
+      for (const listeners of ended) for (const listener of listeners) listener.end(error)
+    }
+  }
+}

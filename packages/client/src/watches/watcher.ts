@@ -1,0 +1,91 @@
+import { toClient } from '../chroot.ts'
+import { ClosedError } from '../errors.ts'
+import type { Session } from '../session/session.ts'
+import { Stream } from '../stream.ts'
+import type { WatchedEvent, Watcher } from '../types.ts'
+import { disarm } from './disarm.ts'
+import type { ServerEvent, WatchListener } from './registry.ts'
+
+/** The local end of a persistent watch: its events, bounded, until somebody leaves. */
+export class WatcherStream implements Watcher, WatchListener {
+  readonly path: string
+  readonly #session: Session
+  readonly #kind: 'persistent' | 'recursive'
+  readonly #serverPath: string
+  readonly #root: string
+  readonly #stream: Stream<WatchedEvent>
+  readonly #left: (watcher: WatcherStream) => void
+  #closed: Promise<void> | undefined
+  #armed = false
+
+  constructor(
+    session: Session,
+    kind: 'persistent' | 'recursive',
+    at: { readonly path: string; readonly serverPath: string; readonly root: string },
+    buffer: number,
+    left: (watcher: WatcherStream) => void,
+  ) {
+    this.path = at.path
+    this.#session = session
+    this.#kind = kind
+    this.#serverPath = at.serverPath
+    this.#root = at.root
+    this.#left = left
+    // What no longer fits is gone, and with it the worth of what waits: one item says so.
+    this.#stream = new Stream(
+      buffer,
+      (_waiting, { order }) => [{ type: 'resync', reason: 'overflow', order }],
+      () => void this.close(),
+    )
+    session.watches.expect(kind, at.serverPath)
+  }
+
+  /** The request that arms it has been answered, or lost for good. */
+  answered(armed: boolean, abandoned: boolean): void {
+    this.#session.watches.arrived(this.#kind, this.#serverPath)
+    if (!armed) return
+    if (abandoned) void disarm(this.#session, this.#kind, this.#serverPath)
+    else {
+      this.#armed = true
+      this.#session.watches.add(this.#kind, this.#serverPath, this)
+    }
+  }
+
+  notify({ type, path, zxid, order }: ServerEvent): void {
+    const own = toClient(this.#root, path)
+    if (own !== undefined)
+      this.#stream.push({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+  }
+
+  resync(reason: 'reconnected' | 'newSession', order: number): void {
+    this.#stream.push({ type: 'resync', reason, order })
+  }
+
+  end(error: Error | undefined): void {
+    this.#closed ??= Promise.resolve()
+    this.#stream.end(error instanceof ClosedError ? undefined : error)
+    this.#left(this)
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<WatchedEvent> {
+    return this.#stream
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #close(): Promise<void> {
+    this.#stream.end()
+    this.#left(this)
+    if (!this.#armed) return Promise.resolve()
+    return this.#session.watches.remove(this.#kind, this.#serverPath, this)
+      ? disarm(this.#session, this.#kind, this.#serverPath)
+      : Promise.resolve()
+  }
+}

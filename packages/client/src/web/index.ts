@@ -1,0 +1,11 @@
+/** The client in browsers and wherever there is a WebSocket and nothing else. Addresses are `ws://` or `wss://`. */
+import { connectWith, type ConnectOptions } from '../connect.ts'
+import type { Client } from '../types.ts'
+import { webPorts } from './ports.ts'
+
+export * from '../core.ts'
+
+/** Opens a session and resolves when it exists; see `connectWith`. */
+export function connect(options: ConnectOptions): Promise<Client> {
+  return connectWith(options, { ports: webPorts })
+}
