@@ -301,13 +301,16 @@ export const reconfig: Kind = {
 function interpretCreate(slot: Slot, code: number, requests: Requests): boolean {
   if (code !== ErrorCode.NODEEXISTS) return false
   const { ephemeral } = slot.extra as CreateExtra
-  const refused = errorOf(code, requests.facts(slot))
   read(slot, requests).then(
     ({ data, stat, order }) => {
       const own = ephemeral ? stat.ephemeralOwner === requests.sessionId : stat.version === 0
       if (own && sameBytes(data, slot.data)) {
         requests.resolveLater(slot, { path: clientPath(slot, slot.path), stat, order })
-      } else requests.rejectLater(slot, refused)
+      } else {
+        // What has been written since may have been ours once.
+        const maybeApplied = !ephemeral && stat.version > 0
+        requests.rejectLater(slot, errorOf(code, { ...requests.facts(slot), maybeApplied }))
+      }
     },
     (cause: unknown) => requests.rejectLater(slot, lost(slot, requests, cause)),
   )
@@ -323,10 +326,12 @@ function interpretDelete(slot: Slot, code: number, requests: Requests): boolean 
 /** The version that we would have made, with our data, is very likely ours; only the caller can know that it must be. */
 function interpretSetData(slot: Slot, code: number, requests: Requests): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const refused = errorOf(code, requests.facts(slot))
   read(slot, requests).then(
     ({ data, stat, order }) => {
-      if (stat.version !== slot.number + 1 || !sameBytes(data, slot.data)) requests.rejectLater(slot, refused)
+      const next = stat.version === slot.number + 1
+      // The next version with other data is somebody else's; a later one may stand on ours.
+      const refused = errorOf(code, { ...requests.facts(slot), maybeApplied: !next })
+      if (!next || !sameBytes(data, slot.data)) requests.rejectLater(slot, refused)
       else if (slot.extra === true) requests.resolveLater(slot, { ...stat, order })
       else requests.rejectLater(slot, lost(slot, requests, refused))
     },

@@ -179,6 +179,11 @@ export class Requests {
     return this.#options.sessionId()
   }
 
+  /** The next request gets the number behind this one: for the test of what follows the last. */
+  skipTo(xid: number): void {
+    this.#xid = xid
+  }
+
   /** Settles a request that `Kind.interpret` took over. */
   resolveLater(slot: Slot, value: unknown): void {
     slot.ended?.({ bytes: 0 })

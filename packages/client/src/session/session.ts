@@ -325,6 +325,8 @@ export class Session {
   /** The connection is gone without anybody's wish. */
   #lost(wire: Wire, cause: Error): void {
     if (this.#wire !== wire) return
+    // The server closes the connection of a session that has ended; its answer may still be on its way to the caller.
+    if (this.#closing !== undefined) return this.finish(this.#closing)
     const { clock, random } = this.#options
     const { lastHeard } = wire
     this.#disconnect()

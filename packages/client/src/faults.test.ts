@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { ZooKeeperError } from './errors.ts'
+import { bytes, text, World, type Tapped } from './testdata/world.ts'
+import type { Client, OneShotWatch, Watcher } from './types.ts'
+
+type Fault = 'swallowed' | 'delayed' | 'cut before' | 'cut after' | 'half written'
+const faults: readonly Fault[] = ['swallowed', 'delayed', 'cut before', 'cut after', 'half written']
+type Direction = 'toServer' | 'toClient'
+
+/** What a call came to. */
+type Fate<T> = { value: T } | { error: ZooKeeperError }
+const fate = <T>(promise: Promise<T>): Promise<Fate<T>> =>
+  promise.then(
+    (value) => ({ value }),
+    (error: ZooKeeperError) => ({ error }),
+  )
+
+interface Outcome {
+  created: Fate<unknown>
+  written: Fate<unknown>
+  versioned: Fate<unknown>
+  multi: Fate<unknown>
+  sequential: Fate<{ path: string }>
+  deleted: Fate<unknown>
+  once: OneShotWatch | undefined
+  lasting: Watcher | undefined
+}
+
+/** One of everything, some of it without waiting for what came before. */
+async function script(client: Client): Promise<Outcome> {
+  const created = await fate(client.create('/a', bytes('0'), { idempotent: true }))
+  const once = await fate(client.watchOnce('/a', 'exists'))
+  const lasting = await fate(client.watch('/', { mode: 'persistentRecursive' }))
+  const [written, versioned, multi] = await Promise.all([
+    fate(client.setData('/w', bytes('1'))),
+    fate(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
+    fate(
+      client.multi([
+        { op: 'create', path: '/m1' },
+        { op: 'create', path: '/m2' },
+      ]),
+    ),
+    fate(client.getData('/w')),
+  ])
+  const sequential = await fate(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
+  const deleted = await fate(client.delete('/d'))
+  return {
+    created,
+    written,
+    versioned,
+    multi,
+    sequential,
+    deleted,
+    once: 'value' in once ? once.value : undefined,
+    lasting: 'value' in lasting ? lasting.value : undefined,
+  }
+}
+
+/** Does something to the `at`-th chunk that goes in a direction. */
+function strike(world: World, fault: Fault, direction: Direction, at: number): void {
+  let count = 0
+  const held = new Map<Tapped, Uint8Array[]>()
+  const silent = new Set<Tapped>()
+  world.interference[direction] = (chunk, wire) => {
+    if (silent.has(wire)) return undefined
+    const waiting = held.get(wire)
+    if (waiting !== undefined) {
+      waiting.push(chunk.slice())
+      return undefined
+    }
+    if (count++ !== at) return chunk
+    switch (fault) {
+      case 'swallowed':
+        silent.add(wire)
+        return undefined
+      case 'delayed': {
+        const late = [chunk.slice()]
+        held.set(wire, late)
+        world.clock.after(3000, 'late bytes', () => {
+          held.delete(wire)
+          for (const bytes_ of late) direction === 'toServer' ? wire.send(bytes_) : wire.deliver(bytes_)
+        })
+        return undefined
+      }
+      case 'cut before':
+        wire.cut()
+        return undefined
+      case 'cut after':
+        world.clock.soon(() => world.clock.soon(() => wire.cut()))
+        return chunk
+      case 'half written':
+        world.clock.soon(() => world.clock.soon(() => wire.cut()))
+        return chunk.slice(0, chunk.length >> 1)
+    }
+  }
+}
+
+async function prepared(): Promise<{ world: World; other: Client }> {
+  const world = await World.start()
+  const other = await world.client()
+  for (const path of ['/w', '/v', '/d']) await world.outcome(other.create(path, bytes('0')))
+  return { world, other }
+}
+
+/** Chunks that the script makes without faults. */
+async function count(direction: Direction): Promise<number> {
+  const { world } = await prepared()
+  let chunks = 0
+  world.interference[direction] = (chunk) => {
+    chunks++
+    return chunk
+  }
+  await world.within(10_000, script(await world.client()))
+  await world.end()
+  return chunks
+}
+
+async function live(fault: Fault, direction: Direction, at: number): Promise<void> {
+  const { world, other } = await prepared()
+  strike(world, fault, direction, at)
+  const connecting = world.connecting({ sessionTimeout: 12_000 })
+  const client = await world.within(30_000, connecting)
+  // Every promise settles, in bounded time.
+  const outcome = await world.within(60_000, script(client))
+  delete world.interference[direction]
+  await world.advance(20_000)
+  const settled = client.state === 'connected' ? client : undefined
+  expect(settled, 'the client recovers by itself').toBeDefined()
+  await checkWrites(world, other, outcome)
+  await checkWatches(world, other, outcome)
+  await world.outcome(client.close())
+  await world.settle()
+  expect(world.server.stats().watches, 'no watch is left behind').toBe(0)
+  const left = (await world.outcome(other.getChildren('/'))).children
+  expect(
+    left.filter((name) => name.includes('q-')),
+    'no ephemeral is left behind',
+  ).toEqual([])
+  await world.end()
+}
+
+/** What was promised holds, and what was denied does not. */
+async function checkWrites(world: World, other: Client, outcome: Outcome): Promise<void> {
+  const exists = async (path: string): Promise<boolean> =>
+    (await world.outcome(other.exists(path))) !== undefined
+  const content = async (path: string): Promise<string> =>
+    text((await world.outcome(other.getData(path))).data)
+  const check = (what: Fate<unknown>, done: boolean): void => {
+    if ('value' in what) expect(done).toBe(true)
+    else {
+      expect(what.error).toBeInstanceOf(ZooKeeperError)
+      if (!what.error.maybeApplied) expect(done).toBe(false)
+    }
+  }
+  check(outcome.created, await exists('/a'))
+  check(outcome.written, (await content('/w')) === '1')
+  check(outcome.versioned, (await content('/v')) === '1')
+  check(outcome.deleted, !(await exists('/d')))
+  const both = [await exists('/m1'), await exists('/m2')]
+  expect(both[0]).toBe(both[1])
+  check(outcome.multi, both[0]!)
+  const { children } = await world.outcome(other.getChildren('/'))
+  const queued = children.filter((name) => name.includes('q-'))
+  if ('value' in outcome.sequential) expect(queued).toEqual([outcome.sequential.value.path.slice(1)])
+  else expect(queued.length).toBe(0)
+}
+
+/** A change from here on is told, or the end of the watch was. */
+async function checkWatches(world: World, other: Client, { once, lasting }: Outcome): Promise<void> {
+  const collected = lasting === undefined ? [] : world.collect(lasting)
+  await world.outcome(other.setData('/w', bytes('late')))
+  await world.outcome(other.create('/a', bytes('0')).catch(() => other.delete('/a')))
+  await world.settle()
+  if (once !== undefined)
+    await world.outcome(once.fired.catch((error: unknown) => expect(error).toBeInstanceOf(ZooKeeperError)))
+  if (lasting !== undefined) {
+    expect(
+      collected.some((event) => 'path' in event && event.path === '/w' && event.type === 'nodeDataChanged'),
+    ).toBe(true)
+  }
+}
+
+describe.each(['toServer', 'toClient'] as const)('a fault at every chunk %s', (direction) => {
+  it.each(faults)('%s: settles every promise and accounts for every watch', async (fault) => {
+    const chunks = await count(direction)
+    expect(chunks).toBeGreaterThan(8)
+    for (let at = 0; at < chunks; at++) {
+      try {
+        await live(fault, direction, at)
+      } catch (error) {
+        throw new Error(`${fault} at chunk ${at} ${direction}: ${(error as Error).message}`, { cause: error })
+      }
+    }
+  })
+})

@@ -1,0 +1,361 @@
+import { ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { AuthFailedError, ThrottledError, UnknownServerError } from '../errors.ts'
+import { eventBytes, replyBytes, ScriptedServer, writeStat, type Asked } from '../testdata/scripted-server.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import type { Client, SaslMechanism } from '../types.ts'
+
+let world: World
+let server: ScriptedServer
+
+beforeEach(async () => {
+  world = await World.start()
+  server = await ScriptedServer.start(world, 5000)
+})
+afterEach(async () => {
+  await server.stop()
+  await world.end()
+})
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const open = (options = {}): Promise<Client> => world.client({ servers: 's:5000', ...options })
+const data =
+  (content: string) =>
+  (w: Parameters<typeof writeStat>[0]): void => {
+    w.buffer(bytes(content))
+    writeStat(w)
+  }
+
+describe('the handshake', () => {
+  it('takes an answer without the byte for read-only servers', async () => {
+    server.greeting = () => ({ readOnly: undefined as never })
+    expect((await open()).state).toBe('connected')
+  })
+
+  it('tells the newest transaction that the client has seen, and never an older one', async () => {
+    const client = await open()
+    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
+    await run(client.getData('/a'))
+    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
+    await run(client.getData('/a'))
+    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
+    await expect(run(client.getData('/a'))).rejects.toThrow()
+    server.peer.connection.destroy()
+    await world.advance(2000)
+    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
+  })
+
+  it('compares transactions as unsigned numbers within an epoch', async () => {
+    const client = await open()
+    for (const zxid of [0x1_8000_0000n, 0x1_7fff_ffffn]) {
+      server.asked = ({ xid, peer }) => peer.reply(xid, { zxid, body: data('') })
+      await run(client.getData('/a'))
+    }
+    server.peer.connection.destroy()
+    await world.advance(2000)
+    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0x1_8000_0000n)
+  })
+})
+
+describe('a reply', () => {
+  it('with an error that the client does not know fails the request alone', async () => {
+    const client = await open()
+    server.asked = ({ xid, peer }) => peer.reply(xid, { err: -777 })
+    await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
+    await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, category: 'fatal' })
+    expect(client.state).toBe('connected')
+  })
+
+  it('out of order ends the connection', async () => {
+    const client = await open()
+    const states = world.states(client)
+    server.asked = ({ xid, peer }) => peer.reply(xid + 1, { body: data('') })
+    const read = client.getData('/a', { retry: false })
+    await expect(run(read)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', cause: { message: /broken/ } })
+    expect(states).toContain('suspended')
+  })
+
+  it('that is malformed fails its request and ends the connection', async () => {
+    const client = await open()
+    const states = world.states(client)
+    server.asked = ({ xid, peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
+    await expect(run(client.getData('/a'))).rejects.toMatchObject({ code: 'MARSHALLING_ERROR' })
+    await world.settle()
+    expect(states).toEqual(['connected', 'suspended'])
+  })
+
+  it('longer than allowed ends the connection before anything is kept', async () => {
+    const client = await open({ maxFrame: 2048 })
+    server.asked = ({ peer }) => void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
+    const read = client.getData('/a', { retry: false })
+    await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
+  })
+
+  it('of THROTTLEDOP is waited for and asked again', async () => {
+    const client = await open()
+    let times = 0
+    server.asked = ({ xid, peer }) =>
+      ++times < 4 ? peer.reply(xid, { err: ErrorCode.THROTTLEDOP }) : peer.reply(xid, { body: data('x') })
+    const read = client.getData('/a')
+    await world.advance(2000)
+    expect(text((await run(read)).data)).toBe('x')
+    times = -1000
+    await expect(run(client.getData('/a', { retry: false }))).rejects.toThrow(ThrottledError)
+  })
+
+  it('of SESSIONMOVED makes the client connect again, and the request with it', async () => {
+    const client = await open()
+    let times = 0
+    server.asked = ({ xid, peer }) =>
+      ++times === 1 ? peer.reply(xid, { err: ErrorCode.SESSIONMOVED }) : peer.reply(xid, { body: data('x') })
+    const read = client.getData('/a')
+    await world.advance(2000)
+    expect(text((await run(read)).data)).toBe('x')
+    expect(server.hellos).toHaveLength(2)
+  })
+
+  it('to the last xid is followed by xid 1', async () => {
+    const client = await open()
+    const xids: number[] = []
+    server.asked = ({ xid, peer }) => {
+      xids.push(xid)
+      peer.reply(xid, { body: data('') })
+    }
+    await run(client.getData('/a'))
+    const { shared } = client as unknown as {
+      shared: { session: { requests: { skipTo(xid: number): void } } }
+    }
+    shared.session.requests.skipTo(0x7fff_fffe)
+    for (let i = 0; i < 3; i++) await run(client.getData('/a'))
+    expect(xids).toEqual([1, 0x7fff_ffff, 1, 2])
+  })
+})
+
+describe('the order of what arrives', () => {
+  /** What a client makes of one stream of bytes, however it is cut. */
+  async function history(cut: (stream: Uint8Array) => Uint8Array[]): Promise<string[]> {
+    const client = await open()
+    const heard: [number, string][] = []
+    const asked: Asked[] = []
+    server.asked = (request) => {
+      if (request.type === OpCode.getData) asked.push(request)
+      else request.peer.reply(request.xid)
+    }
+    const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
+    void (async () => {
+      for await (const event of watcher) heard.push([event.order, event.type])
+    })()
+    const reads = Array.from({ length: 3 }, async (_, i) => {
+      const { data: content, order } = await client.getData('/a')
+      heard.push([order, `read ${i} ${text(content)}`])
+    })
+    await world.settle()
+    const parts = [
+      replyBytes(asked[0]!.xid, { zxid: 5n, body: data('v1') }),
+      eventBytes(EventType.NodeDataChanged, '/a', -1n),
+      replyBytes(asked[1]!.xid, { zxid: 6n, body: data('v2') }),
+      eventBytes(EventType.NodeDeleted, '/a', -1n),
+      eventBytes(EventType.NodeCreated, '/a/b', -1n),
+      replyBytes(asked[2]!.xid, { zxid: 7n, body: data('v3') }),
+    ]
+    const stream = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
+    let at = 0
+    for (const part of parts) {
+      stream.set(part, at)
+      at += part.length
+    }
+    for (const chunk of cut(stream)) {
+      server.peer.connection.write(chunk)
+      await world.settle()
+    }
+    await run(Promise.all(reads))
+    await run(client.close())
+    return heard.toSorted(([a], [b]) => a - b).map(([, what]) => what)
+  }
+  const expected = ['read 0 v1', 'nodeDataChanged', 'read 1 v2', 'nodeDeleted', 'nodeCreated', 'read 2 v3']
+  const every = (size: number) => (stream: Uint8Array) =>
+    Array.from({ length: Math.ceil(stream.length / size) }, (_, i) => stream.slice(i * size, (i + 1) * size))
+
+  it('is told by its numbers when all comes in one chunk', async () => {
+    expect(await history((stream) => [stream])).toEqual(expected)
+  })
+  it.each([1, 2, 3, 5, 7, 16, 33, 100])('is the same in chunks of %d bytes', async (size) => {
+    expect(await history(every(size))).toEqual(expected)
+  })
+})
+
+describe('thousands of frames in one chunk', () => {
+  it('are taken without recursion', async () => {
+    const client = await open()
+    const asked: Asked[] = []
+    server.asked = (request) => void asked.push(request)
+    const reads = Array.from({ length: 20_000 }, () => client.exists('/a'))
+    await world.settle()
+    const frames = asked.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
+    const stream = new Uint8Array(frames.reduce((sum, { length }) => sum + length, 0))
+    let at = 0
+    for (const frame of frames) {
+      stream.set(frame, at)
+      at += frame.length
+    }
+    world.network.chunkBytes = 1 << 30
+    server.peer.connection.write(stream)
+    expect(new Set(await run(Promise.all(reads)))).toEqual(new Set([undefined]))
+  })
+})
+
+describe('a read-only server', () => {
+  beforeEach(() => {
+    server.greeting = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
+  })
+
+  it('is taken only by a client that asked for one', async () => {
+    const strict = world.connecting({ servers: 's:5000' })
+    strict.catch(() => {})
+    await world.advance(3000)
+    expect(server.hellos.length).toBeGreaterThan(1)
+    const client = await open({ readOnly: true })
+    expect(client.state).toBe('connectedReadOnly')
+    expect(client.session.id).toBe(0n)
+  })
+
+  it('is left, with the session, as soon as another one takes writes', async () => {
+    server.words = { isro: 'ro' }
+    const client = await open({ readOnly: true, servers: 's:5000,a:2181' })
+    const states = world.states(client)
+    // Whichever came first, in the end the one that takes writes has the client.
+    await world.advance(2000)
+    expect(client.state).toBe('connected')
+    expect(states.at(-1)).toBe('connected')
+    await run(client.create('/a'))
+  })
+
+  it('is asked with isro whether it has changed its mind', async () => {
+    server.words = { isro: 'ro' }
+    const client = await open({ readOnly: true })
+    await world.advance(1000)
+    expect(client.state).toBe('connectedReadOnly')
+    const connections = server.peers.length
+    expect(connections).toBeGreaterThan(2)
+    server.words = { isro: 'rw' }
+    server.greeting = () => ({})
+    await world.advance(5000)
+    expect(client.state).toBe('connected')
+    expect(client.session.epoch).toBe(2)
+  })
+
+  it('that does not know the word is tried with a handshake after three probes', async () => {
+    server.words = { isro: 'isro is not executed because it is not on the list' }
+    const client = await open({ readOnly: true })
+    server.greeting = () => ({})
+    await world.advance(5000)
+    expect(client.state).toBe('connected')
+  })
+
+  it('refuses writes, which wait if they are told to', async () => {
+    server.words = { isro: 'ro' }
+    server.asked = ({ xid, type, peer }) =>
+      type === OpCode.setData ? peer.reply(xid, { err: ErrorCode.NOTREADONLY }) : peer.reply(xid)
+    const client = await open({ readOnly: true })
+    await expect(run(client.setData('/a', bytes('')))).rejects.toMatchObject({
+      code: 'NOT_READ_ONLY',
+      category: 'state',
+    })
+    const waiting = client.setData('/a', bytes(''), { waitForReadWrite: true })
+    await world.advance(500)
+    server.words = { isro: 'rw' }
+    server.greeting = () => ({})
+    server.asked = ({ xid, peer }) => peer.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
+    await world.advance(5000)
+    expect((await run(waiting)).version).toBe(4)
+  })
+
+  it('proves nothing about the life of a session', async () => {
+    server.words = { isro: 'ro' }
+    const client = await open({ readOnly: true, sessionTimeout: 60_000 })
+    await run(client.getChildren('/').catch(() => {}))
+    await world.advance(11_000)
+    expect(client.leaseHorizon).toBe(Number.NEGATIVE_INFINITY)
+  })
+})
+
+describe('a SASL login', () => {
+  const steps = (answers: (string | undefined)[], heard: string[]): (() => SaslMechanism) => {
+    return () => {
+      const left = [...answers]
+      return {
+        name: 'TEST',
+        step: async (challenge) => {
+          heard.push(challenge === undefined ? 'begin' : text(challenge))
+          const answer = left.shift()
+          return answer === undefined ? undefined : bytes(answer)
+        },
+      }
+    }
+  }
+
+  it('is done on every connection before anything else', async () => {
+    const heard: string[] = []
+    const types: number[] = []
+    server.asked = ({ xid, type, body, peer }) => {
+      types.push(type)
+      if (type !== OpCode.sasl) return peer.reply(xid, { body: data('') })
+      const token = text(body.buffer()!)
+      peer.reply(xid, { body: (w) => w.buffer(bytes(`re: ${token}`)) })
+    }
+    const client = await open({ sasl: steps(['', 'one', undefined], heard) })
+    await run(client.getData('/a'))
+    server.peer.connection.destroy()
+    await world.settle()
+    const read = client.getData('/a')
+    await world.advance(2000)
+    await run(read)
+    expect(heard).toEqual(['begin', 're: ', 're: one', 'begin', 're: ', 're: one'])
+    expect(types).toEqual([102, 102, 4, 102, 102, 4])
+  })
+
+  it('that is refused ends the client', async () => {
+    server.asked = ({ xid, peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
+    const refused = open({ sasl: steps(['x'], []) })
+    await expect(refused).rejects.toThrow(AuthFailedError)
+  })
+
+  it('whose mechanism fails ends the client with its reason', async () => {
+    const sasl = (): SaslMechanism => ({
+      name: 'TEST',
+      step: () => Promise.reject(new Error('the server is not who it says')),
+    })
+    await expect(open({ sasl })).rejects.toThrow('SASL TEST: the server is not who it says')
+  })
+})
+
+describe('events', () => {
+  it('of other kinds and for nobody are dropped', async () => {
+    const client = await open()
+    server.peer.event(EventType.None, '')
+    server.peer.event(99, '/a')
+    server.peer.event(EventType.NodeCreated, '/nobody')
+    await world.settle()
+    expect(client.state).toBe('connected')
+  })
+
+  it('do not move the newest transaction that is told to the next server', async () => {
+    await open()
+    server.peer.event(EventType.NodeCreated, '/a', 99n)
+    await world.settle()
+    server.peer.connection.destroy()
+    await world.advance(2000)
+    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0n)
+  })
+
+  it('of a server that cannot set lasting watches again end their streams with its error', async () => {
+    const client = await open()
+    const watcher = await run(client.watch('/a'))
+    const events = world.collect(watcher)
+    server.asked = ({ xid, peer }) =>
+      xid === Xid.setWatches ? peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : peer.reply(xid)
+    server.peer.connection.destroy()
+    await world.advance(2000)
+    expect(events).toMatchObject([{ code: 'UNIMPLEMENTED' }])
+  })
+})

@@ -1,0 +1,52 @@
+import { OpCode, Reader, readConnectRequest, Xid } from '@zabra/protocol'
+
+const names = new Map<number, string>(Object.entries(OpCode).map(([name, code]) => [code, name]))
+
+/** What a client sent, as words: one for each frame. The first frame of a connection is the handshake. */
+export class FrameLog {
+  readonly words: string[] = []
+  readonly #waiting = new Map<object, Uint8Array>()
+  readonly #greeted: Set<object>
+
+  /** `known` are the connections whose handshake has gone by. */
+  constructor(known: Iterable<object>) {
+    this.#greeted = new Set(known)
+  }
+
+  /** Takes the next bytes of a connection. */
+  take(wire: object, chunk: Uint8Array): void {
+    let bytes = join(this.#waiting.get(wire) ?? new Uint8Array(0), chunk)
+    for (;;) {
+      if (bytes.length < 4) break
+      const length = new DataView(bytes.buffer, bytes.byteOffset).getInt32(0)
+      if (bytes.length < 4 + length) break
+      this.words.push(this.#word(wire, new Reader(bytes, 4, 4 + length)))
+      bytes = bytes.subarray(4 + length)
+    }
+    this.#waiting.set(wire, bytes.slice())
+  }
+
+  splice(): string[] {
+    return this.words.splice(0)
+  }
+
+  #word(wire: object, reader: Reader): string {
+    if (!this.#greeted.has(wire)) {
+      this.#greeted.add(wire)
+      const { sessionId, readOnly } = readConnectRequest(reader)
+      return `connect ${sessionId === 0n ? 'new' : 'again'}${readOnly ? ' readOnly' : ''}`
+    }
+    const xid = reader.int()
+    const name = names.get(reader.int()) ?? 'unknown'
+    if (xid === Xid.ping || xid === Xid.auth || xid === Xid.setWatches) return name
+    const path = reader.remaining > 4 && name !== 'multi' ? reader.string() : ''
+    return path ? `${name} ${path}` : name
+  }
+}
+
+function join(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const both = new Uint8Array(a.length + b.length)
+  both.set(a)
+  both.set(b, a.length)
+  return both
+}

@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ClosedError, SessionExpiredError } from '../errors.ts'
+import { FrameLog } from '../testdata/frames.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import type { Client, WatchedEvent } from '../types.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const words = (events: WatchedEvent[]): string[] =>
+  events.map((event) => ('path' in event ? `${event.type} ${event.path}` : `${event.type} ${event.reason}`))
+/** Watches that the server keeps for everybody. */
+const kept = (): number => world.server.stats().watches
+
+describe('a one-shot watch', () => {
+  it('reads and tells of the next change, once', async () => {
+    await run(client.create('/a', bytes('1')))
+    const watch = await run(client.watchOnce('/a', 'data'))
+    expect(text(watch.data)).toBe('1')
+    await run(other.setData('/a', bytes('2')))
+    await run(other.setData('/a', bytes('3')))
+    const event = await run(watch.fired)
+    expect(event).toMatchObject({ type: 'nodeDataChanged', path: '/a' })
+    expect(event.order).toBeGreaterThan(watch.order)
+    expect(kept()).toBe(0)
+  })
+
+  it('of kind exists waits for a creation', async () => {
+    const watch = await run(client.watchOnce('/a', 'exists'))
+    expect(watch.stat).toBeUndefined()
+    await run(other.create('/a'))
+    expect(await run(watch.fired)).toMatchObject({ type: 'nodeCreated', path: '/a' })
+  })
+
+  it('of kind children tells of children and of the end of the parent', async () => {
+    await run(client.create('/a'))
+    const children = await run(client.watchOnce('/a', 'children'))
+    expect(children.children).toEqual([])
+    await run(other.create('/a/b'))
+    expect(await run(children.fired)).toMatchObject({ type: 'nodeChildrenChanged', path: '/a' })
+    await run(other.delete('/a/b'))
+    const second = await run(client.watchOnce('/a', 'children'))
+    await run(other.delete('/a'))
+    expect(await run(second.fired)).toMatchObject({ type: 'nodeDeleted', path: '/a' })
+  })
+
+  it('is not set when what it reads is not there', async () => {
+    await expect(run(client.watchOnce('/none', 'data'))).rejects.toMatchObject({ code: 'NO_NODE' })
+    expect(kept()).toBe(0)
+  })
+
+  it('is removed from the server when nobody waits any more', async () => {
+    await run(client.create('/a'))
+    const first = await run(client.watchOnce('/a', 'data'))
+    const second = await run(client.watchOnce('/a', 'exists'))
+    expect(kept()).toBe(1)
+    await run(first.close())
+    expect(kept()).toBe(1)
+    await run(second.close())
+    expect(kept()).toBe(0)
+    await expect(first.fired).rejects.toThrow(ClosedError)
+    await run(first.close())
+  })
+
+  it('that is closed while another one is on its way leaves that one alone', async () => {
+    await run(client.create('/a'))
+    const first = await run(client.watchOnce('/a', 'data'))
+    const coming = client.watchOnce('/a', 'data')
+    const closed = first.close()
+    const second = await run(coming)
+    await run(closed)
+    await run(other.setData('/a', bytes('x')))
+    expect(await run(second.fired)).toMatchObject({ type: 'nodeDataChanged' })
+  })
+
+  it('whose caller has gone before it was set leaves nothing', async () => {
+    await run(client.create('/a'))
+    const abort = new AbortController()
+    const coming = client.watchOnce('/a', 'data', { signal: abort.signal })
+    coming.catch(() => {})
+    abort.abort()
+    await expect(run(coming)).rejects.toMatchObject({ name: 'AbortError' })
+    await world.settle()
+    expect(kept()).toBe(0)
+  })
+
+  it('fires for a change that came while the connection was gone', async () => {
+    await run(client.create('/a'))
+    const data = await run(client.watchOnce('/a', 'data'))
+    const children = await run(client.watchOnce('/a', 'children'))
+    const missing = await run(client.watchOnce('/new', 'exists'))
+    world.wires[0]!.cut()
+    await run(other.setData('/a', bytes('2')))
+    await run(other.create('/a/b'))
+    await run(other.create('/new'))
+    await world.advance(2000)
+    expect(words([await run(data.fired), await run(children.fired), await run(missing.fired)])).toEqual([
+      'nodeDataChanged /a',
+      'nodeChildrenChanged /a',
+      'nodeCreated /new',
+    ])
+  })
+
+  it('that has not fired is set again, once, however often the connection is lost', async () => {
+    await run(client.create('/a'))
+    const watch = await run(client.watchOnce('/a', 'data'))
+    for (let i = 0; i < 3; i++) {
+      world.wire.cut()
+      world.wires[0]!.cut()
+      await world.advance(3000)
+    }
+    expect(kept()).toBe(1)
+    await run(other.setData('/a', bytes('2')))
+    expect(await run(watch.fired)).toMatchObject({ type: 'nodeDataChanged' })
+  })
+
+  it('ends with its session', async () => {
+    const watch = await run(client.watchOnce('/a', 'exists'))
+    world.interference.open = () => {
+      throw new Error('unreachable')
+    }
+    for (const wire of world.wires) wire.cut()
+    await world.advance(17_000)
+    await expect(run(watch.fired)).rejects.toThrow(SessionExpiredError)
+    delete world.interference.open
+    await world.advance(11_000)
+    expect(kept()).toBe(0)
+  })
+})
+
+describe('a persistent watch', () => {
+  it('tells of every change of a node and its children', async () => {
+    const watcher = await run(client.watch('/a'))
+    const events = world.collect(watcher)
+    await run(other.create('/a'))
+    await run(other.setData('/a', bytes('1')))
+    await run(other.create('/a/b'))
+    await run(other.delete('/a/b'))
+    await run(other.delete('/a'))
+    await world.settle()
+    expect(words(events)).toEqual([
+      'nodeCreated /a',
+      'nodeDataChanged /a',
+      'nodeChildrenChanged /a',
+      'nodeChildrenChanged /a',
+      'nodeDeleted /a',
+    ])
+    const orders = events.map(({ order }) => order)
+    expect(orders).toEqual(orders.toSorted((a, b) => a - b))
+  })
+
+  it('of mode persistentRecursive tells of everything below, and never of children lists', async () => {
+    const watcher = await run(client.watch('/', { mode: 'persistentRecursive' }))
+    const events = world.collect(watcher)
+    await run(other.create('/a'))
+    await run(other.create('/a/b'))
+    await run(other.setData('/a/b', bytes('1')))
+    await run(other.delete('/a/b'))
+    await world.settle()
+    expect(words(events)).toEqual([
+      'nodeCreated /a',
+      'nodeCreated /a/b',
+      'nodeDataChanged /a/b',
+      'nodeDeleted /a/b',
+    ])
+  })
+
+  it('carries the transaction of the change', async () => {
+    const watcher = await run(client.watch('/a'))
+    const events = world.collect(watcher)
+    const { stat } = await run(other.create('/a'))
+    await world.settle()
+    expect(events).toMatchObject([{ zxid: stat.czxid }])
+  })
+
+  it('is removed by leaving the loop', async () => {
+    const watcher = await run(client.watch('/a'))
+    const loop = (async () => {
+      for await (const event of watcher) return event
+      return undefined
+    })()
+    await run(other.create('/a'))
+    expect(await run(loop)).toMatchObject({ type: 'nodeCreated' })
+    await world.settle()
+    expect(kept()).toBe(0)
+  })
+
+  it('is shared by those who watch the same path, and removed with the last', async () => {
+    const first = await run(client.watch('/a'))
+    const one = kept()
+    const second = await run(client.watch('/a'))
+    expect(kept()).toBe(one)
+    await run(first.close())
+    expect(kept()).toBe(one)
+    const events = world.collect(second)
+    await run(other.create('/a'))
+    await world.settle()
+    expect(events).toHaveLength(1)
+    await run(second.close())
+    expect(kept()).toBe(0)
+  })
+
+  it('says after each reconnect that events may be missing', async () => {
+    const watcher = await run(client.watch('/a'))
+    const events = world.collect(watcher)
+    world.wires[0]!.cut()
+    await run(other.create('/a'))
+    await world.advance(2000)
+    await run(other.setData('/a', bytes('1')))
+    await world.settle()
+    expect(words(events)).toEqual(['resync reconnected', 'nodeDataChanged /a'])
+  })
+
+  it('lives on in a new session, and says so', async () => {
+    const watcher = await run(client.watch('/a'))
+    const events = world.collect(watcher)
+    world.interference.open = () => {
+      throw new Error('unreachable')
+    }
+    for (const wire of world.wires) wire.cut()
+    await world.advance(17_000)
+    delete world.interference.open
+    await world.advance(11_000)
+    await run(other.create('/a'))
+    await world.settle()
+    expect(words(events)).toEqual(['resync newSession', 'nodeCreated /a'])
+  })
+
+  it('collapses what nobody reads into one item', async () => {
+    const watcher = await run(client.watch('/a', { buffer: 3 }))
+    for (let i = 0; i < 5; i++) {
+      await run<unknown>(i === 0 ? other.create('/a') : other.setData('/a', bytes(String(i))))
+    }
+    const events = world.collect(watcher)
+    await world.settle()
+    expect(words(events)).toEqual(['resync overflow', 'nodeDataChanged /a'])
+  })
+
+  it('ends with the client', async () => {
+    const watcher = await run(client.watch('/a'))
+    let ended = false
+    const loop = (async () => {
+      for await (const _event of watcher);
+      ended = true
+    })()
+    await run(client.close())
+    await run(loop)
+    expect(ended).toBe(true)
+  })
+
+  it('and a one-shot watch on one path do not remove each other', async () => {
+    await run(client.create('/a'))
+    const lasting = await run(client.watch('/a'))
+    const once = await run(client.watchOnce('/a', 'data'))
+    await run(once.close())
+    const events = world.collect(lasting)
+    await run(other.setData('/a', bytes('1')))
+    await world.settle()
+    expect(words(events)).toEqual(['nodeDataChanged /a'])
+  })
+})
+
+describe('many watches', () => {
+  it('are set again in requests of at most 128 KiB', async () => {
+    const long = 'x'.repeat(900)
+    const watches = await run(
+      Promise.all(Array.from({ length: 400 }, (_, i) => client.watchOnce(`/${long}${i}`, 'exists'))),
+    )
+    const log = new FrameLog(world.wires)
+    const sizes: number[] = []
+    world.interference.toServer = (chunk, wire) => {
+      sizes.push(chunk.length)
+      log.take(wire, chunk)
+      return chunk
+    }
+    world.wires[0]!.cut()
+    await world.advance(2000)
+    expect(log.splice()).toEqual(['connect again', 'setWatches', 'setWatches', 'setWatches'])
+    expect(kept()).toBe(400)
+    await run(other.create(`/${long}399`))
+    expect(await run(watches[399]!.fired)).toMatchObject({ type: 'nodeCreated' })
+  })
+
+  it('on one path cost the server one', async () => {
+    await run(Promise.all(Array.from({ length: 50 }, () => client.watchOnce('/a', 'exists'))))
+    expect(kept()).toBe(1)
+  })
+})
