@@ -78,7 +78,10 @@ function strike(world: World, fault: Fault, direction: Direction, at: number): v
         held.set(wire, late)
         world.clock.after(3000, 'late bytes', () => {
           held.delete(wire)
-          for (const bytes_ of late) direction === 'toServer' ? wire.send(bytes_) : wire.deliver(bytes_)
+          for (const part of late) {
+            if (direction === 'toServer') wire.send(part)
+            else wire.deliver(part)
+          }
         })
         return undefined
       }
