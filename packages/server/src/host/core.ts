@@ -1,6 +1,6 @@
 import { Writer } from '@zabra/protocol'
 import type { Connection, Ports } from '@zabra/runtime'
-import { AclRules, authenticate, canonicalIp } from '../core/auth/index.ts'
+import { AclRules, authenticate, canonicalIp, saslScheme } from '../core/auth/index.ts'
 import { Preparer } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
@@ -57,6 +57,8 @@ export class ServerCore {
   turnTime = 0
   readonly #bySession = new Map<SessionId, ClientConnection>()
   readonly #quotaWarnings = new Map<string, number>()
+  /** Passwords of who may log in by SASL. */
+  readonly saslUsers: ReadonlyMap<string, string>
   readonly #perHost = new Map<string, number>()
   readonly #enforcedSchemes: readonly string[]
   readonly #held = new Set<ClientConnection>()
@@ -78,7 +80,8 @@ export class ServerCore {
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
-    const acls = new AclRules({ skipACL: settings.skipAcl })
+    const schemes = new Map(settings.saslAclScheme ? [['sasl', saslScheme]] : [])
+    const acls = new AclRules({ skipACL: settings.skipAcl, schemes })
     this.firing = new Firing(this.watches, acls)
     this.reads = new Reads({ tree, acls, watches: this.watches, firing: this.firing })
     const preparer = new Preparer({
@@ -97,7 +100,8 @@ export class ServerCore {
       journal,
       clock: ports.clock,
     })
-    this.#enforcedSchemes = settings.enforceAuthEnabled ? settings.enforceAuthSchemes : []
+    this.#enforcedSchemes = enforcedSchemes(settings)
+    this.saslUsers = saslUsers(settings)
     if (settings.connectionThrottleTokens > 0) {
       this.#tokens = new TokenBucket(
         settings.connectionThrottleTokens,
@@ -194,11 +198,16 @@ export class ServerCore {
   prove(
     scheme: string | null,
     credentials: Uint8Array | null,
-    { host, identities }: ClientConnection,
+    { host, identities }: Pick<ClientConnection, 'host' | 'identities'>,
   ): readonly Identity[] | undefined {
     const { digestAuthEnabled, superDigest } = this.settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
     return authenticate(scheme, credentials, { remoteIp: host, superDigest })
+  }
+
+  /** Whether a client that cannot log in by SASL can do nothing here. */
+  get demandsSasl(): boolean {
+    return this.#enforcedSchemes.includes('sasl')
   }
 
   /** Whether a client has proved what `enforce.auth.schemes` demands. */
@@ -288,6 +297,18 @@ export class ServerCore {
       this.pipeline.closeSession(session.id, 0, undefined, now)
     }
   }
+}
+
+/** Schemes one of which a client must have proved; none when nothing is demanded. */
+function enforcedSchemes(settings: ServerSettings): readonly string[] {
+  if (settings.requireSasl) return ['sasl']
+  return settings.enforceAuthEnabled ? settings.enforceAuthSchemes : []
+}
+
+function saslUsers({ saslUsers, saslSuperPassword }: ServerSettings): ReadonlyMap<string, string> {
+  const users = new Map(Object.entries(saslUsers))
+  if (saslSuperPassword !== undefined && users.has('super')) users.set('super', saslSuperPassword)
+  return users
 }
 
 /** Connections that are accepted in all: what is configured, and no more than leaves the log its file descriptors. */

@@ -31,7 +31,8 @@ export function defaults(
     const { kind, secret } = rowOf(name)
     const value = complete[name]
     if (kind.value.safeParse(value).success) continue
-    const got = secret ? 'a value that is not shown' : `\`${String(value)}\` (${typeof value})`
+    const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
+    const got = secret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
     problems.push(`Expected \`${name}\` to be ${kind.expected}, got ${got}`)
   }
   if (complete.minSessionTimeoutMs > complete.maxSessionTimeoutMs)
@@ -62,6 +63,6 @@ export function completed(given: { readonly [Name in SettingName]?: unknown }): 
   // Derived values come last: they follow from the plain ones.
   for (const name of settingNames) if (typeof rowOf(name).fallback !== 'function') take(name)
   for (const name of settingNames) if (typeof rowOf(name).fallback === 'function') take(name)
-  for (const value of Object.values(result)) if (Array.isArray(value)) Object.freeze(value)
+  for (const value of Object.values(result)) Object.freeze(value)
   return Object.freeze(result) as unknown as ServerSettings
 }

@@ -231,6 +231,25 @@ export function list(expected: string): Kind<readonly string[]> {
   }
 }
 
+/** Names and passwords. */
+export function users(): Kind<Readonly<Record<string, string>>> {
+  const value = z.record(z.string().min(1), z.string().min(1)).readonly()
+  const expected = 'pairs name:password, separated by commas'
+  const read = (given: string): Readonly<Record<string, string>> | undefined => {
+    const pairs = given.split(',').map((pair) => /^\s*([^:]+):(.*?)\s*$/s.exec(pair))
+    const names = new Set(pairs.map((pair) => pair?.[1]))
+    if (names.has(undefined) || names.size < pairs.length) return undefined
+    return Object.fromEntries(pairs.map((pair) => [pair![1], pair![2]]))
+  }
+  return {
+    text: reader<Readonly<Record<string, string>>>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => Object.keys(given).join(', '),
+  }
+}
+
 /** One of a few words. `''` in a file stands for the first. */
 export function choice<const Names extends readonly [string, ...string[]]>(
   ...names: Names

@@ -22,7 +22,7 @@ const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'
 const replicated = 'replicated ensembles are not served yet'
 const tls = 'TLS is not served yet'
-const sasl = 'SASL is not served yet'
+const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
 const adminServer = 'the HTTP admin server is not there yet; four-letter words are'
 const metrics = 'the metrics endpoint is not there yet; the four-letter word mntr is'
 const openDoor = 'and ignoring it would let everyone in'
@@ -183,26 +183,30 @@ export const knownKeys: readonly KnownKey[] = [
     'fips-mode',
     'X509AuthenticationProvider.superUser',
   ),
+  ...known('later', `${replicated}, so there are no members to log in`, 'quorum.auth.*'),
   ...known(
-    'later',
-    sasl,
-    'java.security.auth.login.config',
-    'sasl.serverconfig',
-    'quorum.auth.*',
-    'superUser',
-    'superUser.*',
-    'allowSaslFailedClients',
-    'SASLAuthenticationProvider.superPassword',
+    'moot',
+    kerberos,
     'kerberos.*',
     'security.auth_to_local',
     'requireKerberosConfig',
     'kinit',
+    'jaasLoginRenew',
+  ),
+  ...known(
+    'moot',
+    'ZooKeeper takes it as a Java property only; write jaas.config in this place',
+    'java.security.auth.login.config',
+  ),
+  ...known(
+    'moot',
+    'ZooKeeper does nothing with it either; sessionRequireClientSASLAuth demands a login',
+    'requireClientAuthScheme',
   ),
   ...known('later', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('later', metrics, 'metricsProvider.*'),
   ...known('later', 'the audit log is not there yet', 'audit.*'),
   ...known('later', 'path statistics are not there yet', 'pathStats.*'),
-  ...known('guards', `it demands SASL, which is not served yet, ${openDoor}`, 'sessionRequireClientSASLAuth'),
   ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
   ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
   ...known('refused', 'an oracle file cannot replace a quorum safely', 'oraclePath'),

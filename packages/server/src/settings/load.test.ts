@@ -158,19 +158,19 @@ describe('a configuration file', () => {
         'nio.numSelectorThreads=4',
         'admin.enableServer=true',
         'testingonly.x=1',
-        'sessionRequireClientSASLAuth=true',
+        'ensembleAuthName=x',
       ),
     })
     expect(warnings).toHaveLength(2)
     expect(errors).toHaveLength(2)
-    expect(load({ file: cfg('sessionRequireClientSASLAuth=false') }).errors).toEqual([])
+    expect(load({ file: cfg('emulate353TTLNodes=false') }).errors).toEqual([])
   })
 
   test('authentication providers of ZooKeeper are known, foreign classes are refused', () => {
     const auth = 'org.apache.zookeeper.server.auth'
     expect(load({ file: cfg(`authProvider.1=${auth}.DigestAuthenticationProvider`) }).findings).toEqual([])
-    expect(load({ file: cfg(`authProvider.1=${auth}.SASLAuthenticationProvider`) }).warnings[0]).toContain(
-      'SASL authentication is not served yet',
+    expect(load({ file: cfg(`authProvider.1=${auth}.X509AuthenticationProvider`) }).warnings[0]).toContain(
+      'X509 authentication is not served yet',
     )
     expect(load({ file: cfg('authProvider.1=com.example.Mine') }).errors[0]).toContain(
       'Java classes cannot be loaded',

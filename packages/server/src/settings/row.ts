@@ -6,6 +6,7 @@ export interface Basis {
   readonly tickTimeMs: number
   readonly juteMaxBufferBytes: number
   readonly flushDelayMs: number
+  readonly saslUsers: Readonly<Record<string, string>>
 }
 
 export type Group =

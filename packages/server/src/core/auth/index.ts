@@ -1,5 +1,5 @@
 /** Who a client is and what it may do. */
-export { AclRules, aclVisibility, maskDigests } from './acl.ts'
+export { AclRules, aclVisibility, maskDigests, saslScheme } from './acl.ts'
 export type { AclRefusal, AclScheme } from './acl.ts'
 export { authenticate, userName, withIdentities } from './authenticate.ts'
 export { canonicalIp, ipMatches, isIpExpression, parseIp } from './ip.ts'
