@@ -18,6 +18,10 @@ const probes = {
         : undefined,
   kazoo: () =>
     works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",
+  pureSasl: () =>
+    works(python, ['-c', 'import puresasl'])
+      ? undefined
+      : "pure-sasl is absent; install Debian's python3-pure-sasl",
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 

@@ -20,6 +20,7 @@ export interface ServerOptions {
   /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
+  /** Options of Java. Zabra gets them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
   /** The locale of the server's process instead of one with UTF-8. */
   readonly locale?: string
@@ -143,8 +144,11 @@ export class Server {
         .join(''),
     )
     const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
-    const { locale: chosen } = this.#options
-    const env = chosen === undefined ? {} : { LC_ALL: chosen }
+    const { locale: chosen, javaFlags } = this.#options
+    const env = {
+      ...(chosen === undefined ? {} : { LC_ALL: chosen }),
+      ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),
+    }
     const child = spawnOwned(program, args, { cwd: this.dataDir, env })
     this.#child = child
     this.#output = ''
