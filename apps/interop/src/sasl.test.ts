@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { DigestMd5Client } from '@zabra/protocol'
@@ -15,7 +16,14 @@ const provider = {
 }
 const demanding = { ...provider, sessionRequireClientSASLAuth: 'true' }
 const module = 'org.apache.zookeeper.server.auth.DigestLoginModule'
-const users = { bob: 'se"cret; //', eve: 'hidden', root: 'toor', bjørn: 'pässwörd', łukasz: 'zażółć' }
+const users = {
+  bob: 'se"cret; //',
+  eve: 'hidden',
+  root: 'toor',
+  bjørn: 'pässwörd',
+  łukasz: 'zażółć',
+  'al@REALM': 'x',
+}
 
 let jaas = ''
 let flags: string[] = []
@@ -123,7 +131,8 @@ describeWith(['apache'], "Apache ZooKeeper's shell with SASL", () => {
 
   it('prints the same where a login is demanded', async () => {
     const { apache, zabra } = await onBoth(
-      async (server) => `${await shells(server, ['As_bob'])}\n${await shells(server, refused, ['ls /'])}`,
+      async (server) =>
+        `${await shells(server, ['As_bob'])}\n${await shells(server, [...refused, ''], ['ls /'])}`,
       demanding,
       flags,
     )
@@ -211,5 +220,59 @@ describeWith(['apache'], 'the client side of @zabra/protocol', () => {
     const { apache, zabra } = await onBoth(logins, config, flags)
     expect(zabra).toEqual(apache)
     expect(zabra.filter((line) => line === 'trusted true')).toHaveLength(5)
+  })
+})
+
+const md5 = (data: string | Buffer): Buffer => createHash('md5').update(data).digest()
+
+/** The answer to a challenge, made apart from `@zabra/protocol`, with whatever a case wants to be different. */
+function crafted(challenge: Buffer, { name = 'eve', nc = 'nc=00000001,', authzid = '' }): string {
+  const nonce = /nonce="([^"]+)"/.exec(challenge.toString())![1]!
+  const realm = 'zk-sasl-md5'
+  const uri = `zookeeper/${realm}`
+  const secret = md5(`${name}:${realm}:${users[name as keyof typeof users]}`)
+  const suffix = `:${nonce}:c${authzid === '' ? '' : `:${authzid}`}`
+  const session = md5(Buffer.concat([secret, Buffer.from(suffix)])).toString('hex')
+  const method = md5(`AUTHENTICATE:${uri}`).toString('hex')
+  const response = md5(`${session}:${nonce}:00000001:c:auth:${method}`).toString('hex')
+  const claim = authzid === '' ? '' : `,authzid="${authzid}"`
+  return `username="${name}",realm="${realm}",nonce="${nonce}",cnonce="c",${nc}digest-uri="${uri}",response=${response}${claim}`
+}
+
+describeWith(['apache'], 'a login by SASL that is put together by hand', () => {
+  it.each([
+    ['is accepted without more than it needs', {}, '0 sasl:eve', '0 sasl:eve'],
+    ['needs its nonce count', { nc: '' }, '0 sasl:eve', '-115 '],
+    ['needs its nonce count in eight digits', { nc: 'nc=1,' }, '0 sasl:eve', '-115 '],
+    ['needs its nonce count to be a number', { nc: 'nc=x,' }, '0 sasl:eve', '-115 '],
+    ['may have any maxbuf', { nc: 'nc=00000001,maxbuf=x,' }, 'closed', '0 sasl:eve'],
+    ['gives the id of the user, whatever is claimed', { authzid: 'root' }, '0 sasl:eve', '0 sasl:eve'],
+    [
+      'gives it also where names look like those of Kerberos',
+      { name: 'al@REALM', authzid: 'bob' },
+      '0 sasl:bob',
+      '0 sasl:al@REALM',
+    ],
+    ['may take UTF-8 for all texts', { name: 'bjørn' }, '-115 ', '0 sasl:bjørn'],
+  ])('%s', async (_, how, theirs, mine) => {
+    const { apache, zabra } = await onBoth(
+      async (server) => {
+        const client = await Client.connect(server.port)
+        const ask = (token: string) => client.request(op.sasl, bytes().buffer(token).done())
+        const challenge = (await ask('')).body.buffer()!
+        const reply = await ask(crafted(challenge, how)).catch(() => undefined)
+        if (reply === undefined) return 'closed'
+        if (reply.err !== 0) return `${reply.err} `
+        const acl = [{ perms: 31, scheme: 'auth', id: '' }]
+        await client.create('/mine', '', 0, acl)
+        const { body } = await client.ok(op.getACL, bytes().str('/mine').done(), 'getACL')
+        const [, , scheme, id] = [body.int(), body.int(), body.str(), body.str()]
+        client.drop()
+        return `0 ${scheme}:${id}`
+      },
+      provider,
+      flags,
+    )
+    expect([apache, zabra]).toEqual([[theirs], [mine]])
   })
 })

@@ -8,17 +8,8 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import { withIdentities } from '../core/auth/index.ts'
-import type { Identity } from '../core/types.ts'
+import type { ClientConnection } from './connection.ts'
 import type { ServerCore } from './core.ts'
-import type { Outbox } from './outbox.ts'
-
-/** What proves who it is. */
-export interface Prover {
-  readonly host: string
-  readonly outbox: Outbox
-  identities: readonly Identity[]
-  facts(): object
-}
 
 interface Answer {
   readonly token: Uint8Array | null
@@ -30,11 +21,11 @@ interface Answer {
 /** How one client proves who it is: auth packets and SASL. Both are answered at once, whatever waits. */
 export class Authentication {
   readonly #core: ServerCore
-  readonly #client: Prover
+  readonly #client: ClientConnection
   /** Absent until the client asks for a challenge. */
   #login: DigestMd5Server | undefined
 
-  constructor(core: ServerCore, client: Prover) {
+  constructor(core: ServerCore, client: ClientConnection) {
     this.#core = core
     this.#client = client
   }

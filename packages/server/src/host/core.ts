@@ -198,7 +198,7 @@ export class ServerCore {
   prove(
     scheme: string | null,
     credentials: Uint8Array | null,
-    { host, identities }: Pick<ClientConnection, 'host' | 'identities'>,
+    { host, identities }: ClientConnection,
   ): readonly Identity[] | undefined {
     const { digestAuthEnabled, superDigest } = this.settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
