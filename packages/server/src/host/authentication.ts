@@ -78,8 +78,11 @@ export class Authentication {
     const { stats, ports, settings, demandsSasl } = this.#core
     stats.authFailed++
     const stays = settings.allowSaslFailedClients && !demandsSasl
-    const facts = { ...this.#client.facts(), reason, user: user?.slice(0, 64) }
-    ports.logger.warn(facts, `Refused a login by SASL and ${stays ? 'kept' : 'closed'} the connection`)
+    // One that stays could fill the log with tokens that nobody has asked for.
+    if (!stays || reason !== 'out of order') {
+      const facts = { ...this.#client.facts(), reason, user: user?.slice(0, 64) }
+      ports.logger.warn(facts, `Refused a login by SASL and ${stays ? 'kept' : 'closed'} the connection`)
+    }
     if (stays) return { token: null }
     const err = demandsSasl ? ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH : ErrorCode.AUTHFAILED
     return { token: null, err, refusal: 'Closed: its login by SASL was refused' }
