@@ -8,6 +8,8 @@ import { nodeRandom } from './random.ts'
 import { nodeSystem } from './system.ts'
 
 export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, wakefulNodeClock }
+export { httpUpgrades, type Upgrade, type UpgradeListener } from './http.ts'
+export { NodeTlsNetwork, tlsNetwork } from './tls.ts'
 
 /** The ports of this process. Logs nothing unless `logger` is given. */
 export function nodePorts(overrides: Partial<Ports> = {}): Ports {
