@@ -87,7 +87,7 @@ const builtInProviders = [
 function judgeAuthProvider({ where, key, value }: Entry, findings: Finding[]): void {
   const [, name] =
     /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
-  if (name === 'Digest' || name === 'IP' || name?.startsWith('Ensemble')) return
+  if (name === 'Digest' || name === 'IP' || name === 'X509' || name?.startsWith('Ensemble')) return
   if (name !== undefined && builtInProviders.includes(name))
     findings.push({
       severity: 'warning',

@@ -6,10 +6,13 @@ export interface Basis {
   readonly tickTimeMs: number
   readonly juteMaxBufferBytes: number
   readonly flushDelayMs: number
+  readonly secureClientPort: number | undefined
+  readonly sslProtocol: string
 }
 
 export type Group =
   | 'Storage and listening'
+  | 'TLS and WebSockets'
   | 'Sessions'
   | 'Connections and requests'
   | 'Log and snapshots'
