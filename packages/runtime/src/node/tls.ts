@@ -76,10 +76,21 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     server.on('secureConnection', (socket) => {
       opening.ready(socket)
-      const peer = clientAuth === 'none' ? undefined : peerOf(socket)
-      if (peer === undefined || socket.authorized) return accepted(socket, peer)
-      refused(refusal(nameOf(socket), String(socket.authorizationError), 'its certificate is not trusted'))
-      socket.on('error', () => {}).destroy()
+      const refuse = (code: string, reason: string, cause?: Error): void => {
+        socket.on('error', () => {}).destroy()
+        refused(refusal(nameOf(socket), code, reason, cause))
+      }
+      const isShown = clientAuth !== 'none' && socket.getPeerCertificate().raw !== undefined
+      if (isShown && !socket.authorized)
+        return refuse(String(socket.authorizationError), 'its certificate is not trusted')
+      let peer: Peer | undefined
+      try {
+        if (isShown) peer = peerOf(socket)
+      } catch (error) {
+        // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
+        return refuse('EPROTO', 'its certificate is not in DER', error as Error)
+      }
+      accepted(socket, peer)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       refused(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
@@ -179,7 +190,7 @@ function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
   return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
 }
 
-function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
+function refusal(client: string, code: string, reason: string, cause?: Error | undefined): NetworkError {
   return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
 }
 

@@ -144,5 +144,11 @@ function answer(socket: Upgrade['socket'], status: string): void {
 function isAllowed(origin: string, host: string | undefined, origins: readonly string[]): boolean {
   if (origins.length > 0)
     return origins.some((one) => one === '*' || one.replace(/\/$/, '').toLowerCase() === origin.toLowerCase())
-  return URL.canParse(origin) && new URL(origin).host === host?.toLowerCase()
+  const page = hostNameOf(origin)
+  return page !== undefined && page === hostNameOf(`http://${host}`)
+}
+
+/** The host of a URL without its port: the page comes from another port than the one that it connects to. */
+function hostNameOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname : undefined
 }

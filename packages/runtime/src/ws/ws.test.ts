@@ -66,10 +66,10 @@ const closing = (socket: WebSocket): Promise<number> =>
 describe('a listener for WebSockets', () => {
   it('lets in the page of its own host and programs, which have no origin', async () => {
     const server = await serve()
-    const own = `http://127.0.0.1:${server.port}`
+    const own = 'https://127.0.0.1:8443'
     expect((await server.open('/any?x=1')).outcome).toBe('open')
     expect((await server.open('/', { origin: own })).outcome).toBe('open')
-    for (const origin of ['http://evil.example', 'null', 'http://127.0.0.1:1'])
+    for (const origin of ['http://evil.example', 'null', 'http://127.0.0.1.evil.example', 'http://localhost'])
       expect((await server.open('/', { origin })).outcome).toBe('Unexpected server response: 403')
     expect(server.refused[0]).toMatch(/comes from a page of "http:\/\/evil\.example"/)
   })

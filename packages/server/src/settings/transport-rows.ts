@@ -257,9 +257,9 @@ export const transportRows = {
     key: 'webSocketOrigins',
     kind: list('origins separated by commas, such as https://app.example, or * for any'),
     fallback: [] as readonly string[],
-    fallbackText: 'the host and port that the page connects to',
+    fallbackText: 'the host that the page connects to, on any port',
     meaning:
-      'Pages that may connect, by their origin. A program sends none and is let in: this protects users of browsers and does not replace authentication.',
+      'Pages that may connect, by their origin. A program sends none and is let in: this protects users of browsers and does not replace authentication. Name them where the names of the network cannot be trusted.',
   }),
   webSocketMaxMessage: row({
     group,
