@@ -12,7 +12,11 @@ export const ours = (process.env['ZABRA_INTEROP_OURS'] ?? 'zabra') as Kind
 export const reference: Kind = 'apache-3.8'
 
 export const apacheJar = '/usr/share/java/zookeeper.jar'
-export const apacheClassPath = `/etc/zookeeper/conf_example:${apacheJar}`
+/** What TLS of Apache ZooKeeper needs and Debian's package does not name. */
+export const nettyJars = ['codec', 'resolver', 'transport-native-unix-common'].map(
+  (name) => `/usr/share/java/netty-${name}.jar`,
+)
+export const apacheClassPath = ['/etc/zookeeper/conf_example', apacheJar, ...nettyJars].join(':')
 const zabraMain = resolve(import.meta.dirname, '../../../server/dist/main.js')
 
 export interface ServerOptions {

@@ -23,15 +23,10 @@ import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
+import type { Phase } from './phase.ts'
 import type { Entry, Requester } from './pipeline.ts'
 import { writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
-
-/**
- * `new`: nothing is known of the client. `connecting`: its session is on its way. `open`: requests are served.
- * `closing`: what is written goes out and nothing more is read. `closed`: the connection is gone.
- */
-type Phase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
 
 const HEADER_BYTES = 8
 
@@ -46,6 +41,8 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   /** Wall clock, milliseconds. */
   readonly establishedAt: number
   identities: readonly Identity[]
+  /** What its certificate proves; among `identities` from the start. */
+  readonly certified: readonly Identity[]
   session: Session | undefined
   sessionId: SessionId = 0n
   /** Requests since the connection began, or since `crst`. */
@@ -76,10 +73,12 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.host = host
     this.port = wire.remote.port
     this.establishedAt = core.ports.clock.wall()
-    this.identities = [{ scheme: 'ip', id: host }]
+    this.certified = core.certified(wire)
+    this.identities = [{ scheme: 'ip', id: host }, ...this.certified]
     this.outbox = new Outbox(core.stats, () => core.markDirty(this))
     const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = core.settings
-    this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
+    // A page must not be able to have words run, so they are not looked for in a WebSocket.
+    if (wire.transport !== 'webSocket') this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
     this.#reader = new Reader(undefined, 0, 0, max + extra)
     this.#authentication = new Authentication(core, this)
     this.#splitter = new FrameSplitter({

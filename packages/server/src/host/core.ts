@@ -1,6 +1,13 @@
 import { Writer } from '@zabra/protocol'
 import type { Connection, Ports } from '@zabra/runtime'
-import { AclRules, authenticate, canonicalIp, saslScheme } from '../core/auth/index.ts'
+import {
+  AclRules,
+  authenticate,
+  canonicalIp,
+  certifiedIdentities,
+  saslScheme,
+  x509Scheme,
+} from '../core/auth/index.ts'
 import { Preparer } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
@@ -11,6 +18,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
 import { hex } from './hex.ts'
+import type { ServedPort } from './listeners.ts'
 import { Pipeline, type Journal } from './pipeline.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -51,8 +59,8 @@ export class ServerCore {
   readonly connections = new Set<ClientConnection>()
   words!: FourLetterWords
   accepting = true
-  /** Where clients connect; 0 until the server listens. */
-  clientPort = 0
+  /** The port of a key, -1 when it is not served. */
+  portOf: (key: ServedPort['key']) => number = () => -1
   /** When this turn began, on the monotonic clock. */
   turnTime = 0
   readonly #bySession = new Map<SessionId, ClientConnection>()
@@ -80,7 +88,11 @@ export class ServerCore {
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
-    const schemes = new Map(settings.saslAclScheme ? [['sasl', saslScheme]] : [])
+    const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
+    const schemes = new Map([
+      ...(servesTls ? [['x509', x509Scheme] as const] : []),
+      ...(settings.saslAclScheme ? [['sasl', saslScheme] as const] : []),
+    ])
     const acls = new AclRules({ skipACL: settings.skipAcl, schemes })
     this.firing = new Firing(this.watches, acls)
     this.reads = new Reads({ tree, acls, watches: this.watches, firing: this.firing })
@@ -198,8 +210,9 @@ export class ServerCore {
   prove(
     scheme: string | null,
     credentials: Uint8Array | null,
-    { host, identities }: ClientConnection,
+    { host, identities, certified }: ClientConnection,
   ): readonly Identity[] | undefined {
+    if (scheme === 'x509') return certified.length > 0 ? certified : undefined
     const { digestAuthEnabled, superDigest } = this.settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
     return authenticate(scheme, credentials, { remoteIp: host, superDigest })
@@ -208,6 +221,20 @@ export class ServerCore {
   /** Whether a client that cannot log in by SASL can do nothing here. */
   get demandsSasl(): boolean {
     return this.#enforcedSchemes.includes('sasl')
+  }
+
+  /** The identities that the certificate of a client proves. */
+  certified({ peer }: Connection): readonly Identity[] {
+    if (peer === undefined) return []
+    const { settings } = this
+    return certifiedIdentities(peer, {
+      superUser: settings.x509SuperUser,
+      idType: settings.x509IdType,
+      sanType: settings.x509SanType,
+      sanMatch: settings.x509SanMatch,
+      sanExtract: settings.x509SanExtract,
+      sanGroup: settings.x509SanGroup,
+    })
   }
 
   /** Whether a client has proved what `enforce.auth.schemes` demands. */

@@ -81,7 +81,7 @@ const builtInProviders = ['Digest', 'IP', 'X509', 'KeyAuthority', 'EnsembleAuthe
 function judgeAuthProvider({ where, key, value }: Entry, findings: Finding[]): void {
   const [, name] =
     /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
-  if (name === 'Digest' || name === 'IP' || name?.startsWith('Ensemble')) return
+  if (name === 'Digest' || name === 'IP' || name === 'X509' || name?.startsWith('Ensemble')) return
   if (name === 'SASL' && value.endsWith('AuthenticationProvider')) return
   if (name !== undefined && builtInProviders.includes(name))
     findings.push({

@@ -1,4 +1,4 @@
-import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames } from './defaults.ts'
+import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames, transportProblems } from './defaults.ts'
 import { bareKey, got, judgeOther } from './judge-key.ts'
 import { isMember, judgeMembers } from './members.ts'
 import { tryRead, type SettingsFiles } from './read-file.ts'
@@ -213,23 +213,14 @@ function needDataDir(file: string, given: Map<SettingName, unknown>, findings: F
     })
 }
 
-/** A file that wants TLS only must not be answered with a plain port. */
 function needClientPort(
   entries: readonly Entry[],
   given: Map<SettingName, unknown>,
   findings: Finding[],
 ): void {
-  const secure = lastOf(entries, 'secureClientPort')
   const address = lastOf(entries, 'clientPortAddress')
-  if (given.has('clientPort')) return
-  if (secure)
-    findings.push({
-      severity: 'error',
-      where: secure.where,
-      key: 'secureClientPort',
-      text: 'TLS is not served yet, and there is no clientPort. Add clientPort to serve without TLS.',
-    })
-  else if (address && address.by === 'file')
+  if (given.has('clientPort') || lastOf(entries, 'secureClientPort')) return
+  if (address && address.by === 'file')
     findings.push({
       severity: 'error',
       where: address.where,
@@ -304,6 +295,13 @@ function crossCheck(
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
+  for (const { name, text } of transportProblems(settings))
+    findings.push({
+      severity: 'error',
+      where: given.get(name)?.where ?? 'default',
+      key: rowOf(name).key,
+      text: `${text}.`,
+    })
   if (settings.skipAcl) warn('skipAcl', 'is on: no access list is checked, everybody may do everything.')
   if (!settings.forceSync) warn('forceSync', 'is off: a power cut loses acknowledged writes.')
   if (settings.enforceAuthEnabled && settings.enforceAuthSchemes.length === 0)

@@ -7,10 +7,13 @@ export interface Basis {
   readonly juteMaxBufferBytes: number
   readonly flushDelayMs: number
   readonly saslUsers: Readonly<Record<string, string>>
+  readonly secureClientPort: number | undefined
+  readonly sslProtocol: string
 }
 
 export type Group =
   | 'Storage and listening'
+  | 'TLS and WebSockets'
   | 'Sessions'
   | 'Connections and requests'
   | 'Log and snapshots'
