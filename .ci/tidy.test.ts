@@ -97,6 +97,14 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
+  it('keeps ws in the adapter for WebSockets and the apps', () => {
+    const wrong = product
+      .filter(({ file }) => file.startsWith('packages/') && !file.startsWith('packages/runtime/src/ws/'))
+      .filter(({ imports }) => imports.includes('ws'))
+      .map(({ file }) => `${file} imports ws: take the network of @zabra/runtime/ws instead`)
+    expect(wrong).toEqual([])
+  })
+
   it('keeps clocks, chance and processes out of the pure folders', () => {
     const pure = /^packages\/(protocol\/src|server\/src\/core|server\/src\/log)\//
     const banned =

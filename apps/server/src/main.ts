@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { nodePorts } from '@zabra/runtime/node'
+import { httpUpgrades, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { webSocketNetwork } from '@zabra/runtime/ws'
 import { createServer } from '@zabra/server'
 import { judge } from './failures.ts'
 import { createLogger } from './logger.ts'
@@ -21,7 +22,17 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
-const ports = nodePorts()
+const ports = nodePorts({
+  networks: {
+    tls: tlsNetwork,
+    webSocket: (limits, tls) =>
+      webSocketNetwork({
+        ...limits,
+        clock: ports.clock,
+        upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
+      }),
+  },
+})
 process.exitCode = await run({
   argv: process.argv.slice(2),
   environment: process.env,

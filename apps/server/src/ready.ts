@@ -1,30 +1,52 @@
 import type { ServerSettings } from '@zabra/server/settings'
 
+/** A port that is listened on, by the key that sets it. */
+export interface Served {
+  readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
+  readonly address: { readonly host: string; readonly port: number }
+  readonly secure: boolean
+}
+
+const isWildcard = (host: string): boolean => host === '' || host === '0.0.0.0' || host === '::'
+
 /** An address as a client types it: a wildcard is reached over loopback. */
 export function reachable({ host, port }: { host: string; port: number }): string {
-  if (host === '' || host === '0.0.0.0' || host === '::') return `127.0.0.1:${port}`
+  if (isWildcard(host)) return `127.0.0.1:${port}`
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
 /** What to tell once the server serves: where, with which data, and what to type next. */
 export function readyFacts(
-  client: { host: string; port: number },
+  served: readonly Served[],
   settings: ServerSettings,
 ): { listening: string; dataDir: string; dataLogDir?: string; next: string } {
-  const wildcard = client.host === '' || client.host === '0.0.0.0' || client.host === '::'
-  const at = reachable(client)
   return {
-    listening: wildcard ? `port ${client.port}, all interfaces` : at,
+    listening: served.map(listening).join('; '),
     dataDir: settings.dataDir,
     ...(settings.dataLogDir === settings.dataDir ? {} : { dataLogDir: settings.dataLogDir }),
-    next: `zkCli.sh -server ${at}   or   echo srvr | nc ${at.replace(/^\[?(.*?)\]?:(\d+)$/, '$1 $2')}`,
+    next: next(served[0]!),
   }
+}
+
+/** One port, with what it speaks unless that is ZooKeeper's protocol in clear. */
+function listening({ key, address, secure }: Served): string {
+  const at = isWildcard(address.host) ? `port ${address.port}, all interfaces` : reachable(address)
+  if (key === 'webSocketPort') return `${at} (${secure ? 'wss' : 'ws'})`
+  return secure ? `${at} (TLS)` : at
+}
+
+function next({ key, address, secure }: Served): string {
+  const at = reachable(address)
+  if (key === 'webSocketPort') return `new WebSocket('${secure ? 'wss' : 'ws'}://${at}/')`
+  if (secure)
+    return `zkCli.sh -server ${at} -client-configuration tls.properties   or   openssl s_client -connect ${at}`
+  return `zkCli.sh -server ${at}   or   echo srvr | nc ${at.replace(/^\[?(.*?)\]?:(\d+)$/, '$1 $2')}`
 }
 
 /** The same as a block of lines for a terminal. */
 export function readyBlock(facts: ReturnType<typeof readyFacts>): string {
   const lines = [
-    ['Serving on', facts.listening],
+    ...facts.listening.split('; ').map((one, i) => [i === 0 ? 'Serving on' : '', one]),
     ['Data in', facts.dataDir],
     ...(facts.dataLogDir === undefined ? [] : [['Log in', facts.dataLogDir]]),
     ['Try it', facts.next],

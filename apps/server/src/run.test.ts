@@ -34,7 +34,7 @@ function stage(argv: string[], overrides: Partial<World> = {}) {
     closing: Promise.resolve(),
   }
   const server: RunningServer = {
-    addresses: { client: { host: '0.0.0.0', port: 2181 } },
+    listeners: [{ key: 'clientPort', address: { host: '0.0.0.0', port: 2181 }, secure: false }],
     failed: failed.promise,
     close: () => (state.closed++, state.closing),
   }
@@ -183,6 +183,15 @@ describe('a running server', () => {
     expect(printed.err).toBe(
       'zabra-server stopped: Cannot sync the log. Free some space on the disk and start again.\n',
     )
+  })
+
+  test('that cannot use its certificate exits with 2 and the line that names the file', async () => {
+    const error = Object.assign(new Error('/tls/server.jks is a JKS file. Convert it'), {
+      name: 'CertificateError',
+    })
+    const { exit, printed } = stage([], { start: () => Promise.reject(error) })
+    expect(await exit).toBe(2)
+    expect(printed.err).toBe('zabra-server cannot start: /tls/server.jks is a JKS file. Convert it\n')
   })
 
   test.each([

@@ -3,11 +3,12 @@ import { formatFinding, type Environment, type ServerSettings } from '@zabra/ser
 import { logLevels, parseCommand, type LogLevel, type Options } from './command.ts'
 import { configFile, loadConfiguration, report } from './configuration.ts'
 import { ExitCode, judge } from './failures.ts'
-import { readyBlock, readyFacts } from './ready.ts'
+import { readyBlock, readyFacts, type Served } from './ready.ts'
 
 /** What this program needs of a running server. */
 export interface RunningServer {
-  readonly addresses: { readonly client: { readonly host: string; readonly port: number } }
+  /** Every port on which it listens, the one that clients shall try first. */
+  readonly listeners: readonly Served[]
   /** Settles when the server stopped by itself: with the reason, or with nothing when it was closed. */
   readonly failed: Promise<unknown>
   close(): Promise<void>
@@ -129,7 +130,7 @@ function stopRequest(world: World, logger: Logger): { requested: Promise<string>
 }
 
 function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: World): void {
-  const facts = readyFacts(server.addresses.client, settings)
+  const facts = readyFacts(server.listeners, settings)
   if (world.terminal) world.out(readyBlock(facts))
   else logger.info(facts, `Serving on ${facts.listening}; data in ${facts.dataDir}; try: ${facts.next}`)
 }

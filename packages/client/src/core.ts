@@ -2,6 +2,8 @@
 export { connectWith } from './connect.ts'
 export type { ConnectOptions, Surroundings } from './connect.ts'
 export * from './errors.ts'
+export { digestMd5With } from './sasl.ts'
+export type { DigestMd5Options } from './sasl.ts'
 export { json, utf8 } from './codecs.ts'
 export type { Schema } from './codecs.ts'
 export type * from './types.ts'

@@ -18,3 +18,13 @@ export * from './tables/acl.ts'
 export { nameOf, parentOf, validatePath } from './tables/paths.ts'
 export * from './tables/zxid.ts'
 export { adler32, crc32 } from './tables/checksums.ts'
+export { DigestMd5Client, DigestMd5Server, nonceSource, SaslError } from './sasl/digest-md5.ts'
+export type {
+  DigestMd5ClientOptions,
+  DigestMd5Refusal,
+  DigestMd5ServerOptions,
+  DigestMd5Verdict,
+  NonceSource,
+  SaslClient,
+} from './sasl/digest-md5.ts'
+export { md5 } from './tables/md5.ts'

@@ -6,6 +6,7 @@ import {
   type ConnectionEvents,
   type Listener,
   type Network,
+  type Peer,
 } from './network.ts'
 
 const HIGH_WATER = 64 * 1024
@@ -42,7 +43,15 @@ export class MemoryNetwork implements Network {
     })
   }
 
-  connect(to: Address): Promise<MemoryConnection> {
+  /** Opens a connection. The other side sees `peer` as who connects. */
+  connect(
+    to: Address,
+    { signal, peer }: { signal?: AbortSignal; peer?: Peer } = {},
+  ): Promise<MemoryConnection> {
+    if (signal?.aborted === true) {
+      const message = `Cannot connect to ${to.host}:${to.port} (ABORT_ERR)`
+      return Promise.reject(new NetworkError(message, 'ABORT_ERR', { cause: signal.reason }))
+    }
     const accepted = this.#listeners.get(to.port)
     if (accepted === undefined) {
       return Promise.reject(
@@ -51,7 +60,7 @@ export class MemoryNetwork implements Network {
     }
     const from = { host: HOST, port: this.#nextPort++ }
     const client = new MemoryConnection(this.#clock, () => this.chunkBytes, from, to)
-    const server = new MemoryConnection(this.#clock, () => this.chunkBytes, to, from)
+    const server = new MemoryConnection(this.#clock, () => this.chunkBytes, to, from, peer)
     client.join(server)
     server.join(client)
     accepted(server)
@@ -63,6 +72,9 @@ export class MemoryNetwork implements Network {
 export class MemoryConnection implements Connection {
   readonly local: Address
   readonly remote: Address
+  readonly transport = 'memory'
+  readonly secure = true
+  readonly peer: Peer | undefined
   readonly #clock: Clock
   readonly #chunkBytes: () => number
   #peer: MemoryConnection | undefined
@@ -76,11 +88,12 @@ export class MemoryConnection implements Connection {
   #ended = false
   #full = false
 
-  constructor(clock: Clock, chunkBytes: () => number, local: Address, remote: Address) {
+  constructor(clock: Clock, chunkBytes: () => number, local: Address, remote: Address, peer?: Peer) {
     this.#clock = clock
     this.#chunkBytes = chunkBytes
     this.local = local
     this.remote = remote
+    this.peer = peer
   }
 
   get buffered(): number {

@@ -1,8 +1,24 @@
+import type { AlternativeName } from './x509/certificate.ts'
+
 /** Where a peer is, as the network reports it. */
 export interface Address {
   readonly host: string
   readonly port: number
+  /** What to connect to instead of the root of `host` and `port`, for a network that knows paths: `wss://host/zabra`. */
+  readonly url?: string
 }
+
+/** Who a peer is by its certificate, which a trusted authority has signed. */
+export interface Peer {
+  /** In DER: its own, then those that have signed it, as far as it has sent them. */
+  readonly certificates: readonly Uint8Array[]
+  /** The subject of its own in the words of RFC 2253. */
+  readonly subject: string
+  readonly alternativeNames: readonly AlternativeName[]
+}
+
+/** What carries the bytes of a connection. */
+export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
 
 /** What a connection tells its owner. Calls never nest: one ends before the next begins. */
 export interface ConnectionEvents {
@@ -12,7 +28,7 @@ export interface ConnectionEvents {
   drain(): void
   /**
    * The peer sends nothing more. True keeps the other direction open until the owner ends it, false or no such function
-   * closes the connection.
+   * closes the connection. A transport that ends both directions at once, as WebSockets do, does not ask.
    */
   ended?(): boolean
   /** The connection is gone; nothing follows. `cause` is set when it broke and absent when it was closed. */
@@ -23,6 +39,11 @@ export interface ConnectionEvents {
 export interface Connection {
   readonly remote: Address
   readonly local: Address
+  readonly transport: Transport
+  /** Whether nobody on the way can read or change the bytes. */
+  readonly secure: boolean
+  /** Who the peer has proved to be; absent when it has shown no certificate. */
+  readonly peer?: Peer | undefined
   /** Bytes accepted by `write` that the peer has not taken yet. */
   readonly buffered: number
   /** Sets who hears from this connection. Call it before the first turn ends, else bytes may be waiting. */
@@ -55,7 +76,7 @@ export interface Network {
     accepted: (connection: Connection) => void,
     refused?: (error: Error) => void,
   ): Promise<Listener>
-  /** Opens a connection. Rejects when it cannot be made or when `signal` aborts. */
+  /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
   connect(to: Address, options?: { signal?: AbortSignal }): Promise<Connection>
 }
 

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe } from 'vitest'
-import { apacheJar } from './servers.ts'
+import { apacheJar, nettyJars } from './servers.ts'
 
 const works = (program: string, args: string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
@@ -16,8 +16,16 @@ const probes = {
       : !works('java', ['-version'])
         ? 'java does not run; install a Java runtime'
         : undefined,
+  netty: () => {
+    const absent = nettyJars.filter((jar) => !existsSync(jar))
+    return absent.length === 0 ? undefined : `${absent.join(', ')}: absent; install Debian's libnetty-java`
+  },
   kazoo: () =>
     works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",
+  pureSasl: () =>
+    works(python, ['-c', 'import puresasl'])
+      ? undefined
+      : "pure-sasl is absent; install Debian's python3-pure-sasl",
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 

@@ -12,7 +12,11 @@ export const ours = (process.env['ZABRA_INTEROP_OURS'] ?? 'zabra') as Kind
 export const reference: Kind = 'apache-3.8'
 
 export const apacheJar = '/usr/share/java/zookeeper.jar'
-export const apacheClassPath = `/etc/zookeeper/conf_example:${apacheJar}`
+/** What TLS of Apache ZooKeeper needs and Debian's package does not name. */
+export const nettyJars = ['codec', 'resolver', 'transport-native-unix-common'].map(
+  (name) => `/usr/share/java/netty-${name}.jar`,
+)
+export const apacheClassPath = ['/etc/zookeeper/conf_example', apacheJar, ...nettyJars].join(':')
 const zabraMain = resolve(import.meta.dirname, '../../../server/dist/main.js')
 
 export interface ServerOptions {
@@ -20,6 +24,7 @@ export interface ServerOptions {
   /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
+  /** Options of Java. Zabra gets them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
   /** The locale of the server's process instead of one with UTF-8. */
   readonly locale?: string
@@ -143,8 +148,11 @@ export class Server {
         .join(''),
     )
     const [program, args] = command(this.kind, file, this.#options.javaFlags ?? [])
-    const { locale: chosen } = this.#options
-    const env = chosen === undefined ? {} : { LC_ALL: chosen }
+    const { locale: chosen, javaFlags } = this.#options
+    const env = {
+      ...(chosen === undefined ? {} : { LC_ALL: chosen }),
+      ...(javaFlags === undefined || this.kind !== 'zabra' ? {} : { JVMFLAGS: javaFlags.join(' ') }),
+    }
     const child = spawnOwned(program, args, { cwd: this.dataDir, env })
     this.#child = child
     this.#output = ''

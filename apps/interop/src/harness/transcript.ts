@@ -5,9 +5,10 @@ import { ours, reference, Server } from './servers.ts'
 export async function onBoth(
   scenario: (server: Server) => Promise<string>,
   config: Readonly<Record<string, string | number>> = {},
+  javaFlags: readonly string[] = [],
 ): Promise<{ apache: string[]; zabra: string[] }> {
   const one = async (kind: Kind): Promise<string[]> => {
-    await using server = await Server.start({ kind, config })
+    await using server = await Server.start({ kind, config, javaFlags })
     try {
       return (await scenario(server)).split('\n')
     } catch (error) {

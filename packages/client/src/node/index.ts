@@ -1,11 +1,15 @@
 /** The client in Node, Deno and Bun: `connect({ servers })` needs nothing else. */
 import { nodeRandom, wakefulNodeClock } from '@zabra/runtime/node'
 import { connectWith, type ConnectOptions } from '../connect.ts'
+import { digestMd5With } from '../sasl.ts'
 import type { Client } from '../types.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
 export { nodeTransport } from './transport.ts'
+
+/** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
+export const digestMd5 = digestMd5With(nodeRandom)
 
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {

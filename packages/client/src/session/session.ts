@@ -291,9 +291,9 @@ export class Session {
     const prime = (): void => this.#prime(wire, server, readOnly, fresh)
     if (this.#options.sasl === undefined) return prime()
     logIn(this.#options.sasl(server), wire, this.#saslAnswers).then(prime, (error: Error) => {
-      if (this.#wire !== wire) return
+      // The connection may be gone already: a server closes it right behind its refusal.
       if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
-      else wire.fail(error)
+      else if (this.#wire === wire) wire.fail(error)
     })
   }
 

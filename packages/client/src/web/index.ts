@@ -1,9 +1,13 @@
 /** The client in browsers and wherever there is a WebSocket and nothing else. Addresses are `ws://` or `wss://`. */
 import { connectWith, type ConnectOptions } from '../connect.ts'
+import { digestMd5With } from '../sasl.ts'
 import type { Client } from '../types.ts'
 import { webPorts } from './ports.ts'
 
 export * from '../core.ts'
+
+/** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
+export const digestMd5 = digestMd5With(webPorts.random)
 
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {

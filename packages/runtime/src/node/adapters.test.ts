@@ -78,7 +78,7 @@ describe('the process and its chance', () => {
   it('gives every port, and those of a program instead where it names them', () => {
     const ports = nodePorts({ random: nodeRandom })
     expect(Object.keys(ports).sort()).toEqual(
-      ['clock', 'compression', 'disk', 'logger', 'network', 'random', 'system'].sort(),
+      ['clock', 'compression', 'disk', 'logger', 'network', 'networks', 'random', 'system'].sort(),
     )
   })
 })

@@ -6,8 +6,12 @@ import { NodeDisk } from './disk.ts'
 import { nodeNetwork } from './network.ts'
 import { nodeRandom } from './random.ts'
 import { nodeSystem } from './system.ts'
+import { tlsNetwork } from './tls.ts'
 
 export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, wakefulNodeClock }
+export { httpUpgrades, type Upgrade, type UpgradeListener } from './http.ts'
+export { tlsNetwork }
+export { NodeTlsNetwork } from './tls.ts'
 
 /** The ports of this process. Logs nothing unless `logger` is given. */
 export function nodePorts(overrides: Partial<Ports> = {}): Ports {
@@ -15,6 +19,7 @@ export function nodePorts(overrides: Partial<Ports> = {}): Ports {
     clock: nodeClock,
     random: nodeRandom,
     network: nodeNetwork,
+    networks: { tls: tlsNetwork },
     disk: new NodeDisk(),
     compression: nodeCompression,
     logger: silent,

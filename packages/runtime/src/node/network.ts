@@ -1,25 +1,26 @@
 import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
-import {
-  NetworkError,
-  type Address,
-  type Connection,
-  type ConnectionEvents,
-  type Listener,
-  type Network,
-} from '../network.ts'
+import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
+import { opened, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
-export const nodeNetwork: Network = { listen, connect }
+export const nodeNetwork: Network = {
+  listen: (at, accepted, refused) =>
+    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, 'tcp')), refused),
+  connect,
+}
 
-function listen(
-  at: { host?: string; port: number; backlog?: number; keepAlive?: boolean },
-  accepted: (connection: Connection) => void,
+export type ListenAt = Parameters<Network['listen']>[0]
+
+/** Accepts sockets, for a connection of its own or for a protocol above. */
+export function listenForSockets(
+  at: ListenAt,
+  accepted: (socket: Socket) => void,
   refused: (error: Error) => void = () => {},
 ): Promise<Listener> {
   return new Promise((resolve, reject) => {
     const server = createServer(
       { noDelay: true, allowHalfOpen: true, keepAlive: at.keepAlive ?? false },
-      (socket) => accepted(new TcpConnection(socket)),
+      accepted,
     )
     server.once('error', (error: NodeJS.ErrnoException) => reject(explained(error, at)))
     server.listen(
@@ -70,75 +71,7 @@ function explained(
   )
 }
 
-function connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
-  return new Promise((resolve, reject) => {
-    const socket = connectSocket({
-      host: to.host,
-      port: to.port,
-      noDelay: true,
-      ...(signal ? { signal } : {}),
-    })
-    const failed = (error: NodeJS.ErrnoException): void => {
-      const code = error.code ?? error.name
-      reject(new NetworkError(`Cannot connect to ${to.host}:${to.port} (${code})`, code, { cause: error }))
-    }
-    socket.once('error', failed)
-    socket.once('connect', () => {
-      socket.removeListener('error', failed)
-      resolve(new TcpConnection(socket))
-    })
-  })
-}
-
-class TcpConnection implements Connection {
-  readonly remote: Address
-  readonly local: Address
-  readonly #socket: Socket
-  #events: ConnectionEvents | undefined
-  #cause: Error | undefined
-
-  constructor(socket: Socket) {
-    this.#socket = socket
-    this.remote = { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
-    this.local = { host: socket.localAddress ?? '', port: socket.localPort ?? 0 }
-    socket.on('error', (error) => (this.#cause ??= error))
-    socket.on('close', () => this.#events?.closed(this.#cause))
-    socket.on('drain', () => this.#events?.drain())
-  }
-
-  get buffered(): number {
-    return this.#socket.writableLength
-  }
-
-  listen(events: ConnectionEvents): void {
-    const first = this.#events === undefined
-    this.#events = events
-    if (!first) return
-    this.#socket.on('data', (chunk) => this.#events?.data(chunk))
-    this.#socket.on('end', () => {
-      if (this.#events?.ended?.() !== true) this.#socket.destroy()
-    })
-  }
-
-  write(bytes: Uint8Array): boolean {
-    return this.#socket.destroyed ? true : this.#socket.write(bytes)
-  }
-
-  pause(): void {
-    this.#socket.pause()
-  }
-
-  resume(): void {
-    this.#socket.resume()
-  }
-
-  end(): void {
-    // Not destroyed at once: bytes of the peer that nobody has read would reset the connection and take our last ones with it.
-    this.#socket.end()
-  }
-
-  destroy(cause?: Error): void {
-    this.#cause ??= cause
-    this.#socket.destroy()
-  }
+async function connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+  const socket = connectSocket({ host: to.host, port: to.port, noDelay: true })
+  return new SocketConnection(await opened(socket, 'connect', to, signal), 'tcp')
 }

@@ -121,8 +121,8 @@ export class FourLetterWords {
     const { settings } = this.#core
     const sizes = await this.#sizes()
     const lines = [
-      `clientPort=${this.#core.clientPort}`,
-      'secureClientPort=-1',
+      `clientPort=${this.#core.portOf('clientPort')}`,
+      `secureClientPort=${this.#core.portOf('secureClientPort')}`,
       `dataDir=${this.#folders.snapshots}`,
       `dataDirSize=${sizes.snapshots}`,
       `dataLogDir=${this.#folders.logs}`,

@@ -3,20 +3,18 @@ import {
   FrameSplitter,
   OpCode,
   ProtocolError,
-  readAuthPacket,
   readConnectRequest,
   Reader,
-  readGetSASLRequest,
   Writer,
   Xid,
 } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
-import { withIdentities } from '../core/auth/index.ts'
 import type { Range } from '../core/range.ts'
 import type { Caller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { Listener } from '../core/watches/index.ts'
+import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
 import { BACKLOG_LIMIT, Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
 import { greet, judge } from './handshake.ts'
@@ -25,15 +23,10 @@ import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
+import type { Phase } from './phase.ts'
 import type { Entry, Requester } from './pipeline.ts'
 import { writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
-
-/**
- * `new`: nothing is known of the client. `connecting`: its session is on its way. `open`: requests are served.
- * `closing`: what is written goes out and nothing more is read. `closed`: the connection is gone.
- */
-type Phase = 'new' | 'connecting' | 'open' | 'closing' | 'closed'
 
 const HEADER_BYTES = 8
 
@@ -48,6 +41,8 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   /** Wall clock, milliseconds. */
   readonly establishedAt: number
   identities: readonly Identity[]
+  /** What its certificate proves; among `identities` from the start. */
+  readonly certified: readonly Identity[]
   session: Session | undefined
   sessionId: SessionId = 0n
   /** Requests since the connection began, or since `crst`. */
@@ -60,6 +55,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   readonly #splitter: FrameSplitter
   readonly #line = new Line()
   readonly #reader: Reader
+  readonly #authentication: Authentication
   readonly #cancelDeadline: Cancel
   #phase: Phase = 'new'
   /** The first bytes, until they are known to be a word or the length of a handshake. */
@@ -77,11 +73,14 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.host = host
     this.port = wire.remote.port
     this.establishedAt = core.ports.clock.wall()
-    this.identities = [{ scheme: 'ip', id: host }]
+    this.certified = core.certified(wire)
+    this.identities = [{ scheme: 'ip', id: host }, ...this.certified]
     this.outbox = new Outbox(core.stats, () => core.markDirty(this))
     const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = core.settings
-    this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
+    // A page must not be able to have words run, so they are not looked for in a WebSocket.
+    if (wire.transport !== 'webSocket') this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
     this.#reader = new Reader(undefined, 0, 0, max + extra)
+    this.#authentication = new Authentication(core, this)
     this.#splitter = new FrameSplitter({
       maxLength: max,
       minLength: 1,
@@ -220,7 +219,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   #malformed(error: ProtocolError): void {
     if (error.field === 'a frame length') this.#core.stats.largeRequestsRejected++
     this.#core.ports.logger.warn(
-      { ...this.#facts(), reason: error.message },
+      { ...this.facts(), reason: error.message },
       'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
     )
     this.destroy('Closed: its bytes are not a request')
@@ -245,7 +244,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     const verdict = judge(core, request)
     switch (verdict.kind) {
       case 'close':
-        core.ports.logger.warn(this.#facts(), verdict.reason)
+        core.ports.logger.warn(this.facts(), verdict.reason)
         return this.destroy(verdict.reason)
       case 'invalid':
         return this.#refuseSession(request.sessionId)
@@ -264,7 +263,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#flow.hinder('session')
     if (core.pipeline.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
     core.ports.logger.warn(
-      this.#facts(),
+      this.facts(),
       'Closed a connection: no session can be stored while the disk is full',
     )
     this.destroy('Closed: no session can be stored')
@@ -273,7 +272,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   #refuseSession(sessionId: SessionId): void {
     const { logger } = this.#core.ports
     logger.info(
-      { ...this.#facts(), session: hex(sessionId) },
+      { ...this.facts(), session: hex(sessionId) },
       'Refused a session: it is unknown or over, or the password is wrong',
     )
     this.#phase = 'open'
@@ -291,7 +290,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.sessionId = session.id
     this.#phase = 'open'
     this.#core.bind(this)
-    this.#core.ports.logger.info({ ...this.#facts(), timeoutMs: session.timeout }, 'A session is connected')
+    this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
     greet(this.outbox, session, this.#legacy)
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear('session')
@@ -309,8 +308,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     const reader = this.#reader.reset(bytes, start, end)
     const xid = reader.int()
     const type = reader.int()
-    if (type === OpCode.auth) return this.#authenticate(xid, reader)
-    if (type === OpCode.sasl) return this.#sasl(xid, reader)
+    if (type === OpCode.auth || type === OpCode.sasl) return this.#authenticate(xid, type, reader)
     if (!this.#core.satisfies(this.identities)) {
       this.#error(xid, type, 0, ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH, this.#core.turnTime)
       return this.#endWith(
@@ -402,27 +400,9 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       this.destroy(`Closed: it watches paths of ${this.watched.chars} characters`)
   }
 
-  #authenticate(xid: number, reader: Reader): void {
-    const { scheme, auth } = readAuthPacket(reader)
-    const { stats, ports } = this.#core
-    const proved = this.#core.prove(scheme, auth, this)
-    if (proved === undefined) {
-      stats.authFailed++
-      const facts = { ...this.#facts(), scheme: scheme?.slice(0, 64) }
-      ports.logger.warn(facts, 'Refused credentials and closed the connection')
-      this.#error(xid, OpCode.auth, 0, ErrorCode.AUTHFAILED, this.#core.turnTime)
-      return this.#endWith('Closed: its credentials were refused')
-    }
-    this.identities = withIdentities(this.identities, proved)
-    this.#finish(this.outbox.begin(xid, 0, 0), OpCode.auth, this.#core.turnTime, stats.readLatency)
-  }
-
-  /** SASL is switched off: an empty token says so, as the reference does. */
-  #sasl(xid: number, reader: Reader): void {
-    readGetSASLRequest(reader)
-    const mark = this.outbox.begin(xid, 0, 0)
-    this.outbox.writer.buffer(null)
-    this.#finish(mark, OpCode.sasl, this.#core.turnTime, this.#core.stats.readLatency)
+  #authenticate(xid: number, type: number, reader: Reader): void {
+    const refusal = this.#authentication.answer(xid, type, reader)
+    if (refusal !== undefined) this.#endWith(refusal)
   }
 
   // Replies out
@@ -469,7 +449,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#phase = 'closing'
     this.#endAfterFlush = true
     this.#core.markDirty(this)
-    this.#core.ports.logger.debug(this.#facts(), reason)
+    this.#core.ports.logger.debug(this.facts(), reason)
   }
 
   #end(): void {
@@ -489,10 +469,11 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#early = []
     this.#first = undefined
     this.#core.forget(this)
-    this.#core.ports.logger.debug(this.#facts(), reason)
+    this.#core.ports.logger.debug(this.facts(), reason)
   }
 
-  #facts(): { readonly client: string; readonly session: string } {
+  /** Who it is, for the log. */
+  facts(): { readonly client: string; readonly session: string } {
     const host = this.host.includes(':') ? `[${this.host}]` : this.host
     return { client: `${host}:${this.port}`, session: hex(this.sessionId) }
   }

@@ -1,6 +1,13 @@
 import { Writer } from '@zabra/protocol'
 import type { Connection, Ports } from '@zabra/runtime'
-import { AclRules, authenticate, canonicalIp } from '../core/auth/index.ts'
+import {
+  AclRules,
+  authenticate,
+  canonicalIp,
+  certifiedIdentities,
+  saslScheme,
+  x509Scheme,
+} from '../core/auth/index.ts'
 import { Preparer } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
@@ -11,6 +18,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
 import { hex } from './hex.ts'
+import type { ServedPort } from './listeners.ts'
 import { Pipeline, type Journal } from './pipeline.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
@@ -51,12 +59,14 @@ export class ServerCore {
   readonly connections = new Set<ClientConnection>()
   words!: FourLetterWords
   accepting = true
-  /** Where clients connect; 0 until the server listens. */
-  clientPort = 0
+  /** The port of a key, -1 when it is not served. */
+  portOf: (key: ServedPort['key']) => number = () => -1
   /** When this turn began, on the monotonic clock. */
   turnTime = 0
   readonly #bySession = new Map<SessionId, ClientConnection>()
   readonly #quotaWarnings = new Map<string, number>()
+  /** Passwords of who may log in by SASL. */
+  readonly saslUsers: ReadonlyMap<string, string>
   readonly #perHost = new Map<string, number>()
   readonly #enforcedSchemes: readonly string[]
   readonly #held = new Set<ClientConnection>()
@@ -78,7 +88,12 @@ export class ServerCore {
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
-    const acls = new AclRules({ skipACL: settings.skipAcl })
+    const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
+    const schemes = new Map([
+      ...(servesTls ? [['x509', x509Scheme] as const] : []),
+      ...(settings.saslAclScheme ? [['sasl', saslScheme] as const] : []),
+    ])
+    const acls = new AclRules({ skipACL: settings.skipAcl, schemes })
     this.firing = new Firing(this.watches, acls)
     this.reads = new Reads({ tree, acls, watches: this.watches, firing: this.firing })
     const preparer = new Preparer({
@@ -97,7 +112,8 @@ export class ServerCore {
       journal,
       clock: ports.clock,
     })
-    this.#enforcedSchemes = settings.enforceAuthEnabled ? settings.enforceAuthSchemes : []
+    this.#enforcedSchemes = enforcedSchemes(settings)
+    this.saslUsers = saslUsers(settings)
     if (settings.connectionThrottleTokens > 0) {
       this.#tokens = new TokenBucket(
         settings.connectionThrottleTokens,
@@ -194,11 +210,31 @@ export class ServerCore {
   prove(
     scheme: string | null,
     credentials: Uint8Array | null,
-    { host, identities }: ClientConnection,
+    { host, identities, certified }: ClientConnection,
   ): readonly Identity[] | undefined {
+    if (scheme === 'x509') return certified.length > 0 ? certified : undefined
     const { digestAuthEnabled, superDigest } = this.settings
     if ((scheme === 'digest' && !digestAuthEnabled) || identities.length >= MAX_IDENTITIES) return undefined
     return authenticate(scheme, credentials, { remoteIp: host, superDigest })
+  }
+
+  /** Whether a client that cannot log in by SASL can do nothing here. */
+  get demandsSasl(): boolean {
+    return this.#enforcedSchemes.includes('sasl')
+  }
+
+  /** The identities that the certificate of a client proves. */
+  certified({ peer }: Connection): readonly Identity[] {
+    if (peer === undefined) return []
+    const { settings } = this
+    return certifiedIdentities(peer, {
+      superUser: settings.x509SuperUser,
+      idType: settings.x509IdType,
+      sanType: settings.x509SanType,
+      sanMatch: settings.x509SanMatch,
+      sanExtract: settings.x509SanExtract,
+      sanGroup: settings.x509SanGroup,
+    })
   }
 
   /** Whether a client has proved what `enforce.auth.schemes` demands. */
@@ -288,6 +324,18 @@ export class ServerCore {
       this.pipeline.closeSession(session.id, 0, undefined, now)
     }
   }
+}
+
+/** Schemes one of which a client must have proved; none when nothing is demanded. */
+function enforcedSchemes(settings: ServerSettings): readonly string[] {
+  if (settings.requireSasl) return ['sasl']
+  return settings.enforceAuthEnabled ? settings.enforceAuthSchemes : []
+}
+
+function saslUsers({ saslUsers, saslSuperPassword }: ServerSettings): ReadonlyMap<string, string> {
+  const users = new Map(Object.entries(saslUsers))
+  if (saslSuperPassword !== undefined && users.has('super')) users.set('super', saslSuperPassword)
+  return users
 }
 
 /** Connections that are accepted in all: what is configured, and no more than leaves the log its file descriptors. */

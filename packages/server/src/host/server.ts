@@ -1,18 +1,21 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Address, Cancel, Listener, Ports } from '@zabra/runtime'
+import type { Address, Cancel, Ports } from '@zabra/runtime'
 import { FourLetterWords } from '../admin/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
 import { Tree } from '../core/tree/index.ts'
 import { lockFolder, recover, TxnLog, VERSION_FOLDER, type Recovery } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { ServerCore } from './core.ts'
+import { Listeners, type ServedPort } from './listeners.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
 
 /** A server that runs. */
 export interface Server {
-  /** Where it listens. */
+  /** Where clients connect: on `clientPort`, or on the first port that is served without it. */
   readonly addresses: { readonly client: Address }
+  /** Every port on which it listens. */
+  readonly listeners: readonly ServedPort[]
   /** Resolves with the reason when the server has stopped by itself, and with undefined after `close`. Never rejects. */
   readonly failed: Promise<unknown>
   /** A few figures; `mntr` has them all. */
@@ -33,9 +36,9 @@ export interface ServerFigures {
 }
 
 /**
- * Recovers the data directory and serves it on the client port. Rejects with a `DamageError` or `RecoveryError` when the
- * files cannot be trusted, a `FolderLockedError` when another server uses them, a `NetworkError` when the port cannot be
- * had, and a `DiskError` when the disk refuses; each message says what to do.
+ * Recovers the data directory and serves it on its ports. Rejects with a `DamageError` or `RecoveryError` when the
+ * files cannot be trusted, a `FolderLockedError` when another server uses them, a `NetworkError` when a port cannot be
+ * had, a `CertificateError` when a key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, ports: Ports): Promise<Server> {
   const unlock = await lock(settings, ports)
@@ -92,7 +95,7 @@ class RunningServer implements Server {
   readonly #fresh: boolean
   readonly failed: Promise<unknown>
   #settle: (reason: unknown) => void = () => {}
-  #listener: Listener | undefined
+  readonly #listeners: Listeners
   #cancelTick: Cancel = () => {}
   #closing: Promise<void> | undefined
 
@@ -118,13 +121,18 @@ class RunningServer implements Server {
       journal: this.#log,
       failed: (error) => this.#fail(error),
     })
+    this.#listeners = new Listeners(settings, ports)
     this.#core.words = new FourLetterWords(this.#core, folders, ports.clock.monotonic())
     this.#snapshots = new Snapshots(this.#core, folders)
     this.#reaper = new Reaper(this.#core)
   }
 
   get addresses(): { client: Address } {
-    return { client: this.#listener!.address }
+    return { client: this.listeners[0]!.address }
+  }
+
+  get listeners(): readonly ServedPort[] {
+    return this.#listeners.served
   }
 
   stats(): ServerFigures {
@@ -144,10 +152,8 @@ class RunningServer implements Server {
   }
 
   async start(): Promise<this> {
-    const { clientPort, clientPortAddress, clientPortListenBacklog, clientTcpKeepAlive, forceSync } =
-      this.#settings
-    const { logger, network } = this.#ports
-    if (!forceSync) {
+    const { logger } = this.#ports
+    if (!this.#settings.forceSync) {
       logger.warn(
         {},
         'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only',
@@ -156,24 +162,16 @@ class RunningServer implements Server {
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
     if (this.#fresh) await this.#snapshots.take()
     this.#endOrphans()
-    this.#listener = await network.listen(
-      {
-        port: clientPort,
-        keepAlive: clientTcpKeepAlive,
-        ...(clientPortAddress === undefined ? {} : { host: clientPortAddress }),
-        ...(clientPortListenBacklog > 0 ? { backlog: clientPortListenBacklog } : {}),
-      },
-      (wire) => this.#core.turn(() => this.#core.accept(wire)),
-      (error) => logger.warn({ error: error.message }, 'A client could not be accepted'),
-    )
-    this.#core.clientPort = this.#listener.address.port
+    await this.#listeners.open((wire) => this.#core.turn(() => this.#core.accept(wire)))
+    this.#core.portOf = (key) => this.#listeners.portOf(key)
     this.#tick()
     this.#reaper.start()
     this.#snapshots.start()
     const { tree, sessions } = this.#core
     logger.info(
       {
-        ...this.#listener.address,
+        ...this.addresses.client,
+        ports: this.listeners.map(({ key, address }) => `${key} ${address.port}`),
         lastZxid: formatZxid(tree.lastZxid),
         nodes: tree.nodeCount,
         sessions: sessions.size,
@@ -254,7 +252,7 @@ class RunningServer implements Server {
     this.#ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
     this.#settle(error)
     // Connections are cut so that clients go elsewhere. Nothing more is written: the log may be what is broken.
-    void this.#listener?.close()
+    void this.#listeners.close()
     for (const connection of this.#core.connections) connection.destroy('Closed: the server has failed')
     this.#quiet()
   }
@@ -263,7 +261,7 @@ class RunningServer implements Server {
     const { logger } = this.#ports
     this.#core.accepting = false
     this.#quiet()
-    const closed = this.#listener?.close()
+    const closed = this.#listeners.close()
     await this.#snapshots.stop()
     // What is accepted becomes durable and is answered before its connection goes.
     if (this.#log.state === 'open') await this.#log.flush().catch((error: unknown) => this.#fail(error))

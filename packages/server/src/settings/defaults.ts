@@ -31,7 +31,8 @@ export function defaults(
     const { kind, secret } = rowOf(name)
     const value = complete[name]
     if (kind.value.safeParse(value).success) continue
-    const got = secret ? 'a value that is not shown' : `\`${String(value)}\` (${typeof value})`
+    const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
+    const got = secret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
     problems.push(`Expected \`${name}\` to be ${kind.expected}, got ${got}`)
   }
   if (complete.minSessionTimeoutMs > complete.maxSessionTimeoutMs)
@@ -42,8 +43,38 @@ export function defaults(
     problems.push(
       `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${complete.serverId}`,
     )
+  for (const { name, text } of transportProblems(complete)) problems.push(`\`${name}\` ${text}`)
   if (problems.length > 0) throw new RangeError(problems.join('; '))
   return complete
+}
+
+/** What listeners over TLS lack. Each text completes a sentence that begins with the setting. */
+export function transportProblems(
+  settings: ServerSettings,
+): readonly { readonly name: SettingName; readonly text: string }[] {
+  const { secureClientPort, webSocketPort, webSocketSecure, sslClientAuth } = settings
+  const name =
+    secureClientPort !== undefined
+      ? 'secureClientPort'
+      : webSocketPort !== undefined && webSocketSecure
+        ? 'webSocketSecure'
+        : undefined
+  if (name === undefined) return []
+  if (settings.sslKeyStoreLocation === undefined)
+    return [
+      {
+        name,
+        text: 'needs ssl.keyStore.location, the file with the private key and the certificate of this server',
+      },
+    ]
+  if (sslClientAuth !== 'none' && settings.sslTrustStoreLocation === undefined)
+    return [
+      {
+        name: 'sslClientAuth',
+        text: `is ${sslClientAuth}, which needs ssl.trustStore.location, the file with the authorities that vouch for clients. Set it, or ssl.clientAuth=none`,
+      },
+    ]
+  return []
 }
 
 /** Fills what is missing and freezes the result. Does not check the values that are given. */
@@ -62,6 +93,6 @@ export function completed(given: { readonly [Name in SettingName]?: unknown }): 
   // Derived values come last: they follow from the plain ones.
   for (const name of settingNames) if (typeof rowOf(name).fallback !== 'function') take(name)
   for (const name of settingNames) if (typeof rowOf(name).fallback === 'function') take(name)
-  for (const value of Object.values(result)) if (Array.isArray(value)) Object.freeze(value)
+  for (const value of Object.values(result)) Object.freeze(value)
   return Object.freeze(result) as unknown as ServerSettings
 }

@@ -9,4 +9,5 @@ export {
   type Environment,
   type Finding,
 } from './sources.ts'
-export { loadSettings, type LoadedSettings, type SettingsFiles, type SettingsSources } from './load.ts'
+export { loadSettings, type LoadedSettings, type SettingsSources } from './load.ts'
+export type { SettingsFiles } from './read-file.ts'

@@ -48,6 +48,8 @@ export function judgeOther(entry: Entry, strict: boolean, findings: Finding[]): 
     return
   }
   if (key.startsWith('authProvider.')) return judgeAuthProvider(entry, findings)
+  // Each adds a name to superUser.
+  if (key.startsWith('superUser.')) return
   const known = findKnownKey(key)
   if (known === undefined) return refuseUnknown(entry, key, strict, findings)
   const harmless =
@@ -73,21 +75,14 @@ function refuseUnknown({ where }: Entry, key: string, strict: boolean, findings:
   )
 }
 
-const builtInProviders = [
-  'Digest',
-  'IP',
-  'SASL',
-  'X509',
-  'KeyAuthority',
-  'EnsembleAuthentication',
-  'Ensemble',
-]
+const builtInProviders = ['Digest', 'IP', 'X509', 'KeyAuthority', 'EnsembleAuthentication', 'Ensemble']
 
 /** Our own schemes are always there; a class of somebody else cannot be loaded. */
 function judgeAuthProvider({ where, key, value }: Entry, findings: Finding[]): void {
   const [, name] =
     /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
-  if (name === 'Digest' || name === 'IP' || name?.startsWith('Ensemble')) return
+  if (name === 'Digest' || name === 'IP' || name === 'X509' || name?.startsWith('Ensemble')) return
+  if (name === 'SASL' && value.endsWith('AuthenticationProvider')) return
   if (name !== undefined && builtInProviders.includes(name))
     findings.push({
       severity: 'warning',

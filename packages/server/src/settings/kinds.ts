@@ -214,6 +214,51 @@ export function pattern(form: RegExp, expected: string): Kind<string> {
   }
 }
 
+/** A regular expression. */
+export function expression(): Kind<string> {
+  const isExpression = (given: string): boolean => {
+    try {
+      return new RegExp(given) instanceof RegExp
+    } catch {
+      // What the expression lacks is told by `expected`; this is the only way to ask.
+      return false
+    }
+  }
+  const value = z.string().min(1).refine(isExpression)
+  const expected = 'a regular expression'
+  return {
+    text: reader(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
+/** Some of a few words, separated by commas. */
+export function choices<const Names extends readonly string[]>(
+  ...names: Names
+): Kind<readonly Names[number][]> {
+  const value = z
+    .array(z.enum(names as unknown as [string, ...string[]]))
+    .min(1)
+    .readonly() as z.ZodType<readonly Names[number][]>
+  const expected = `one or more of ${names.join(', ')}, separated by commas`
+  const read = (given: string): readonly Names[number][] =>
+    given
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+      .map((name) => names.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name)
+  return {
+    text: reader<readonly Names[number][]>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (chosen) => chosen.join(', '),
+  }
+}
+
 /** Names separated by commas. */
 export function list(expected: string): Kind<readonly string[]> {
   const value = z.array(z.string().min(1)).readonly()
@@ -228,6 +273,25 @@ export function list(expected: string): Kind<readonly string[]> {
     expected,
     unit: '',
     show: (names) => names.join(', '),
+  }
+}
+
+/** Names and passwords. */
+export function users(): Kind<Readonly<Record<string, string>>> {
+  const value = z.record(z.string().min(1), z.string().min(1)).readonly()
+  const expected = 'pairs name:password, separated by commas'
+  const read = (given: string): Readonly<Record<string, string>> | undefined => {
+    const pairs = given.split(',').map((pair) => /^\s*([^:]+):(.*?)\s*$/s.exec(pair))
+    const names = new Set(pairs.map((pair) => pair?.[1]))
+    if (names.has(undefined) || names.size < pairs.length) return undefined
+    return Object.fromEntries(pairs.map((pair) => [pair![1], pair![2]]))
+  }
+  return {
+    text: reader<Readonly<Record<string, string>>>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => Object.keys(given).join(', '),
   }
 }
 

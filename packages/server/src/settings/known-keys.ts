@@ -21,8 +21,7 @@ const known = (status: KeyStatus, why: string, ...keys: readonly string[]): read
 const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'
 const replicated = 'replicated ensembles are not served yet'
-const tls = 'TLS is not served yet'
-const sasl = 'SASL is not served yet'
+const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
 const adminServer = 'the HTTP admin server is not there yet; four-letter words are'
 const metrics = 'the metrics endpoint is not there yet; the four-letter word mntr is'
 const openDoor = 'and ignoring it would let everyone in'
@@ -171,38 +170,59 @@ export const knownKeys: readonly KnownKey[] = [
   ),
   ...known(
     'later',
-    tls,
-    'secureClientPort',
-    'secureClientPortAddress',
+    'one port is either with TLS or without; use clientPort beside secureClientPort',
     'client.portUnification',
-    'client.certReload',
-    'ssl.*',
-    'sslQuorum',
-    'sslQuorumReloadCertFiles',
-    'portUnification',
-    'fips-mode',
-    'X509AuthenticationProvider.superUser',
+    'ssl.handshakeDetectionTimeoutMillis',
+  ),
+  ...known('later', replicated, 'ssl.quorum.*', 'sslQuorum', 'sslQuorumReloadCertFiles', 'portUnification'),
+  ...known(
+    'moot',
+    'it concerns clients: whether they look at the host name of the server is theirs to decide',
+    'ssl.hostnameVerification',
+    'ssl.allowReverseDnsLookup',
   ),
   ...known(
-    'later',
-    sasl,
-    'java.security.auth.login.config',
-    'sasl.serverconfig',
-    'quorum.auth.*',
-    'superUser',
-    'superUser.*',
-    'allowSaslFailedClients',
-    'SASLAuthenticationProvider.superPassword',
+    'guards',
+    'certificates of clients are not compared with the names of their hosts, and ignoring it would let in whom it keeps out',
+    'ssl.clientHostnameVerification',
+  ),
+  ...known(
+    'guards',
+    'revoked certificates are not recognised, and ignoring it would let them in',
+    'ssl.crl',
+    'ssl.ocsp',
+  ),
+  ...known('refused', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),
+  ...known('moot', 'TLS is always that of OpenSSL in Node', 'ssl.sslProvider'),
+  ...known(
+    'moot',
+    'Node decides whether its OpenSSL is in FIPS mode; ssl.enabledProtocols and ssl.ciphersuites say the rest',
+    'fips-mode',
+  ),
+  ...known('later', `${replicated}, so there are no members to log in`, 'quorum.auth.*'),
+  ...known(
+    'moot',
+    kerberos,
     'kerberos.*',
     'security.auth_to_local',
     'requireKerberosConfig',
     'kinit',
+    'jaasLoginRenew',
+  ),
+  ...known(
+    'moot',
+    'ZooKeeper takes it as a Java property only; write jaas.config in this place',
+    'java.security.auth.login.config',
+  ),
+  ...known(
+    'moot',
+    'ZooKeeper does nothing with it either; sessionRequireClientSASLAuth demands a login',
+    'requireClientAuthScheme',
   ),
   ...known('later', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
   ...known('later', metrics, 'metricsProvider.*'),
   ...known('later', 'the audit log is not there yet', 'audit.*'),
   ...known('later', 'path statistics are not there yet', 'pathStats.*'),
-  ...known('guards', `it demands SASL, which is not served yet, ${openDoor}`, 'sessionRequireClientSASLAuth'),
   ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
   ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
   ...known('refused', 'an oracle file cannot replace a quorum safely', 'oraclePath'),

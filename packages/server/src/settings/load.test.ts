@@ -42,6 +42,8 @@ describe('defaults', () => {
       maxSessionTimeoutMs: 2000,
       dataLogDir: '/x',
       juteMaxBufferExtraBytes: 7,
+      webSocketMaxMessage: 11,
+      clientPort: 2181,
     })
   })
 
@@ -114,11 +116,10 @@ describe('a configuration file', () => {
     ])
   })
 
-  test('an address without a port is refused, and so is a TLS port alone', () => {
+  test('an address without a port is refused', () => {
     expect(load({ file: 'dataDir=/d\nclientPortAddress=::1' }).errors[0]).toContain(
       'is set but clientPort is not',
     )
-    expect(load({ file: 'dataDir=/d\nsecureClientPort=2281' }).errors[0]).toContain('TLS is not served yet')
   })
 
   test('relative paths start where the server was started', () => {
@@ -158,19 +159,19 @@ describe('a configuration file', () => {
         'nio.numSelectorThreads=4',
         'admin.enableServer=true',
         'testingonly.x=1',
-        'sessionRequireClientSASLAuth=true',
+        'ensembleAuthName=x',
       ),
     })
     expect(warnings).toHaveLength(2)
     expect(errors).toHaveLength(2)
-    expect(load({ file: cfg('sessionRequireClientSASLAuth=false') }).errors).toEqual([])
+    expect(load({ file: cfg('emulate353TTLNodes=false') }).errors).toEqual([])
   })
 
   test('authentication providers of ZooKeeper are known, foreign classes are refused', () => {
     const auth = 'org.apache.zookeeper.server.auth'
     expect(load({ file: cfg(`authProvider.1=${auth}.DigestAuthenticationProvider`) }).findings).toEqual([])
-    expect(load({ file: cfg(`authProvider.1=${auth}.SASLAuthenticationProvider`) }).warnings[0]).toContain(
-      'SASL authentication is not served yet',
+    expect(load({ file: cfg(`authProvider.1=${auth}.KeyAuthorityProvider`) }).warnings[0]).toContain(
+      'KeyAuthority authentication is not served yet',
     )
     expect(load({ file: cfg('authProvider.1=com.example.Mine') }).errors[0]).toContain(
       'Java classes cannot be loaded',
@@ -301,5 +302,64 @@ describe('the environment', () => {
     expect(load({ environment: { JVMFLAGS: '-Dzookeeper.forceSink=no' } }).errors[0]).toContain(
       'Did you mean forceSync?',
     )
+  })
+})
+
+describe('ports over TLS and for WebSockets', () => {
+  const keys = ['ssl.keyStore.location=tls/server.pem', 'ssl.trustStore.location=/tls/ca.pem']
+  const file = (...lines: string[]) => ({ file: ['dataDir=/data', ...lines].join('\n') })
+
+  test('a TLS port alone leaves no plain one, and paths are made absolute', () => {
+    const { settings, findings } = load(
+      file('secureClientPort=2281', ...keys, 'ssl.keyStore.password=secret'),
+    )
+    expect(findings).toEqual([])
+    expect(settings).toMatchObject({
+      clientPort: undefined,
+      secureClientPort: 2281,
+      sslKeyStoreLocation: '/here/tls/server.pem',
+      sslTrustStoreLocation: '/tls/ca.pem',
+      sslClientAuth: 'need',
+      sslEnabledProtocols: ['TLSv1.2', 'TLSv1.3'],
+    })
+  })
+
+  test('the file that ZooKeeper takes is taken without a word', () => {
+    const { settings, findings } = load(
+      file(
+        'clientPort=2181',
+        'secureClientPort=2281',
+        ...keys,
+        'ssl.keyStore.type=PEM',
+        'ssl.protocol=TLSv1.2',
+        'ssl.ciphersuites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_AES_128_GCM_SHA256',
+        'ssl.clientAuth=want',
+        'authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider',
+      ),
+    )
+    expect(findings).toEqual([])
+    expect(settings).toMatchObject({ sslEnabledProtocols: ['TLSv1.2'], sslClientAuth: 'want' })
+  })
+
+  test.each([
+    [['secureClientPort=1'], /secureClientPort: needs ssl\.keyStore\.location/],
+    [['webSocketPort=1', 'webSocketSecure=true'], /webSocketSecure: needs ssl\.keyStore\.location/],
+    [['secureClientPort=1', keys[0]!], /ssl\.clientAuth: is need, which needs ssl\.trustStore\.location/],
+    [['ssl.enabledProtocols=TLSv1.1'], /expected one or more of TLSv1\.2, TLSv1\.3/],
+    [['ssl.x509.clientCertIdSanMatchRegex=('], /expected a regular expression/],
+    [['webSocketPath=zabra'], /expected a path such as/],
+    [['ssl.crl=true'], /revoked certificates are not recognised/],
+    [['ssl.clientHostnameVerification=true'], /is refused: certificates of clients/],
+    [['ssl.context.supplier.class=x'], /is refused: Java classes/],
+    [['ssl.keystore.location=/x'], /Did you mean ssl\.keyStore\.location/],
+  ])('%j is refused', (lines, text) => {
+    expect(load(file(...lines)).errors.join()).toMatch(text)
+  })
+
+  test('a program is told the same', () => {
+    expect(() => defaults({ secureClientPort: 0 })).toThrow(
+      /`secureClientPort` needs ssl\.keyStore\.location/,
+    )
+    expect(defaults({ webSocketPort: 0 })).toMatchObject({ clientPort: 2181, webSocketMaxMessage: 1_048_579 })
   })
 })

@@ -1,6 +1,8 @@
-import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames } from './defaults.ts'
+import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames, transportProblems } from './defaults.ts'
 import { bareKey, got, judgeOther } from './judge-key.ts'
 import { isMember, judgeMembers } from './members.ts'
+import { tryRead, type SettingsFiles } from './read-file.ts'
+import { checkSasl, gatherSasl } from './sasl.ts'
 import {
   parseZooCfg,
   settingsFromEnvironment,
@@ -9,14 +11,6 @@ import {
   type Finding,
 } from './sources.ts'
 import type { ServerSettings, SettingName } from './table.ts'
-
-/** The few files that settings refer to, as the program can reach them. */
-export interface SettingsFiles {
-  /** The text of a small file, or nothing when there is none. Throws when it is there and cannot be read. */
-  read(path: string): string | undefined
-  /** The path made absolute, from the folder that the program was started in. */
-  absolute(path: string): string
-}
 
 export interface SettingsSources {
   readonly file?: { readonly name: string; readonly text: string }
@@ -66,6 +60,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   if (sources.file) needDataDir(sources.file.name, given, findings)
   needClientPort(entries, given, findings)
   resolvePaths(given, sources.files)
+  gatherSasl(entries, given, sources.files, findings)
   readMyId(given, lone?.id, sources.files, findings)
   const settings = completed(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
   crossCheck(settings, given, findings)
@@ -126,28 +121,6 @@ function addDynamicFile(
         text: 'expected only server.N, group.N and weight.N in a dynamic file. Move this line to the static one.',
       })
   }
-}
-
-function tryRead(files: SettingsFiles, path: string, link: Entry, findings: Finding[]): string | undefined {
-  try {
-    const text = files.read(path)
-    if (text !== undefined) return text
-    findings.push({
-      severity: 'error',
-      where: link.where,
-      key: link.key,
-      text: `expected a file, but there is none at ${path}.`,
-    })
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error)
-    findings.push({
-      severity: 'error',
-      where: link.where,
-      key: link.key,
-      text: `cannot read ${path}: ${reason}.`,
-    })
-  }
-  return undefined
 }
 
 function lastOf(entries: readonly Entry[], key: string): Entry | undefined {
@@ -240,23 +213,14 @@ function needDataDir(file: string, given: Map<SettingName, unknown>, findings: F
     })
 }
 
-/** A file that wants TLS only must not be answered with a plain port. */
 function needClientPort(
   entries: readonly Entry[],
   given: Map<SettingName, unknown>,
   findings: Finding[],
 ): void {
-  const secure = lastOf(entries, 'secureClientPort')
   const address = lastOf(entries, 'clientPortAddress')
-  if (given.has('clientPort')) return
-  if (secure)
-    findings.push({
-      severity: 'error',
-      where: secure.where,
-      key: 'secureClientPort',
-      text: 'TLS is not served yet, and there is no clientPort. Add clientPort to serve without TLS.',
-    })
-  else if (address && address.by === 'file')
+  if (given.has('clientPort') || lastOf(entries, 'secureClientPort')) return
+  if (address && address.by === 'file')
     findings.push({
       severity: 'error',
       where: address.where,
@@ -327,9 +291,17 @@ function crossCheck(
       key: 'myid',
       text: `expected an id of at most ${MAX_ID_WITH_EXTENDED_TYPES} while extendedTypesEnabled is on, got ${settings.serverId}: the owners of nodes with a time to live begin with 255.`,
     })
+  checkSasl(settings, (name) => given.get(name)?.where ?? '', findings)
   const warn = (name: SettingName, text: string): void => {
     findings.push({ severity: 'warning', where: given.get(name)?.where ?? '', key: rowOf(name).key, text })
   }
+  for (const { name, text } of transportProblems(settings))
+    findings.push({
+      severity: 'error',
+      where: given.get(name)?.where ?? 'default',
+      key: rowOf(name).key,
+      text: `${text}.`,
+    })
   if (settings.skipAcl) warn('skipAcl', 'is on: no access list is checked, everybody may do everything.')
   if (!settings.forceSync) warn('forceSync', 'is off: a power cut loses acknowledged writes.')
   if (settings.enforceAuthEnabled && settings.enforceAuthSchemes.length === 0)

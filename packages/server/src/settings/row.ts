@@ -6,10 +6,14 @@ export interface Basis {
   readonly tickTimeMs: number
   readonly juteMaxBufferBytes: number
   readonly flushDelayMs: number
+  readonly saslUsers: Readonly<Record<string, string>>
+  readonly secureClientPort: number | undefined
+  readonly sslProtocol: string
 }
 
 export type Group =
   | 'Storage and listening'
+  | 'TLS and WebSockets'
   | 'Sessions'
   | 'Connections and requests'
   | 'Log and snapshots'

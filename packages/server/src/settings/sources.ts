@@ -145,7 +145,7 @@ function addProperties(
     const match = /^-D([^=]+)(?:=(.*))?$/s.exec(word)
     const property = match?.[1]
     if (property !== undefined && isOurs(property))
-      entries.push({ key: property, value: match?.[2] ?? '', where, by: 'property' })
+      entries.push({ key: property, value: valueOf(property, match?.[2] ?? ''), where, by: 'property' })
     // Only the name: the value of a foreign property may be a password.
     else others.push(property === undefined ? word.split(/[=:]/)[0]! : `-D${property}`)
   }
@@ -155,6 +155,12 @@ function addProperties(
       where,
       text: `${others.join(' ')} ${others.length > 1 ? 'have' : 'has'} no effect here: there is no Java virtual machine.`,
     })
+}
+
+/** Java takes the login configuration as a URL too, and a second = to let it replace that of its installation. */
+function valueOf(property: string, value: string): string {
+  if (property !== 'java.security.auth.login.config') return value
+  return value.replace(/^=/, '').replace(/^file:(\/\/(?=\/))?/, '')
 }
 
 const ownProperties =

@@ -45,10 +45,11 @@ export const storageRows = {
   clientPort: row({
     group: storage,
     key: 'clientPort',
-    kind: port(),
-    fallback: 2181,
-    apacheDefault: 'none, required',
-    meaning: 'Port on which clients connect.',
+    kind: optional(port()),
+    fallback: (basis) => (basis.secureClientPort === undefined ? 2181 : undefined),
+    fallbackText: '2181; none when `secureClientPort` is set',
+    apacheDefault: 'none',
+    meaning: 'Port on which clients connect without TLS.',
   }),
   clientPortAddress: row({
     group: storage,

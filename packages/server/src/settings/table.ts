@@ -1,14 +1,22 @@
 import { accessRows } from './access-rows.ts'
 import { connectionRows } from './connection-rows.ts'
 import type { Row } from './row.ts'
+import { saslRows } from './sasl-rows.ts'
 import { storageRows } from './storage-rows.ts'
+import { transportRows } from './transport-rows.ts'
 
 /**
  * Every setting that the server honours, by the name that the code uses. Times are kept in milliseconds and sizes in
- * bytes, whatever the unit of the key. To add a setting, add a row to one of the three parts and run
+ * bytes, whatever the unit of the key. To add a setting, add a row to one of its parts and run
  * `pnpm --filter @zabra/server gen:docs`.
  */
-export const rows = { ...storageRows, ...connectionRows, ...accessRows } as const
+export const rows = {
+  ...storageRows,
+  ...transportRows,
+  ...connectionRows,
+  ...accessRows,
+  ...saslRows,
+} as const
 
 export type Rows = typeof rows
 export type SettingName = keyof Rows

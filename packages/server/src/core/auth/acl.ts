@@ -24,6 +24,13 @@ function isDigestId(id: string): boolean {
 export const digestScheme: AclScheme = { isValid: isDigestId, matches: equal, authenticated: true }
 export const ipScheme: AclScheme = { isValid: isIpExpression, matches: ipMatches, authenticated: false }
 
+/** As ZooKeeper has it, names may look like those of Kerberos, and whoever is called `super` passes for everyone. */
+export const saslScheme: AclScheme = {
+  isValid: (id) => !id.includes('@') || /^[^/@]*(\/[^/@]*)?@[^/@]*$/.test(id),
+  matches: (proved, id) => proved === id || proved === 'super',
+  authenticated: true,
+}
+
 /** A list that cannot be stored: INVALIDACL, or MARSHALLINGERROR where the reference stumbles over a null id. */
 export type AclRefusal = 'invalid' | 'null id'
 

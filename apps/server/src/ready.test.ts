@@ -1,0 +1,27 @@
+import { defaults } from '@zabra/server'
+import { expect, test } from 'vitest'
+import { readyBlock, readyFacts, type Served } from './ready.ts'
+
+const settings = defaults({ dataDir: '/data' })
+const plain: Served = { key: 'clientPort', address: { host: '::', port: 2181 }, secure: false }
+const tls: Served = { key: 'secureClientPort', address: { host: '127.0.0.1', port: 2281 }, secure: true }
+const web: Served = { key: 'webSocketPort', address: { host: '::1', port: 8081 }, secure: false }
+
+test('every port has a line of its own, with what it speaks', () => {
+  expect(readyBlock(readyFacts([plain, tls, web], settings))).toBe(`
+  Serving on port 2181, all interfaces
+             127.0.0.1:2281 (TLS)
+             [::1]:8081 (ws)
+  Data in    /data
+  Try it     zkCli.sh -server 127.0.0.1:2181   or   echo srvr | nc 127.0.0.1 2181
+  Stop it    Ctrl-C
+
+`)
+})
+
+test('what to type next fits the first port', () => {
+  expect(readyFacts([tls, web], settings).next).toMatch(
+    /^zkCli\.sh -server 127\.0\.0\.1:2281 -client-conf.*openssl s_client/,
+  )
+  expect(readyFacts([{ ...web, secure: true }], settings).next).toBe("new WebSocket('wss://[::1]:8081/')")
+})

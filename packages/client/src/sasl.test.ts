@@ -1,0 +1,52 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { SeededRandom } from '@zabra/runtime'
+import { AuthFailedError, NoAuthError } from './errors.ts'
+import { digestMd5 as inNode } from './node/index.ts'
+import { digestMd5With } from './sasl.ts'
+import { World } from './testdata/world.ts'
+import { digestMd5 as inTheWeb } from './web/index.ts'
+
+const digestMd5 = digestMd5With(new SeededRandom(3))
+const acl = (id: string) => [{ perms: 31, scheme: 'sasl', id }]
+let world: World
+
+beforeEach(async () => {
+  world = await World.start({ saslUsers: { bob: 'secret', eve: 'hidden' }, requireSasl: true })
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+describe('a login by DIGEST-MD5', () => {
+  it('gives the client an identity, again on every connection', async () => {
+    const bob = await world.client({ sasl: digestMd5({ username: 'bob', password: 'secret' }) })
+    await run(bob.create('/bob', undefined, { acl: acl('bob') }))
+    world.wire.cut()
+    await world.within(10_000, bob.getData('/bob'))
+    expect(world.wires).toHaveLength(2)
+    const eve = await world.client({ sasl: digestMd5({ username: 'eve', password: 'hidden' }) })
+    await expect(run(eve.getData('/bob'))).rejects.toBeInstanceOf(NoAuthError)
+  })
+
+  it.each([
+    ['in Node', inNode],
+    ['in the web', inTheWeb],
+  ])('takes its nonces from the platform %s', async (_, platform) => {
+    const client = await world.client({ sasl: platform({ username: 'bob', password: 'secret' }) })
+    expect(await run(client.exists('/'))).toBeDefined()
+  })
+
+  it.each([
+    ['a wrong password', { username: 'bob', password: 'wrong' }],
+    ['another realm', { username: 'bob', password: 'secret', realm: 'elsewhere' }],
+  ])('ends the client with %s', async (_, options) => {
+    await expect(run(world.connecting({ sasl: digestMd5(options) }))).rejects.toBeInstanceOf(AuthFailedError)
+  })
+})
+
+it('says so when the server offers no login', async () => {
+  await world.end()
+  world = await World.start()
+  const sasl = digestMd5({ username: 'bob', password: 'secret' })
+  await expect(run(world.connecting({ sasl }))).rejects.toThrow(/offers no SASL login/)
+})

@@ -1,0 +1,55 @@
+/**
+ * MD5 without a platform: the web's cryptography leaves it out, and DIGEST-MD5 is made of it. Collisions of MD5 can be
+ * made at will, so nothing else may rely on it.
+ */
+export function md5(message: Uint8Array): Uint8Array {
+  const padded = new Uint8Array(((message.length + 8) >> 6) * 64 + 64)
+  padded.set(message)
+  padded[message.length] = 0x80
+  const view = new DataView(padded.buffer)
+  view.setBigUint64(padded.length - 8, BigInt(message.length) * 8n, true)
+  const state = Int32Array.of(0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476)
+  const words = new Int32Array(16)
+  for (let at = 0; at < padded.length; at += 64) {
+    for (let i = 0; i < 16; i++) words[i] = view.getInt32(at + i * 4, true)
+    round(state, words)
+  }
+  const digest = new Uint8Array(16)
+  const out = new DataView(digest.buffer)
+  for (let i = 0; i < 4; i++) out.setInt32(i * 4, state[i]!, true)
+  return digest
+}
+
+/** As RFC 1321 defines them: the first 32 bits of the sines of 1, 2, … */
+const sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 2 ** 32))
+const turns = [
+  [7, 12, 17, 22],
+  [5, 9, 14, 20],
+  [4, 11, 16, 23],
+  [6, 10, 15, 21],
+] as const
+
+function round(state: Int32Array, words: Int32Array): void {
+  let [a, b, c, d] = state as unknown as [number, number, number, number]
+  for (let i = 0; i < 64; i++) {
+    const quarter = i >> 4
+    const [mix, word] =
+      quarter === 0
+        ? [(b & c) | (~b & d), i]
+        : quarter === 1
+          ? [(d & b) | (~d & c), (5 * i + 1) & 15]
+          : quarter === 2
+            ? [b ^ c ^ d, (3 * i + 5) & 15]
+            : [c ^ (b | ~d), (7 * i) & 15]
+    const sum = (a + mix + sines[i]! + words[word]!) | 0
+    const bits = turns[quarter]![i & 3]!
+    a = d
+    d = c
+    c = b
+    b = (b + ((sum << bits) | (sum >>> (32 - bits)))) | 0
+  }
+  state[0]! += a
+  state[1]! += b
+  state[2]! += c
+  state[3]! += d
+}

@@ -1,0 +1,61 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Listener, Peer } from '../network.ts'
+import { listenForSockets, type ListenAt } from './network.ts'
+import { OpeningSockets } from './opening-sockets.ts'
+import type { NodeTlsNetwork } from './tls.ts'
+
+/** A request to go on with another protocol, and the socket on which it came. */
+export interface Upgrade {
+  readonly request: IncomingMessage
+  readonly socket: Duplex
+  /** Bytes that came behind the request. */
+  readonly head: Buffer
+  readonly secure: boolean
+  readonly peer: Peer | undefined
+}
+
+/** Listens for requests to upgrade an HTTP connection. */
+export interface UpgradeListener {
+  listen(
+    at: ListenAt,
+    upgrade: (upgrade: Upgrade) => void,
+    refused?: (error: Error) => void,
+  ): Promise<Listener>
+}
+
+/** Requests to upgrade over HTTP, or over HTTPS when `tls` is given. Whatever else is asked for is answered with 426. */
+export function httpUpgrades({
+  tls,
+  limit = 250,
+  timeoutMs = 10_000,
+}: { tls?: NodeTlsNetwork | undefined; limit?: number; timeoutMs?: number } = {}): UpgradeListener {
+  return {
+    listen(at, upgrade, refused = () => {}) {
+      const opening = new OpeningSockets('an HTTP request', { limit, timeoutMs })
+      const peers = new WeakMap<Duplex, Peer>()
+      const server = createServer((_, response) => {
+        response.writeHead(426, { 'content-type': 'text/plain', connection: 'close' })
+        response.end('This port speaks WebSocket only.\n')
+      })
+      server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+        opening.ready(socket)
+        socket.setNoDelay(true)
+        upgrade({ request, socket, head, secure: tls !== undefined, peer: peers.get(socket) })
+      })
+      const take = (socket: Socket): void => {
+        if (opening.admit(socket, refused)) server.emit('connection', socket)
+      }
+      if (tls === undefined) return listenForSockets(at, take, refused)
+      return tls.listenForSockets(
+        at,
+        (socket, peer) => {
+          if (peer !== undefined) peers.set(socket, peer)
+          take(socket)
+        },
+        refused,
+      )
+    },
+  }
+}

@@ -1,0 +1,339 @@
+import { once } from 'node:events'
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect as connectPlain } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { connect as connectTls } from 'node:tls'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Connection, Listener, Peer } from '../network.ts'
+import type { Store, TlsOptions } from '../secure.ts'
+import { openSslName } from './cipher-suites.ts'
+import { tlsNetwork } from './tls.ts'
+
+const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
+const store = (name: string, password?: string): Store => ({ path: path(name), password })
+const trusted = store('authority.pem')
+
+const listeners: Listener[] = []
+const connections: Connection[] = []
+const folders: string[] = []
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.destroy()
+  for (const listener of listeners.splice(0)) await listener.close()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+function hold(connection: Connection): Connection {
+  connection.listen({ data() {}, drain() {}, closed() {} })
+  connections.push(connection)
+  return connection
+}
+
+/** A listener, whom it accepts and whom it refuses. */
+async function serve(options: Partial<TlsOptions> = {}) {
+  const network = tlsNetwork({ keyStore: store('server.pem'), ...options })
+  const accepted: Connection[] = []
+  const refused: string[] = []
+  let wake = (): void => {}
+  const note = (): void => wake()
+  const listener = await network.listen(
+    { host: '127.0.0.1', port: 0 },
+    (connection) => {
+      accepted.push(hold(connection))
+      note()
+    },
+    (error) => {
+      refused.push(error.message)
+      note()
+    },
+  )
+  listeners.push(listener)
+  return {
+    network,
+    refused,
+    address: listener.address,
+    /** The next client that is accepted, or why it is not. */
+    async next(): Promise<Connection | string> {
+      if (accepted.length + refused.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+      return accepted.shift() ?? refused.shift()!
+    },
+  }
+}
+
+async function connect(
+  server: { address: { port: number } },
+  options: Partial<TlsOptions> = {},
+  host = '127.0.0.1',
+) {
+  const network = tlsNetwork({ trustStore: trusted, ...options })
+  return hold(await network.connect({ host, port: server.address.port }))
+}
+
+describe('a key store', () => {
+  it.each([
+    ['server.pem', undefined],
+    ['server.p12', 'secret'],
+    ['server-3des.p12', 'secret'],
+  ])('is read from %s', async (name, password) => {
+    const server = await serve({ keyStore: store(name, password) })
+    const client = await connect(server)
+    expect(client.peer?.subject).toBe('CN=localhost,O=Zabra')
+    expect(client.peer?.certificates.length).toBe(2)
+  })
+
+  it('takes its password from a file before the one that is given, without the end of its line', async () => {
+    const folder = scratch()
+    writeFileSync(join(folder, 'password'), 'secret\n')
+    const keyStore = { ...store('alice-locked.pem', 'wrong'), passwordPath: join(folder, 'password') }
+    const server = await serve({ keyStore })
+    const client = await connect(server, { verifyHostName: false })
+    expect(client.peer?.subject).toMatch(/^CN=alice,/)
+  })
+
+  it('is recognised by its first bytes when its name says nothing', async () => {
+    const folder = scratch()
+    copyFileSync(path('server.p12'), join(folder, 'tls'))
+    copyFileSync(path('server.jks'), join(folder, 'java'))
+    await serve({ keyStore: { path: join(folder, 'tls'), password: 'secret' } })
+    await expect(serve({ keyStore: { path: join(folder, 'java') } })).rejects.toThrow(/is a JKS file/)
+  })
+
+  it.each<[string, Store, RegExp]>([
+    ['that is not there', store('none.pem'), /none\.pem \(ENOENT\)\. There is no such file/],
+    ['that is a folder', { path: path('.') }, /EISDIR/],
+    [
+      'whose password is wrong',
+      store('server.p12', 'wrong'),
+      /server\.p12 cannot be used: the password is wrong/,
+    ],
+    ['whose password is missing', store('alice-locked.pem'), /its private key is locked.*set its password/],
+    ['whose key does not open', store('alice-locked.pem', 'wrong'), /cannot be unlocked. Check the password/],
+    ['without a key', trusted, /authority\.pem cannot be used: it holds no private key/],
+    ['without a key in PKCS #12', store('authority.p12', 'secret'), /holds no private key. Export it again/],
+    [
+      'with an old cipher',
+      store('server-rc2.p12', 'secret'),
+      /no longer supported, such as RC2.*openssl or keytool/,
+    ],
+    [
+      'of Java',
+      store('server.jks'),
+      /keytool -importkeystore -srckeystore \S*server\.jks -destkeystore \S*server\.p12 -deststoretype PKCS12/,
+    ],
+    ['of Bouncy Castle', { path: path('server.jks'), type: 'BCFKS' }, /is a BCFKS file/],
+    ['that is something else', { path: path('make.sh'), type: 'PKCS12' }, /damaged, or no PKCS #12 file/],
+  ])('%s is refused in one line that names it and says what to do', async (_, keyStore, line) => {
+    const failed = serve({ keyStore })
+    await expect(failed).rejects.toMatchObject({ name: 'CertificateError', path: keyStore.path })
+    await expect(failed).rejects.toThrow(line)
+    const { message } = await failed.then(
+      () => new Error('it was not refused'),
+      (error: Error) => error,
+    )
+    expect(message).not.toMatch(/\n|secret|wrong"/)
+  })
+
+  it('whose certificate belongs to another key is refused', async () => {
+    const folder = scratch()
+    const mixed = join(folder, 'mixed.pem')
+    const { readFileSync } = await import('node:fs')
+    const [key] = /-----BEGIN PRIVATE KEY-----[^-]*-----END PRIVATE KEY-----\n/.exec(
+      readFileSync(path('alice.pem'), 'utf8'),
+    )!
+    writeFileSync(mixed, key + readFileSync(path('authority.pem'), 'utf8'))
+    await expect(serve({ keyStore: { path: mixed } })).rejects.toThrow(
+      /none of its certificates belongs to its private key/,
+    )
+  })
+
+  it('is what a listener cannot do without', async () => {
+    await expect(tlsNetwork({}).listen({ port: 0 }, () => {})).rejects.toThrow(/needs a key store/)
+  })
+})
+
+describe('clients that are asked for a certificate', () => {
+  const alice = store('alice.p12', 'secret')
+  const asked = { trustStore: trusted }
+
+  it.each(['need', 'want'] as const)('are known by it when the server says %s', async (clientAuth) => {
+    const server = await serve({ ...asked, clientAuth })
+    await connect(server, { keyStore: alice })
+    const { peer, secure, transport } = (await server.next()) as Connection
+    expect({ secure, transport, subject: peer?.subject }).toEqual({
+      secure: true,
+      transport: 'tls',
+      subject: 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE',
+    })
+    expect((peer as Peer).alternativeNames).toContainEqual({ type: 2, value: 'alice.example' })
+  })
+
+  it('are trusted by an authority in a store of Java', async () => {
+    const server = await serve({ trustStore: store('authority.p12', 'secret'), clientAuth: 'need' })
+    await connect(server, { keyStore: alice })
+    expect(((await server.next()) as Connection).peer?.certificates.length).toBe(2)
+  })
+
+  it('may come without one when it is only wanted, and not when it is needed', async () => {
+    const wanting = await serve({ ...asked, clientAuth: 'want' })
+    await connect(wanting)
+    expect(((await wanting.next()) as Connection).peer).toBeUndefined()
+    const needing = await serve({ ...asked, clientAuth: 'need' })
+    await connect(needing).catch(() => {})
+    expect(await needing.next()).toMatch(
+      /^The TLS handshake of 127\.0\.0\.1:\d+ failed .*did not return a certificate/,
+    )
+  })
+
+  it.each(['want', 'need'] as const)(
+    'are refused with one that nobody vouches for: %s',
+    async (clientAuth) => {
+      const server = await serve({ ...asked, clientAuth })
+      await connect(server, { keyStore: store('stranger.pem') }).catch(() => {})
+      expect(await server.next()).toMatch(/^The TLS handshake of .* failed/)
+    },
+  )
+
+  it('show none when they are not asked', async () => {
+    const server = await serve({ clientAuth: 'none' })
+    await connect(server, { keyStore: alice })
+    expect(((await server.next()) as Connection).peer).toBeUndefined()
+  })
+
+  it('are not trusted because the key store of the server holds their authority', async () => {
+    const server = await serve({
+      keyStore: store('server.p12', 'secret'),
+      trustStore: store('stranger-authority.pem'),
+      clientAuth: 'need',
+    })
+    await connect(server, { keyStore: alice }).catch(() => {})
+    expect(await server.next()).toMatch(/failed/)
+  })
+})
+
+describe('a client', () => {
+  it('refuses a server that has another name, unless it is told not to look', async () => {
+    const server = await serve({ keyStore: store('elsewhere.pem') })
+    await expect(connect(server)).rejects.toMatchObject({
+      name: 'NetworkError',
+      code: 'ERR_TLS_CERT_ALTNAME_INVALID',
+    })
+    await connect(server, { verifyHostName: false })
+    await connect(await serve(), {}, 'localhost')
+  })
+
+  it('refuses a server that nobody vouches for', async () => {
+    const server = await serve()
+    const refused = connect(server, { trustStore: store('stranger-authority.pem') })
+    await expect(refused).rejects.toMatchObject({ name: 'NetworkError' })
+    await expect(refused).rejects.toThrow(/Cannot connect to 127\.0\.0\.1:\d+/)
+  })
+})
+
+describe('versions and cipher suites', () => {
+  it('that the two sides do not share end the handshake', async () => {
+    const server = await serve({ versions: ['TLSv1.3'] })
+    await expect(connect(server, { versions: ['TLSv1.2'] })).rejects.toMatchObject({ name: 'NetworkError' })
+    expect(await server.next()).toMatch(/failed/)
+    await connect(server, { versions: ['TLSv1.3'] })
+  })
+
+  it('have the names of the RFCs', async () => {
+    const suite = 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'
+    const server = await serve({ ciphers: [suite], versions: ['TLSv1.2'] })
+    const socket = connectTls({ port: server.address.port, host: '127.0.0.1', rejectUnauthorized: false })
+    await once(socket, 'secureConnect')
+    expect(socket.getCipher().standardName).toBe(suite)
+    socket.destroy()
+    await expect(serve({ ciphers: ['TLS_NONSENSE'] })).rejects.toThrow(/got "TLS_NONSENSE"/)
+  })
+
+  it.each([
+    ['TLS_AES_128_GCM_SHA256', 'TLS_AES_128_GCM_SHA256'],
+    ['TLS_CHACHA20_POLY1305_SHA256', 'TLS_CHACHA20_POLY1305_SHA256'],
+    ['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+    ['TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA384', 'ECDHE-RSA-AES256-SHA384'],
+    ['TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA', 'ECDHE-ECDSA-AES128-SHA'],
+    ['TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'],
+    ['TLS_DHE_RSA_WITH_AES_256_GCM_SHA384', 'DHE-RSA-AES256-GCM-SHA384'],
+    ['TLS_RSA_WITH_AES_128_CBC_SHA256', 'AES128-SHA256'],
+    ['TLS_RSA_WITH_RC4_128_MD5', undefined],
+    ['ECDHE-RSA-AES128-GCM-SHA256', undefined],
+  ])('%s is %s for OpenSSL', (suite, name) => {
+    expect(openSslName(suite)).toBe(name)
+  })
+})
+
+describe('certificates that change', () => {
+  it('are used by new connections after a reload, and those that exist go on', async () => {
+    const folder = scratch()
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    const server = await serve({ keyStore: { path: file } })
+    const before = await connect(server)
+    expect(await server.network.reload()).toBe(false)
+    copyFileSync(path('server-next.pem'), file)
+    expect(await server.network.reload()).toBe(true)
+    const after = await connect(server)
+    const [old, fresh] = [before, after].map(({ peer }) =>
+      Buffer.from(peer!.certificates[0]!).toString('hex'),
+    )
+    expect(fresh).not.toBe(old)
+    expect(before.buffered).toBe(0)
+  })
+
+  it('that cannot be used are refused, and the old ones stay', async () => {
+    const folder = scratch()
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    const server = await serve({ keyStore: { path: file } })
+    writeFileSync(file, 'half a file')
+    await expect(server.network.reload()).rejects.toThrow(
+      /server\.pem cannot be used: it holds no private key/,
+    )
+    await connect(server)
+    copyFileSync(path('server-next.pem'), file)
+    expect(await server.network.reload()).toBe(true)
+  })
+
+  it('take away the trust in clients', async () => {
+    const folder = scratch()
+    const file = join(folder, 'trusted.pem')
+    copyFileSync(path('authority.pem'), file)
+    const server = await serve({ trustStore: { path: file }, clientAuth: 'need' })
+    await connect(server, { keyStore: store('alice.pem') })
+    expect(await server.next()).not.toBeTypeOf('string')
+    copyFileSync(path('stranger-authority.pem'), file)
+    await server.network.reload()
+    await connect(server, { keyStore: store('alice.pem') }).catch(() => {})
+    expect(await server.next()).toMatch(/failed/)
+  })
+})
+
+describe('handshakes', () => {
+  it('that take too long are cut, and what is no TLS is refused', async () => {
+    const server = await serve({ handshakeTimeoutMs: 1 })
+    const silent = connectPlain(server.address.port, '127.0.0.1')
+    expect(await server.next()).toMatch(/a TLS handshake took more than 1 ms/)
+    silent.destroy()
+    const other = await serve()
+    const plain = connectPlain(other.address.port, '127.0.0.1')
+    plain.end('GET / HTTP/1.1\r\n\r\n')
+    expect(await other.next()).toMatch(/TLS handshake of .* failed/)
+  })
+
+  it('are only so many at a time', async () => {
+    const server = await serve({ handshakeLimit: 1 })
+    const first = connectPlain(server.address.port, '127.0.0.1')
+    await once(first, 'connect')
+    const second = connectPlain(server.address.port, '127.0.0.1')
+    expect(await server.next()).toMatch(/is refused: 1 others are still at a TLS handshake/)
+    first.destroy()
+    second.destroy()
+  })
+})
+
+function scratch(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'zabra-tls-'))
+  folders.push(folder)
+  return folder
+}

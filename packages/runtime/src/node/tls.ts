@@ -1,0 +1,208 @@
+import { constants } from 'node:crypto'
+import { isIP, type Socket } from 'node:net'
+import {
+  connect as connectTls,
+  createSecureContext,
+  createServer,
+  type DetailedPeerCertificate,
+  type SecureContextOptions,
+  type Server,
+  type TLSSocket,
+} from 'node:tls'
+import { NetworkError, type Address, type Connection, type Listener, type Peer } from '../network.ts'
+import { CertificateError, type TlsNetwork, type TlsOptions } from '../secure.ts'
+import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
+import { openSslName } from './cipher-suites.ts'
+import { listenForSockets, type ListenAt } from './network.ts'
+import { nameOf, OpeningSockets } from './opening-sockets.ts'
+import { opened, SocketConnection } from './socket-connection.ts'
+import { authoritiesOf, identityOf, readStore, type ReadStore } from './stores.ts'
+
+/** TLS over the sockets of the platform, with certificates from files. */
+export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
+  return new NodeTlsNetwork(options)
+}
+
+/** What the files held when they were last read. */
+interface Material {
+  readonly stores: readonly (ReadStore | undefined)[]
+  readonly context: SecureContextOptions
+}
+
+/** TLS 1.2 and 1.3 with certificates that can be read again at any time. */
+export class NodeTlsNetwork implements TlsNetwork {
+  readonly #options: TlsOptions
+  readonly #servers = new Set<Server>()
+  #material: Promise<Material> | undefined
+
+  constructor(options: TlsOptions) {
+    this.#options = options
+  }
+
+  listen(
+    at: ListenAt,
+    accepted: (connection: Connection) => void,
+    refused?: (error: Error) => void,
+  ): Promise<Listener> {
+    return this.listenForSockets(
+      at,
+      (socket, peer) => accepted(new SocketConnection(socket, 'tls', peer)),
+      refused,
+    )
+  }
+
+  /** Accepts sockets whose handshake is done, for a protocol above. */
+  async listenForSockets(
+    at: ListenAt,
+    accepted: (socket: TLSSocket, peer: Peer | undefined) => void,
+    refused: (error: Error) => void = () => {},
+  ): Promise<Listener> {
+    const { keyStore, clientAuth = 'none', handshakeLimit = 250, handshakeTimeoutMs = 10_000 } = this.#options
+    if (keyStore === undefined)
+      throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
+    const { context } = await this.#current()
+    const opening = new OpeningSockets('a TLS handshake', {
+      limit: handshakeLimit,
+      timeoutMs: handshakeTimeoutMs,
+    })
+    const server = createServer({
+      ...context,
+      allowHalfOpen: true,
+      requestCert: clientAuth !== 'none',
+      // With `want`, a client without a certificate is let in, so who has a bad one is refused after the handshake.
+      rejectUnauthorized: clientAuth === 'need',
+      // The sockets that are opening have a limit of their own.
+      handshakeTimeout: handshakeTimeoutMs * 2,
+    })
+    server.on('secureConnection', (socket) => {
+      opening.ready(socket)
+      const refuse = (code: string, reason: string, cause?: Error): void => {
+        socket.on('error', () => {}).destroy()
+        refused(refusal(nameOf(socket), code, reason, cause))
+      }
+      const isShown = clientAuth !== 'none' && socket.getPeerCertificate().raw !== undefined
+      if (isShown && !socket.authorized)
+        return refuse(String(socket.authorizationError), 'its certificate is not trusted')
+      let peer: Peer | undefined
+      try {
+        if (isShown) peer = peerOf(socket)
+      } catch (error) {
+        // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
+        return refuse('EPROTO', 'its certificate is not in DER', error as Error)
+      }
+      accepted(socket, peer)
+    })
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      refused(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
+    })
+    const listener = await listenForSockets(
+      at,
+      (socket: Socket) => {
+        if (opening.admit(socket, refused)) server.emit('connection', socket)
+      },
+      refused,
+    )
+    this.#servers.add(server)
+    return {
+      address: listener.address,
+      close: () => {
+        this.#servers.delete(server)
+        return listener.close()
+      },
+    }
+  }
+
+  async connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+    const { context } = await this.#current()
+    const socket = connectTls({
+      ...context,
+      host: to.host,
+      port: to.port,
+      ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
+      ...(this.#options.verifyHostName === false ? { checkServerIdentity: () => undefined } : {}),
+    })
+    socket.setNoDelay(true)
+    await opened(socket, 'secureConnect', to, signal)
+    return new SocketConnection(socket, 'tls', peerOf(socket))
+  }
+
+  async reload(): Promise<boolean> {
+    const before = await this.#current()
+    const stores = await this.#read()
+    if (stores.every((store, i) => isSame(store, before.stores[i]))) return false
+    const material = this.#made(stores)
+    this.#material = Promise.resolve(material)
+    for (const server of this.#servers) server.setSecureContext(material.context)
+    return true
+  }
+
+  #current(): Promise<Material> {
+    this.#material ??= this.#read()
+      .then((stores) => this.#made(stores))
+      .catch((error: unknown) => {
+        this.#material = undefined
+        throw error
+      })
+    return this.#material
+  }
+
+  async #read(): Promise<(ReadStore | undefined)[]> {
+    const { keyStore, trustStore } = this.#options
+    return [keyStore && (await readStore(keyStore)), trustStore && (await readStore(trustStore))]
+  }
+
+  #made(stores: readonly (ReadStore | undefined)[]): Material {
+    const { versions = ['TLSv1.2', 'TLSv1.3'], ciphers } = this.#options
+    const [keyStore, trustStore] = stores
+    const identity = keyStore && identityOf(keyStore)
+    const context: SecureContextOptions = {
+      ...(identity && { key: identity.key, cert: identity.certificates }),
+      ...(trustStore && { ca: authoritiesOf(trustStore) }),
+      ...(ciphers && ciphers.length > 0
+        ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
+        : {}),
+      minVersion: versions.includes('TLSv1.2') ? 'TLSv1.2' : 'TLSv1.3',
+      maxVersion: versions.includes('TLSv1.3') ? 'TLSv1.3' : 'TLSv1.2',
+      // A resumed connection would skip the look at the certificate, whom a new trust store may not trust any more.
+      secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
+    }
+    try {
+      createSecureContext(context)
+    } catch (error) {
+      const path = keyStore?.path ?? trustStore?.path ?? ''
+      const reason = error instanceof Error ? error.message : String(error)
+      throw new CertificateError(`${path} cannot be used: ${reason}. Make it anew.`, path, { cause: error })
+    }
+    return { stores, context }
+  }
+}
+
+function cipherName(suite: string): string {
+  const name = openSslName(suite)
+  if (name !== undefined) return name
+  throw new RangeError(
+    `Expected cipher suites that this platform has, got "${suite}". TLS_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 are two of them.`,
+  )
+}
+
+function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
+}
+
+function refusal(client: string, code: string, reason: string, cause?: Error | undefined): NetworkError {
+  return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
+}
+
+/** Who is at the other end, if it has shown a certificate. */
+function peerOf(socket: TLSSocket): Peer | undefined {
+  const certificates: Uint8Array[] = []
+  let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true)
+  while (next?.raw !== undefined && !certificates.some((raw) => next!.raw.equals(raw))) {
+    certificates.push(next.raw)
+    next = next.issuerCertificate
+  }
+  const [own] = certificates
+  if (own === undefined) return undefined
+  return { certificates, subject: subjectOf(own), alternativeNames: alternativeNamesOf(own) }
+}

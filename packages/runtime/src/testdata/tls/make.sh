@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Makes the certificates of this folder anew. Needs openssl 3 and, for the two stores of Java, keytool.
+set -euo pipefail
+cd "$(dirname "$0")"
+days=36500
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+authority() { # name, subject
+  openssl ecparam -name prime256v1 -genkey -noout -out "$work/$1.key"
+  openssl req -x509 -new -key "$work/$1.key" -days $days -subj "$2" -out "$1.pem" \
+    -addext 'basicConstraints=critical,CA:TRUE' -addext 'keyUsage=critical,keyCertSign,cRLSign'
+}
+leaf() { # name, authority, subject, extensions
+  openssl ecparam -name prime256v1 -genkey -noout | openssl pkcs8 -topk8 -nocrypt -out "$work/$1.key"
+  openssl req -new -utf8 -key "$work/$1.key" -subj "$3" -out "$work/$1.csr"
+  openssl x509 -req -in "$work/$1.csr" -CA "$2.pem" -CAkey "$work/$2.key" -days $days -out "$work/$1.crt" \
+    -extfile <(printf '%s\n' "$4") 2>/dev/null
+  cat "$work/$1.key" "$work/$1.crt" "$2.pem" >"$1.pem"
+}
+
+authority authority '/O=Zabra/CN=Test authority'
+authority stranger-authority '/O=Somebody else/CN=Other authority'
+names='subjectAltName=DNS:localhost,IP:127.0.0.1,IP:::1'
+leaf server authority '/O=Zabra/CN=localhost' "$names"
+leaf server-next authority '/O=Zabra/CN=localhost' "$names"
+leaf elsewhere authority '/O=Zabra/CN=elsewhere.example' 'subjectAltName=DNS:elsewhere.example'
+leaf alice authority '/C=DE/O=Zabra, Inc./OU=Tests/CN=alice' \
+  'subjectAltName=URI:urn:zabra:(alice;tests),email:alice@zabra.example,DNS:alice.example,IP:10.0.0.7'
+leaf odd authority '/DC=example/UID=u7/emailAddress=odd@zabra.example/OU=a+CN= #1 <"ü;=, ' 'basicConstraints=CA:FALSE'
+leaf stranger stranger-authority '/O=Somebody else/CN=stranger' 'basicConstraints=CA:FALSE'
+
+openssl pkcs8 -topk8 -in "$work/alice.key" -passout pass:secret -out "$work/alice-locked.key"
+cat "$work/alice-locked.key" "$work/alice.crt" >alice-locked.pem
+openssl pkcs12 -export -in server.pem -out server.p12 -passout pass:secret -name server
+openssl pkcs12 -export -in alice.pem -out alice.p12 -passout pass:secret -name alice
+openssl pkcs12 -export -in server.pem -out server-3des.p12 -passout pass:secret -name server \
+  -keypbe PBE-SHA1-3DES -certpbe PBE-SHA1-3DES -macalg sha1
+openssl pkcs12 -export -legacy -in server.pem -out server-rc2.p12 -passout pass:secret -name server
+rm -f authority.p12 server.jks
+keytool -importcert -noprompt -alias authority -file authority.pem -keystore authority.p12 -storetype PKCS12 -storepass secret 2>/dev/null
+keytool -importkeystore -noprompt -srckeystore server.p12 -srcstoretype PKCS12 -srcstorepass secret \
+  -destkeystore server.jks -deststoretype JKS -deststorepass secret -destkeypass secret 2>/dev/null

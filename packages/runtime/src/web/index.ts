@@ -1,0 +1,1 @@
+export { webSocketClientNetwork, type WebSocketClass, type WebSocketLike } from './network.ts'

@@ -1,0 +1,190 @@
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type ConnectionEvents,
+  type Network,
+} from '../network.ts'
+
+/** What is used of the WebSocket that browsers, Deno, Bun and Node bring. */
+export interface WebSocketLike {
+  binaryType: string
+  readonly bufferedAmount: number
+  readonly readyState: number
+  send(data: Uint8Array): void
+  close(code?: number, reason?: string): void
+  addEventListener(
+    type: 'open' | 'message' | 'error' | 'close',
+    listener: (event: {
+      readonly data?: unknown
+      readonly code?: number
+      readonly wasClean?: boolean
+    }) => void,
+  ): void
+}
+
+export type WebSocketClass = new (url: string) => WebSocketLike
+
+const OPEN = 1
+const NORMAL = 1000
+const HIGH_WATER = 64 * 1024
+/** Bytes of one message; servers refuse longer ones. */
+const MESSAGE_BYTES = 64 * 1024
+/** A browser does not tell when its buffer is empty: it is looked at so often, in milliseconds. */
+const LOOK_MS = 5
+
+/**
+ * Streams of bytes over the WebSocket of the platform, for clients. Nothing can be listened for. A browser cannot be told
+ * to read more slowly: what comes while a connection is paused is kept.
+ */
+export function webSocketClientNetwork({
+  WebSocket = (globalThis as { WebSocket?: WebSocketClass }).WebSocket,
+}: { WebSocket?: WebSocketClass | undefined } = {}): Network {
+  return {
+    listen: () => Promise.reject(new NetworkError('Cannot listen: a browser has no server side.', 'ENOTSUP')),
+    connect(to, { signal } = {}) {
+      if (WebSocket === undefined)
+        return Promise.reject(
+          new NetworkError(
+            'Cannot connect: this platform has no WebSocket. Pass one as an option.',
+            'ENOTSUP',
+          ),
+        )
+      return connect(WebSocket, to, signal)
+    },
+  }
+}
+
+function connect(
+  WebSocket: WebSocketClass,
+  to: Address,
+  signal: AbortSignal | undefined,
+): Promise<Connection> {
+  const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
+  return new Promise((resolve, reject) => {
+    const webSocket = new WebSocket(url)
+    webSocket.binaryType = 'arraybuffer'
+    const fail = (code: string, cause?: unknown): void => {
+      signal?.removeEventListener('abort', aborted)
+      reject(new NetworkError(`Cannot connect to ${url} (${code})`, code, { cause }))
+    }
+    const aborted = (): void => {
+      fail('ABORT_ERR', signal!.reason)
+      webSocket.close()
+    }
+    if (signal?.aborted === true) aborted()
+    signal?.addEventListener('abort', aborted, { once: true })
+    // Why a connection could not be made is hidden from pages, so there is one code for all of it.
+    webSocket.addEventListener('error', () => fail('ECONNREFUSED'))
+    webSocket.addEventListener('open', () => {
+      signal?.removeEventListener('abort', aborted)
+      resolve(new WebConnection(webSocket, to, url.startsWith('wss:')))
+    })
+  })
+}
+
+class WebConnection implements Connection {
+  readonly remote: Address
+  readonly local: Address = { host: '', port: 0 }
+  readonly transport = 'webSocket'
+  readonly secure: boolean
+  readonly #webSocket: WebSocketLike
+  #events: ConnectionEvents | undefined
+  #cause: Error | undefined
+  #full = false
+  #paused = false
+  #closed = false
+  #delivering = false
+  #isDestroyed = false
+  /** What came and is not handed over. */
+  #waiting: Uint8Array[] = []
+
+  constructor(webSocket: WebSocketLike, remote: Address, secure: boolean) {
+    this.#webSocket = webSocket
+    this.remote = remote
+    this.secure = secure
+    webSocket.addEventListener('message', ({ data }) => {
+      if (data instanceof ArrayBuffer) this.#waiting.push(new Uint8Array(data))
+      else if (data instanceof Uint8Array) this.#waiting.push(data)
+      else this.destroy(new NetworkError('The peer sent text; only binary messages are read', 'EPROTO'))
+      this.#deliver()
+    })
+    webSocket.addEventListener('close', ({ code, wasClean }) => this.#gone(wasClean === true, code))
+  }
+
+  get buffered(): number {
+    return this.#closed ? 0 : this.#webSocket.bufferedAmount
+  }
+
+  listen(events: ConnectionEvents): void {
+    this.#events = events
+    this.#deliverSoon()
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#webSocket.readyState !== OPEN || bytes.length === 0) return true
+    for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
+      this.#webSocket.send(bytes.subarray(at, at + MESSAGE_BYTES))
+    if (this.buffered < HIGH_WATER) return !this.#full
+    if (!this.#full) this.#lookLater()
+    this.#full = true
+    return false
+  }
+
+  pause(): void {
+    this.#paused = true
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#deliverSoon()
+  }
+
+  end(): void {
+    if (this.#webSocket.readyState === OPEN) this.#webSocket.close(NORMAL)
+  }
+
+  destroy(cause?: Error): void {
+    if (this.#closed || this.#isDestroyed) return
+    this.#isDestroyed = true
+    this.#cause = cause
+    this.#waiting = []
+    this.#webSocket.close()
+    // A page cannot break its connection: the platform closes it in its own time, and nobody waits for that.
+    queueMicrotask(() => this.#gone(true))
+  }
+
+  #deliverSoon(): void {
+    if (this.#waiting.length > 0) setTimeout(() => this.#deliver(), 0)
+  }
+
+  #deliver(): void {
+    if (this.#delivering || this.#events === undefined) return
+    this.#delivering = true
+    try {
+      while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#waiting.length > 0) {
+        const bytes = this.#waiting.shift()!
+        if (bytes.length > 0) this.#events.data(bytes)
+      }
+    } finally {
+      this.#delivering = false
+    }
+  }
+
+  #lookLater(): void {
+    setTimeout(() => {
+      if (this.#closed || !this.#full) return
+      if (this.buffered > 0) return this.#lookLater()
+      this.#full = false
+      this.#events?.drain()
+    }, LOOK_MS)
+  }
+
+  #gone(isOrderly: boolean, code = NORMAL): void {
+    if (this.#closed) return
+    if (!this.#isDestroyed) this.#deliver()
+    this.#closed = true
+    const broken = (): Error => new NetworkError(`The WebSocket broke (close code ${code})`, 'ECONNRESET')
+    this.#events?.closed(this.#cause ?? (isOrderly ? undefined : broken()))
+  }
+}

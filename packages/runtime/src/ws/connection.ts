@@ -1,0 +1,153 @@
+import type { WebSocket } from 'ws'
+import type { Cancel, Clock } from '../clock.ts'
+import { NetworkError, type Address, type Connection, type ConnectionEvents, type Peer } from '../network.ts'
+
+const HIGH_WATER = 64 * 1024
+/** Bytes of one message that is sent; a peer may refuse longer ones. */
+const MESSAGE_BYTES = 64 * 1024
+/** Close codes of RFC 6455. */
+const NORMAL = 1000
+const NO_STATUS = 1005
+const GOING_AWAY = 1001
+
+export interface WebSocketFacts {
+  readonly remote: Address
+  readonly local: Address
+  readonly secure: boolean
+  readonly peer: Peer | undefined
+  readonly clock: Clock
+  /** 0 sends no pings. */
+  readonly pingEveryMs: number
+}
+
+/** A WebSocket as a stream of bytes. It has no half: when either side ends, both have. */
+export class WebSocketConnection implements Connection {
+  readonly remote: Address
+  readonly local: Address
+  readonly secure: boolean
+  readonly peer: Peer | undefined
+  readonly transport = 'webSocket'
+  readonly #webSocket: WebSocket
+  readonly #clock: Clock
+  #events: ConnectionEvents | undefined
+  #cause: Error | undefined
+  #full = false
+  #paused = false
+  #closed = false
+  #isDestroyed = false
+  /** Messages that came while nobody wanted them: those that were in the last bytes before the pause. */
+  #waiting: Uint8Array[] = []
+  /** Whether anything has come since the last ping. */
+  #isAlive = true
+  #cancelPing: Cancel = () => {}
+
+  constructor(webSocket: WebSocket, { remote, local, secure, peer, clock, pingEveryMs }: WebSocketFacts) {
+    this.#webSocket = webSocket
+    this.#clock = clock
+    this.remote = remote
+    this.local = local
+    this.secure = secure
+    this.peer = peer
+    webSocket.binaryType = 'nodebuffer'
+    webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
+    webSocket.on('error', (error) => (this.#cause ??= error))
+    webSocket.on('close', (code) => this.#gone(code))
+    webSocket.on('pong', () => (this.#isAlive = true))
+    if (pingEveryMs > 0) this.#pingAfter(pingEveryMs)
+  }
+
+  get buffered(): number {
+    return this.#webSocket.bufferedAmount
+  }
+
+  listen(events: ConnectionEvents): void {
+    this.#events = events
+    this.#deliverSoon()
+  }
+
+  write(bytes: Uint8Array): boolean {
+    if (this.#webSocket.readyState !== this.#webSocket.OPEN || bytes.length === 0) return true
+    for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
+      this.#webSocket.send(bytes.subarray(at, at + MESSAGE_BYTES), () => this.#sent())
+    this.#full ||= this.buffered >= HIGH_WATER
+    return !this.#full
+  }
+
+  pause(): void {
+    this.#paused = true
+    this.#webSocket.pause()
+  }
+
+  resume(): void {
+    this.#paused = false
+    this.#isAlive = true
+    if (this.#waiting.length === 0) this.#webSocket.resume()
+    else this.#deliverSoon()
+  }
+
+  end(): void {
+    if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.close(NORMAL)
+  }
+
+  destroy(cause?: Error): void {
+    if (this.#isDestroyed) return
+    this.#isDestroyed = true
+    this.#cause ??= cause
+    this.#waiting = []
+    this.#webSocket.terminate()
+  }
+
+  #message(data: Buffer, isBinary: boolean): void {
+    if (this.#isDestroyed) return
+    this.#isAlive = true
+    if (!isBinary) {
+      this.#cause ??= new NetworkError('The peer sent text; only binary messages are read', 'EPROTO')
+      return this.#webSocket.close(1003, 'binary messages only')
+    }
+    if (this.#events === undefined || this.#paused || this.#waiting.length > 0) {
+      this.#waiting.push(data)
+      // Whoever does not listen yet does so before the turn ends; the bytes of one read are all that waits.
+      if (this.#events === undefined) this.#webSocket.pause()
+    } else if (data.length > 0) this.#events.data(data)
+  }
+
+  #deliverSoon(): void {
+    if (this.#waiting.length > 0) this.#clock.soon(() => this.#deliver())
+  }
+
+  #deliver(): void {
+    while (!this.#paused && !this.#closed && !this.#isDestroyed && this.#waiting.length > 0) {
+      const data = this.#waiting.shift()!
+      if (data.length > 0) this.#events!.data(data)
+    }
+    if (!this.#paused && !this.#closed) this.#webSocket.resume()
+  }
+
+  #sent(): void {
+    if (!this.#full || this.#closed || this.buffered > 0) return
+    this.#full = false
+    this.#events?.drain()
+  }
+
+  #gone(code: number): void {
+    this.#cancelPing()
+    if (!this.#closed) this.#deliver()
+    this.#closed = true
+    const isOrderly = this.#isDestroyed || [NORMAL, NO_STATUS, GOING_AWAY].includes(code)
+    const cause =
+      this.#cause ??
+      (isOrderly ? undefined : new NetworkError(`The WebSocket broke (close code ${code})`, 'ECONNRESET'))
+    this.#events?.closed(cause)
+  }
+
+  #pingAfter(ms: number): void {
+    this.#cancelPing = this.#clock.after(ms, 'ping of a WebSocket', () => {
+      // A peer that is not read cannot show that it lives.
+      if (!this.#isAlive && !this.#paused)
+        return this.destroy(new NetworkError(`The peer left a ping unanswered for ${ms} ms`, 'ETIMEDOUT'))
+      this.#isAlive = false
+      if (this.#webSocket.readyState === this.#webSocket.OPEN) this.#webSocket.ping()
+      this.#pingAfter(ms)
+    })
+  }
+}

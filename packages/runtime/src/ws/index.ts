@@ -1,0 +1,2 @@
+export { webSocketNetwork, type WebSocketNetworkOptions } from './network.ts'
+export { WebSocketConnection } from './connection.ts'

@@ -1,0 +1,154 @@
+import { WebSocket, WebSocketServer, type ClientOptions } from 'ws'
+import type { Clock } from '../clock.ts'
+import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
+import type { Upgrade, UpgradeListener } from '../node/http.ts'
+import type { WebSocketLimits } from '../secure.ts'
+import { WebSocketConnection } from './connection.ts'
+
+export interface WebSocketNetworkOptions extends WebSocketLimits {
+  /** For the pings. */
+  readonly clock: Clock
+  /** Where requests to open a WebSocket come from: `httpUpgrades()` of `@zabra/runtime/node`. Only `listen` needs it. */
+  readonly upgrades?: UpgradeListener
+  /** What `connect` passes to `ws` beside the limits: `ca`, `cert` and `key` for wss, `headers`, `origin`. */
+  readonly client?: ClientOptions
+}
+
+type ListenAt = Parameters<Network['listen']>[0]
+
+const MOST_BYTES = 2 ** 20
+
+/** Streams of bytes in binary messages of WebSockets; where a message ends means nothing. */
+export function webSocketNetwork(options: WebSocketNetworkOptions): Network {
+  return new WebSocketNetwork(options)
+}
+
+class WebSocketNetwork implements Network {
+  readonly #options: WebSocketNetworkOptions
+
+  constructor(options: WebSocketNetworkOptions) {
+    this.#options = options
+  }
+
+  async listen(
+    at: ListenAt,
+    accepted: (connection: Connection) => void,
+    refused: (error: Error) => void = () => {},
+  ): Promise<Listener> {
+    const { upgrades, maxMessageBytes = MOST_BYTES, clock, pingEveryMs = 30_000 } = this.#options
+    if (upgrades === undefined)
+      throw new NetworkError('Cannot listen for WebSockets: no source of upgrades was given.', 'ENOTSUP')
+    const server = new WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      perMessageDeflate: false,
+      maxPayload: maxMessageBytes,
+    })
+    server.on('wsClientError', (error, socket) => {
+      refused(new NetworkError(`A WebSocket was refused: ${error.message}`, 'EPROTO', { cause: error }))
+      answer(socket, '400 Bad Request')
+    })
+    return upgrades.listen(
+      at,
+      (upgrade) => {
+        const { request, socket, head, secure, peer } = upgrade
+        const reason = this.#reasonAgainst(upgrade)
+        if (reason !== undefined) {
+          refused(new NetworkError(`A WebSocket was refused: ${reason.text}`, 'EACCES'))
+          answer(socket, reason.status)
+          return
+        }
+        const { remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 } = request.socket
+        server.handleUpgrade(request, socket, head, (webSocket) => {
+          const connection = new WebSocketConnection(webSocket, {
+            remote: { host: remoteAddress, port: remotePort },
+            local: { host: localAddress, port: localPort },
+            secure,
+            peer,
+            clock,
+            pingEveryMs,
+          })
+          accepted(connection)
+        })
+      },
+      refused,
+    )
+  }
+
+  connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+    const { client, clock, pingEveryMs = 30_000, maxMessageBytes = MOST_BYTES } = this.#options
+    const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
+    return new Promise((resolve, reject) => {
+      const failed = (code: string, cause: unknown): void => {
+        signal?.removeEventListener('abort', aborted)
+        reject(new NetworkError(`Cannot connect to ${url} (${code})`, code, { cause }))
+      }
+      const aborted = (): void => {
+        webSocket.removeAllListeners('error').on('error', () => {})
+        webSocket.terminate()
+        failed('ABORT_ERR', signal!.reason)
+      }
+      const webSocket = new WebSocket(url, {
+        perMessageDeflate: false,
+        maxPayload: Math.max(maxMessageBytes, MOST_BYTES),
+        ...client,
+      })
+      webSocket.once('error', (error: Error & { code?: string }) =>
+        failed(error.code ?? error.message, error),
+      )
+      webSocket.once('upgrade', ({ socket }) => {
+        const { remotePort = to.port, localAddress = '', localPort = 0 } = socket
+        webSocket.once('open', () => {
+          signal?.removeEventListener('abort', aborted)
+          webSocket.removeAllListeners('error')
+          const connection = new WebSocketConnection(webSocket, {
+            remote: { host: to.host, port: remotePort },
+            local: { host: localAddress, port: localPort },
+            secure: url.startsWith('wss:'),
+            peer: undefined,
+            clock,
+            pingEveryMs,
+          })
+          resolve(connection)
+        })
+      })
+      if (signal?.aborted === true) aborted()
+      else signal?.addEventListener('abort', aborted, { once: true })
+    })
+  }
+
+  #reasonAgainst({ request }: Upgrade): { readonly status: string; readonly text: string } | undefined {
+    const { path, origins = [] } = this.#options
+    const [asked = ''] = (request.url ?? '').split('?', 1)
+    if (path !== undefined && asked !== path)
+      return {
+        status: '404 Not Found',
+        text: `it asks for ${JSON.stringify(asked.slice(0, 200))}, and only ${path} is served`,
+      }
+    const { origin, host } = request.headers
+    if (origin === undefined || isAllowed(origin, host, origins)) return undefined
+    return {
+      status: '403 Forbidden',
+      text: `it comes from a page of ${JSON.stringify(origin.slice(0, 200))}, which is not an origin that may connect`,
+    }
+  }
+}
+
+/** Answers a request that stays HTTP, and closes. */
+function answer(socket: Upgrade['socket'], status: string): void {
+  socket.on('error', () => {})
+  socket.once('finish', () => socket.destroy())
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`)
+}
+
+function isAllowed(origin: string, host: string | undefined, origins: readonly string[]): boolean {
+  if (origins.length > 0)
+    return origins.some((one) => one === '*' || one.replace(/\/$/, '').toLowerCase() === origin.toLowerCase())
+  const page = hostNameOf(origin)
+  return page !== undefined && page === hostNameOf(`http://${host}`)
+}
+
+/** The host of a URL without its port: the page comes from another port than the one that it connects to. */
+function hostNameOf(url: string): string | undefined {
+  return URL.canParse(url) ? new URL(url).hostname : undefined
+}

@@ -1,0 +1,203 @@
+// oxlint-disable-next-line no-restricted-imports -- a plain request checks what the port says to it
+import { get } from 'node:http'
+import { afterEach, describe, expect, it } from 'vitest'
+import { WebSocket, type ClientOptions } from 'ws'
+import { ManualClock } from '../manual-clock.ts'
+import type { Connection, Listener } from '../network.ts'
+import { httpUpgrades } from '../node/http.ts'
+import { tlsNetwork } from '../node/tls.ts'
+import type { WebSocketLimits } from '../secure.ts'
+import { Ear } from '../testdata/network-compliance.ts'
+import { webSocketClientNetwork } from '../web/index.ts'
+import { webSocketNetwork } from './index.ts'
+
+const listeners: Listener[] = []
+const sockets: WebSocket[] = []
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) socket.on('error', () => {}).terminate()
+  for (const listener of listeners.splice(0)) await listener.close()
+})
+
+const forever = (): Promise<void> => new Promise(() => {})
+
+async function serve(limits: WebSocketLimits = {}, tls?: Parameters<typeof tlsNetwork>[0]) {
+  const clock = new ManualClock()
+  const accepted: Ear[] = []
+  const refused: string[] = []
+  let wake = (): void => {}
+  const network = webSocketNetwork({
+    clock,
+    upgrades: httpUpgrades(tls ? { tls: tlsNetwork(tls) } : {}),
+    ...limits,
+  })
+  const listener = await network.listen(
+    { host: '127.0.0.1', port: 0 },
+    (connection) => {
+      accepted.push(new Ear(connection, forever))
+      wake()
+    },
+    (error) => refused.push(error.message),
+  )
+  listeners.push(listener)
+  const { port } = listener.address
+  return {
+    clock,
+    refused,
+    port,
+    async next(): Promise<Ear> {
+      if (accepted.length === 0) await new Promise<void>((resolve) => (wake = resolve))
+      return accepted.shift()!
+    },
+    /** Opens a WebSocket; gives `open`, or the status with which it was refused. */
+    open(path = '/', options: ClientOptions = {}): Promise<{ socket: WebSocket; outcome: string }> {
+      const socket = new WebSocket(`${tls ? 'wss' : 'ws'}://127.0.0.1:${port}${path}`, options)
+      sockets.push(socket)
+      return new Promise((resolve) => {
+        socket.once('open', () => resolve({ socket, outcome: 'open' }))
+        socket.once('error', (error) => resolve({ socket, outcome: error.message }))
+      })
+    },
+  }
+}
+
+const closing = (socket: WebSocket): Promise<number> =>
+  new Promise((resolve) => socket.once('close', resolve))
+
+describe('a listener for WebSockets', () => {
+  it('lets in the page of its own host and programs, which have no origin', async () => {
+    const server = await serve()
+    const own = 'https://127.0.0.1:8443'
+    expect((await server.open('/any?x=1')).outcome).toBe('open')
+    expect((await server.open('/', { origin: own })).outcome).toBe('open')
+    for (const origin of ['http://evil.example', 'null', 'http://127.0.0.1.evil.example', 'http://localhost'])
+      expect((await server.open('/', { origin })).outcome).toBe('Unexpected server response: 403')
+    expect(server.refused[0]).toMatch(/comes from a page of "http:\/\/evil\.example"/)
+  })
+
+  it('lets in the origins that are named, and all of them for *', async () => {
+    const server = await serve({ origins: ['https://app.example/', 'https://b.example'] })
+    expect((await server.open('/', { origin: 'https://App.example' })).outcome).toBe('open')
+    expect((await server.open('/', { origin: `http://127.0.0.1:${server.port}` })).outcome).toMatch(/403/)
+    const open = await serve({ origins: ['*'] })
+    expect((await open.open('/', { origin: 'http://evil.example' })).outcome).toBe('open')
+  })
+
+  it('serves one path when one is named', async () => {
+    const server = await serve({ path: '/zabra' })
+    expect((await server.open('/zabra?token=x')).outcome).toBe('open')
+    expect((await server.open('/other')).outcome).toBe('Unexpected server response: 404')
+  })
+
+  it('cuts who sends a message that is too long, or text', async () => {
+    const server = await serve({ maxMessageBytes: 1000 })
+    const { socket } = await server.open()
+    const long = await server.next()
+    socket.send(new Uint8Array(1000))
+    await long.until(() => long.length === 1000)
+    socket.send(new Uint8Array(1001))
+    expect(await closing(socket)).toBe(1009)
+    await long.until(() => long.closed !== undefined)
+    expect(long.closed?.cause?.message).toMatch(/[Mm]ax payload size exceeded/)
+    const { socket: texting } = await server.open()
+    const text = await server.next()
+    texting.send('ruok')
+    expect(await closing(texting)).toBe(1003)
+    await text.until(() => text.closed !== undefined)
+    expect(text.closed?.cause?.message).toMatch(/only binary messages are read/)
+  })
+
+  it('takes a stream apart and together wherever messages end', async () => {
+    const server = await serve()
+    const { socket } = await server.open()
+    const ear = await server.next()
+    for (const part of [[1], [], [2, 3], [4]]) socket.send(Uint8Array.from(part))
+    await ear.until(() => ear.length === 4)
+    expect([...ear.bytes]).toEqual([1, 2, 3, 4])
+  })
+
+  it('pings, keeps who answers, and cuts who leaves a ping unanswered', async () => {
+    const server = await serve({ pingEveryMs: 30_000 })
+    const { socket: lively } = await server.open()
+    const kept = await server.next()
+    const { socket: dead } = await server.open('/', { autoPong: false })
+    const cut = await server.next()
+    const pinged = Promise.all(
+      [lively, dead].map((socket) => new Promise((resolve) => socket.once('ping', resolve))),
+    )
+    server.clock.advance(30_000)
+    await pinged
+    lively.send(Uint8Array.of(1))
+    await kept.until(() => kept.length === 1)
+    server.clock.advance(30_000)
+    await cut.until(() => cut.closed !== undefined)
+    expect(cut.closed?.cause).toMatchObject({ code: 'ETIMEDOUT' })
+    expect(kept.closed).toBeUndefined()
+  })
+
+  it('does not cut a peer that is not read for its silence', async () => {
+    const server = await serve({ pingEveryMs: 30_000 })
+    const { socket } = await server.open('/', { autoPong: false })
+    const ear = await server.next()
+    ear.connection.pause()
+    server.clock.advance(90_000)
+    ear.connection.resume()
+    socket.send(Uint8Array.of(1))
+    await ear.until(() => ear.length === 1)
+  })
+
+  it('knows the certificate of a client over TLS', async () => {
+    const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
+    const server = await serve(
+      {},
+      {
+        keyStore: { path: path('server.pem') },
+        trustStore: { path: path('authority.pem') },
+        clientAuth: 'need',
+      },
+    )
+    const { readFileSync } = await import('node:fs')
+    const [pem, ca] = ['alice.pem', 'authority.pem'].map((name) => readFileSync(path(name)))
+    expect((await server.open('/', { ca: ca!, cert: pem!, key: pem! })).outcome).toBe('open')
+    const { connection } = await server.next()
+    expect(connection).toMatchObject({ secure: true, transport: 'webSocket' } satisfies Partial<Connection>)
+    expect(connection.peer?.subject).toMatch(/^CN=alice,/)
+  })
+
+  it('tells a plain request that it speaks WebSocket only', async () => {
+    const { port } = await serve()
+    const status = await new Promise((resolve) =>
+      get({ port, host: '127.0.0.1' }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      }),
+    )
+    expect(status).toBe(426)
+  })
+
+  it('needs a source of upgrades', async () => {
+    const network = webSocketNetwork({ clock: new ManualClock() })
+    await expect(network.listen({ port: 0 }, () => {})).rejects.toMatchObject({ code: 'ENOTSUP' })
+  })
+})
+
+describe('the WebSocket of a browser', () => {
+  it('cannot listen, and is missed where the platform has none', async () => {
+    const network = webSocketClientNetwork({ WebSocket: undefined })
+    await expect(network.listen({ port: 0 }, () => {})).rejects.toMatchObject({ code: 'ENOTSUP' })
+    if ('WebSocket' in globalThis) return
+    await expect(network.connect({ host: '127.0.0.1', port: 1 })).rejects.toThrow(/has no WebSocket/)
+  })
+
+  it('connects to the path of a URL', async () => {
+    const server = await serve({ path: '/zabra' })
+    const network = webSocketClientNetwork({ WebSocket: WebSocket as never })
+    const to = { host: '127.0.0.1', port: server.port, url: `ws://127.0.0.1:${server.port}/zabra` }
+    const ear = new Ear(await network.connect(to), forever)
+    ;(await server.next()).connection.write(Uint8Array.of(1))
+    await ear.until(() => ear.length === 1)
+    ear.connection.destroy()
+    await expect(network.connect({ ...to, url: `${to.url}/no` })).rejects.toMatchObject({
+      code: 'ECONNREFUSED',
+    })
+  })
+})

@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { certifiedIdentities, isDistinguishedName, type X509Rules } from './index.ts'
+
+const rules: X509Rules = {
+  superUser: undefined,
+  idType: 'SDN',
+  sanType: 6,
+  sanMatch: '.*',
+  sanExtract: '.*',
+  sanGroup: 0,
+}
+const alice = {
+  subject: 'CN=alice,O=Zabra',
+  alternativeNames: [
+    { type: 6, value: 'urn:zabra:(alice;tests)' },
+    { type: 2, value: 'a.example' },
+    { type: 2, value: 'b.example' },
+  ],
+}
+
+describe('a certificate', () => {
+  it('proves its subject', () => {
+    expect(certifiedIdentities(alice, rules)).toEqual([{ scheme: 'x509', id: alice.subject }])
+  })
+
+  it('proves the super user whose name it has', () => {
+    expect(certifiedIdentities(alice, { ...rules, superUser: alice.subject })).toEqual([
+      { scheme: 'super', id: alice.subject },
+      { scheme: 'x509', id: alice.subject },
+    ])
+  })
+
+  it.each([
+    ['the whole URI', {}, 'urn:zabra:(alice;tests)'],
+    ['a part of it', { sanExtract: '\\((.+);', sanGroup: 1 }, 'alice'],
+    ['the one of two names that fits', { sanType: 2, sanMatch: '^b' }, 'b.example'],
+    ['the subject where two names fit', { sanType: 2 }, alice.subject],
+    ['the subject where none fits', { sanMatch: 'spiffe' }, alice.subject],
+    ['the subject where nothing is extracted', { sanExtract: '(x)?', sanGroup: 1 }, alice.subject],
+  ])('proves %s of its alternative names', (_, more, id) => {
+    expect(certifiedIdentities(alice, { ...rules, idType: 'SAN', ...more })).toEqual([{ scheme: 'x509', id }])
+  })
+})
+
+describe('an id of the scheme x509', () => {
+  const right =
+    '|CN=bob|cn=bob|CN=bob,OU=x, O=y|CN=bob+OU=z,C=DE|CN=bob;O=y|CN="a,b"|CN=a\\,b|CN=a\\2cb|1.2.3=#0403010203|1.2.3=abc|OID.1.2.3=abc|CN=|EMAILADDRESS=a@b|emailAddress=a@b|SERIALNUMBER=5|T=x|S=x|GIVENNAME=x|DNQ=x|UID=x|DC=x|STREET=x|IP=1|C=DEU|C=ü| CN = bob |CN=a#b|CN=#0c0161|CN=a=b|1.2=x|CN=a\nb|CN=a O=b|EMAIL=x|CN=a\\ |CN=  |ou=a+cn=b'
+  it.each(right.split('|'))('can be %j, as for Java', (id) => {
+    expect(isDistinguishedName(id)).toBe(true)
+  })
+
+  const wrong =
+    'bob| |1.2.3=#04|FOO=bar|CN|=x|CN=a,|CN=a,,O=b|E=a@b|SN=x|CN=a<b|CN=#61|CN=a"b|CN=a\\|CN=a+b|CN="a|CN="a"b|3.2=x|1=x|1.2.=x|title=x|CN=a\\zb|user|anyone|CN=a, |CN=a;|+|CN=a++O=b'
+  it.each(wrong.split('|'))('cannot be %j, as for Java', (id) => {
+    expect(isDistinguishedName(id)).toBe(false)
+  })
+})

@@ -1,0 +1,192 @@
+import {
+  NetworkError,
+  type Address,
+  type Cancel,
+  type Connection,
+  type Listener,
+  type Network,
+  type Networks,
+  type Ports,
+  type Store,
+  type TlsNetwork,
+} from '@zabra/runtime'
+import type { ServerSettings } from '../settings/index.ts'
+
+/** How often files with certificates are looked at, in milliseconds. */
+const LOOK_MS = 10_000
+
+/** A port on which a server listens, by the key that sets it. */
+export interface ServedPort {
+  readonly key: 'clientPort' | 'secureClientPort' | 'webSocketPort'
+  readonly address: Address
+  /** Whether it speaks TLS. */
+  readonly secure: boolean
+}
+
+interface Wanted {
+  readonly key: ServedPort['key']
+  readonly network: Network
+  readonly port: number
+  readonly host: string | undefined
+  readonly secure: boolean
+}
+
+/** Every port of a server. All of them lead to the same place. */
+export class Listeners {
+  readonly #settings: ServerSettings
+  readonly #ports: Ports
+  readonly #open: { readonly served: ServedPort; readonly listener: Listener }[] = []
+  #tls: TlsNetwork | undefined
+  /** The last trouble with certificates, so that it is told once. */
+  #trouble = ''
+  #cancel: Cancel = () => {}
+  #isClosed = false
+
+  constructor(settings: ServerSettings, ports: Ports) {
+    this.#settings = settings
+    this.#ports = ports
+  }
+
+  get served(): readonly ServedPort[] {
+    return this.#open.map(({ served }) => served)
+  }
+
+  /** The port of a key; -1 when it is not served. */
+  portOf(key: ServedPort['key']): number {
+    return this.served.find((one) => one.key === key)?.address.port ?? -1
+  }
+
+  /**
+   * Opens all ports, or none. Rejects with a `NetworkError` when one cannot be had, and with a `CertificateError` when a
+   * file with keys or certificates cannot be used.
+   */
+  async open(accepted: (wire: Connection) => void): Promise<void> {
+    const { clientPortListenBacklog: backlog, clientTcpKeepAlive: keepAlive } = this.#settings
+    const { logger } = this.#ports
+    try {
+      for (const { key, network, port, host, secure } of this.#wanted()) {
+        const listener = await network.listen(
+          {
+            port,
+            keepAlive,
+            ...(host === undefined ? {} : { host }),
+            ...(backlog > 0 ? { backlog } : {}),
+          },
+          accepted,
+          (error) => logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
+        )
+        this.#open.push({ served: { key, address: listener.address, secure }, listener })
+      }
+    } catch (error) {
+      await this.close()
+      throw error
+    }
+    if (this.#tls !== undefined && this.#settings.certReload) this.#lookLater(this.#tls)
+  }
+
+  /** Stops listening. Connections stay. */
+  async close(): Promise<void> {
+    this.#cancel()
+    this.#isClosed = true
+    await Promise.all(this.#open.map(({ listener }) => listener.close()))
+  }
+
+  #wanted(): Wanted[] {
+    const settings = this.#settings
+    const { clientPort, secureClientPort, webSocketPort, webSocketSecure } = settings
+    const wanted: Wanted[] = []
+    if (clientPort !== undefined) {
+      const { network } = this.#ports
+      wanted.push({
+        key: 'clientPort',
+        network,
+        port: clientPort,
+        host: settings.clientPortAddress,
+        secure: false,
+      })
+    }
+    if (secureClientPort !== undefined || (webSocketPort !== undefined && webSocketSecure))
+      this.#tls = this.#network('tls')(tlsOptions(settings))
+    if (secureClientPort !== undefined) {
+      const host = settings.secureClientPortAddress
+      wanted.push({
+        key: 'secureClientPort',
+        network: this.#tls!,
+        port: secureClientPort,
+        host,
+        secure: true,
+      })
+    }
+    if (webSocketPort !== undefined) {
+      const {
+        webSocketPath: path,
+        webSocketOrigins: origins,
+        webSocketMaxMessage: maxMessageBytes,
+      } = settings
+      const tls = webSocketSecure ? this.#tls : undefined
+      const network = this.#network('webSocket')({ path, origins, maxMessageBytes }, tls)
+      const host = settings.webSocketPortAddress
+      wanted.push({ key: 'webSocketPort', network, port: webSocketPort, host, secure: webSocketSecure })
+    }
+    return wanted
+  }
+
+  #network<Kind extends keyof Networks>(kind: Kind): NonNullable<Networks[Kind]> {
+    const network = this.#ports.networks?.[kind]
+    if (network !== undefined) return network
+    const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networks of its ports.`
+    throw new NetworkError(message, 'ENOTSUP')
+  }
+
+  #lookLater(tls: TlsNetwork): void {
+    this.#cancel = this.#ports.clock.after(LOOK_MS, 'change of certificates', () => {
+      void this.#look(tls).then(() => (this.#isClosed ? undefined : this.#lookLater(tls)))
+    })
+  }
+
+  async #look(tls: TlsNetwork): Promise<void> {
+    const { logger } = this.#ports
+    try {
+      if (await tls.reload()) logger.info({}, 'The certificates have changed; new connections use them')
+      this.#trouble = ''
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (reason !== this.#trouble)
+        logger.error({ reason }, 'The certificates have changed and cannot be used; the old ones stay in use')
+      this.#trouble = reason
+    }
+  }
+}
+
+function tlsOptions(settings: ServerSettings): Parameters<NonNullable<Networks['tls']>>[0] {
+  const { sslKeyStoreLocation, sslTrustStoreLocation, sslCipherSuites, sslClientAuth, tlsHandshakeLimit } =
+    settings
+  return {
+    keyStore: store(
+      sslKeyStoreLocation,
+      settings.sslKeyStoreType,
+      settings.sslKeyStorePassword,
+      settings.sslKeyStorePasswordPath,
+    ),
+    trustStore: store(
+      sslTrustStoreLocation,
+      settings.sslTrustStoreType,
+      settings.sslTrustStorePassword,
+      settings.sslTrustStorePasswordPath,
+    ),
+    versions: settings.sslEnabledProtocols,
+    ciphers: sslCipherSuites,
+    clientAuth: sslClientAuth,
+    handshakeLimit: Math.max(0, tlsHandshakeLimit),
+    handshakeTimeoutMs: settings.sessionlessTimeoutMs,
+  }
+}
+
+function store(
+  path: string | undefined,
+  type: Store['type'],
+  password: string | undefined,
+  passwordPath: string | undefined,
+): Store | undefined {
+  return path === undefined ? undefined : { path, type, password, passwordPath }
+}

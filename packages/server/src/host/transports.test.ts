@@ -1,0 +1,355 @@
+// oxlint-disable no-restricted-imports -- a test of real files and sockets
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Perms,
+  writeCreateRequest,
+  writeGetDataRequest,
+  type ACL,
+} from '@zabra/protocol'
+import { MemoryDisk, type Logger, type Network, type TlsOptions } from '@zabra/runtime'
+import { httpUpgrades, nodeClock, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { webSocketNetwork } from '@zabra/runtime/ws'
+import { afterEach, describe, expect, it } from 'vitest'
+import { defaults, type ServerSettings } from '../settings/index.ts'
+import { createServer, type Server } from './server.ts'
+import { Caller } from './testdata/caller.ts'
+
+const path = (name: string): string =>
+  new URL(`../../../runtime/src/testdata/tls/${name}`, import.meta.url).pathname
+const aliceName = 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE'
+
+const servers: Server[] = []
+const callers: Caller[] = []
+const folders: string[] = []
+afterEach(async () => {
+  for (const { connection } of callers.splice(0)) connection.destroy()
+  for (const server of servers.splice(0)) await server.close()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+const local = {
+  clientPortAddress: '127.0.0.1',
+  secureClientPortAddress: '127.0.0.1',
+  webSocketPortAddress: '127.0.0.1',
+  fourLetterWords: ['*'],
+}
+const secure = {
+  secureClientPort: 0,
+  sslKeyStoreLocation: path('server.pem'),
+  sslTrustStoreLocation: path('authority.pem'),
+} as const
+
+async function serve(settings: Partial<ServerSettings>, logger?: Partial<Logger>): Promise<Server> {
+  const silent = { error() {}, warn() {}, info() {}, debug() {} }
+  const server = await createServer(
+    defaults({ dataDir: '/data', ...local, ...settings }),
+    nodePorts({
+      disk: new MemoryDisk(),
+      logger: { ...silent, ...logger },
+      networks: {
+        tls: tlsNetwork,
+        webSocket: (limits, tls) =>
+          webSocketNetwork({
+            ...limits,
+            clock: nodeClock,
+            upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
+          }),
+      },
+    }),
+  )
+  servers.push(server)
+  return server
+}
+
+async function call(server: Server, key: string, network: Network): Promise<Caller> {
+  const { address } = server.listeners.find((one) => one.key === key)!
+  const caller = new Caller(await network.connect(address))
+  callers.push(caller)
+  return caller
+}
+
+/** A client over TLS with the certificate of a file, or none. */
+const overTls = (name?: string, options: TlsOptions = {}): Network =>
+  tlsNetwork({
+    ...(name === undefined ? {} : { keyStore: { path: path(name), password: 'secret' } }),
+    trustStore: { path: path('authority.pem') },
+    ...options,
+  })
+const webSockets = webSocketNetwork({ clock: nodeClock })
+
+const create =
+  (name: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE) =>
+  (w: Parameters<typeof writeCreateRequest>[0]): void =>
+    writeCreateRequest(w, { path: name, data: new Uint8Array(3), acl: [...acl], flags: 0 })
+const get =
+  (name: string) =>
+  (w: Parameters<typeof writeGetDataRequest>[0]): void =>
+    writeGetDataRequest(w, { path: name, watch: false })
+const x509 = (id: string): ACL[] => [{ perms: Perms.ALL, id: { scheme: 'x509', id } }]
+const PERSISTENT_RECURSIVE = 1
+const NO_AUTH = -102
+const INVALID_ACL = -114
+
+describe('a server with every transport', () => {
+  it('serves one tree to all of them, and says where', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 })
+    expect(server.listeners.map(({ key, secure }) => [key, secure])).toEqual([
+      ['clientPort', false],
+      ['secureClientPort', true],
+      ['webSocketPort', false],
+    ])
+    const [plain, tls, web] = await Promise.all([
+      call(server, 'clientPort', nodePorts().network),
+      call(server, 'secureClientPort', overTls('alice.p12')),
+      call(server, 'webSocketPort', webSockets),
+    ])
+    for (const caller of [plain!, tls!, web!]) expect(await caller.session()).toBeGreaterThan(0n)
+    expect((await plain!.ask(1, OpCode.create, create('/seen'))).err).toBe(0)
+    for (const caller of [tls!, web!]) expect((await caller.ask(2, OpCode.getData, get('/seen'))).err).toBe(0)
+    expect(server.stats().connections).toBe(3)
+  })
+
+  it('counts all of them towards one limit', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, maxClientCnxns: 2 })
+    const first = await call(server, 'clientPort', nodePorts().network)
+    const second = await call(server, 'webSocketPort', webSockets)
+    expect([await first.session(), await second.session()]).not.toContain(undefined)
+    const third = await call(server, 'secureClientPort', overTls('alice.pem'))
+    expect(await third.session()).toBeUndefined()
+  })
+
+  it('has no plain port when only the one over TLS is named', async () => {
+    const server = await serve(secure)
+    expect(server.listeners.map(({ key }) => key)).toEqual(['secureClientPort'])
+    expect(server.addresses.client).toEqual(server.listeners[0]!.address)
+  })
+
+  it('answers four-letter words over TLS and shows its ports there, but not over WebSockets', async () => {
+    const server = await serve({ ...secure, webSocketPort: 0 })
+    const asking = await call(server, 'secureClientPort', overTls('alice.pem'))
+    expect(await asking.word('conf')).toMatch(
+      new RegExp(`^clientPort=-1\nsecureClientPort=${server.listeners[0]!.address.port}\n`),
+    )
+    const page = await call(server, 'webSocketPort', webSockets)
+    expect(await page.word('ruok')).toBe('')
+  })
+
+  it('frees all its ports when it closes', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 })
+    await server.close()
+    for (const { address } of server.listeners)
+      await expect(nodePorts().network.connect(address)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+})
+
+describe('clients that watch much and do not read', () => {
+  it('are cut off with a reason on every transport, and the others are served', async () => {
+    const reasons: string[] = []
+    let cut = (): void => {}
+    const allCut = new Promise<void>((resolve) => (cut = resolve))
+    const debug = (_: object, sentence: string): void => {
+      if (sentence.includes('wait for it') && reasons.push(sentence) === 3) cut()
+    }
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 }, { debug })
+    const slow = await Promise.all([
+      call(server, 'clientPort', nodePorts().network),
+      call(server, 'secureClientPort', overTls('alice.pem')),
+      call(server, 'webSocketPort', webSockets),
+    ])
+    for (const caller of slow) {
+      await caller.session()
+      const watch = await caller.ask(1, OpCode.addWatch, (w) => {
+        w.string('/')
+        w.int(PERSISTENT_RECURSIVE)
+      })
+      expect(watch.err).toBe(0)
+      caller.connection.pause()
+    }
+    const busy = await call(server, 'clientPort', nodePorts().network)
+    await busy.session()
+    // Each change is told with its path, so a long name makes much to read of little.
+    const name = `/${'x'.repeat(900_000)}`
+    for (let xid = 1; xid < 120; xid += 2) {
+      busy.send(xid, OpCode.create, create(name))
+      busy.send(xid + 1, OpCode.delete, (w) => {
+        w.string(name)
+        w.int(-1)
+      })
+    }
+    await allCut
+    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes wait for it to read them$/)
+    const other = await call(server, 'clientPort', nodePorts().network)
+    expect(await other.session()).toBeGreaterThan(0n)
+  })
+})
+
+describe('a certificate of a client', () => {
+  it('is an identity of the scheme x509, which access lists can name', async () => {
+    const server = await serve({ clientPort: 0, ...secure })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
+    const plain = await call(server, 'clientPort', nodePorts().network)
+    for (const caller of [alice, odd, plain]) await caller.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+    expect((await alice.ask(2, OpCode.create, create('/hers', x509(aliceName)))).err).toBe(0)
+    expect((await alice.ask(3, OpCode.getData, get('/hers'))).err).toBe(0)
+    for (const caller of [odd, plain])
+      expect((await caller.ask(4, OpCode.getData, get('/hers'))).err).toBe(NO_AUTH)
+    expect((await plain.ask(5, OpCode.create, create('/bad', x509('alice')))).err).toBe(INVALID_ACL)
+  })
+
+  it('stands for auth in an access list', async () => {
+    const server = await serve(secure)
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await alice.session()
+    const auth: ACL[] = [{ perms: Perms.ALL, id: { scheme: 'auth', id: '' } }]
+    expect((await alice.ask(1, OpCode.create, create('/own', auth))).err).toBe(0)
+    const { body } = await alice.ask(2, OpCode.getACL, (w) => w.string('/own'))
+    expect([body.int(), body.int(), body.string(), body.string()]).toEqual([1, Perms.ALL, 'x509', aliceName])
+  })
+
+  it('makes the super user of whom the settings name', async () => {
+    const server = await serve({ ...secure, x509SuperUser: aliceName })
+    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await odd.session()
+    await alice.session()
+    expect((await odd.ask(1, OpCode.create, create('/odd', x509('CN=nobody')))).err).toBe(0)
+    expect((await odd.ask(2, OpCode.getData, get('/odd'))).err).toBe(NO_AUTH)
+    expect((await alice.ask(2, OpCode.getData, get('/odd'))).err).toBe(0)
+  })
+
+  it('can prove a part of an alternative name instead', async () => {
+    const server = await serve({ ...secure, x509IdType: 'SAN', x509SanExtract: '\\((.+);', x509SanGroup: 1 })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await alice.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:alice'])
+  })
+
+  it('counts for the schemes that are demanded, and who has none is sent away', async () => {
+    const server = await serve({
+      ...secure,
+      sslClientAuth: 'want',
+      enforceAuthEnabled: true,
+      enforceAuthSchemes: ['x509'],
+    })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const nobody = await call(server, 'secureClientPort', overTls())
+    await alice.session()
+    await nobody.session()
+    expect((await alice.ask(1, OpCode.create, create('/a'))).err).toBe(0)
+    expect((await nobody.ask(1, OpCode.create, create('/b'))).err).toBe(-124)
+    await nobody.closed()
+  })
+
+  it('can be offered again in an auth packet, which fails without one', async () => {
+    const server = await serve({ ...secure, sslClientAuth: 'want' })
+    const offer = (w: Parameters<typeof writeGetDataRequest>[0]): void => {
+      w.int(0)
+      w.string('x509')
+      w.buffer(null)
+    }
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const nobody = await call(server, 'secureClientPort', overTls())
+    await alice.session()
+    await nobody.session()
+    expect((await alice.ask(-4, OpCode.auth, offer)).err).toBe(0)
+    expect((await alice.whoAmI()).length).toBe(2)
+    expect((await nobody.ask(-4, OpCode.auth, offer)).err).toBe(-115)
+    await nobody.closed()
+  })
+
+  it('is known over WebSockets too, when these are over TLS', async () => {
+    const server = await serve({ ...secure, webSocketPort: 0, webSocketSecure: true })
+    const { readFileSync } = await import('node:fs')
+    const pem = readFileSync(path('alice.pem'))
+    const network = webSocketNetwork({
+      clock: nodeClock,
+      client: { ca: readFileSync(path('authority.pem')), cert: pem, key: pem },
+    })
+    const { address } = server.listeners.find(({ key }) => key === 'webSocketPort')!
+    const url = `wss://localhost:${address.port}/`
+    const alice = new Caller(await network.connect({ ...address, url }))
+    callers.push(alice)
+    await alice.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+  })
+
+  it('means nothing to a server without TLS: x509 is a scheme that it does not know', async () => {
+    const server = await serve({ clientPort: 0 })
+    const plain = await call(server, 'clientPort', nodePorts().network)
+    await plain.session()
+    expect((await plain.ask(1, OpCode.create, create('/a', x509(aliceName)))).err).toBe(INVALID_ACL)
+  })
+})
+
+describe('certificates of the server', () => {
+  it('that cannot be read keep it from starting, with the file and what to do', async () => {
+    const failed = serve({ ...secure, sslKeyStoreLocation: path('server.jks') })
+    await expect(failed).rejects.toMatchObject({ name: 'CertificateError' })
+    await expect(failed).rejects.toThrow(/server\.jks is a JKS file.*keytool -importkeystore/)
+  })
+
+  it('need a network over TLS among the ports', async () => {
+    const ports = { ...nodePorts({ disk: new MemoryDisk() }), networks: {} }
+    const failed = createServer(defaults({ dataDir: '/data', ...local, ...secure }), ports)
+    await expect(failed).rejects.toThrow(/gave the server no network for tls/)
+  })
+
+  it('change while it runs: new connections see the new ones, old connections stay', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-server-tls-'))
+    folders.push(folder)
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    let look = (): void => {}
+    const lines: string[] = []
+    let noted = (): void => {}
+    const note = (_: object, sentence: string): void => {
+      lines.push(sentence)
+      noted()
+    }
+    const clock = {
+      ...nodeClock,
+      after: (ms: number, name: string, action: () => void) => {
+        if (name !== 'change of certificates') return nodeClock.after(ms, name, action)
+        look = action
+        noted()
+        return () => {}
+      },
+    }
+    const server = await createServer(
+      defaults({ dataDir: '/data', ...local, ...secure, sslKeyStoreLocation: file }),
+      nodePorts({
+        disk: new MemoryDisk(),
+        clock,
+        logger: { error: note, warn() {}, info: note, debug() {} },
+      }),
+    )
+    servers.push(server)
+    const before = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await before.session()
+    const lookNow = async (): Promise<void> => {
+      const again = new Promise<void>((resolve) => {
+        const current = look
+        noted = () => (look === current ? undefined : resolve())
+      })
+      look()
+      await again
+    }
+    copyFileSync(path('alice-locked.pem'), file)
+    await lookNow()
+    await lookNow()
+    expect(lines.filter((line) => line.includes('cannot be used'))).toHaveLength(1)
+    copyFileSync(path('server-next.pem'), file)
+    await lookNow()
+    expect(lines.at(-1)).toMatch(/have changed; new connections use them/)
+    const after = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const [old, fresh] = [before, after].map(({ connection }) => connection.peer!.certificates[0]!)
+    expect(Buffer.compare(old!, fresh!)).not.toBe(0)
+    expect((await before.ask(1, OpCode.create, create('/still'))).err).toBe(0)
+  })
+})

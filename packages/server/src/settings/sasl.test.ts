@@ -1,0 +1,163 @@
+import { describe, expect, test } from 'vitest'
+import { defaults } from './defaults.ts'
+import { loadSettings } from './load.ts'
+import { formatFinding } from './sources.ts'
+
+const provider = 'authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider'
+const module = 'org.apache.zookeeper.server.auth.DigestLoginModule'
+const jaas = `Server {\n  ${module} required\n  user_bob="hunter2"\n  user_super="hunter3";\n};\n`
+
+function load(lines: readonly string[], files: Record<string, string> = {}, JVMFLAGS = '') {
+  const { settings, findings, origins } = loadSettings({
+    file: { name: 'zoo.cfg', text: ['dataDir=/data', 'clientPort=2181', ...lines].join('\n') },
+    environment: { JVMFLAGS },
+    files: {
+      read: (path) => files[path],
+      absolute: (path) => (path.startsWith('/') ? path : `/here/${path}`),
+    },
+  })
+  const told = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)
+  expect(told.join('\n')).not.toContain('hunter')
+  return { settings, told, origins }
+}
+
+describe('the users of SASL', () => {
+  test('come from the section Server of a JAAS file', () => {
+    const users = { bob: 'hunter2', super: 'hunter3' }
+    const flag = '-Djava.security.auth.login.config='
+    for (const path of [
+      '/etc/jaas.conf',
+      '=/etc/jaas.conf',
+      'file:/etc/jaas.conf',
+      '=file:///etc/jaas.conf',
+    ]) {
+      const { settings, told, origins } = load([provider], { '/etc/jaas.conf': jaas }, `${flag}${path}`)
+      expect(told).toEqual([])
+      expect(settings).toMatchObject({ saslUsers: users, saslAclScheme: true })
+      expect(origins).toMatchObject({ saslUsers: 'JVMFLAGS', saslAclScheme: 'zoo.cfg:3' })
+    }
+    expect(load([provider, 'jaas.config=jaas.conf'], { '/here/jaas.conf': jaas }).settings).toMatchObject({
+      saslUsers: users,
+    })
+  })
+
+  test('come from another section when sasl.serverconfig names it', () => {
+    const files = { '/j': `Zabra { ${module} required user_al="hunter2"; };` }
+    const named = load(['jaas.config=/j', 'sasl.serverconfig=Zabra', provider], files)
+    expect(named.settings?.saslUsers).toEqual({ al: 'hunter2' })
+    expect(load(['jaas.config=/j', 'sasl.serverconfig=Other', provider], files).told).toEqual([
+      'error: /j: expected a section Other, got only Zabra. Nobody can log in by SASL; sasl.serverconfig can name another section.',
+    ])
+    const missing = load(['jaas.config=/j', provider], files)
+    expect(missing.told[0]).toContain('warning: /j: expected a section Server, got only Zabra')
+    expect(missing.settings?.saslUsers).toEqual({})
+  })
+
+  test('come from the configuration itself, and from a file of their own', () => {
+    const { settings, told } = load(
+      ['sasl.digest.users=bob:hunter:2, al:hunter3', 'sasl.digest.usersFile=/users'],
+      { '/users': '# comment\neve=hunter4\n' },
+    )
+    expect(told).toEqual([])
+    expect(settings).toMatchObject({
+      saslUsers: { bob: 'hunter:2', al: 'hunter3', eve: 'hunter4' },
+      saslAclScheme: true,
+    })
+    expect(Object.isFrozen(settings?.saslUsers)).toBe(true)
+    expect(load(['sasl.digest.users=bob:hunter2', 'sasl.aclScheme=false']).settings?.saslAclScheme).toBe(
+      false,
+    )
+    expect(defaults({ saslUsers: { bob: 'x' } }).saslAclScheme).toBe(true)
+    expect(() => defaults({ saslUsers: { bob: '' } })).toThrow('not shown')
+  })
+
+  test.each([
+    ['sasl.digest.users=hunter2', {}, 'zoo.cfg:3: sasl.digest.users: expected pairs name:password'],
+    ['sasl.digest.users=a:hunter1,a:hunter2', {}, 'expected pairs name:password'],
+    ['sasl.digest.usersFile=/none', {}, 'expected a file, but there is none at /none'],
+    ['sasl.digest.usersFile=/u', { '/u': 'bob=hunter2\nal\n' }, '/u:2: expected name=password'],
+    [
+      'sasl.digest.usersFile=/u',
+      { '/u': 'bob=hunter2\nbob=hunter3' },
+      '/u:2: the SASL user "bob" has a password already, at /u:1',
+    ],
+    ['jaas.config=/none', {}, 'zoo.cfg:3: jaas.config: expected a file, but there is none at /none'],
+    ['jaas.config=/j', { '/j': 'Server {\n hunter2' }, '/j:2: expected required, requisite'],
+    [
+      'jaas.config=/j',
+      { '/j': 'Server { com.sun.security.auth.module.Krb5LoginModule required; };' },
+      '/j:1: Kerberos is not supported',
+    ],
+    [
+      'jaas.config=/j',
+      { '/j': 'Server { com.example.Mine required; };' },
+      `/j:1: expected the login module ${module}, got com.example.Mine`,
+    ],
+    [
+      'jaas.config=/j',
+      { '/j': `Server {\n ${module} required user_="hunter2"; };` },
+      '/j:2: expected a name after user_',
+    ],
+    [
+      'jaas.config=/j',
+      { '/j': `Server { ${module} required user_a="\${hunter2}"; };` },
+      'Write the password itself',
+    ],
+  ])('are refused where they cannot be read: %s', (line, files, expected) => {
+    const { settings, told } = load([line, provider], files as Record<string, string>)
+    expect(settings).toBeUndefined()
+    expect(told).toHaveLength(1)
+    expect(told[0]).toContain(expected)
+  })
+
+  test('of a JAAS file are no names for access lists until the provider is there, as in ZooKeeper', () => {
+    const { settings, told } = load(['jaas.config=/j'], { '/j': jaas })
+    expect(settings?.saslAclScheme).toBe(false)
+    expect(told[0]).toContain(
+      'warning: zoo.cfg:3: jaas.config: its users can log in, but access lists cannot name them',
+    )
+  })
+
+  test('cannot log in where the FIPS mode is asked for', () => {
+    expect(load(['jaas.config=/j', provider, 'fips-mode=true'], { '/j': jaas }).told.join()).toContain(
+      'error: zoo.cfg:5: fips-mode: forbids DIGEST-MD5',
+    )
+  })
+})
+
+describe('what SASL is good for', () => {
+  test('super users are those of superUser and of every superUser.x', () => {
+    const { settings } = load(
+      [provider, 'superUser=bob', 'superUser.2=al'],
+      {},
+      '-Dzookeeper.superUser.ops=eve',
+    )
+    expect(settings?.saslSuperUsers).toEqual(['bob', 'eve', 'al'])
+  })
+
+  test('a password of super counts only where such a user is', () => {
+    const password = 'SASLAuthenticationProvider.superPassword=hunter9'
+    expect(load([provider, 'jaas.config=/j', password], { '/j': jaas }).told).toEqual([])
+    expect(load([password]).told[0]).toContain('has no effect: there is no SASL user named super')
+  })
+
+  test('a login can be demanded only where one is possible', () => {
+    const demand = 'sessionRequireClientSASLAuth=true'
+    expect(load([provider, demand, 'jaas.config=/j'], { '/j': jaas }).settings?.requireSasl).toBe(true)
+    expect(load([demand, 'jaas.config=/j'], { '/j': jaas }).told.join()).toContain('needs the scheme sasl')
+    expect(load([provider, demand]).told.join()).toContain('demands a login by SASL, but there are no users')
+    const schemes = ['enforce.auth.enabled=true', 'enforce.auth.schemes=sasl, digest']
+    expect(load(schemes).told.join()).toContain('zoo.cfg:4: enforce.auth.schemes: needs the scheme sasl')
+    expect(load([...schemes, provider]).told).toEqual([])
+  })
+
+  test('what concerns Kerberos, or nothing at all, is accepted with a warning', () => {
+    const { settings, told } = load([
+      'jaasLoginRenew=3600000',
+      'requireClientAuthScheme=sasl',
+      'kinit=/bin/kinit',
+    ])
+    expect(settings).toBeDefined()
+    expect(told).toHaveLength(3)
+  })
+})
