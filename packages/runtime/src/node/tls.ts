@@ -190,7 +190,7 @@ function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
   return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
 }
 
-function refusal(client: string, code: string, reason: string, cause?: Error | undefined): NetworkError {
+function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
   return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
 }
 
