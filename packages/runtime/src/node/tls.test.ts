@@ -321,6 +321,20 @@ describe('handshakes', () => {
     expect(await other.next()).toMatch(/TLS handshake of .* failed/)
   })
 
+  it('that a client breaks off are no refusals, and their places are free again', async () => {
+    const server = await serve({ handshakeLimit: 1 })
+    const probe = connectPlain(server.address.port, '127.0.0.1')
+    await once(probe, 'connect')
+    probe.resetAndDestroy()
+    // The place is free once the server has heard of it; until then others are refused for want of one.
+    let outcome: Connection | string
+    do {
+      await connect(server).catch(() => {})
+      outcome = await server.next()
+    } while (typeof outcome === 'string' && outcome.includes('still at a TLS handshake'))
+    expect(outcome).not.toBeTypeOf('string')
+  })
+
   it('are only so many at a time', async () => {
     const server = await serve({ handshakeLimit: 1 })
     const first = connectPlain(server.address.port, '127.0.0.1')

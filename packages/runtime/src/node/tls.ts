@@ -93,6 +93,12 @@ export class NodeTlsNetwork implements TlsNetwork {
       accepted(socket, peer)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
+      const { authorizationError: distrust } = socket
+      if (distrust)
+        return refused(refusal(nameOf(socket), String(distrust), 'its certificate is not trusted', error))
+      // Who leaves amid the handshake is not refused, and who took too long has been told of.
+      if (error.code === 'ECONNRESET') return
       refused(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
     })
     const listener = await listenForSockets(
