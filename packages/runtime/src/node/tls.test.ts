@@ -239,12 +239,14 @@ describe('versions and cipher suites', () => {
 
   it('have the names of the RFCs', async () => {
     const suite = 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'
-    const server = await serve({ ciphers: [suite], versions: ['TLSv1.2'] })
+    const server = await serve({ ciphers: [suite] })
     const socket = connectTls({ port: server.address.port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(socket, 'secureConnect')
     expect(socket.getCipher().standardName).toBe(suite)
     socket.destroy()
     await expect(serve({ ciphers: ['TLS_NONSENSE'] })).rejects.toThrow(/got "TLS_NONSENSE"/)
+    const none = serve({ ciphers: [suite], versions: ['TLSv1.3'] })
+    await expect(none).rejects.toThrow(/Expected a cipher suite for TLSv1\.3, got TLS_ECDHE/)
   })
 
   it.each([

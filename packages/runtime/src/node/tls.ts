@@ -10,7 +10,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { NetworkError, type Address, type Connection, type Listener, type Peer } from '../network.ts'
-import { CertificateError, type TlsNetwork, type TlsOptions } from '../secure.ts'
+import { CertificateError, type TlsNetwork, type TlsOptions, type TlsVersion } from '../secure.ts'
 import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
@@ -158,7 +158,8 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 
   #made(stores: readonly (ReadStore | undefined)[]): Material {
-    const { versions = ['TLSv1.2', 'TLSv1.3'], ciphers } = this.#options
+    const { ciphers } = this.#options
+    const versions = spoken(this.#options)
     const [keyStore, trustStore] = stores
     const identity = keyStore && identityOf(keyStore)
     const context: SecureContextOptions = {
@@ -181,6 +182,17 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
     return { stores, context }
   }
+}
+
+/** The versions that have a suite: OpenSSL would add suites of its own to a list that names none for TLS 1.3. */
+function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions): readonly TlsVersion[] {
+  if (ciphers.length === 0) return versions
+  const isNew = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
+  const left = versions.filter((version) => ciphers.some((suite) => isNew(suite) === (version === 'TLSv1.3')))
+  if (left.length > 0) return left
+  throw new RangeError(
+    `Expected a cipher suite for ${versions.join(' or ')}, got ${ciphers.join(', ')}. Those of TLSv1.3 begin with TLS_AES_ or TLS_CHACHA20_.`,
+  )
 }
 
 function cipherName(suite: string): string {
