@@ -39,9 +39,10 @@ export interface ConnectionEvents {
 export interface Connection {
   readonly remote: Address
   readonly local: Address
-  readonly transport: Transport
-  /** Whether nobody on the way can read or change the bytes. */
-  readonly secure: boolean
+  /** What carries the bytes, as far as it is told. */
+  readonly transport?: Transport
+  /** Whether nobody on the way can read or change the bytes; not so when it is absent. */
+  readonly secure?: boolean
   /** Who the peer has proved to be; absent when it has shown no certificate. */
   readonly peer?: Peer | undefined
   /** Bytes accepted by `write` that the peer has not taken yet. */

@@ -239,12 +239,14 @@ describe('versions and cipher suites', () => {
 
   it('have the names of the RFCs', async () => {
     const suite = 'TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384'
-    const server = await serve({ ciphers: [suite], versions: ['TLSv1.2'] })
+    const server = await serve({ ciphers: [suite] })
     const socket = connectTls({ port: server.address.port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(socket, 'secureConnect')
     expect(socket.getCipher().standardName).toBe(suite)
     socket.destroy()
     await expect(serve({ ciphers: ['TLS_NONSENSE'] })).rejects.toThrow(/got "TLS_NONSENSE"/)
+    const none = serve({ ciphers: [suite], versions: ['TLSv1.3'] })
+    await expect(none).rejects.toThrow(/Expected a cipher suite for TLSv1\.3, got TLS_ECDHE/)
   })
 
   it.each([
@@ -319,6 +321,20 @@ describe('handshakes', () => {
     const plain = connectPlain(other.address.port, '127.0.0.1')
     plain.end('GET / HTTP/1.1\r\n\r\n')
     expect(await other.next()).toMatch(/TLS handshake of .* failed/)
+  })
+
+  it('that a client breaks off are no refusals, and their places are free again', async () => {
+    const server = await serve({ handshakeLimit: 1 })
+    const probe = connectPlain(server.address.port, '127.0.0.1')
+    await once(probe, 'connect')
+    probe.resetAndDestroy()
+    // The place is free once the server has heard of it; until then others are refused for want of one.
+    let outcome: Connection | string
+    do {
+      await connect(server).catch(() => {})
+      outcome = await server.next()
+    } while (typeof outcome === 'string' && outcome.includes('still at a TLS handshake'))
+    expect(outcome).not.toBeTypeOf('string')
   })
 
   it('are only so many at a time', async () => {

@@ -10,7 +10,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { NetworkError, type Address, type Connection, type Listener, type Peer } from '../network.ts'
-import { CertificateError, type TlsNetwork, type TlsOptions } from '../secure.ts'
+import { CertificateError, type TlsNetwork, type TlsOptions, type TlsVersion } from '../secure.ts'
 import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
@@ -93,6 +93,12 @@ export class NodeTlsNetwork implements TlsNetwork {
       accepted(socket, peer)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
+      const { authorizationError: distrust } = socket
+      if (distrust)
+        return refused(refusal(nameOf(socket), String(distrust), 'its certificate is not trusted', error))
+      // Who leaves amid the handshake is not refused, and who took too long has been told of.
+      if (error.code === 'ECONNRESET') return
       refused(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
     })
     const listener = await listenForSockets(
@@ -152,7 +158,8 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 
   #made(stores: readonly (ReadStore | undefined)[]): Material {
-    const { versions = ['TLSv1.2', 'TLSv1.3'], ciphers } = this.#options
+    const { ciphers } = this.#options
+    const versions = spoken(this.#options)
     const [keyStore, trustStore] = stores
     const identity = keyStore && identityOf(keyStore)
     const context: SecureContextOptions = {
@@ -177,6 +184,17 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 }
 
+/** The versions that have a suite: OpenSSL would add suites of its own to a list that names none for TLS 1.3. */
+function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions): readonly TlsVersion[] {
+  if (ciphers.length === 0) return versions
+  const isNew = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
+  const left = versions.filter((version) => ciphers.some((suite) => isNew(suite) === (version === 'TLSv1.3')))
+  if (left.length > 0) return left
+  throw new RangeError(
+    `Expected a cipher suite for ${versions.join(' or ')}, got ${ciphers.join(', ')}. Those of TLSv1.3 begin with TLS_AES_ or TLS_CHACHA20_.`,
+  )
+}
+
 function cipherName(suite: string): string {
   const name = openSslName(suite)
   if (name !== undefined) return name
@@ -190,7 +208,7 @@ function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
   return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
 }
 
-function refusal(client: string, code: string, reason: string, cause?: Error | undefined): NetworkError {
+function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
   return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
 }
 

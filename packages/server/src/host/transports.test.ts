@@ -10,7 +10,14 @@ import {
   writeGetDataRequest,
   type ACL,
 } from '@zabra/protocol'
-import { MemoryDisk, type Logger, type Network, type TlsOptions } from '@zabra/runtime'
+import {
+  ManualClock,
+  MemoryDisk,
+  MemoryNetwork,
+  type Logger,
+  type Network,
+  type TlsOptions,
+} from '@zabra/runtime'
 import { httpUpgrades, nodeClock, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -277,6 +284,28 @@ describe('a certificate of a client', () => {
     callers.push(alice)
     await alice.session()
     expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+  })
+
+  it('is told by the network in memory as by the others, so that a simulated client can have one', async () => {
+    const clock = new ManualClock()
+    const network = new MemoryNetwork(clock)
+    const looked: TlsOptions[] = []
+    const tls = (options: TlsOptions) => {
+      looked.push(options)
+      return Object.assign(network, { reload: () => Promise.resolve(false) })
+    }
+    const ports = nodePorts({ disk: new MemoryDisk(), clock, network, networks: { tls } })
+    const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
+    const peer = { subject: aliceName, alternativeNames: [], certificates: [] }
+    const alice = new Caller(await network.connect(server.addresses.client, { peer }))
+    const asked = alice.session().then(() => alice.whoAmI())
+    await clock.settle()
+    await clock.settle()
+    expect(await asked).toContain(`x509:${aliceName}`)
+    expect(looked).toMatchObject([{ clientAuth: 'want', handshakeLimit: 250, handshakeTimeoutMs: 10_000 }])
+    const closed = server.close()
+    await clock.settle()
+    await closed
   })
 
   it('means nothing to a server without TLS: x509 is a scheme that it does not know', async () => {
