@@ -1,0 +1,70 @@
+import { ErrorCode } from '@zabra/protocol'
+import { isCode } from '../exit-codes.ts'
+import { mapAhead, walk } from './walk.ts'
+import type { ZooKeeper } from './zookeeper.ts'
+
+/** Who hears of the deletion, and what bounds it. */
+export interface DeleteAllOptions {
+  readonly signal: AbortSignal
+  /** Nodes in one transaction. */
+  readonly batch: number
+  /** False keeps the node itself. */
+  readonly itself: boolean
+  readonly found?: (nodes: number) => void
+  readonly deleted?: (nodes: number) => void
+}
+
+/** Rounds in which others may go on creating nodes before it is given up. */
+const ROUNDS = 10
+
+/**
+ * Deletes a node with all that is below it, children first, many in one transaction. Nodes that others create meanwhile
+ * go too, those that others delete are fine. Resolves to how many were deleted.
+ */
+export async function deleteAll(zk: ZooKeeper, root: string, options: DeleteAllOptions): Promise<number> {
+  let deleted = 0
+  for (let round = 1; ; round++) {
+    const paths: string[] = []
+    const unreadable = (): void => {}
+    for await (const { path } of walk(zk, root, { signal: options.signal, unreadable })) paths.push(path)
+    if (!options.itself) paths.shift()
+    options.found?.(deleted + paths.length)
+    paths.reverse()
+    let isGrowing = false
+    for (let at = 0; at < paths.length && !isGrowing; at += options.batch) {
+      options.signal.throwIfAborted()
+      const part = paths.slice(at, at + options.batch)
+      try {
+        deleted += await deletePart(zk, part)
+      } catch (error) {
+        if (!isCode(error, ErrorCode.NOTEMPTY) || round === ROUNDS) throw error
+        isGrowing = true
+      }
+      options.deleted?.(deleted)
+    }
+    if (!isGrowing) return deleted
+  }
+}
+
+async function deletePart(zk: ZooKeeper, paths: readonly string[]): Promise<number> {
+  try {
+    await zk.multi(paths.map((path) => ({ op: 'delete', path })))
+    return paths.length
+  } catch (error) {
+    if (!isCode(error, ErrorCode.NONODE)) throw error
+  }
+  // One of them is gone already, so the transaction was not carried out: one after the other, then.
+  let deleted = 0
+  for await (const isDeleted of mapAhead(paths, (path) => deleteOne(zk, path))) if (isDeleted) deleted++
+  return deleted
+}
+
+async function deleteOne(zk: ZooKeeper, path: string): Promise<boolean> {
+  try {
+    await zk.delete(path)
+    return true
+  } catch (error) {
+    if (isCode(error, ErrorCode.NONODE)) return false
+    throw error
+  }
+}
