@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, type Command } from 'commander'
 import { readFile } from 'node:fs/promises'
 import { Failure, ExitCode, UsageError } from './exit-codes.ts'
 import { note, readInput, type Io } from './io.ts'

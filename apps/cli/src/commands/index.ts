@@ -10,11 +10,14 @@ import { find } from './find.ts'
 import { getAcl } from './get-acl.ts'
 import { get } from './get.ts'
 import { importTree } from './import.ts'
+import { log } from './log.ts'
 import { ls } from './ls.ts'
 import { quota } from './quota.ts'
 import { setAcl } from './set-acl.ts'
 import { set } from './set.ts'
+import { snapshot } from './snapshot.ts'
 import { stat } from './stat.ts'
+import { status } from './status.ts'
 import { sync } from './sync.ts'
 import { tree } from './tree.ts'
 import { watch } from './watch.ts'
@@ -24,5 +27,6 @@ import { whoami } from './whoami.ts'
 export const commandGroups: readonly (readonly [heading: string, commands: readonly CommandModule[]])[] = [
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
-  ['Servers and sessions:', [config, whoami, sync]],
+  ['Files of a server:', [log, snapshot]],
+  ['Servers and sessions:', [status, config, whoami, sync]],
 ]

@@ -27,7 +27,7 @@ export class WatchBook {
 
   /** Hands an event to those who wait for it; a watch for one change is gone then. */
   tell(event: WatchedEvent): void {
-    for (const entry of [...this.#entries]) {
+    for (const entry of this.#entries) {
       if (!concerns(entry, event)) continue
       if (!entry.kind.startsWith('persistent')) this.#entries.delete(entry)
       entry.told(event)

@@ -11,14 +11,12 @@ export function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
+// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+const controls = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
+
 /** Text for a terminal: control characters, which could move its cursor or change its title, as `\xNN`. */
-export function safe(text: string): string {
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
-  return text.replace(
-    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g,
-    (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`,
-  )
-}
+export const safe = (text: string): string =>
+  text.replace(controls, (c) => `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`)
 
 /** The same on one line. */
 export const safeLine = (text: string): string => safe(text).replaceAll('\n', '\\n').replaceAll('\t', '\\t')
