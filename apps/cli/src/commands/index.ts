@@ -15,6 +15,7 @@ import { ls } from './ls.ts'
 import { quota } from './quota.ts'
 import { setAcl } from './set-acl.ts'
 import { set } from './set.ts'
+import { shell } from './shell.ts'
 import { snapshot } from './snapshot.ts'
 import { stat } from './stat.ts'
 import { status } from './status.ts'
@@ -28,5 +29,5 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
   ['Files of a server:', [log, snapshot]],
-  ['Servers and sessions:', [status, config, whoami, sync]],
+  ['Servers and sessions:', [shell, status, config, whoami, sync]],
 ]

@@ -10,6 +10,8 @@ export interface DeleteAllOptions {
   readonly batch: number
   /** False keeps the node itself. */
   readonly itself: boolean
+  /** Hears of nodes whose children may not be listed; they are deleted all the same if they have none. */
+  readonly unreadable?: (path: string) => void
   readonly found?: (nodes: number) => void
   readonly deleted?: (nodes: number) => void
 }
@@ -25,7 +27,7 @@ export async function deleteAll(zk: ZooKeeper, root: string, options: DeleteAllO
   let deleted = 0
   for (let round = 1; ; round++) {
     const paths: string[] = []
-    const unreadable = (): void => {}
+    const unreadable = options.unreadable ?? (() => {})
     for await (const { path } of walk(zk, root, { signal: options.signal, unreadable })) paths.push(path)
     if (!options.itself) paths.shift()
     options.found?.(deleted + paths.length)
