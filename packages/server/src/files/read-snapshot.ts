@@ -1,8 +1,9 @@
 import { formatZxid, ProtocolError, type ACL } from '@zabra/protocol'
 import type { Compression, Disk } from '@zabra/runtime'
 import { sameDigest, Tree } from '../core/tree/index.ts'
-import type { SessionId, StoredStat, Zxid } from '../core/types.ts'
+import type { Digest, SessionId, StoredStat, Zxid } from '../core/types.ts'
 import { DamageError, loadSnapshot, snapshotsIn } from '../log/index.ts'
+import { namesBeyondAscii } from '../log/recover.ts'
 
 /** One node as a snapshot keeps it. */
 export interface SnapshotNode {
@@ -56,12 +57,18 @@ export async function readSnapshot(
     sessions: loaded.sessions,
     digest: digest && {
       value: `${formatZxid(digest.value.hi)}${formatZxid(digest.value.lo).padStart(8, '0')}`,
-      // Only a tree that did not change while it was written has the digest of one moment.
-      matches:
-        digest.zxid === zxid && tree.digest !== undefined ? sameDigest(tree.digest, digest.value) : undefined,
+      matches: digest.zxid === zxid ? matches(tree, digest.value) : undefined,
     },
     nodes: () => walk(tree),
   }
+}
+
+/** Whether a tree that did not change while it was written has the digest that the snapshot names. */
+function matches(tree: Tree, digest: Digest): boolean | undefined {
+  // Apache ZooKeeper names no digest of a tree of which no transaction is known.
+  if (tree.lastZxid === 0 || tree.digest === undefined) return undefined
+  if (sameDigest(tree.digest, digest)) return true
+  return namesBeyondAscii(tree) ? undefined : false
 }
 
 function* walk(tree: Tree): Generator<SnapshotNode> {
