@@ -27,7 +27,7 @@ export function contextOf(io: Io, options: () => GlobalOptions): Context {
     io,
     options,
     async session(work) {
-      const zk = await openSession(options(), io.ports.network, io.signal)
+      const zk = await openSession(options(), io.signal)
       try {
         return await orAborted(work(zk), io.signal)
       } finally {

@@ -97,6 +97,7 @@ export function judge(error: unknown): Verdict {
   const name = error instanceof Error ? error.name : ''
   if (name === 'DamageError') return { line, exitCode: ExitCode.damagedFile }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
+  if (categoryOf(error) === 'usage') return { line, exitCode: ExitCode.usage }
   if (name === 'NetworkError' || isUnreachable(error)) return { line, exitCode: ExitCode.connection }
   return { line, exitCode: ExitCode.unexpected }
 }
@@ -150,8 +151,9 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
 const oneLine = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error)).replace(/\s*\n\s*/g, ' ').trim()
 
-/** Errors of a client that say that no server answers, by the category that every error of its tree has. */
-function isUnreachable(error: unknown): boolean {
-  const { category, code } = (error ?? {}) as { category?: unknown; code?: unknown }
-  return category === 'recoverable' || category === 'fatal' || code === 'ECONNREFUSED'
-}
+/** Every error of the client says what it asks of the caller. */
+const categoryOf = (error: unknown): unknown => ((error ?? {}) as { category?: unknown }).category
+
+/** Whether an error says that no server answers, or that the session is over. */
+const isUnreachable = (error: unknown): boolean =>
+  categoryOf(error) === 'recoverable' || categoryOf(error) === 'fatal'

@@ -24,9 +24,10 @@ function start(argv: readonly string[]) {
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
   const said = (text: string): Promise<void> =>
-    new Promise((done) => {
+    new Promise((done, reject) => {
       const look = (): void => void (err.includes(text) && done())
       child.stderr.on('data', look)
+      child.once('close', () => reject(new Error(`Expected "${text}", got its end and ${err}`)))
       look()
     })
   const ended = new Promise<{ code: number | null; out: string; err: string }>((done) =>

@@ -18,7 +18,7 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
         for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add })) {
           if (node.stat === undefined || node.stat.ephemeralOwner === 0n) continue
           const owner = `0x${BigInt.asUintN(64, node.stat.ephemeralOwner).toString(16)}`
-          const since = new Date(Number(node.stat.ctime)).toISOString()
+          const since = new Date(node.stat.ctime).toISOString()
           if (json) printJson(io, { owner, since, path: node.path })
           else rows.push([owner, since, safeLine(node.path)])
         }

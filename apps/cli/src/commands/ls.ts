@@ -52,5 +52,5 @@ const row = (stat: Stat): string[] => [
   String(stat.numChildren),
   String(stat.dataLength),
   stat.ephemeralOwner === 0n ? '-' : `0x${BigInt.asUintN(64, stat.ephemeralOwner).toString(16)}`,
-  new Date(Number(stat.mtime)).toISOString(),
+  new Date(stat.mtime).toISOString(),
 ]

@@ -40,7 +40,7 @@ async function runShell({ io, options }: Context, asked: Asked): Promise<number>
     io,
     commands: shellCommands,
     server,
-    open: (server) => openSession({ server, auth, timeoutMs }, io.ports.network, io.signal),
+    open: (server) => openSession({ server, auth, timeoutMs }, io.signal),
     refresh: () => refresh(),
   })
   await shell.connect()

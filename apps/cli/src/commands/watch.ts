@@ -17,10 +17,13 @@ export const watch: CommandModule = (program, { io, options, session }) => {
         const watcher = await zk.watch(path, asked.recursive ? 'persistentRecursive' : 'persistent')
         note(io, `watching ${path} on ${zk.server}`)
         let left = asked.count ?? Infinity
-        for await (const { type, path } of watcher) {
+        for await (const event of watcher) {
+          const { order: _, ...facts } = event
           const time = new Date().toISOString()
-          if (json) printJson(io, { time, type, path })
-          else print(io, `${time} ${type} ${safeLine(path)}`)
+          if (json) printJson(io, { time, ...facts })
+          else if (event.type === 'resync')
+            print(io, `${time} resync ${path}: changes may be missing (${event.reason})`)
+          else print(io, `${time} ${event.type} ${safeLine(event.path)}`)
           if (--left <= 0) return
         }
         const reason = await zk.closed

@@ -1,4 +1,4 @@
-import { validatePath } from '@zabra/protocol'
+import { parseServers as parse } from '@zabra/client'
 import { UsageError } from '../exit-codes.ts'
 
 /** One server of a connect string. */
@@ -10,19 +10,12 @@ export interface ServerAddress {
 const example = 'Give host:port, or host:port,host:port/path for several servers and a root below /.'
 
 /** Reads a connect string: servers with commas between them, and after them the path that is to be the root. */
-export function parseServers(text: string): { servers: ServerAddress[]; chroot: string } {
-  const slash = text.indexOf('/')
-  const list = slash < 0 ? text : text.slice(0, slash)
-  const root = slash < 0 ? '' : text.slice(slash)
-  const wrong = root === '' ? undefined : validatePath(root)
-  if (wrong !== undefined) throw new UsageError(`The root in "${text}" is no path: ${wrong}. ${example}`)
-  const servers = list
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '')
-    .map((part) => parseServer(part))
-  if (servers.length === 0) throw new UsageError(`Expected a server, got "${text}". ${example}`)
-  return { servers, chroot: root === '/' ? '' : root }
+export function parseServers(text: string): { servers: readonly ServerAddress[]; chroot: string } {
+  try {
+    return parse(text)
+  } catch (error) {
+    throw new UsageError(`${(error as Error).message}. ${example}`, { cause: error })
+  }
 }
 
 /** Reads `host`, `host:port` or `[v6 address]:port`; the port is 2181 unless it is given. */

@@ -1,53 +1,62 @@
-import type { Network } from '@zabra/runtime'
-import { Failure, ExitCode, judge } from '../exit-codes.ts'
+import { connect } from '@zabra/client'
+import { ExitCode, Failure, judge } from '../exit-codes.ts'
 import { parseServers } from './address.ts'
-import { WireSession } from './wire-session.ts'
-import { Wire } from './wire.ts'
+import { ClientSession } from './client-session.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** Where to connect, as whom, and how long to wait. */
 export interface SessionOptions {
   readonly server: string
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
-  /** Milliseconds: the session's timeout, and how long to look for a server that answers. */
+  /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
 }
 
-/**
- * Opens a session on the first server that answers and proves every identity. Rejects with what each server said when
- * none does.
- */
-export async function openSession(
-  options: SessionOptions,
-  network: Network,
-  signal: AbortSignal,
-): Promise<ZooKeeper> {
-  const { servers, chroot } = parseServers(options.server)
-  const reasons: string[] = []
-  for (const server of servers) {
-    signal.throwIfAborted()
-    let wire: Wire
-    try {
-      wire = await Wire.open(network, server, options.timeoutMs, signal)
-    } catch (error) {
-      signal.throwIfAborted()
-      reasons.push(judge(error).line)
-      continue
-    }
-    return authenticated(new WireSession(wire, chroot), options.auth)
-  }
-  throw new Failure(
-    `${reasons.join('; ')}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
-    ExitCode.connection,
-  )
-}
+/** Longest answer and request: what a server takes is for the server to say. */
+const LONGEST = 0x3fff_ffff
 
-async function authenticated(zk: ZooKeeper, auth: SessionOptions['auth']): Promise<ZooKeeper> {
+/**
+ * Opens a session on a server that answers and proves every identity. Rejects with what each server said when all have
+ * been tried and none did.
+ */
+export async function openSession(options: SessionOptions, signal: AbortSignal): Promise<ZooKeeper> {
+  const { timeoutMs } = options
+  const { servers } = parseServers(options.server)
+  const attempt = new AbortController()
+  const give = (): void => attempt.abort(signal.reason)
+  const timer = setTimeout(() => attempt.abort(), timeoutMs)
+  signal.addEventListener('abort', give, { once: true })
+  const reasons: string[] = []
+  const encoder = new TextEncoder()
   try {
-    for (const { scheme, credential } of auth) await zk.addAuth(scheme, new TextEncoder().encode(credential))
-    return zk
+    const client = await connect({
+      servers: options.server,
+      sessionTimeout: timeoutMs,
+      // A session that has expired took its ephemeral nodes along; whoever made them is to know.
+      sessionExpiry: 'close',
+      auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
+      maxFrame: LONGEST,
+      maxRequest: LONGEST,
+      signal: attempt.signal,
+      instrumentation: {
+        attempt: ({ error }) => {
+          // A person waits: one round through the list is enough.
+          if (reasons.push(error.message) >= servers.length) attempt.abort()
+        },
+      },
+    })
+    return new ClientSession(client, timeoutMs)
   } catch (error) {
-    await zk.close()
-    throw error
+    signal.throwIfAborted()
+    if (!attempt.signal.aborted) throw error
+    const said = reasons.length > 0 ? reasons.join('; ') : judge(error).line
+    throw new Failure(
+      `${said}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
+      ExitCode.connection,
+      { cause: error },
+    )
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', give)
   }
 }

@@ -1,4 +1,4 @@
-import { ErrorCode, errors } from '@zabra/protocol'
+import { errors } from '@zabra/protocol'
 
 /** A request that was not carried out, or of which nobody knows whether it was. */
 export class RequestError extends Error {
@@ -13,12 +13,3 @@ export class RequestError extends Error {
     this.path = path
   }
 }
-
-/** The connection is gone; whether the request was carried out is not known. */
-export const connectionLost = (server: string, cause?: Error): RequestError =>
-  new RequestError(
-    ErrorCode.CONNECTIONLOSS,
-    undefined,
-    `The connection to ${server} was lost${cause === undefined ? '' : ` (${cause.message})`}. Look at what the command changed before you repeat it.`,
-    cause === undefined ? {} : { cause },
-  )

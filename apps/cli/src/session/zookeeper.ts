@@ -14,8 +14,9 @@ export type CreateMode =
 export interface Stat {
   readonly czxid: bigint
   readonly mzxid: bigint
-  readonly ctime: bigint
-  readonly mtime: bigint
+  /** Milliseconds since 1970. */
+  readonly ctime: number
+  readonly mtime: number
   readonly version: number
   readonly cversion: number
   readonly aversion: number
@@ -46,10 +47,19 @@ export type WriteOp =
 
 /** What happened to a node. */
 export type EventName = 'nodeCreated' | 'nodeDeleted' | 'nodeDataChanged' | 'nodeChildrenChanged'
-export interface WatchedEvent {
+export interface NodeEvent {
   readonly type: EventName
   readonly path: string
+  /** The same for all watches that hear of one change, and higher for each later one. */
+  readonly order: number
 }
+/** Changes may have been missed. */
+export interface ResyncEvent {
+  readonly type: 'resync'
+  readonly reason: string
+  readonly order: number
+}
+export type WatchedEvent = NodeEvent | ResyncEvent
 
 /** A stream of changes that ends when it is left or the session ends. */
 export interface Watcher extends AsyncIterable<WatchedEvent> {
@@ -59,7 +69,7 @@ export interface Watcher extends AsyncIterable<WatchedEvent> {
 
 /** A watch that tells of one change. `fired` never rejects: it settles with undefined when the watch is gone. */
 export interface OneShotWatch {
-  readonly fired: Promise<WatchedEvent | undefined>
+  readonly fired: Promise<NodeEvent | undefined>
   close(): Promise<void>
 }
 

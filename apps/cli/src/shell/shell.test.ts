@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nodeNetwork as network } from '@zabra/runtime/node'
 import { openSession } from '../session/open.ts'
 import { Stage, type Ran } from '../testdata/stage.ts'
 import { complete } from './complete.ts'
@@ -199,8 +198,7 @@ describe('a person at the shell', () => {
       io: { stdout: running.stdout, stderr: running.stderr } as never,
       commands: shellCommands,
       server: stage.address,
-      open: () =>
-        openSession({ server: stage.address, auth: [], timeoutMs: 5000 }, network, running.stop.signal),
+      open: () => openSession({ server: stage.address, auth: [], timeoutMs: 5000 }, running.stop.signal),
     })
     await own.connect()
     expect(await complete(own, 'get')).toEqual([

@@ -20,11 +20,13 @@ const removed: Readonly<Record<Kind, string>> = {
   persistentRecursive: 'PersistentWatchRemoved',
 }
 
+const RECENT = 1000
+
 /** The watches that commands of the shell have left behind. */
 export class Watching {
   readonly #held = new Set<Held>()
-  /** Changes that were told, so that one of which several watches hear is told once. */
-  readonly #toldOf = new WeakSet<WatchedEvent>()
+  /** Places of the last changes that were told, so that one of which several watches hear is told once. */
+  readonly #recent = new Set<number>()
   readonly #tell: (type: string, path: string) => void
 
   /** `tell` hears of changes and removals under the names of ZooKeeper. */
@@ -72,9 +74,11 @@ export class Watching {
   }
 
   #told(event: WatchedEvent): void {
-    if (this.#toldOf.has(event)) return
-    this.#toldOf.add(event)
-    const { type, path } = event
+    if (event.type === 'resync' || this.#recent.has(event.order)) return
+    const { type, path, order } = event
+    this.#recent.add(order)
+    // Watches that hear of one change hear of it within a moment.
+    for (const oldest of this.#recent) if (this.#recent.size > RECENT) this.#recent.delete(oldest)
     this.#tell(`${type[0]!.toUpperCase()}${type.slice(1)}`, path)
   }
 }

@@ -113,7 +113,7 @@ export class Stage {
       nodePorts(),
     )
     const options = { server: stage.address, auth: [], timeoutMs: 10_000 }
-    stage.zk = await openSession(options, nodePorts().network, new AbortController().signal)
+    stage.zk = await openSession(options, new AbortController().signal)
     return stage
   }
 

@@ -8,9 +8,9 @@ const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 export function statLines(stat: Stat): string[] {
   return [
     `cZxid = ${hex(stat.czxid)}`,
-    `ctime = ${javaDate(Number(stat.ctime))}`,
+    `ctime = ${javaDate(stat.ctime)}`,
     `mZxid = ${hex(stat.mzxid)}`,
-    `mtime = ${javaDate(Number(stat.mtime))}`,
+    `mtime = ${javaDate(stat.mtime)}`,
     `pZxid = ${hex(stat.pzxid)}`,
     `cversion = ${stat.cversion}`,
     `dataVersion = ${stat.version}`,
@@ -27,8 +27,8 @@ export function statJson(stat: Stat): Record<string, string | number> {
     czxid: hex(stat.czxid),
     mzxid: hex(stat.mzxid),
     pzxid: hex(stat.pzxid),
-    ctime: new Date(Number(stat.ctime)).toISOString(),
-    mtime: new Date(Number(stat.mtime)).toISOString(),
+    ctime: new Date(stat.ctime).toISOString(),
+    mtime: new Date(stat.mtime).toISOString(),
     version: stat.version,
     cversion: stat.cversion,
     aversion: stat.aversion,
