@@ -215,6 +215,17 @@ describe('export and import', () => {
     expect((await stage.zk.getACL('/y/deeper/null')).acl).toEqual(acl)
   })
 
+  it('open a node that forbids children to nobody but themselves, and close it afterwards', async () => {
+    const node = (path: string) =>
+      JSON.stringify({ path, data: 's', acl: [{ scheme: 'digest', id: 'ada:x', perms: 'r' }] })
+    const { code } = await stage.run(['import'], { input: `${node('/shut')}\n${node('/shut/in')}\n` })
+    expect(code).toBe(0)
+    const log = await stage.run(['log', join(stage.folder, 'data'), '--path', '/shut'])
+    expect(log.out).toContain('create /shut 1 bytes acl digest:ada:x:r,ip:127.0.0.1:ca')
+    expect(log.out).not.toContain('world')
+    expect(log.out).toMatch(/setACL \/shut version 1 acl digest:ada:x:r\n/)
+  })
+
   it('go back to where the export came from unless told otherwise', async () => {
     const { out } = await stage.run(['export', '/x/null'])
     await stage.run(['deleteall', '/x/null'])

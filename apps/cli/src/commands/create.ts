@@ -1,16 +1,11 @@
-import { ErrorCode, MAX_TTL, parentOf, type ACL } from '@zabra/protocol'
+import { MAX_TTL } from '@zabra/protocol'
 import { givenData, integer, type CommandModule } from '../context.ts'
-import { isCode, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
-import type { CreateMode, ZooKeeper } from '../session/zookeeper.ts'
+import { modeOf, withParents, type Kind } from '../session/creation.ts'
 import { parseAcl } from '../text/acl.ts'
 
-interface Asked {
+interface Asked extends Kind {
   readonly file?: string
-  readonly ephemeral?: boolean
-  readonly sequential?: boolean
-  readonly container?: boolean
-  readonly ttl?: number
   readonly parents?: boolean
   readonly acl?: string
 }
@@ -49,40 +44,4 @@ export const create: CommandModule = (program, { io, options, session }) => {
       if (options().json) printJson(io, { path: created })
       else print(io, created)
     })
-}
-
-/** The mode of a combination of flags. Throws a `UsageError` for those that do not go together. */
-export function modeOf({ ephemeral, sequential, container, ttl }: Asked): CreateMode {
-  if (container && (ephemeral || sequential))
-    throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')
-  if (ttl !== undefined && (ephemeral || container))
-    throw new UsageError('Only a persistent node has a time to live: leave out --ttl, or -e and -c.')
-  if (container) return 'container'
-  if (ttl !== undefined) return sequential ? 'persistentSequentialWithTtl' : 'persistentWithTtl'
-  if (ephemeral) return sequential ? 'ephemeralSequential' : 'ephemeral'
-  return sequential ? 'persistentSequential' : 'persistent'
-}
-
-/** Runs `make`, and again after the parents of `path` have been made when one is missing. */
-export async function withParents<T>(
-  zk: ZooKeeper,
-  path: string,
-  acl: readonly ACL[] | undefined,
-  make: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await make()
-  } catch (error) {
-    if (!isCode(error, ErrorCode.NONODE)) throw error
-  }
-  const parent = parentOf(path)
-  await withParents(zk, parent, acl, async () => {
-    try {
-      await zk.create(parent, null, acl ? { acl } : {})
-    } catch (error) {
-      // Somebody else was faster, which is as good.
-      if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
-    }
-  })
-  return make()
 }

@@ -74,12 +74,12 @@ export async function carryOut(
     }
   }
   const inner = new Set(plan.create.map(({ path }) => parentOf(path)))
-  const later: ExportedNode[] = []
+  const later = plan.create.filter(({ path, acl }) => inner.has(path) && !letsEverybodyCreate(acl))
+  const opening = later.length === 0 ? [] : await openingFor(zk)
+  const closed = new Set(later)
   const ops: WriteOp[] = []
   for (const node of plan.create) {
-    const closed = inner.has(node.path) && !letsEverybodyCreate(node.acl)
-    if (closed) later.push(node)
-    const acl = closed ? [...node.acl, OPENING] : node.acl
+    const acl = closed.has(node) ? [...node.acl, ...opening] : node.acl
     ops.push({ op: 'create', path: node.path, data: node.data, acl })
   }
   for (const { path, data } of plan.replace) ops.push({ op: 'setData', path, data })
@@ -93,8 +93,11 @@ export async function carryOut(
   for (const { path, acl } of [...later, ...plan.replace].toReversed()) await zk.setACL(path, acl)
 }
 
-/** Lets children be created below a node until its own list is set. Nobody can read anything by it. */
-const OPENING: ACL = { perms: Perms.CREATE | Perms.ADMIN, id: { scheme: 'world', id: 'anyone' } }
+/** Lets this client, by its address, create children below a node and set its own list afterwards; nobody else. */
+async function openingFor(zk: ZooKeeper): Promise<ACL[]> {
+  const addresses = (await zk.whoAmI()).filter(({ scheme }) => scheme === 'ip')
+  return addresses.map(({ user }) => ({ perms: Perms.CREATE | Perms.ADMIN, id: { scheme: 'ip', id: user } }))
+}
 
 const letsEverybodyCreate = (acl: readonly ACL[]): boolean =>
   acl.some(({ perms, id }) => id.scheme === 'world' && (perms & Perms.CREATE) !== 0)

@@ -1,6 +1,6 @@
 import { ErrorCode, MAX_TTL } from '@zabra/protocol'
-import { modeOf } from '../../commands/create.ts'
 import { ExitCode } from '../../exit-codes.ts'
+import { modeOf } from '../../session/creation.ts'
 import { aclOf } from '../acl.ts'
 import { numberOf, type ShellCommand } from '../command.ts'
 import { keeperError, ShellFailure } from '../failures.ts'
