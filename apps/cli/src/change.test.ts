@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Interrupted } from './exit-codes.ts'
 import { Stage } from './testdata/stage.ts'
 
 let stage: Stage
@@ -41,6 +42,11 @@ describe('create', () => {
     expect((await stage.run(['create', '/none', '--file', '/no/such/file'])).err).toMatch(
       /Cannot read \/no\/such\/file \(ENOENT\)\. Check the path/,
     )
+  })
+
+  it('warns of data that most servers do not take', async () => {
+    const { err } = await stage.run(['create', '/big', '--file', '-'], { input: 'x'.repeat(1_100_000) })
+    expect(err).toContain('1100000 bytes are more than most servers take')
   })
 
   it('creates nodes of every kind', async () => {
@@ -116,6 +122,15 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['deleteall', '/all'])).code).toBe(3)
   })
 
+  it('deleteall takes nodes with long paths too', async () => {
+    const deep = `/long/${'x'.repeat(1000)}`
+    await stage.plant({ '/long': null, [deep]: null })
+    await Promise.all(
+      Array.from({ length: 600 }, (_, i) => stage.zk.create(`${deep}/${i}-${'y'.repeat(1000)}`, null)),
+    )
+    expect((await stage.run(['deleteall', '/long', '--json'])).out).toBe('{"deleted":602}\n')
+  })
+
   it('deleteall leaves what the server needs', async () => {
     for (const path of ['/', '/zookeeper', '/zookeeper/quota'])
       expect(await stage.run(['deleteall', path])).toMatchObject({ code: 2 })
@@ -174,12 +189,26 @@ describe('watch', () => {
     ])
   })
 
+  it('says when the connection is lost and found again, and that changes may be missing', async () => {
+    const other = await Stage.start()
+    const { port } = other.server.addresses.client
+    const watching = other.start(['watch', '/'])
+    await watching.stderr.until(/watching/)
+    await other.restart(port)
+    await watching.stdout.until(/resync \/: changes may be missing \(reconnected\)/)
+    expect(watching.stderr.text).toMatch(
+      /the connection to \S+ was lost; connecting again\n.*connected again, to/,
+    )
+    watching.stop.abort(new Interrupted('SIGTERM'))
+    expect((await watching.ended).code).toBe(143)
+    await other.stop()
+  })
+
   it('ends its session when it is interrupted', async () => {
     const sessions = stage.server.stats().sessions
     const watching = stage.start(['watch', '/w'])
     await watching.stderr.until(/watching/)
     expect(stage.server.stats().sessions).toBe(sessions + 1)
-    const { Interrupted } = await import('./exit-codes.ts')
     watching.stop.abort(new Interrupted('SIGINT'))
     expect(await watching.ended).toMatchObject({ code: 130 })
     expect(stage.server.stats().sessions).toBe(sessions)
@@ -231,6 +260,13 @@ describe('export and import', () => {
     await stage.run(['deleteall', '/x/null'])
     expect((await stage.run(['import'], { input: out })).code).toBe(0)
     expect(await dataOf('/x/null/deep')).toBe('d')
+  })
+
+  it('show how far they are on a terminal, and nowhere else', async () => {
+    const file = join(stage.folder, 'bar.jsonl')
+    const { err } = await stage.run(['export', '/x', '-o', file], { terminal: true })
+    expect(err).toMatch(/Exporting \[=* *\] \d+ %, \d+ of \d+ nodes/)
+    expect((await stage.run(['export', '/x', '-o', `${file}.2`])).err).not.toContain('Exporting')
   })
 
   it('write to a new file, and never over one', async () => {

@@ -27,7 +27,7 @@ export function contextOf(io: Io, options: () => GlobalOptions): Context {
     io,
     options,
     async session(work) {
-      const zk = await openSession(options(), io.signal)
+      const zk = await openSession(options(), io.signal, (line) => note(io, line))
       try {
         return await orAborted(work(zk), io.signal)
       } finally {
@@ -50,20 +50,22 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
 /** Collects nodes that may not be read, and says so at the end. */
 export class Unreadable {
   readonly #io: Io
-  #count = 0
+  readonly #paths = new Set<string>()
   constructor(io: Io) {
     this.#io = io
   }
 
   readonly add = (path: string): void => {
-    this.#count++
+    if (this.#paths.has(path)) return
+    this.#paths.add(path)
     note(this.#io, `${path} may not be read; what is below it is left out`)
   }
 
   /** Throws when anything was left out, so that a script does not take the output for the whole. */
   conclude(): void {
-    if (this.#count === 0) return
-    const nodes = this.#count === 1 ? '1 node' : `${this.#count} nodes`
+    const { size } = this.#paths
+    if (size === 0) return
+    const nodes = size === 1 ? '1 node' : `${size} nodes`
     throw new Failure(
       `${nodes} could not be read. Give an identity that may with --auth scheme:credential.`,
       ExitCode.noPermission,
@@ -81,16 +83,34 @@ export function integer(least: number, most = 2 ** 31 - 1): (text: string) => nu
   }
 }
 
+/** What a server takes in one request unless it was told to take more. */
+const USUAL_LIMIT = 1024 * 1024 - 1024
+
 /** The data that a command line gives: an argument, a file, or standard input for the file `-`. Undefined for none. */
 export async function givenData(
   io: Io,
   argument: string | undefined,
   file: string | undefined,
 ): Promise<Uint8Array | undefined> {
-  if (file === undefined) return argument === undefined ? undefined : new TextEncoder().encode(argument)
-  if (argument !== undefined) throw new UsageError('Expected data or --file, got both. Give one of them.')
+  if (file !== undefined && argument !== undefined)
+    throw new UsageError('Expected data or --file, got both. Give one of them.')
+  const data = await readData(io, argument, file)
+  if (data !== undefined && data.length > USUAL_LIMIT)
+    note(
+      io,
+      `${data.length} bytes are more than most servers take; one that was not told to (jute.maxbuffer) cuts the connection`,
+    )
+  return data
+}
+
+async function readData(
+  io: Io,
+  argument: string | undefined,
+  file: string | undefined,
+): Promise<Uint8Array | undefined> {
   if (file === '-') return readInput(io)
-  return readGiven(file)
+  if (file !== undefined) return readGiven(file)
+  return argument === undefined ? undefined : new TextEncoder().encode(argument)
 }
 
 /** A file that the user has named. */

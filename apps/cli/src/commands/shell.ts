@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { orAborted, type CommandModule, type Context } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { print } from '../io.ts'
+import { note, print } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { complete } from '../shell/complete.ts'
 import { shellCommands } from '../shell/commands/index.ts'
@@ -40,7 +40,7 @@ async function runShell({ io, options }: Context, asked: Asked): Promise<number>
     io,
     commands: shellCommands,
     server,
-    open: (server) => openSession({ server, auth, timeoutMs }, io.signal),
+    open: (server) => openSession({ server, auth, timeoutMs }, io.signal, (line) => note(io, line)),
     refresh: () => refresh(),
   })
   await shell.connect()
@@ -87,7 +87,14 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
   })
   const stop = (): void => reader.close()
   io.signal.addEventListener('abort', stop, { once: true })
-  reader.on('SIGINT', stop)
+  reader.on('SIGINT', () => {
+    // As in any shell: the line is dropped, and with nothing typed the shell is left.
+    if (reader.line === '') return stop()
+    print(io, '^C')
+    reader.write(null, { ctrl: true, name: 'e' })
+    reader.write(null, { ctrl: true, name: 'u' })
+    return undefined
+  })
   reader.on('history', (lines: string[]) => saveHistory(file, lines))
   const prompt = (keepsLine: boolean): void => {
     reader.setPrompt(shell.prompt)

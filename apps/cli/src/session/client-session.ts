@@ -21,12 +21,14 @@ import type {
 export class ClientSession implements ZooKeeper {
   readonly #client: Client
   readonly #timeout: number
+  readonly #notice: (line: string) => void
   #server = ''
 
-  /** `timeoutMs` is the longest wait for one answer. */
-  constructor(client: Client, timeoutMs: number) {
+  /** `timeoutMs` is the longest wait for one answer; `notice` hears of connections that are lost and found again. */
+  constructor(client: Client, timeoutMs: number, notice: (line: string) => void) {
     this.#client = client
     this.#timeout = timeoutMs
+    this.#notice = notice
     void this.#follow()
   }
 
@@ -151,8 +153,16 @@ export class ClientSession implements ZooKeeper {
 
   /** Keeps the name of the server that answers. */
   async #follow(): Promise<void> {
+    let isLost = false
     for await (const { state, server } of this.#client.states()) {
-      if (server !== undefined && state.startsWith('connected')) this.#server = server.replace('tcp://', '')
+      if (state === 'suspended') {
+        isLost = true
+        this.#notice(`the connection to ${this.#server} was lost; connecting again`)
+      }
+      if (!state.startsWith('connected')) continue
+      if (server !== undefined) this.#server = server.replace('tcp://', '')
+      if (isLost) this.#notice(`connected again, to ${this.#server}`)
+      isLost = false
     }
   }
 }

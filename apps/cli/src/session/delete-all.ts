@@ -18,6 +18,8 @@ export interface DeleteAllOptions {
 
 /** Rounds in which others may go on creating nodes before it is given up. */
 const ROUNDS = 10
+/** Characters of paths in one transaction. */
+const LONGEST = 250_000
 
 /**
  * Deletes a node with all that is below it, children first, many in one transaction. Nodes that others create meanwhile
@@ -33,19 +35,35 @@ export async function deleteAll(zk: ZooKeeper, root: string, options: DeleteAllO
     options.found?.(deleted + paths.length)
     paths.reverse()
     let isGrowing = false
-    for (let at = 0; at < paths.length && !isGrowing; at += options.batch) {
+    for (const part of parts(paths, options.batch)) {
       options.signal.throwIfAborted()
-      const part = paths.slice(at, at + options.batch)
       try {
         deleted += await deletePart(zk, part)
       } catch (error) {
         if (!isCode(error, ErrorCode.NOTEMPTY) || round === ROUNDS) throw error
         isGrowing = true
+        break
       }
       options.deleted?.(deleted)
     }
     if (!isGrowing) return deleted
   }
+}
+
+/** Parts of so many paths at most, and of fewer where they are long: a server takes about a megabyte at once. */
+function* parts(paths: readonly string[], most: number): Generator<string[]> {
+  let part: string[] = []
+  let length = 0
+  for (const path of paths) {
+    if (part.length >= most || length + path.length > LONGEST) {
+      yield part
+      part = []
+      length = 0
+    }
+    part.push(path)
+    length += path.length + 50
+  }
+  if (part.length > 0) yield part
 }
 
 async function deletePart(zk: ZooKeeper, paths: readonly string[]): Promise<number> {

@@ -17,9 +17,13 @@ const LONGEST = 0x3fff_ffff
 
 /**
  * Opens a session on a server that answers and proves every identity. Rejects with what each server said when all have
- * been tried and none did.
+ * been tried and none did. `notice` hears of connections that are lost and found again.
  */
-export async function openSession(options: SessionOptions, signal: AbortSignal): Promise<ZooKeeper> {
+export async function openSession(
+  options: SessionOptions,
+  signal: AbortSignal,
+  notice: (line: string) => void = () => {},
+): Promise<ZooKeeper> {
   const { timeoutMs } = options
   const { servers } = parseServers(options.server)
   const attempt = new AbortController()
@@ -39,17 +43,22 @@ export async function openSession(options: SessionOptions, signal: AbortSignal):
       maxRequest: LONGEST,
       signal: attempt.signal,
       instrumentation: {
-        attempt: ({ error }) => {
+        attempt: ({ server, error }) => {
+          const name = server.replace('tcp://', '')
           // A person waits: one round through the list is enough.
-          if (reasons.push(error.message) >= servers.length) attempt.abort()
+          if (
+            reasons.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`) >=
+            servers.length
+          )
+            attempt.abort()
         },
       },
     })
-    return new ClientSession(client, timeoutMs)
+    return new ClientSession(client, timeoutMs, notice)
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    const said = reasons.length > 0 ? reasons.join('; ') : judge(error).line
+    const said = reasons.length > 0 ? reasons.toSorted().join('; ') : judge(error).line
     throw new Failure(
       `${said}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
       ExitCode.connection,

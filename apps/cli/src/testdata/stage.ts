@@ -107,14 +107,22 @@ export class Stage {
 
   static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
     const stage = new Stage()
-    const dataDir = join(stage.folder, 'data')
-    stage.server = await createServer(
-      defaults({ dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true, ...settings }),
-      nodePorts(),
-    )
+    stage.server = await stage.#serve(settings)
     const options = { server: stage.address, auth: [], timeoutMs: 10_000 }
     stage.zk = await openSession(options, new AbortController().signal)
     return stage
+  }
+
+  #serve(settings: Partial<ServerSettings>): Promise<Server> {
+    const dataDir = join(this.folder, 'data')
+    const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
+    return createServer(defaults({ ...base, ...settings }), nodePorts())
+  }
+
+  /** Stops the server and starts it again on the same port and data. */
+  async restart(clientPort: number): Promise<void> {
+    await this.server.close()
+    this.server = await this.#serve({ clientPort })
   }
 
   get address(): string {
