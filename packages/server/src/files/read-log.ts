@@ -72,7 +72,7 @@ class LogReading {
     const logged = this.#decode(entry)
     const size = entry.end - entry.start + 13
     this.#first ??= entry.zxid
-    this.#last = entry.zxid
+    this.#last = Math.max(this.#last ?? 0, entry.zxid)
     this.#transactions++
     this.#end = entry.offset + size
     return this.#visit({ offset: entry.offset, size, logged }) !== false
