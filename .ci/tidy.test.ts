@@ -124,6 +124,26 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
+  it('keeps the commands of the command line apart, and what they share free of them', () => {
+    const folderOf = (file: string): string => /^apps\/cli\/src\/((?:shell\/)?[^/]+)\//.exec(file)?.[1] ?? ''
+    const wrong = product
+      .filter(({ file }) => file.startsWith('apps/cli/src/') && !file.includes('/testdata/'))
+      .flatMap(({ file, imports }) =>
+        imports
+          .filter((name) => name.startsWith('.'))
+          .map((name) => relative(root, resolve(root, dirname(file), name)))
+          .filter((target) => {
+            const [from, to] = [folderOf(file), folderOf(target)]
+            if (to === 'commands') return from !== '' && !file.endsWith('commands/index.ts')
+            return to === 'shell/commands' && from === to && !file.endsWith('commands/index.ts')
+          })
+          .map(
+            (target) => `${file} imports ${target}: put what commands share in session, text, files or shell`,
+          ),
+      )
+    expect(wrong).toEqual([])
+  })
+
   it('imports relative files by their full name', () => {
     const wrong = sources.flatMap(({ file, imports }) =>
       imports

@@ -44,6 +44,17 @@ describe('operations', () => {
     expect(await run(client.exists('/a'))).toBeUndefined()
   })
 
+  it('keeps null and empty data apart, in single calls and in a multi', async () => {
+    await run(client.create('/empty'))
+    await run(client.create('/null', null))
+    await run(client.multi([{ op: 'create', path: '/both', data: null }]))
+    const read = await Promise.all(['/empty', '/null', '/both'].map((path) => run(client.getData(path))))
+    expect(read.map(({ isNull }) => isNull)).toEqual([false, true, true])
+    expect(read.map(({ data }) => data.length)).toEqual([0, 0, 0])
+    await run(client.setData('/empty', null))
+    expect((await run(client.getData('/empty'))).isNull).toBe(true)
+  })
+
   it('numbers replies in their order', async () => {
     await run(client.create('/a'))
     const results = await run(

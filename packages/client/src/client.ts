@@ -119,7 +119,7 @@ export class View implements Client {
     return typed(this, codec)
   }
 
-  create(path: string, data: Bytes = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
+  create(path: string, data: Bytes | null = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
     const { mode = 'persistent', parents, protected: guarded } = options
     const sequential = isSequential(mode)
     if (guarded === true && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
@@ -138,7 +138,7 @@ export class View implements Client {
   }
 
   /** A create as it is, without a guard against lost replies. */
-  createOnce(path: string, data: Bytes, options: CreateOptions): Promise<CreateResult> {
+  createOnce(path: string, data: Bytes | null, options: CreateOptions): Promise<CreateResult> {
     const { mode = 'persistent', acl = OPEN_ACL, ttl, idempotent = false } = options
     const flags = flagsOf[mode]
     const wrong = checkCreate(path, mode, flags, ttl)
@@ -177,11 +177,14 @@ export class View implements Client {
     return this.#simple(kinds.exists, path, options)
   }
 
-  getData(path: string, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered> {
+  getData(
+    path: string,
+    options?: CallOptions,
+  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered> {
     return this.#simple(kinds.getData, path, options)
   }
 
-  setData(path: string, data: Bytes, options?: SetDataOptions): Promise<Stat & Ordered> {
+  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered> {
     const slot = this.#slot(kinds.setData, path, options)
     if (slot instanceof Error) return Promise.reject(slot)
     slot.data = data

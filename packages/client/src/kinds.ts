@@ -121,7 +121,10 @@ export const getData: Kind = {
   type: OpCode.getData,
   commits: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order) => ({ data: copied(r.buffer()), stat: readStat(r), order }),
+  decode(r, _slot, order) {
+    const data = r.buffer()
+    return { data: copied(data), isNull: data === null, stat: readStat(r), order }
+  },
   repeatable: always,
 }
 

@@ -19,7 +19,7 @@ import type { Bytes, CreateOptions, CreateResult, Stat } from './types.ts'
 export async function createProtected(
   view: View,
   path: string,
-  data: Bytes,
+  data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')

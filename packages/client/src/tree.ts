@@ -116,7 +116,7 @@ async function children(client: Client, path: string, call: CallOptions, first: 
 export async function createWithParents(
   view: View,
   path: string,
-  data: Bytes,
+  data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
@@ -141,7 +141,7 @@ export async function orCreate(
   view: View,
   written: Promise<Stat & Ordered>,
   path: string,
-  data: Bytes,
+  data: Bytes | null,
   options: SetDataOptions,
 ): Promise<Stat & Ordered> {
   const { version = -1, idempotent = false } = options

@@ -153,14 +153,14 @@ export type WriteOp =
   | {
       readonly op: 'create'
       readonly path: string
-      readonly data?: Bytes
+      readonly data?: Bytes | null
       readonly mode?: CreateMode
       readonly acl?: readonly ACL[]
       /** Milliseconds, for the modes with a time to live. */
       readonly ttl?: number
     }
   | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
-  | { readonly op: 'setData'; readonly path: string; readonly data: Bytes; readonly version?: number }
+  | { readonly op: 'setData'; readonly path: string; readonly data: Bytes | null; readonly version?: number }
 export type WriteResult<O> = O extends { op: 'create' }
   ? { path: string; stat: Stat }
   : O extends { op: 'setData' }
@@ -350,11 +350,16 @@ export interface Client extends AsyncDisposable {
   /** The same session, values instead of bytes. */
   withCodec<T>(codec: Codec<T>): TypedClient<T>
 
-  create(path: string, data?: Bytes, options?: CreateOptions): Promise<CreateResult>
+  /** Data of null is kept as null, which is not the same as empty; most programs have no use for it. */
+  create(path: string, data?: Bytes | null, options?: CreateOptions): Promise<CreateResult>
   delete(path: string, options?: DeleteOptions): Promise<void>
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>
-  getData(path: string, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  setData(path: string, data: Bytes, options?: SetDataOptions): Promise<Stat & Ordered>
+  /** Data of null are empty here, and `isNull` says so. */
+  getData(
+    path: string,
+    options?: CallOptions,
+  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered>
+  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered>
   getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
   getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
   setACL(

@@ -342,7 +342,7 @@ class Replay {
 }
 
 /** Whether a digest of the tree depends on how its names are encoded. */
-function namesBeyondAscii(tree: Tree): boolean {
+export function namesBeyondAscii(tree: Tree): boolean {
   const cursor = tree.scan()
   try {
     let found = false

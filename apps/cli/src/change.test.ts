@@ -1,0 +1,369 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Interrupted } from './exit-codes.ts'
+import { Stage } from './testdata/stage.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start()
+})
+afterAll(() => stage.stop())
+
+const dataOf = async (path: string) => {
+  const { data } = await stage.zk.getData(path)
+  return data === null ? null : Buffer.from(data).toString()
+}
+
+describe('create', () => {
+  it('creates a node and prints its path', async () => {
+    expect(await stage.run(['create', '/c', 'data'])).toMatchObject({ code: 0, out: '/c\n' })
+    expect(await dataOf('/c')).toBe('data')
+    expect(await stage.run(['create', '/c'])).toMatchObject({ code: 4, err: 'zabra: /c exists already.\n' })
+  })
+
+  it('makes missing parents with --parents', async () => {
+    expect((await stage.run(['create', '/p/q/r', 'x'])).code).toBe(3)
+    expect((await stage.run(['create', '/p/q/r', 'x', '--parents'])).out).toBe('/p/q/r\n')
+    expect(await dataOf('/p/q')).toBeNull()
+  })
+
+  it('takes data from a file, and from standard input byte for byte', async () => {
+    const file = join(stage.folder, 'data.bin')
+    writeFileSync(file, new Uint8Array([1, 0xfe]))
+    await stage.run(['create', '/file', '--file', file])
+    expect((await stage.zk.getData('/file')).data).toEqual(new Uint8Array([1, 0xfe]))
+    await stage.run(['create', '/stdin', '--file', '-'], { input: new Uint8Array([9, 0xff]) })
+    expect((await stage.zk.getData('/stdin')).data).toEqual(new Uint8Array([9, 0xff]))
+    expect(await stage.run(['create', '/both', 'x', '--file', file])).toMatchObject({
+      code: 2,
+      err: 'zabra: Expected data or --file, got both. Give one of them.\n',
+    })
+    expect((await stage.run(['create', '/none', '--file', '/no/such/file'])).err).toMatch(
+      /Cannot read \/no\/such\/file \(ENOENT\)\. Check the path/,
+    )
+  })
+
+  it('warns of data that most servers do not take', async () => {
+    const { err } = await stage.run(['create', '/big', '--file', '-'], { input: 'x'.repeat(1_100_000) })
+    expect(err).toContain('1100000 bytes are more than most servers take')
+  })
+
+  it('creates nodes of every kind', async () => {
+    await stage.plant({ '/kinds': null })
+    expect((await stage.run(['create', '/kinds/s-', '-s'])).out).toMatch(/^\/kinds\/s-\d{10}\n$/)
+    expect((await stage.run(['create', '/kinds/c', '-c'])).code).toBe(0)
+    expect((await stage.run(['create', '/kinds/t', '-t', '60000'])).code).toBe(0)
+    expect((await stage.run(['create', '/kinds/e', '-e'])).code).toBe(0)
+    // Its session has ended with the command.
+    expect(await stage.zk.exists('/kinds/e')).toBeUndefined()
+    expect(await stage.run(['create', '/kinds/x', '-c', '-e'])).toMatchObject({ code: 2 })
+    expect(await stage.run(['create', '/kinds/x', '-t', '5', '-e'])).toMatchObject({ code: 2 })
+    expect((await stage.run(['create', '/kinds/x', '-t', 'soon'])).err).toContain(
+      'Expected a whole number from 1 to 1099511627775.',
+    )
+  })
+
+  it('sets the access list that is given, and says what is wrong with one', async () => {
+    await stage.run(['create', '/acl', '--acl', 'world:anyone:r,ip:::1/128:cdrwa'])
+    expect((await stage.zk.getACL('/acl')).acl).toEqual([
+      { perms: 1, id: { scheme: 'world', id: 'anyone' } },
+      { perms: 31, id: { scheme: 'ip', id: '::1/128' } },
+    ])
+    expect(await stage.run(['create', '/x', '--acl', 'world:anyone'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Expected an access list as scheme:id:perms'),
+    })
+  })
+})
+
+describe('set and setAcl', () => {
+  it('set changes data, if the version is the one given', async () => {
+    await stage.plant({ '/set': 'a' })
+    expect(await stage.run(['set', '/set', 'b', '-v', '0'])).toMatchObject({ code: 0, out: '' })
+    expect(await stage.run(['set', '/set', 'c', '-v', '0'])).toMatchObject({
+      code: 5,
+      err: expect.stringContaining('/set has another version than the one given'),
+    })
+    expect(await dataOf('/set')).toBe('b')
+    expect((await stage.run(['set', '/set', '', '-s'])).out).toContain('dataLength = 0\n')
+    expect(await stage.run(['set', '/set'])).toMatchObject({ code: 2 })
+  })
+
+  it('setAcl -R changes all from the deepest sight on, and who may not hears it', async () => {
+    await stage.plant({ '/acls': null, '/acls/a': null, '/acls/a/b': null })
+    const { out } = await stage.run(['setAcl', '-R', '/acls', 'digest:ada:x:cdrwa', '--json'])
+    expect(JSON.parse(out)).toEqual({ changed: 3 })
+    expect(await stage.run(['get', '/acls/a/b'])).toMatchObject({
+      code: 7,
+      err: expect.stringContaining('No permission for /acls/a/b'),
+    })
+  })
+})
+
+describe('delete and deleteall', () => {
+  it('delete takes nodes without children and says why it does not take others', async () => {
+    await stage.plant({ '/d': null, '/d/e': null })
+    expect(await stage.run(['delete', '/d'])).toMatchObject({
+      code: 6,
+      err: expect.stringContaining('zabra deleteall'),
+    })
+    expect((await stage.run(['delete', '/d/e', '/d'])).code).toBe(0)
+    expect((await stage.run(['delete', '/d'])).code).toBe(3)
+    expect((await stage.run(['delete', '/d', '--missing-ok'])).code).toBe(0)
+  })
+
+  it('deleteall takes everything, in batches', async () => {
+    await stage.plant({ '/all': null })
+    for (let i = 0; i < 25; i++) await stage.plant({ [`/all/${i}`]: null, [`/all/${i}/x`]: null })
+    const { out } = await stage.run(['deleteall', '/all', '--batch', '7', '--json'])
+    expect(JSON.parse(out)).toEqual({ deleted: 51 })
+    expect(await stage.zk.exists('/all')).toBeUndefined()
+    expect((await stage.run(['deleteall', '/all'])).code).toBe(3)
+  })
+
+  it('deleteall takes nodes with long paths too', async () => {
+    const deep = `/long/${'x'.repeat(1000)}`
+    await stage.plant({ '/long': null, [deep]: null })
+    await Promise.all(
+      Array.from({ length: 600 }, (_, i) => stage.zk.create(`${deep}/${i}-${'y'.repeat(1000)}`, null)),
+    )
+    expect((await stage.run(['deleteall', '/long', '--json'])).out).toBe('{"deleted":602}\n')
+  })
+
+  it('deleteall leaves what the server needs', async () => {
+    for (const path of ['/', '/zookeeper', '/zookeeper/quota'])
+      expect(await stage.run(['deleteall', path])).toMatchObject({ code: 2 })
+  })
+})
+
+describe('quota', () => {
+  it('sets, lists and takes away limits', async () => {
+    await stage.plant({ '/q': 'abc', '/q/r': 'de' })
+    expect((await stage.run(['quota', 'set', '/q', '--nodes', '5', '--hard-bytes', '6'])).code).toBe(0)
+    expect((await stage.run(['quota', 'list', '/q'])).out).toBe(
+      'path  nodes  warn at  refuse at  bytes  warn at  refuse at\n/q        2        5          -      5        -          6\n',
+    )
+    await stage.run(['quota', 'set', '/q', '--bytes', '4'])
+    expect(JSON.parse((await stage.run(['quota', 'list', '--json'])).out)).toEqual({
+      path: '/q',
+      limits: { count: 5, bytes: 4, countHardLimit: -1, byteHardLimit: 6 },
+      used: { count: 2, bytes: 5, countHardLimit: -1, byteHardLimit: -1 },
+    })
+    expect((await stage.run(['quota', 'del', '/q'])).code).toBe(0)
+    expect((await stage.run(['quota', 'del', '/q'])).code).toBe(3)
+  })
+
+  it('refuses to nest, and needs a limit', async () => {
+    await stage.run(['quota', 'set', '/q', '-n', '5'])
+    expect(await stage.run(['quota', 'set', '/q/r', '-n', '5'])).toMatchObject({
+      code: 9,
+      err: expect.stringContaining('/q above /q/r has a quota'),
+    })
+    await stage.run(['quota', 'del', '/q'])
+    await stage.run(['quota', 'set', '/q/r', '-n', '5'])
+    expect((await stage.run(['quota', 'set', '/q', '-n', '5'])).err).toContain('/q/r below /q has a quota')
+    expect((await stage.run(['quota', 'set', '/q'])).code).toBe(2)
+  })
+})
+
+describe('watch', () => {
+  it('prints changes as they happen and ends after as many as asked', async () => {
+    await stage.plant({ '/w': null })
+    const watching = stage.start(['watch', '-R', '/w', '--count', '3', '--json'])
+    await watching.stderr.until(/watching \/w/)
+    await stage.plant({ '/w/a': '1' })
+    await stage.zk.setData('/w/a', null)
+    await stage.zk.delete('/w/a')
+    const { code, out } = await watching.ended
+    expect(code).toBe(0)
+    expect(
+      out
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line) as object),
+    ).toMatchObject([
+      { type: 'nodeCreated', path: '/w/a' },
+      { type: 'nodeDataChanged', path: '/w/a' },
+      { type: 'nodeDeleted', path: '/w/a' },
+    ])
+  })
+
+  it('says when the connection is lost and found again, and that changes may be missing', async () => {
+    const other = await Stage.start()
+    const { port } = other.server.addresses.client
+    const watching = other.start(['watch', '/'])
+    await watching.stderr.until(/watching/)
+    await other.restart(port)
+    await watching.stdout.until(/resync \/: changes may be missing \(reconnected\)/)
+    expect(watching.stderr.text).toMatch(
+      /the connection to \S+ was lost; connecting again\n.*connected again, to/,
+    )
+    watching.stop.abort(new Interrupted('SIGTERM'))
+    expect((await watching.ended).code).toBe(143)
+    await other.stop()
+  })
+
+  it('ends its session when it is interrupted', async () => {
+    const sessions = stage.server.stats().sessions
+    const watching = stage.start(['watch', '/w'])
+    await watching.stderr.until(/watching/)
+    expect(stage.server.stats().sessions).toBe(sessions + 1)
+    watching.stop.abort(new Interrupted('SIGINT'))
+    expect(await watching.ended).toMatchObject({ code: 130 })
+    expect(stage.server.stats().sessions).toBe(sessions)
+  })
+})
+
+describe('export and import', () => {
+  const bytes = new Uint8Array([0, 1, 0xff])
+
+  it('bring a subtree back exactly', async () => {
+    await stage.plant({
+      '/x': '',
+      '/x/text': 'ä\n"',
+      '/x/bytes': bytes,
+      '/x/null': null,
+      '/x/null/deep': 'd',
+    })
+    await stage.zk.create('/x/gone', null, { mode: 'ephemeral' })
+    const acl = [
+      { perms: 1, id: { scheme: 'world', id: 'anyone' } },
+      { perms: 31, id: { scheme: 'ip', id: '127.0.0.1' } },
+    ]
+    await stage.zk.setACL('/x/null', acl)
+    const exported = await stage.run(['export', '/x'])
+    expect(exported).toMatchObject({ code: 0, err: expect.stringContaining('left out 1 ephemeral nodes') })
+    const imported = await stage.run(['import', '-', '/y/deeper'], { input: exported.out })
+    expect(imported).toMatchObject({ code: 0, err: 'zabra: created 6, replaced 0, left 0 as they were\n' })
+    const again = await stage.run(['export', '/y/deeper'])
+    expect(again.out.split('\n').slice(1)).toEqual(exported.out.split('\n').slice(1))
+    expect((await stage.zk.getData('/y/deeper/bytes')).data).toEqual(bytes)
+    expect((await stage.zk.getData('/y/deeper')).data).toEqual(new Uint8Array(0))
+    expect((await stage.zk.getData('/y/deeper/null')).data).toBeNull()
+    expect((await stage.zk.getACL('/y/deeper/null')).acl).toEqual(acl)
+  })
+
+  it('open a node that forbids children to nobody but themselves, and close it afterwards', async () => {
+    const node = (path: string) =>
+      JSON.stringify({ path, data: 's', acl: [{ scheme: 'digest', id: 'ada:x', perms: 'r' }] })
+    const { code } = await stage.run(['import'], { input: `${node('/shut')}\n${node('/shut/in')}\n` })
+    expect(code).toBe(0)
+    const log = await stage.run(['log', join(stage.folder, 'data'), '--path', '/shut'])
+    expect(log.out).toContain('create /shut 1 bytes acl digest:ada:x:r,ip:127.0.0.1:ca')
+    expect(log.out).not.toContain('world')
+    expect(log.out).toMatch(/setACL \/shut version 1 acl digest:ada:x:r\n/)
+  })
+
+  it('go back to where the export came from unless told otherwise', async () => {
+    const { out } = await stage.run(['export', '/x/null'])
+    await stage.run(['deleteall', '/x/null'])
+    expect((await stage.run(['import'], { input: out })).code).toBe(0)
+    expect(await dataOf('/x/null/deep')).toBe('d')
+  })
+
+  it('show how far they are on a terminal, and nowhere else', async () => {
+    const file = join(stage.folder, 'bar.jsonl')
+    const { err } = await stage.run(['export', '/x', '-o', file], { terminal: true })
+    expect(err).toMatch(/Exporting \[=* *\] \d+ %, \d+ of \d+ nodes/)
+    expect((await stage.run(['export', '/x', '-o', `${file}.2`])).err).not.toContain('Exporting')
+  })
+
+  it('write to a new file, and never over one', async () => {
+    const file = join(stage.folder, 'x.jsonl')
+    expect((await stage.run(['export', '/x', '-o', file])).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toMatch(/^\{"zabra":"export","version":1,"root":"\/x"\}\n/)
+    expect(await stage.run(['export', '/x', '-o', file])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('EEXIST'),
+    })
+  })
+
+  it('a dry run says what would be done and does nothing', async () => {
+    const input = '{"path":"/new/a","data":"1","acl":[{"scheme":"world","id":"anyone","perms":"cdrwa"}]}\n'
+    const dry = await stage.run(['import', '--dry-run'], { input })
+    expect(dry).toMatchObject({ code: 0, out: 'create /new (empty parent)\ncreate /new/a\n' })
+    expect(await stage.zk.exists('/new')).toBeUndefined()
+  })
+
+  it('change nothing when a node exists with other contents, unless told to skip or replace', async () => {
+    await stage.plant({ '/z': 'old', '/z/same': 'same' })
+    const node = (path: string, data: string) =>
+      JSON.stringify({ path, data, acl: [{ scheme: 'world', id: 'anyone', perms: 'cdrwa' }] })
+    const input = `${node('/z', 'new')}\n${node('/z/same', 'same')}\n${node('/z/b', 'b')}\n`
+    expect(await stage.run(['import'], { input })).toMatchObject({
+      code: 4,
+      err: expect.stringContaining('/z exist and differ from the export; nothing was changed'),
+    })
+    expect(await stage.zk.exists('/z/b')).toBeUndefined()
+    expect(await stage.run(['import', '--skip'], { input })).toMatchObject({
+      err: 'zabra: created 1, replaced 0, left 2 as they were\n',
+    })
+    expect(await dataOf('/z')).toBe('old')
+    expect(await stage.run(['import', '--replace'], { input })).toMatchObject({
+      err: 'zabra: created 0, replaced 1, left 2 as they were\n',
+    })
+    expect(await dataOf('/z')).toBe('new')
+  })
+
+  it("never touch the server's own nodes", async () => {
+    const { out } = await stage.run(['export', '/'])
+    expect(out).not.toContain('/zookeeper')
+    const input =
+      '{"path":"/zookeeper/quota/evil","data":"x","acl":[{"scheme":"world","id":"anyone","perms":"r"}]}\n'
+    expect(await stage.run(['import'], { input })).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('left out 1 nodes in /zookeeper'),
+    })
+    expect(await stage.zk.exists('/zookeeper/quota/evil')).toBeUndefined()
+    expect((await stage.run(['import', '-', '/zookeeper'], { input })).code).toBe(2)
+  })
+
+  it.each([
+    ['{"path":"/a"', 'standard input:1: Expected a line of JSON'],
+    [
+      '{"path":"a","data":null,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
+      'Expected a path that starts with /',
+    ],
+    [
+      '{"path":"/a","data":7,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
+      'Expected "data" with a text or null',
+    ],
+    ['{"path":"/a","base64":"!","acl":[{"scheme":"world","id":"anyone","perms":"r"}]}', 'got neither'],
+    ['{"path":"/a","data":null,"acl":[]}', 'Expected an access list'],
+    [
+      '{"path":"/a","data":null,"acl":[{"scheme":"world","id":"anyone","perms":"z"}]}',
+      'Expected an entry such as',
+    ],
+    ['{"zabra":"export","version":2,"root":"/"}', 'Expected an export of version 1, got 2'],
+    ['', 'Expected at least one node, got none'],
+  ])('say what is wrong with %s', async (input, message) => {
+    const { code, err } = await stage.run(['import'], { input })
+    expect(err).toContain(message)
+    expect(code).toBe(2)
+  })
+})
+
+describe('without a server', () => {
+  it('says who did not answer and ends with 8', async () => {
+    expect(await stage.run(['ls', '--server', '127.0.0.1:1,127.0.0.1:2'])).toMatchObject({
+      code: 8,
+      err: 'zabra: Cannot connect to 127.0.0.1:1 (ECONNREFUSED); Cannot connect to 127.0.0.1:2 (ECONNREFUSED). Check that a server runs there, or name another one with --server or ZABRA_SERVER.\n',
+    })
+  })
+
+  it('goes on to the next server of the list, and takes a root', async () => {
+    await stage.plant({ '/root': null, '/root/leaf': 'x' })
+    const server = `127.0.0.1:1,${stage.address}/root`
+    expect(await stage.run(['ls', '-R', '/', '--server', server])).toMatchObject({ out: '/\n/leaf\n' })
+    expect((await stage.run(['create', '/more', '--server', server])).out).toBe('/more\n')
+    expect(await stage.zk.exists('/root/more')).toBeDefined()
+  })
+
+  it.each(['host:0', 'host:port', ':2181', '', 'host:2181/a/'])(
+    'refuses the address "%s"',
+    async (server) => {
+      expect(await stage.run(['ls', '--server', server])).toMatchObject({ code: 2 })
+    },
+  )
+})

@@ -1,0 +1,25 @@
+import { ErrorCode } from '@zabra/protocol'
+import { integer, type CommandModule } from '../context.ts'
+import { isCode } from '../exit-codes.ts'
+
+/** `zabra delete`: nodes without children. */
+export const remove: CommandModule = (program, { session }) => {
+  program
+    .command('delete')
+    .alias('rm')
+    .description('delete nodes that have no children')
+    .argument('<path...>', 'the nodes, in this order')
+    .option('-v, --version <number>', 'only if the data still has this version', integer(0))
+    .option('--missing-ok', 'a node that does not exist is fine')
+    .action(async (paths: string[], asked: { version?: number; missingOk?: boolean }) => {
+      await session(async (zk) => {
+        for (const path of paths) {
+          try {
+            await zk.delete(path, asked.version)
+          } catch (error) {
+            if (!asked.missingOk || !isCode(error, ErrorCode.NONODE)) throw error
+          }
+        }
+      })
+    })
+}

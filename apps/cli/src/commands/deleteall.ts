@@ -1,0 +1,36 @@
+import { integer, type CommandModule } from '../context.ts'
+import { UsageError } from '../exit-codes.ts'
+import { printJson } from '../io.ts'
+import { progress } from '../progress.ts'
+import { deleteAll } from '../session/delete-all.ts'
+import { isReserved } from '../session/walk.ts'
+
+/** `zabra deleteall`: nodes with all that is below them. */
+export const deleteall: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('deleteall')
+    .description('delete a node with all that is below it')
+    .argument('<path>', 'the node')
+    .option('-b, --batch <nodes>', 'nodes in one transaction', integer(1), 500)
+    .action(async (path: string, { batch }: { batch: number }) => {
+      if (path === '/' || isReserved(path))
+        throw new UsageError(
+          `${path} is needed by the server and stays. Name a node below /, such as one that zabra ls shows.`,
+        )
+      const deleted = await session(async (zk) => {
+        const bar = progress(io, 'Deleting', 'nodes', 1)
+        try {
+          return await deleteAll(zk, path, {
+            signal: io.signal,
+            batch,
+            itself: true,
+            found: (nodes) => bar.total(nodes),
+            deleted: (nodes) => bar.at(nodes),
+          })
+        } finally {
+          bar.stop()
+        }
+      })
+      if (options().json) printJson(io, { deleted })
+    })
+}

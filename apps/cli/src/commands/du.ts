@@ -1,0 +1,46 @@
+import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { print, printJson } from '../io.ts'
+import { walk } from '../session/walk.ts'
+import { safeLine } from '../text/bytes.ts'
+import { table } from '../text/table.ts'
+
+interface Use {
+  readonly path: string
+  nodes: number
+  bytes: number
+}
+
+/** `zabra du`: how many nodes and bytes hang where. */
+export const du: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('du')
+    .description('count nodes and bytes of data by subtree, the largest first')
+    .argument('[path]', 'the node', '/')
+    .option('-d, --depth <levels>', 'subtrees down to this level', integer(0), 1)
+    .action(async (path: string, { depth }: { depth: number }) => {
+      const unreadable = new Unreadable(io)
+      const found: Use[] = []
+      await session(async (zk) => {
+        const open: Use[] = []
+        for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add })) {
+          if (node.depth <= depth) {
+            open.length = node.depth
+            const use = { path: node.path, nodes: 0, bytes: 0 }
+            open.push(use)
+            found.push(use)
+          }
+          for (const use of open) {
+            use.nodes++
+            use.bytes += node.stat?.dataLength ?? 0
+          }
+        }
+      })
+      const sorted = found.toSorted((a, b) => b.bytes - a.bytes || b.nodes - a.nodes)
+      if (options().json) for (const use of sorted) printJson(io, use)
+      else {
+        const rows = sorted.map(({ bytes, nodes, path }) => [String(bytes), String(nodes), safeLine(path)])
+        print(io, ...table(['bytes', 'nodes', 'path'], rows))
+      }
+      unreadable.conclude()
+    })
+}

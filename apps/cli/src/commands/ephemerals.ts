@@ -1,0 +1,29 @@
+import { Unreadable, type CommandModule } from '../context.ts'
+import { print, printJson } from '../io.ts'
+import { walk } from '../session/walk.ts'
+import { safeLine } from '../text/bytes.ts'
+import { table } from '../text/table.ts'
+
+/** `zabra ephemerals`: which session holds which node. */
+export const ephemerals: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('ephemerals')
+    .description('list ephemeral nodes with the sessions that own them')
+    .argument('[path]', 'where to begin', '/')
+    .action(async (path: string) => {
+      const unreadable = new Unreadable(io)
+      const { json } = options()
+      const rows: string[][] = []
+      await session(async (zk) => {
+        for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add })) {
+          if (node.stat === undefined || node.stat.ephemeralOwner === 0n) continue
+          const owner = `0x${BigInt.asUintN(64, node.stat.ephemeralOwner).toString(16)}`
+          const since = new Date(node.stat.ctime).toISOString()
+          if (json) printJson(io, { owner, since, path: node.path })
+          else rows.push([owner, since, safeLine(node.path)])
+        }
+      })
+      if (rows.length > 0) print(io, ...table(['session', 'since', 'path'], rows))
+      unreadable.conclude()
+    })
+}

@@ -1,0 +1,76 @@
+import { ErrorCode } from '@zabra/protocol'
+import picomatch from 'picomatch'
+import { Unreadable, type CommandModule } from '../context.ts'
+import { isCode, UsageError } from '../exit-codes.ts'
+import { print, printJson } from '../io.ts'
+import { mapAhead, walk, type Visit } from '../session/walk.ts'
+import { safeData, safeLine } from '../text/bytes.ts'
+
+interface Asked {
+  readonly glob?: string
+  readonly regexp?: string
+  readonly data?: string
+  readonly ephemeral?: boolean
+}
+
+/** `zabra find`: paths by their form, their data or their owner. */
+export const find: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('find')
+    .description('print the paths below a node that fit all that is asked')
+    .argument('[path]', 'where to begin', '/')
+    .option(
+      '-g, --glob <pattern>',
+      'the name fits, or the whole path if the pattern holds a /: "*-lock", "/app/**/config"',
+    )
+    .option('-r, --regexp <expression>', 'a regular expression is found in the path')
+    .option('-d, --data <expression>', 'a regular expression is found in the data')
+    .option('-e, --ephemeral', 'belongs to a session')
+    .action(async (path: string, asked: Asked) => {
+      const fits = filterOf(asked)
+      const wanted = asked.data === undefined ? undefined : expression('--data', asked.data)
+      const { json } = options()
+      const unreadable = new Unreadable(io)
+      await session(async (zk) => {
+        const look = async (node: Visit): Promise<string | undefined> => {
+          if (!fits(node)) return undefined
+          if (wanted === undefined) return node.path
+          try {
+            const { data } = await zk.getData(node.path)
+            return data !== null && wanted.test(safeData(data)) ? node.path : undefined
+          } catch (error) {
+            if (isCode(error, ErrorCode.NOAUTH)) unreadable.add(node.path)
+            else if (!isCode(error, ErrorCode.NONODE)) throw error
+            return undefined
+          }
+        }
+        const nodes = walk(zk, path, { signal: io.signal, unreadable: unreadable.add })
+        for await (const found of mapAhead(nodes, look)) {
+          if (found === undefined) continue
+          if (json) printJson(io, found)
+          else print(io, safeLine(found))
+        }
+      })
+      unreadable.conclude()
+    })
+}
+
+function filterOf({ glob, regexp, ephemeral }: Asked): (node: Visit) => boolean {
+  const matches =
+    glob === undefined ? undefined : picomatch(glob, { basename: !glob.includes('/'), dot: true })
+  const expected = regexp === undefined ? undefined : expression('--regexp', regexp)
+  return ({ path, stat }) =>
+    (matches === undefined || matches(path)) &&
+    (expected === undefined || expected.test(path)) &&
+    (!ephemeral || (stat?.ephemeralOwner ?? 0n) !== 0n)
+}
+
+function expression(option: string, text: string): RegExp {
+  try {
+    return new RegExp(text, 'u')
+  } catch (error) {
+    throw new UsageError(
+      `Expected a regular expression after ${option}, got "${text}" (${(error as Error).message}). Put a \\ before characters that stand for themselves.`,
+    )
+  }
+}

@@ -1,0 +1,139 @@
+import { Option } from 'commander'
+import { readLog, repairLog, type LogReport } from '@zabra/server/files'
+import type { CommandModule } from '../context.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { gapBetween, reportJson, reportLines } from '../files/check.ts'
+import { locate, locked } from '../files/locate.ts'
+import { touches, txnJson, txnLine } from '../files/words.ts'
+import { note, print, printJson, type Io } from '../io.ts'
+import { progress } from '../progress.ts'
+
+interface Asked {
+  readonly check?: boolean
+  readonly repair?: boolean
+  readonly force?: boolean
+  readonly output?: string
+  readonly data?: boolean
+  readonly path?: string
+  readonly session?: bigint
+}
+
+/** `zabra log`: transaction logs of Zabra and of Apache ZooKeeper, printed, checked or repaired. */
+export const log: CommandModule = (program, { io, options }) => {
+  program
+    .command('log')
+    .description('print the transactions of a log file or of a data folder; check or repair it')
+    .argument('<file or folder>', 'log.<zxid>, a data folder, or its version-2')
+    .option('--data', 'print the beginning of the data too')
+    .option('--path <path>', 'only transactions that change this node or one below it')
+    .option('--session <id>', 'only transactions of this session, such as 0x100a3f', sessionId)
+    .addOption(
+      new Option('--check', 'print no transaction, say whether the files are sound').conflicts('repair'),
+    )
+    .option('--repair', 'cut what a crash left of the last write; a copy of the file is kept beside it')
+    .option(
+      '-o, --output <file>',
+      'with --repair: write the sound part of one file there and leave the file alone',
+    )
+    .option('--force', 'with --repair: give up everything behind damage in the middle, a copy is kept')
+    .action(async (target: string, asked: Asked) => {
+      if (!asked.repair && (asked.force || asked.output !== undefined))
+        throw new UsageError('--force and --output belong to --repair: give it too, or leave them out.')
+      const files = await locate(io.ports.disk, target, 'log')
+      const { json } = options()
+      if (asked.repair) await repairAll(io, files, asked, json)
+      else if (asked.check) await check(io, files, json)
+      else await show(io, files, asked, json)
+    })
+}
+
+async function show(io: Io, files: readonly string[], asked: Asked, json: boolean): Promise<void> {
+  const damaged: LogReport[] = []
+  for (const file of files) {
+    const report = await readLog(io.ports.disk, file, ({ logged }) => {
+      if (io.signal.aborted) return false
+      if (asked.path !== undefined && !touches(logged.txn, asked.path)) return true
+      if (asked.session !== undefined && BigInt.asUintN(64, logged.header.sessionId) !== asked.session)
+        return true
+      if (json) printJson(io, txnJson(logged, asked.data === true))
+      else print(io, txnLine(logged, asked.data === true))
+      return true
+    })
+    io.signal.throwIfAborted()
+    if (report.problem !== undefined) for (const line of reportLines(report)) note(io, line.trim())
+    if (report.state === 'damaged') damaged.push(report)
+  }
+  refuseDamaged(damaged)
+}
+
+async function check(io: Io, files: readonly string[], json: boolean): Promise<void> {
+  const damaged: LogReport[] = []
+  const gaps: string[] = []
+  let before: LogReport | undefined
+  for await (const report of scan(io, files)) {
+    if (json) printJson(io, reportJson(report))
+    else print(io, ...reportLines(report))
+    if (report.state === 'damaged') damaged.push(report)
+    const gap = before && gapBetween(before, report)
+    if (gap !== undefined) gaps.push(gap)
+    if (report.transactions > 0) before = report
+  }
+  refuseDamaged(damaged)
+  if (gaps.length > 0) throw new Failure(gaps.join(' '), ExitCode.damagedFile)
+}
+
+/** Reads every file to its end, with a bar for a person who watches. */
+async function* scan(io: Io, files: readonly string[]): AsyncGenerator<LogReport> {
+  const { disk } = io.ports
+  for (const file of files) {
+    const bar = progress(io, `Reading ${file}`, 'bytes', await disk.size(file))
+    let report: LogReport
+    try {
+      report = await readLog(disk, file, ({ offset }) => {
+        bar.at(offset)
+        return !io.signal.aborted
+      })
+    } finally {
+      bar.stop()
+    }
+    io.signal.throwIfAborted()
+    yield report
+  }
+}
+
+async function repairAll(io: Io, files: readonly string[], asked: Asked, json: boolean): Promise<void> {
+  const { disk } = io.ports
+  const { output, force } = asked
+  if (output !== undefined && files.length > 1)
+    throw new UsageError(`Expected one log file with --output, got ${files.length}. Name the file.`)
+  const options = { ...(output === undefined ? {} : { output }), force: force === true }
+  await locked(io, files[0]!, async () => {
+    for await (const report of scan(io, files)) {
+      const repair = await repairLog(disk, report, options)
+      if (json) printJson(io, { ...reportJson(report), repair: repair ?? null })
+      else if (repair === undefined) print(io, `${report.file}: sound, nothing to do`)
+      else {
+        const result = repair.written ?? 'nothing was left to keep, the file is gone'
+        const copy = repair.backup === undefined ? '' : `; as it was: ${repair.backup}`
+        print(
+          io,
+          `${report.file}: cut ${repair.bytesCut} bytes, kept ${repair.kept} transactions: ${result}${copy}`,
+        )
+      }
+    }
+  })
+}
+
+function refuseDamaged(damaged: readonly LogReport[]): void {
+  if (damaged.length === 0) return
+  throw new Failure(
+    `${damaged.map(({ file }) => file).join(', ')} ${damaged.length === 1 ? 'is' : 'are'} damaged. Keep a copy before you do anything else.`,
+    ExitCode.damagedFile,
+  )
+}
+
+function sessionId(text: string): bigint {
+  if (!/^(0x[0-9a-f]{1,16}|\d+)$/i.test(text))
+    throw new UsageError(`Expected a session as 0x and hexadecimal digits, got "${text}".`)
+  return BigInt.asUintN(64, BigInt(text))
+}

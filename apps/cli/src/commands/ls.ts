@@ -1,0 +1,56 @@
+import type { CommandModule } from '../context.ts'
+import { Unreadable } from '../context.ts'
+import { print, printJson } from '../io.ts'
+import { join, mapAhead, walk } from '../session/walk.ts'
+import type { Stat, ZooKeeper } from '../session/zookeeper.ts'
+import { safeLine } from '../text/bytes.ts'
+import { statJson } from '../text/stat.ts'
+import { table } from '../text/table.ts'
+
+/** `zabra ls`: the children of a node, or with -R every path below it. */
+export const ls: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('ls')
+    .description('list the children of a node, one a line')
+    .argument('[path]', 'the node', '/')
+    .option('-R, --recursive', 'every path from the node down')
+    .option('-s, --stat', 'with version, children, bytes, owner and time of change')
+    .action(async (path: string, { recursive, stat }: { recursive?: boolean; stat?: boolean }) => {
+      const { json } = options()
+      const unreadable = new Unreadable(io)
+      await session(async (zk) => {
+        const nodes = recursive
+          ? walk(zk, path, { signal: io.signal, unreadable: unreadable.add })
+          : children(zk, path, stat === true)
+        const rows: string[][] = []
+        for await (const node of nodes) {
+          const name = recursive ? node.path : node.path.slice(node.path.lastIndexOf('/') + 1)
+          if (json) printJson(io, node.stat && stat ? { name, ...statJson(node.stat) } : name)
+          else if (node.stat && stat) rows.push([...row(node.stat), safeLine(name)])
+          else print(io, safeLine(name))
+        }
+        if (rows.length > 0)
+          print(io, ...table(['version', 'children', 'bytes', 'owner', 'changed', 'name'], rows))
+      })
+      unreadable.conclude()
+    })
+}
+
+async function* children(
+  zk: ZooKeeper,
+  path: string,
+  stat: boolean,
+): AsyncGenerator<{ path: string; stat?: Stat | undefined }> {
+  const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
+  if (!stat) return yield* paths.map((path) => ({ path }))
+  for await (const found of mapAhead(paths, async (path) => ({ path, stat: await zk.exists(path) })))
+    if (found.stat !== undefined) yield { path: found.path, stat: found.stat }
+}
+
+const row = (stat: Stat): string[] => [
+  String(stat.version),
+  String(stat.numChildren),
+  String(stat.dataLength),
+  stat.ephemeralOwner === 0n ? '-' : `0x${BigInt.asUintN(64, stat.ephemeralOwner).toString(16)}`,
+  new Date(stat.mtime).toISOString(),
+]

@@ -1,0 +1,115 @@
+import { ErrorCode } from '@zabra/protocol'
+import type { Command } from 'commander'
+import { integer, type CommandModule, type Context } from '../context.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { print, printJson } from '../io.ts'
+import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
+import { RequestError } from '../session/request-error.ts'
+import { walk } from '../session/walk.ts'
+import type { ZooKeeper } from '../session/zookeeper.ts'
+import { safeLine } from '../text/bytes.ts'
+import { QUOTA_ROOT } from '../text/quota.ts'
+import { table } from '../text/table.ts'
+
+/** `zabra quota`: limits of subtrees, and how far they are used. */
+export const quota: CommandModule = (program, context) => {
+  const command = program.command('quota').description('limits of subtrees: list, set, del')
+  list(command, context)
+  set(command, context)
+  del(command, context)
+}
+
+function list(command: Command, { io, options, session }: Context): void {
+  command
+    .command('list')
+    .description('print quotas and their use')
+    .argument('[path]', 'the subtree; all that have a quota unless it is given')
+    .action(async (path?: string) => {
+      const quotas = await session((zk) => (path === undefined ? all(zk, io.signal) : one(zk, path)))
+      if (options().json) {
+        for (const found of quotas) printJson(io, found)
+        return
+      }
+      const rows = quotas.map(({ path, limits, used }) => [
+        safeLine(path),
+        String(used.count),
+        limit(limits.count),
+        limit(limits.countHardLimit),
+        String(used.bytes),
+        limit(limits.bytes),
+        limit(limits.byteHardLimit),
+      ])
+      if (rows.length > 0)
+        print(io, ...table(['path', 'nodes', 'warn at', 'refuse at', 'bytes', 'warn at', 'refuse at'], rows))
+    })
+}
+
+function set(command: Command, { io, options, session }: Context): void {
+  command
+    .command('set')
+    .description('set limits of a subtree; those that are not named stay')
+    .argument('<path>', 'the subtree')
+    .option('-n, --nodes <number>', 'warn in the log of the server above so many nodes', integer(-1))
+    .option('-b, --bytes <number>', 'warn above so many bytes of data', integer(-1, Number.MAX_SAFE_INTEGER))
+    .option('-N, --hard-nodes <number>', 'refuse more nodes', integer(-1))
+    .option('-B, --hard-bytes <number>', 'refuse more bytes', integer(-1, Number.MAX_SAFE_INTEGER))
+    .action(
+      async (
+        path: string,
+        asked: { nodes?: number; bytes?: number; hardNodes?: number; hardBytes?: number },
+      ) => {
+        if (Object.keys(asked).length === 0)
+          throw new UsageError(
+            'Expected a limit, got none. Give --nodes, --bytes, --hard-nodes or --hard-bytes.',
+          )
+        const limits = await session(async (zk) => {
+          if ((await zk.exists(path)) === undefined) throw new RequestError(ErrorCode.NONODE, path)
+          const other = await conflictingQuota(zk, path)
+          if (other !== undefined)
+            throw new Failure(
+              `${other.path} ${other.where} ${path} has a quota, and quotas do not nest. Delete it first with zabra quota del ${other.path}.`,
+              ExitCode.refused,
+            )
+          return changeQuota(zk, path, {
+            ...(asked.nodes === undefined ? {} : { count: asked.nodes }),
+            ...(asked.bytes === undefined ? {} : { bytes: asked.bytes }),
+            ...(asked.hardNodes === undefined ? {} : { countHardLimit: asked.hardNodes }),
+            ...(asked.hardBytes === undefined ? {} : { byteHardLimit: asked.hardBytes }),
+          })
+        })
+        if (options().json) printJson(io, { path, limits })
+      },
+    )
+}
+
+function del(command: Command, { session }: Context): void {
+  command
+    .command('del')
+    .description('take the quota of a subtree away')
+    .argument('<path>', 'the subtree')
+    .action(async (path: string) => {
+      if (!(await session((zk) => removeQuota(zk, path)))) throw none(path)
+    })
+}
+
+async function one(zk: ZooKeeper, path: string): Promise<Quota[]> {
+  const found = await readQuota(zk, path)
+  if (found === undefined) throw none(path)
+  return [found]
+}
+
+async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
+  const quotas: Quota[] = []
+  for await (const node of walk(zk, QUOTA_ROOT, { signal, unreadable: () => {} })) {
+    if (!node.path.endsWith('/zookeeper_limits')) continue
+    const path = node.path.slice(QUOTA_ROOT.length, -'/zookeeper_limits'.length)
+    const found = await readQuota(zk, path === '' ? '/' : path)
+    if (found !== undefined) quotas.push(found)
+  }
+  return quotas
+}
+
+const none = (path: string): Failure =>
+  new Failure(`${path} has no quota. zabra quota list shows those that there are.`, ExitCode.noNode)
+
+const limit = (value: number): string => (value < 0 ? '-' : String(value))

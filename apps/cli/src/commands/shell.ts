@@ -1,0 +1,115 @@
+import { createInterface } from 'node:readline/promises'
+import { orAborted, type CommandModule, type Context } from '../context.ts'
+import { ExitCode, Failure } from '../exit-codes.ts'
+import { note, print } from '../io.ts'
+import { openSession } from '../session/open.ts'
+import { complete } from '../shell/complete.ts'
+import { shellCommands } from '../shell/commands/index.ts'
+import { historyFile, HISTORY_LINES, loadHistory, saveHistory } from '../shell/history.ts'
+import { Shell } from '../shell/shell.ts'
+
+interface Asked {
+  readonly command?: readonly string[]
+  readonly exitOnError?: boolean
+}
+
+/** `zabra shell`: the commands of ZooKeeper's shell, typed or from a pipe. */
+export const shell: CommandModule = (program, context) => {
+  program
+    .command('shell')
+    .description('take commands as zkCli.sh does, typed or from a pipe; help lists them')
+    .option(
+      '-c, --command <line>',
+      'run this line and end; may be repeated',
+      (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
+    )
+    .option('-e, --exit-on-error', 'end at the first line that fails')
+    .action(async (asked: Asked) => {
+      const exitCode = await runShell(context, asked)
+      // Every line has told what was wrong with it.
+      if (exitCode !== ExitCode.ok) throw new Failure('', exitCode)
+    })
+}
+
+/** Runs lines to their end and resolves to the exit code: that of the last line, or of the first that fails with -e. */
+async function runShell({ io, options }: Context, asked: Asked): Promise<number> {
+  const { server, auth, timeoutMs } = options()
+  const isInteractive = asked.command === undefined && io.stdin.isTTY === true && io.stdout.isTTY === true
+  let refresh = (): void => {}
+  const shell = new Shell({
+    io,
+    commands: shellCommands,
+    server,
+    open: (server) => openSession({ server, auth, timeoutMs }, io.signal, (line) => note(io, line)),
+    refresh: () => refresh(),
+  })
+  await shell.connect()
+  const lines = isInteractive ? typed(shell, (again) => (refresh = again)) : given(shell, asked)
+  let exitCode: number = ExitCode.ok
+  try {
+    for await (const line of lines) {
+      exitCode = await orAborted(shell.execute(line), io.signal)
+      if (shell.isOver || (asked.exitOnError && exitCode !== ExitCode.ok)) break
+    }
+    io.signal.throwIfAborted()
+    return exitCode
+  } finally {
+    await shell.close()
+  }
+}
+
+/** The lines of --command, else those of standard input. */
+async function* given({ io }: Shell, { command }: Asked): AsyncGenerator<string> {
+  if (command !== undefined) return yield* command
+  const reader = createInterface({ input: io.stdin, crlfDelay: Infinity })
+  const stop = (): void => reader.close()
+  io.signal.addEventListener('abort', stop, { once: true })
+  try {
+    yield* reader
+  } finally {
+    reader.close()
+  }
+}
+
+/** Lines that a person types, with history and completion. */
+async function* typed(shell: Shell, onRefresh: (again: () => void) => void): AsyncGenerator<string> {
+  const { io } = shell
+  const file = historyFile(io.environment)
+  print(io, 'Tab completes commands and paths, help lists commands, Ctrl-D leaves.')
+  const reader = createInterface({
+    input: io.stdin,
+    output: io.stdout,
+    terminal: true,
+    history: loadHistory(file),
+    historySize: HISTORY_LINES,
+    removeHistoryDuplicates: true,
+    completer: (line: string) => complete(shell, line),
+  })
+  const stop = (): void => reader.close()
+  io.signal.addEventListener('abort', stop, { once: true })
+  reader.on('SIGINT', () => {
+    // As in any shell: the line is dropped, and with nothing typed the shell is left.
+    if (reader.line === '') return stop()
+    print(io, '^C')
+    reader.write(null, { ctrl: true, name: 'e' })
+    reader.write(null, { ctrl: true, name: 'u' })
+    return undefined
+  })
+  reader.on('history', (lines: string[]) => saveHistory(file, lines))
+  const prompt = (keepsLine: boolean): void => {
+    reader.setPrompt(shell.prompt)
+    reader.prompt(keepsLine)
+  }
+  onRefresh(() => prompt(true))
+  try {
+    prompt(false)
+    for await (const line of reader) {
+      yield line
+      if (!shell.isOver) prompt(false)
+    }
+  } finally {
+    onRefresh(() => {})
+    io.signal.removeEventListener('abort', stop)
+    reader.close()
+  }
+}

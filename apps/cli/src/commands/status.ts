@@ -1,0 +1,143 @@
+import type { CommandModule } from '../context.ts'
+import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { note, print, printJson, type Io } from '../io.ts'
+import { formatServer, parseServer, parseServers, type ServerAddress } from '../session/address.ts'
+import { ask, isIdle, isRefusal } from '../session/word.ts'
+import { safeLine } from '../text/bytes.ts'
+import { table } from '../text/table.ts'
+
+/** What is known of a member; undefined where nothing tells. */
+interface Member {
+  readonly server: string
+  readonly isDown: boolean
+  readonly health: string
+  readonly mode?: string | undefined
+  readonly zxid?: string | undefined
+  readonly connections?: string | undefined
+  readonly outstanding?: string | undefined
+  readonly latency?: string | undefined
+  readonly nodes?: string | undefined
+  readonly version?: string | undefined
+  /** Words that the member was not told to answer. */
+  readonly refused: readonly string[]
+}
+
+/** Longest wait for one answer of a member. */
+const PATIENCE_MS = 5000
+
+/** `zabra status`: all members of an ensemble in one table. */
+export const status: CommandModule = (program, { io, options }) => {
+  program
+    .command('status')
+    .description('show mode, last transaction, connections, latency and health of members')
+    .argument('[host:port...]', 'the members; those of --server unless given')
+    .action(async (hosts: string[]) => {
+      const { server, timeoutMs, json } = options()
+      const servers = hosts.length > 0 ? hosts.map(parseServer) : parseServers(server).servers
+      const patience = Math.min(timeoutMs, PATIENCE_MS)
+      const members = await Promise.all(servers.map((at) => look(io, at, patience)))
+      io.signal.throwIfAborted()
+      if (json) for (const member of members) printJson(io, member)
+      else print(io, ...table(head, members.map(row)))
+      for (const { server, refused } of members) {
+        if (refused.length === 0) continue
+        const them = refused.length === 1 ? 'it' : 'them'
+        note(
+          io,
+          `${server}: ${refused.join(' and ')} not on the whitelist. Name ${them} in 4lw.commands.whitelist there to see more`,
+        )
+      }
+      conclude(members)
+    })
+}
+
+function conclude(members: readonly Member[]): void {
+  const down = members.filter(({ isDown }) => isDown)
+  if (down.length > 0)
+    throw new Failure(
+      `${down.length} of ${members.length} ${members.length === 1 ? 'member is' : 'members are'} not serving: ${down.map(({ server }) => server).join(', ')}.`,
+      ExitCode.unhealthy,
+    )
+  const leaders = members.filter(({ mode }) => mode === 'leader')
+  const followers = members.filter(({ mode }) => mode === 'follower')
+  if (leaders.length > 1)
+    throw new Failure(
+      `${leaders.length} members say that they lead: ${leaders.map(({ server }) => server).join(', ')}. Either they belong to different ensembles, or an election is under way: look again.`,
+      ExitCode.unhealthy,
+    )
+  if (members.length > 1 && followers.length === members.length)
+    throw new Failure('None of these members leads. Name all members to see the leader.', ExitCode.unhealthy)
+}
+
+async function look(io: Io, at: ServerAddress, timeoutMs: number): Promise<Member> {
+  const { network } = io.ports
+  const server = formatServer(at)
+  try {
+    const [srvr, mntr] = await Promise.all([
+      ask(network, at, 'srvr', timeoutMs, io.signal),
+      ask(network, at, 'mntr', timeoutMs, io.signal),
+    ])
+    return described(server, srvr, mntr)
+  } catch (error) {
+    return { server, isDown: true, health: `down: ${judge(error).line}`, refused: [] }
+  }
+}
+
+function described(server: string, srvr: string, mntr: string): Member {
+  const refused = [...(isRefusal(srvr) ? ['srvr'] : []), ...(isRefusal(mntr) ? ['mntr'] : [])]
+  if (isIdle(srvr) || isIdle(mntr))
+    return { server, isDown: true, health: 'not serving: no quorum, or it is starting', refused }
+  const said = isRefusal(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
+  const figures = isRefusal(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
+  if (said.size === 0 && figures.size === 0 && refused.length < 2)
+    return { server, isDown: true, health: 'answers what no ZooKeeper server does', refused }
+  const [, average, most] = said.get('Latency min/avg/max')?.split('/') ?? []
+  const latency = [average ?? figures.get('avg_latency'), most ?? figures.get('max_latency')]
+  const mode = said.get('Mode') ?? figures.get('server_state')
+  return {
+    server,
+    isDown: false,
+    health: healthOf(mode, figures, refused),
+    mode,
+    zxid: said.get('Zxid') ?? figures.get('last_zxid'),
+    connections: said.get('Connections') ?? figures.get('num_alive_connections'),
+    outstanding: said.get('Outstanding') ?? figures.get('outstanding_requests'),
+    latency: latency[0] === undefined ? undefined : `${latency[0]}/${latency[1]}`,
+    nodes: said.get('Node count') ?? figures.get('znode_count'),
+    version: (said.get('Zookeeper version') ?? figures.get('version'))?.replace(/,.*/, ''),
+    refused,
+  }
+}
+
+function healthOf(
+  mode: string | undefined,
+  figures: ReadonlyMap<string, string>,
+  refused: readonly string[],
+): string {
+  if (mode === undefined) return refused.length > 0 ? 'unknown: it tells nothing' : 'unknown'
+  if (figures.get('log_writable') === '0') return 'refuses writes: its disk is full'
+  if (mode === 'read-only') return 'read-only: cut off from the quorum'
+  const size = Number(figures.get('quorum_size'))
+  const synced = Number(figures.get('synced_followers'))
+  if (mode === 'leader' && size > 0 && synced + 1 < size)
+    return `ok, but ${size - synced - 1} of ${size} voters not in step`
+  return 'ok'
+}
+
+const fields = (text: string, line: RegExp): Map<string, string> =>
+  new Map([...text.matchAll(line)].map((match) => [match[1]!, match[2]!.trim()]))
+
+const head = ['server', 'mode', 'zxid', 'connections', 'queued', 'avg/max ms', 'nodes', 'version', 'health']
+
+const row = (member: Member): string[] =>
+  [
+    member.server,
+    member.mode,
+    member.zxid,
+    member.connections,
+    member.outstanding,
+    member.latency,
+    member.nodes,
+    member.version,
+    member.health,
+  ].map((cell) => safeLine(cell ?? '-'))

@@ -1,0 +1,34 @@
+import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { print, printJson } from '../io.ts'
+import { walk } from '../session/walk.ts'
+import { safeLine } from '../text/bytes.ts'
+
+/** `zabra tree`: a subtree as it hangs together. */
+export const tree: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('tree')
+    .description('draw a node and what is below it')
+    .argument('[path]', 'the node', '/')
+    .option('-d, --depth <levels>', 'how far down', integer(0), Infinity)
+    .action(async (path: string, { depth }: { depth: number }) => {
+      const unreadable = new Unreadable(io)
+      const { json } = options()
+      await session(async (zk) => {
+        const lines: boolean[] = []
+        for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add, depth })) {
+          const isEphemeral = (node.stat?.ephemeralOwner ?? 0n) !== 0n
+          if (json) {
+            printJson(io, { path: node.path, bytes: node.stat?.dataLength, ephemeral: isEphemeral })
+            continue
+          }
+          lines.length = node.depth
+          lines[node.depth] = node.isLast
+          const name = node.depth === 0 ? node.path : node.path.slice(node.path.lastIndexOf('/') + 1)
+          const stem = lines.slice(1, -1).map((last) => (last ? '    ' : '│   '))
+          const branch = node.depth === 0 ? '' : node.isLast ? '└── ' : '├── '
+          print(io, `${stem.join('')}${branch}${safeLine(name)}${isEphemeral ? '  (ephemeral)' : ''}`)
+        }
+      })
+      unreadable.conclude()
+    })
+}

@@ -1,0 +1,37 @@
+import { integer, type CommandModule } from '../context.ts'
+import { Failure, ExitCode } from '../exit-codes.ts'
+import { note, print, printJson } from '../io.ts'
+import { safeLine } from '../text/bytes.ts'
+
+/** `zabra watch`: changes as they happen, until it is stopped. */
+export const watch: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('watch')
+    .description('print changes of a node as they happen, until Ctrl-C')
+    .argument('<path>', 'the node, which need not exist yet')
+    .option('-R, --recursive', 'changes of everything below it too')
+    .option('-n, --count <events>', 'end after so many changes', integer(1))
+    .action(async (path: string, asked: { recursive?: boolean; count?: number }) => {
+      const { json } = options()
+      await session(async (zk) => {
+        const watcher = await zk.watch(path, asked.recursive ? 'persistentRecursive' : 'persistent')
+        note(io, `watching ${path} on ${zk.server}`)
+        let left = asked.count ?? Infinity
+        for await (const event of watcher) {
+          const { order: _, ...facts } = event
+          const time = new Date().toISOString()
+          if (json) printJson(io, { time, ...facts })
+          else if (event.type === 'resync')
+            print(io, `${time} resync ${path}: changes may be missing (${event.reason})`)
+          else print(io, `${time} ${event.type} ${safeLine(event.path)}`)
+          if (--left <= 0) return
+        }
+        const reason = await zk.closed
+        throw new Failure(
+          `${reason?.message ?? 'The session has ended.'} Changes from now on are not seen.`,
+          ExitCode.connection,
+          { cause: reason },
+        )
+      })
+    })
+}

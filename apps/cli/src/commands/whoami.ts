@@ -1,0 +1,15 @@
+import type { CommandModule } from '../context.ts'
+import { print, printJson } from '../io.ts'
+import { safeLine } from '../text/bytes.ts'
+
+/** `zabra whoami`: the identities that the server takes this client for. */
+export const whoami: CommandModule = (program, { io, options, session }) => {
+  program
+    .command('whoami')
+    .description('print the identities that the server sees, as scheme: user')
+    .action(async () => {
+      const identities = await session((zk) => zk.whoAmI())
+      if (options().json) printJson(io, identities)
+      else print(io, ...identities.map(({ scheme, user }) => safeLine(`${scheme}: ${user}`)))
+    })
+}

@@ -1,0 +1,216 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Running, Stage, type Ran } from './testdata/stage.ts'
+
+let stage: Stage
+let original: string
+let data: string
+let log: string
+let number = 0
+
+beforeAll(async () => {
+  stage = await Stage.start({ preAllocSizeBytes: 0 })
+  await stage.zk.create('/a', new TextEncoder().encode('hidden'))
+  await stage.zk.create('/a/b', null, { mode: 'ephemeral' })
+  await stage.zk.multi([
+    { op: 'setData', path: '/a', data: null },
+    { op: 'create', path: '/c', data: new Uint8Array([0xff]) },
+  ])
+  await stage.zk.setACL('/c', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+  await stage.zk.delete('/c')
+  await stage.zk.close()
+  await stage.server.close()
+  original = join(stage.folder, 'data', 'version-2')
+})
+afterAll(() => stage.stop())
+
+beforeEach(() => {
+  data = join(stage.folder, `copy-${number++}`)
+  mkdirSync(join(data, 'version-2'), { recursive: true })
+  for (const name of readdirSync(original)) copyFileSync(join(original, name), join(data, 'version-2', name))
+  log = join(data, 'version-2', 'log.1')
+})
+
+const run = (...argv: string[]): Promise<Ran> => new Running(argv, undefined, { input: '' }).ended
+
+/** The offset of each entry, by reading lengths as the format has them. */
+function offsets(): number[] {
+  const bytes = readFileSync(log)
+  const found: number[] = []
+  for (
+    let at = 16;
+    at + 12 < bytes.length && bytes.readInt32BE(at + 8) > 0;
+    at += 13 + bytes.readInt32BE(at + 8)
+  )
+    found.push(at)
+  return found
+}
+
+function damage(at: number): void {
+  const bytes = readFileSync(log)
+  bytes[at]! ^= 0xff
+  writeFileSync(log, bytes)
+}
+
+describe('log', () => {
+  it('prints every transaction in words, without the data', async () => {
+    const { code, out } = await run('log', data)
+    expect(code).toBe(0)
+    const said = out
+      .trim()
+      .split('\n')
+      .map((line) => line.replace(/^\S+Z session (0x[0-9a-f]+) cxid \S+ /, ''))
+    expect(said).toEqual([
+      'zxid 0x1 createSession timeout 10000 ms',
+      'zxid 0x2 create /a 6 bytes acl world:anyone:cdrwa',
+      'zxid 0x3 create /a/b 0 bytes ephemeral acl world:anyone:cdrwa',
+      'zxid 0x4 multi [setData /a 0 bytes version 1; create /c 1 bytes acl world:anyone:cdrwa]',
+      'zxid 0x5 setACL /c version 1 acl world:anyone:r',
+      'zxid 0x6 delete /c',
+      'zxid 0x7 closeSession deletes /a/b',
+    ])
+    expect(out).not.toContain('hidden')
+  })
+
+  it('prints data, one node or one session when asked, and JSON', async () => {
+    expect((await run('log', log, '--data', '--path', '/a')).out.split('\n')).toMatchObject([
+      expect.stringContaining('create /a data "hidden"'),
+      expect.stringContaining('/a/b'),
+      expect.stringContaining('create /c data 0xff'),
+      expect.stringContaining('closeSession'),
+      '',
+    ])
+    expect((await run('log', log, '--session', '0x7')).out).toBe('')
+    const lines = (await run('log', log, '--json')).out.trim().split('\n')
+    expect(JSON.parse(lines[1]!)).toMatchObject({ zxid: '0x2', type: 'create2', path: '/a', bytes: 6 })
+  })
+
+  it('--check says that a sound file is sound', async () => {
+    expect(await run('log', '--check', data)).toMatchObject({
+      code: 0,
+      out: `${log}: sound, 7 transactions, 0x1 to 0x7\n`,
+    })
+  })
+
+  it('--check names the first bad byte of a damaged file and ends with 17', async () => {
+    const at = offsets()[3]!
+    damage(at + 50)
+    const { code, out } = await run('log', '--check', data)
+    expect(code).toBe(17)
+    expect(out).toMatch(
+      new RegExp(`damaged, 3 transactions, 0x1 to 0x3\n {2}first bad byte ${at}: Expected an entry`),
+    )
+    expect((await run('log', data)).out.trim().split('\n')).toHaveLength(3)
+  })
+
+  it('--check tells what is missing between two files', async () => {
+    const at = offsets()[2]!
+    const bytes = readFileSync(log)
+    const next = offsets()[4]!
+    writeFileSync(
+      join(data, 'version-2', 'log.5'),
+      Buffer.concat([bytes.subarray(0, 16), bytes.subarray(next)]),
+    )
+    truncateSync(log, at)
+    const { code, err } = await run('log', '--check', data)
+    expect(code).toBe(17)
+    expect(err).toContain('Transactions 0x3 to 0x4 are missing between')
+  })
+
+  it('--repair cuts a torn write, keeps a copy and leaves a file that a server takes', async () => {
+    truncateSync(log, readFileSync(log).length - 5)
+    const { code, out } = await run('log', '--repair', data)
+    expect(code).toBe(0)
+    expect(out).toContain('kept 6 transactions')
+    expect(out).toContain(join(data, 'version-2', 'backup.log.1.1'))
+    expect((await run('log', '--check', data)).out).toContain('sound, 6 transactions')
+    expect((await run('log', '--repair', data)).out).toContain('sound, nothing to do')
+    expect(existsSync(join(data, 'zabra.lock'))).toBe(false)
+  })
+
+  it('--repair --output leaves the file alone', async () => {
+    truncateSync(log, readFileSync(log).length - 5)
+    const before = readFileSync(log)
+    const output = join(data, 'mended')
+    expect((await run('log', '--repair', log, '--output', output)).code).toBe(0)
+    expect(readFileSync(log)).toEqual(before)
+    expect((await run('log', '--check', output)).out).toContain('sound, 6 transactions')
+  })
+
+  it('--repair refuses to give up acknowledged transactions without --force', async () => {
+    const before = readFileSync(log)
+    damage(offsets()[3]! + 50)
+    const refused = await run('log', '--repair', data)
+    expect(refused).toMatchObject({ code: 17, err: expect.stringContaining('repair with --force') })
+    expect(readFileSync(log)).toHaveLength(before.length)
+    expect((await run('log', '--repair', '--force', data)).code).toBe(0)
+    expect((await run('log', '--check', data)).out).toContain('sound, 3 transactions')
+    expect(readFileSync(join(data, 'version-2', 'backup.log.1.1'))).toHaveLength(before.length)
+  })
+
+  it('--repair does not touch a folder that a server uses', async () => {
+    const busy = await Stage.start()
+    try {
+      const file = readdirSync(join(busy.folder, 'data', 'version-2')).find((name) =>
+        name.startsWith('log.'),
+      )!
+      expect(await run('log', '--repair', join(busy.folder, 'data', 'version-2', file))).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('is in use by'),
+      })
+    } finally {
+      await busy.stop()
+    }
+  })
+
+  it('says what is wrong with a path and with options that do not go together', async () => {
+    expect(await run('log', '/no/such')).toMatchObject({ code: 2, err: expect.stringContaining('ENOENT') })
+    expect(await run('log', stage.folder)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Expected files named log.<zxid>'),
+    })
+    expect((await run('log', data, '--force')).code).toBe(2)
+    expect((await run('log', data, '--check', '--repair')).code).toBe(2)
+    expect((await run('log', data, '--session', 'x')).code).toBe(2)
+  })
+})
+
+describe('snapshot', () => {
+  it('prints nodes and facts of the newest one of a folder', async () => {
+    const { code, out } = await run('snapshot', data)
+    expect(code).toBe(0)
+    expect(out).toMatch(
+      /^.*snapshot\.0: 4 nodes and 0 sessions, as of transaction 0x0\n\/ 0 bytes children 1 /,
+    )
+    const json = await run('snapshot', data, '--json', '--path', '/zookeeper')
+    const [facts, first] = json.out.split('\n')
+    expect(JSON.parse(facts!)).toMatchObject({ zxid: '0x0', nodes: 4, sessions: [] })
+    expect(JSON.parse(first!)).toMatchObject({ path: '/zookeeper', bytes: 0, acl: 'world:anyone:cdrwa' })
+  })
+
+  it('--check tells a sound one from a damaged one', async () => {
+    expect(await run('snapshot', '--check', data)).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/snapshot\.0: sound, 4 nodes/),
+    })
+    const file = join(data, 'version-2', 'snapshot.0')
+    const bytes = readFileSync(file)
+    bytes[100]! ^= 1
+    writeFileSync(file, bytes)
+    expect(await run('snapshot', '--check', data)).toMatchObject({
+      code: 17,
+      out: expect.stringMatching(/damaged, first bad byte \d+: /),
+      err: expect.stringContaining('1 of 1 snapshot is damaged'),
+    })
+    expect(await run('snapshot', data)).toMatchObject({ code: 17 })
+  })
+})

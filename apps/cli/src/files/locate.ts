@@ -1,0 +1,42 @@
+import { DiskError, type Disk } from '@zabra/runtime'
+import { lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '@zabra/server/files'
+import { basename, dirname, join } from 'node:path'
+import { UsageError } from '../exit-codes.ts'
+import type { Io } from '../io.ts'
+
+/** The files that a path means: itself, or those of a kind in a folder or in `version-2` below it, oldest first. */
+export async function locate(disk: Disk, target: string, kind: 'log' | 'snapshot'): Promise<string[]> {
+  const names = await namesIn(disk, target)
+  if (names === undefined) return [target]
+  const inner = names.includes(VERSION_FOLDER) ? join(target, VERSION_FOLDER) : target
+  const found = kind === 'log' ? logsIn : snapshotsIn
+  const files = found(inner === target ? names : await disk.list(inner))
+  if (files.length === 0)
+    throw new UsageError(
+      `Expected files named ${kind}.<zxid> in ${inner}, got none. Name a file, a data folder or its ${VERSION_FOLDER}.`,
+    )
+  return files.map(({ name }) => join(inner, name))
+}
+
+async function namesIn(disk: Disk, target: string): Promise<string[] | undefined> {
+  try {
+    return await disk.list(target)
+  } catch (error) {
+    if (!(error instanceof DiskError)) throw error
+    if (error.code === 'ENOTDIR') return undefined
+    throw new UsageError(`Cannot read ${target} (${error.code}). Check the path and its permissions.`)
+  }
+}
+
+/** Keeps our servers away from the data folder that a file belongs to while `work` runs; another folder needs no lock. */
+export async function locked<T>({ ports }: Io, file: string, work: () => Promise<T>): Promise<T> {
+  const folder = dirname(file)
+  if (basename(folder) !== VERSION_FOLDER) return work()
+  const token = Buffer.from(ports.random.bytes(8)).toString('hex')
+  const unlock = await lockFolder(ports.disk, dirname(folder), ports.system, token)
+  try {
+    return await work()
+  } finally {
+    await unlock()
+  }
+}

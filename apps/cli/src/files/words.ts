@@ -1,0 +1,74 @@
+import { errorName, formatZxid, OpCode } from '@zabra/protocol'
+import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
+import { formatAcl } from '../text/acl.ts'
+import { dataFields, preview, safeLine } from '../text/bytes.ts'
+
+const names: ReadonlyMap<number, string> = new Map(Object.entries(OpCode).map(([name, code]) => [code, name]))
+
+const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
+
+/** Whether a transaction changes the node at `path` or one below it. */
+export function touches(txn: Txn, path: string): boolean {
+  const below = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
+  if (txn.type === OpCode.multi) return txn.txns.some((part) => touches(part, path))
+  if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(below)
+  return 'path' in txn && below(txn.path)
+}
+
+/** A transaction in words: when, by whom, which, what. Data is shown only when asked for. */
+export function txnLine({ header, txn }: LoggedTxn, withData: boolean): string {
+  const time = new Date(header.time).toISOString()
+  const who = `session ${hex(header.sessionId)} cxid ${hex(header.cxid)}`
+  return `${time} ${who} zxid ${hex(header.zxid)} ${describe(txn, withData)}`
+}
+
+function describe(txn: Txn, withData: boolean): string {
+  const name = names.get(txn.type) ?? String(txn.type)
+  if (txn.type === OpCode.createSession) return `${name} timeout ${txn.timeOut} ms`
+  if (txn.type === OpCode.closeSession)
+    return [name, ...txn.paths2Delete.map((path) => `deletes ${safeLine(path)}`)].join(' ')
+  if (txn.type === OpCode.multi)
+    return `${name} [${txn.txns.map((part) => describePart(part, withData)).join('; ')}]`
+  return describePart(txn, withData)
+}
+
+function describePart(txn: SubTxn, withData: boolean): string {
+  // Two op codes create a plain node; in words they are one.
+  const name = names.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
+  if (txn.type === OpCode.error) return `${name} ${errorName(txn.err)}`
+  const words = [name, safeLine(txn.path)]
+  if ('data' in txn) words.push(withData ? `data ${preview(txn.data)}` : `${txn.data?.length ?? 0} bytes`)
+  if ('ephemeral' in txn && txn.ephemeral) words.push('ephemeral')
+  if ('ttl' in txn) words.push(`ttl ${txn.ttl} ms`)
+  if ('version' in txn) words.push(`version ${txn.version}`)
+  if ('acl' in txn) words.push(`acl ${safeLine(formatAcl(txn.acl))}`)
+  return words.join(' ')
+}
+
+/** The same for programs. */
+export function txnJson({ header, txn }: LoggedTxn, withData: boolean): Record<string, unknown> {
+  return {
+    time: new Date(header.time).toISOString(),
+    session: hex(header.sessionId),
+    cxid: header.cxid,
+    zxid: hex(header.zxid),
+    ...bodyJson(txn, withData),
+  }
+}
+
+function bodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
+  const type = names.get(txn.type) ?? txn.type
+  if (txn.type === OpCode.multi) return { type, txns: txn.txns.map((part) => bodyJson(part, withData)) }
+  if (txn.type === OpCode.error) return { type, error: errorName(txn.err) }
+  if (txn.type === OpCode.createSession) return { type, timeout: txn.timeOut }
+  if (txn.type === OpCode.closeSession) return { type, deletes: txn.paths2Delete }
+  return {
+    type,
+    path: txn.path,
+    ...('data' in txn ? { bytes: txn.data?.length ?? 0, ...(withData ? dataFields(txn.data) : {}) } : {}),
+    ...('ephemeral' in txn ? { ephemeral: txn.ephemeral } : {}),
+    ...('ttl' in txn ? { ttl: txn.ttl } : {}),
+    ...('version' in txn ? { version: txn.version } : {}),
+    ...('acl' in txn ? { acl: formatAcl(txn.acl) } : {}),
+  }
+}

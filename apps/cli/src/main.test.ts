@@ -1,0 +1,98 @@
+import { spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exitCodeTable } from './exit-codes.ts'
+import { Stage } from './testdata/stage.ts'
+
+const main = resolve(import.meta.dirname, '../dist/main.js')
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start()
+  await stage.plant({ '/full': null, '/full/leaf': null })
+})
+afterAll(() => stage.stop())
+
+/** Starts the built program against the server of this file. */
+function start(argv: readonly string[]) {
+  const child = spawn(process.execPath, [main, ...argv], {
+    env: { ...process.env, ZABRA_SERVER: stage.address },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  const said = (text: string): Promise<void> =>
+    new Promise((done, reject) => {
+      const look = (): void => void (err.includes(text) && done())
+      child.stderr.on('data', look)
+      child.once('close', () => reject(new Error(`Expected "${text}", got its end and ${err}`)))
+      look()
+    })
+  const ended = new Promise<{ code: number | null; out: string; err: string }>((done) =>
+    child.once('close', (code) => done({ code, out, err })),
+  )
+  return { child, said, ended }
+}
+
+function run(argv: readonly string[], input = '') {
+  const { child, ended } = start(argv)
+  child.stdin.on('error', () => {})
+  child.stdin.end(input)
+  return ended
+}
+
+describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () => {
+  it.each([
+    [['--version'], 0],
+    [['--help'], 0],
+    [['ls', '/'], 0],
+    [['lss', '/'], 2],
+    [[], 2],
+    [['get'], 2],
+    [['get', '/none'], 3],
+    [['create', '/zookeeper'], 4],
+    [['set', '/zookeeper', 'x', '-v', '7'], 5],
+    [['delete', '/full'], 6],
+    [['ls', '/', '--server', '127.0.0.1:1'], 8],
+    [['log', '/no/such/folder'], 2],
+    [['status', '127.0.0.1:1'], 20],
+  ] as const)('%j ends with %i', async (argv, code) => {
+    const ran = await run(argv)
+    expect({ code: ran.code, err: ran.err }).toMatchObject({ code })
+    if (code !== 0) expect(ran.err).not.toContain('    at ')
+  })
+
+  it('--help shows every exit code', async () => {
+    const { out } = await run(['--help'])
+    for (const [code, meaning] of exitCodeTable) expect(out).toContain(`${code}  ${meaning}`)
+  })
+
+  it('takes commands from a pipe', async () => {
+    expect(await run(['shell'], 'ls /\nget /none\n')).toMatchObject({ code: 3, out: '[full, zookeeper]\n' })
+  })
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)('ends its session on %s', async (signal, code) => {
+    const before = stage.server.stats().sessions
+    const { child, said, ended } = start(['watch', '/'])
+    await said('watching /')
+    expect(stage.server.stats().sessions).toBe(before + 1)
+    child.kill(signal)
+    expect((await ended).code).toBe(code)
+    expect(stage.server.stats().sessions).toBe(before)
+  })
+
+  it('ends its session when the reader of its output goes away', async () => {
+    const before = stage.server.stats().sessions
+    const { child, said, ended } = start(['watch', '/pipe'])
+    await said('watching /pipe')
+    child.stdout.destroy()
+    await stage.plant({ '/pipe': null })
+    expect((await ended).code).toBe(141)
+    expect(stage.server.stats().sessions).toBe(before)
+  })
+})

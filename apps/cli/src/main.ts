@@ -1,0 +1,35 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { nodePorts } from '@zabra/runtime/node'
+import { Interrupted } from './exit-codes.ts'
+import { run } from './run.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+  version: string
+}
+const stop = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    // The first one ends the session cleanly; whoever asks again does not want to wait for that.
+    if (stop.signal.aborted) process.exit(new Interrupted(signal).exitCode)
+    stop.abort(new Interrupted(signal))
+  })
+}
+// The reader of the output is gone, as with `zabra ls -R / | head`: there is nothing left to do.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  stop.abort(error.code === 'EPIPE' ? new Interrupted('SIGPIPE') : error)
+})
+process.stderr.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
+
+const exitCode = await run(process.argv.slice(2), {
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  environment: process.env,
+  version,
+  signal: stop.signal,
+  ports: nodePorts(),
+})
+// Standard input may be open still; what was printed goes out first.
+process.stdout.write('', () => process.exit(exitCode))
+if (process.stdout.destroyed) process.exit(exitCode)

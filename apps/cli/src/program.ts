@@ -1,0 +1,87 @@
+import { Command, Option } from 'commander'
+import { commandGroups } from './commands/index.ts'
+import { contextOf, integer, type GlobalOptions } from './context.ts'
+import { exitCodeTable, UsageError } from './exit-codes.ts'
+import type { Io } from './io.ts'
+
+const examples = `
+Examples:
+  zabra create /app/config '{"port":80}' --parents
+  zabra get /app/config --server zk1:2181,zk2:2181
+  zabra ls -R /app | wc -l
+  zabra watch --recursive /app
+  zabra export /app > app.jsonl && zabra import app.jsonl --server other:2181
+  zabra shell                             # as zkCli.sh, with completion and history
+  zabra status zk1 zk2 zk3
+  zabra log /var/lib/zookeeper --check`
+
+interface Flags {
+  readonly server: string
+  readonly auth?: readonly string[]
+  readonly timeout: number
+  readonly json?: boolean
+}
+
+/** The program with all commands; parse it once. */
+export function createProgram(io: Io): Command {
+  const { environment } = io
+  const program = new Command('zabra')
+    .description('Works with a Zabra or Apache ZooKeeper server from the command line.')
+    .addOption(
+      new Option('--server <host:port,…/root>', 'where to connect (else ZABRA_SERVER)').default(
+        environment['ZABRA_SERVER'] || '127.0.0.1:2181',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--auth <scheme:credential>',
+        'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, where other users of the machine do not see it)',
+      ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
+    )
+    .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
+    .option('--json', 'print JSON: one value, or one a line where there may be many')
+    .version(io.version)
+    .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodes()}`)
+    .showHelpAfterError('Run zabra --help to see what there is.')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
+    })
+  const context = contextOf(io, () => settle(program.opts<Flags>(), environment))
+  for (const [heading, commands] of commandGroups) {
+    program.commandsGroup(heading)
+    for (const add of commands) add(program, context)
+  }
+  inherit(program)
+  return program
+}
+
+/** Sub-commands print and fail as the program does. */
+function inherit(command: Command): void {
+  for (const sub of command.commands) {
+    sub.copyInheritedSettings(command)
+    sub.showHelpAfterError(`Run zabra ${sub.name()} --help to see what it takes.`)
+    inherit(sub)
+  }
+}
+
+function settle(flags: Flags, environment: Io['environment']): GlobalOptions {
+  const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
+  const auth = given
+    .filter((text) => text.trim() !== '')
+    .map((text) => {
+      const colon = text.indexOf(':')
+      // What was given may be a secret, so it is not repeated.
+      if (colon < 1)
+        throw new UsageError(
+          'Expected an identity as scheme:credential, such as digest:ada:secret, in --auth or ZABRA_AUTH.',
+        )
+      return { scheme: text.slice(0, colon), credential: text.slice(colon + 1) }
+    })
+  return { server: flags.server, auth, timeoutMs: flags.timeout, json: flags.json === true }
+}
+
+const exitCodes = (): string =>
+  exitCodeTable.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')

@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { exitCodeTable } from './exit-codes.ts'
+import { Running } from './testdata/stage.ts'
+
+const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+
+describe('the README', () => {
+  it('has the table of exit codes that --help has', () => {
+    const [, table = ''] =
+      /## Exit codes\n\n\| code \| meaning \|\n\| --- \| --- \|\n([\s\S]*)$/.exec(readme) ?? []
+    expect(table.trim().split('\n')).toEqual(
+      exitCodeTable.map(([code, meaning]) => `| ${code} | ${meaning} |`),
+    )
+  })
+
+  it('calls only commands that there are, with options that they have', async () => {
+    const calls = [...readme.matchAll(/^(?:\$ )?zabra (\w+)([^#\n<>|]*)/gm)]
+    expect(calls.length).toBeGreaterThan(30)
+    for (const [, command = '', rest = ''] of calls) {
+      const sub = command === 'quota' ? (/^ (\w+)/.exec(rest)?.[1] ?? '') : ''
+      const help = await new Running([command, ...(sub === '' ? [] : [sub]), '--help'], undefined).ended
+      const general = await new Running(['--help'], undefined).ended
+      expect(help.out).toContain(`Usage: zabra ${command}`)
+      const quoteless = rest.replace(/'[^']*'/g, '')
+      for (const [option] of quoteless.matchAll(/(?<= )--?[a-z][a-z-]*/g))
+        expect(`${help.out}${general.out}`).toMatch(new RegExp(`${option}[ ,<\\[]`))
+    }
+  })
+})

@@ -1,0 +1,190 @@
+import { validatePath, type ACL } from '@zabra/protocol'
+import {
+  ClosedError,
+  type ACL as ClientAcl,
+  type Client,
+  type WatchedEvent as ClientEvent,
+} from '@zabra/client'
+import { UsageError } from '../exit-codes.ts'
+import type {
+  CreateMode,
+  CreateOptions,
+  OneShotWatch,
+  Stat,
+  WatchedEvent,
+  Watcher,
+  WriteOp,
+  ZooKeeper,
+} from './zookeeper.ts'
+
+/** The session of a client as the commands use it: every call ends in time, and an expired session stays so. */
+export class ClientSession implements ZooKeeper {
+  readonly #client: Client
+  readonly #timeout: number
+  readonly #notice: (line: string) => void
+  #server = ''
+
+  /** `timeoutMs` is the longest wait for one answer; `notice` hears of connections that are lost and found again. */
+  constructor(client: Client, timeoutMs: number, notice: (line: string) => void) {
+    this.#client = client
+    this.#timeout = timeoutMs
+    this.#notice = notice
+    void this.#follow()
+  }
+
+  get sessionId(): bigint {
+    return this.#client.session.id
+  }
+  get server(): string {
+    return this.#server
+  }
+  get closed(): Promise<Error | undefined> {
+    return this.#client.closed
+  }
+
+  async create(path: string, data: Uint8Array | null, options: CreateOptions = {}): Promise<string> {
+    const { acl, mode = 'persistent', ttl } = options
+    const created = await this.#client.create(checked(path, mode), data, {
+      ...this.#call,
+      mode,
+      ...(acl ? { acl: flat(acl) } : {}),
+      ...(ttl === undefined ? {} : { ttl }),
+      // The name is to be the one that was typed.
+      protected: false,
+    })
+    return created.path
+  }
+
+  async delete(path: string, version?: number): Promise<void> {
+    await this.#client.delete(checked(path), { ...this.#call, ...versioned(version) })
+  }
+
+  async exists(path: string): Promise<Stat | undefined> {
+    return this.#client.exists(checked(path), this.#call)
+  }
+
+  async getData(path: string): Promise<{ data: Uint8Array | null; stat: Stat }> {
+    const { data, isNull, stat } = await this.#client.getData(checked(path), this.#call)
+    return { data: isNull ? null : data, stat }
+  }
+
+  async setData(path: string, data: Uint8Array | null, version?: number): Promise<Stat> {
+    return this.#client.setData(checked(path), data, { ...this.#call, ...versioned(version) })
+  }
+
+  async getChildren(path: string): Promise<{ children: string[]; stat: Stat }> {
+    return this.#client.getChildren(checked(path), this.#call)
+  }
+
+  async getACL(path: string): Promise<{ acl: ACL[]; stat: Stat }> {
+    const { acl, stat } = await this.#client.getACL(checked(path), this.#call)
+    return { acl: acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } })), stat }
+  }
+
+  async setACL(path: string, acl: readonly ACL[], version?: number): Promise<Stat> {
+    return this.#client.setACL(checked(path), flat(acl), { ...this.#call, ...versioned(version) })
+  }
+
+  async getAllChildrenNumber(path: string): Promise<number> {
+    return this.#client.getAllChildrenNumber(checked(path), this.#call)
+  }
+
+  async getEphemerals(prefix: string): Promise<string[]> {
+    return this.#client.getEphemerals(checked(prefix), this.#call)
+  }
+
+  async sync(path: string): Promise<void> {
+    await this.#client.sync(checked(path), this.#call)
+  }
+
+  async multi(ops: readonly WriteOp[]): Promise<void> {
+    const operations = ops.map((op) => {
+      if (op.op !== 'create') return op
+      const { acl, ...rest } = op
+      return acl ? { ...rest, acl: flat(acl) } : rest
+    })
+    await this.#client.multi(operations, this.#call)
+  }
+
+  async watchOnce(path: string, kind: 'data' | 'exists' | 'children'): Promise<OneShotWatch> {
+    const watch = await this.#client.watchOnce(checked(path), kind, this.#call)
+    // Closed, or gone with its session: either way there is nothing to tell.
+    const fired = watch.fired.catch((): undefined => undefined)
+    return { fired, close: () => watch.close() }
+  }
+
+  async watch(path: string, mode: 'persistent' | 'persistentRecursive'): Promise<Watcher> {
+    const watcher = await this.#client.watch(checked(path), { ...this.#call, mode })
+    return {
+      path,
+      close: () => watcher.close(),
+      [Symbol.asyncIterator]: () => eventsOf(watcher),
+    }
+  }
+
+  async addAuth(scheme: string, auth: Uint8Array): Promise<void> {
+    await this.#client.addAuth(scheme, auth, this.#call)
+  }
+
+  async whoAmI(): Promise<{ scheme: string; user: string }[]> {
+    return this.#client.whoAmI(this.#call)
+  }
+
+  async getConfig(): Promise<{ data: Uint8Array | null; stat: Stat }> {
+    return this.#client.getConfig(this.#call)
+  }
+
+  async reconfig(change: {
+    joining?: string
+    leaving?: string
+    members?: string
+    version?: bigint
+  }): Promise<{ data: Uint8Array | null; stat: Stat }> {
+    return this.#client.reconfig(change, this.#call)
+  }
+
+  close(): Promise<void> {
+    return this.#client.close()
+  }
+
+  get #call(): { readonly timeout: number } {
+    return { timeout: this.#timeout }
+  }
+
+  /** Keeps the name of the server that answers. */
+  async #follow(): Promise<void> {
+    let isLost = false
+    for await (const { state, server } of this.#client.states()) {
+      if (state === 'suspended') {
+        isLost = true
+        this.#notice(`the connection to ${this.#server} was lost; connecting again`)
+      }
+      if (!state.startsWith('connected')) continue
+      if (server !== undefined) this.#server = server.replace('tcp://', '')
+      if (isLost) this.#notice(`connected again, to ${this.#server}`)
+      isLost = false
+    }
+  }
+}
+
+/** A stream that ends, rather than fails, when the session does: whoever reads it asks `closed` why. */
+async function* eventsOf(watcher: AsyncIterable<ClientEvent>): AsyncGenerator<WatchedEvent> {
+  try {
+    for await (const event of watcher) yield event
+  } catch (error) {
+    const { category } = error as { category?: unknown }
+    if (!(error instanceof ClosedError) && category !== 'fatal') throw error
+  }
+}
+
+function checked(path: string, mode: CreateMode = 'persistent'): string {
+  const wrong = validatePath(path, mode.includes('Sequential'))
+  if (wrong !== undefined) throw new UsageError(`${wrong}. Paths look like /app/config.`)
+  return path
+}
+
+const versioned = (version: number | undefined): { version?: number } =>
+  version === undefined ? {} : { version }
+
+const flat = (acl: readonly ACL[]): ClientAcl[] =>
+  acl.map(({ perms, id }) => ({ perms, scheme: id.scheme ?? '', id: id.id ?? '' }))

@@ -1,0 +1,97 @@
+import { formatPerms, validatePath, type ACL } from '@zabra/protocol'
+import { UsageError } from '../exit-codes.ts'
+import { permsOf } from '../text/acl.ts'
+import { dataFields } from '../text/bytes.ts'
+
+/** A node as an export keeps it; `path` is below the root of the export, `/` for the root itself. */
+export interface ExportedNode {
+  readonly path: string
+  readonly data: Uint8Array | null
+  readonly acl: readonly ACL[]
+}
+
+/** The first line of an export. */
+export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
+
+/** A node as one line of JSON: data as text where it is UTF-8, else in Base64. */
+export function formatNode({ path, data, acl }: ExportedNode): string {
+  const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
+  return JSON.stringify({ path, ...dataFields(data), acl: entries })
+}
+
+/** Reads an export. Throws a `UsageError` that names the line when anything is not as `formatNode` writes it. */
+export function parseExport(text: string, name: string): ExportedNode[] {
+  const lines = text.split('\n')
+  const nodes: ExportedNode[] = []
+  const seen = new Set<string>()
+  for (const [index, line] of lines.entries()) {
+    if (line.trim() === '') continue
+    const where = `${name}:${index + 1}`
+    const value = parseLine(line, where)
+    if (value['zabra'] === EXPORT_HEAD.zabra) {
+      if (value['version'] !== EXPORT_HEAD.version)
+        throw new UsageError(
+          `${where}: Expected an export of version ${EXPORT_HEAD.version}, got ${JSON.stringify(value['version'])}. Use the zabra that wrote it.`,
+        )
+      continue
+    }
+    const node = parseNode(value, where)
+    if (seen.has(node.path))
+      throw new UsageError(
+        `${where}: Expected every path once, got ${node.path} again. Remove one of the lines.`,
+      )
+    seen.add(node.path)
+    nodes.push(node)
+  }
+  return nodes
+}
+
+function parseLine(line: string, where: string): Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch (error) {
+    throw new UsageError(
+      `${where}: Expected a line of JSON, got one that is none (${(error as Error).message}). The file may have been cut short.`,
+    )
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new UsageError(
+      `${where}: Expected an object such as {"path":"/a","data":"x","acl":[]}, got ${line.slice(0, 60)}.`,
+    )
+  return value as Record<string, unknown>
+}
+
+function parseNode(value: Record<string, unknown>, where: string): ExportedNode {
+  const { path, acl } = value
+  const wrong = typeof path === 'string' ? validatePath(path) : `Expected a path, got ${JSON.stringify(path)}`
+  if (wrong !== undefined) throw new UsageError(`${where}: ${wrong}. Paths look like /app/config.`)
+  if (!Array.isArray(acl) || acl.length === 0)
+    throw new UsageError(`${where}: Expected an access list with at least one entry in "acl".`)
+  return {
+    path: path as string,
+    data: parseData(value, where),
+    acl: acl.map((entry: unknown) => parseEntry(entry, where)),
+  }
+}
+
+function parseData({ data, base64 }: Record<string, unknown>, where: string): Uint8Array | null {
+  if (typeof base64 === 'string') {
+    const bytes = Buffer.from(base64, 'base64')
+    if (bytes.toString('base64') === base64) return new Uint8Array(bytes)
+  } else if (base64 === undefined) {
+    if (data === null) return null
+    if (typeof data === 'string') return new TextEncoder().encode(data)
+  }
+  throw new UsageError(`${where}: Expected "data" with a text or null, or "base64" with Base64, got neither.`)
+}
+
+function parseEntry(entry: unknown, where: string): ACL {
+  const { scheme, id, perms } = (entry ?? {}) as Record<string, unknown>
+  const bits = typeof perms === 'string' ? permsOf(perms) : undefined
+  if (typeof scheme !== 'string' || typeof id !== 'string' || bits === undefined)
+    throw new UsageError(
+      `${where}: Expected an entry such as {"scheme":"world","id":"anyone","perms":"cdrwa"}, got ${JSON.stringify(entry)}.`,
+    )
+  return { perms: bits, id: { scheme, id } }
+}

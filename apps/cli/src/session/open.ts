@@ -1,0 +1,71 @@
+import { connect } from '@zabra/client'
+import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { parseServers } from './address.ts'
+import { ClientSession } from './client-session.ts'
+import type { ZooKeeper } from './zookeeper.ts'
+
+/** Where to connect, as whom, and how long to wait. */
+export interface SessionOptions {
+  readonly server: string
+  readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
+  /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
+  readonly timeoutMs: number
+}
+
+/** Longest answer and request: what a server takes is for the server to say. */
+const LONGEST = 0x3fff_ffff
+
+/**
+ * Opens a session on a server that answers and proves every identity. Rejects with what each server said when all have
+ * been tried and none did. `notice` hears of connections that are lost and found again.
+ */
+export async function openSession(
+  options: SessionOptions,
+  signal: AbortSignal,
+  notice: (line: string) => void = () => {},
+): Promise<ZooKeeper> {
+  const { timeoutMs } = options
+  const { servers } = parseServers(options.server)
+  const attempt = new AbortController()
+  const give = (): void => attempt.abort(signal.reason)
+  const timer = setTimeout(() => attempt.abort(), timeoutMs)
+  signal.addEventListener('abort', give, { once: true })
+  const reasons: string[] = []
+  const encoder = new TextEncoder()
+  try {
+    const client = await connect({
+      servers: options.server,
+      sessionTimeout: timeoutMs,
+      // A session that has expired took its ephemeral nodes along; whoever made them is to know.
+      sessionExpiry: 'close',
+      auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
+      maxFrame: LONGEST,
+      maxRequest: LONGEST,
+      signal: attempt.signal,
+      instrumentation: {
+        attempt: ({ server, error }) => {
+          const name = server.replace('tcp://', '')
+          // A person waits: one round through the list is enough.
+          if (
+            reasons.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`) >=
+            servers.length
+          )
+            attempt.abort()
+        },
+      },
+    })
+    return new ClientSession(client, timeoutMs, notice)
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!attempt.signal.aborted) throw error
+    const said = reasons.length > 0 ? reasons.toSorted().join('; ') : judge(error).line
+    throw new Failure(
+      `${said}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
+      ExitCode.connection,
+      { cause: error },
+    )
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', give)
+  }
+}

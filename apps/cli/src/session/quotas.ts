@@ -1,0 +1,110 @@
+import { ErrorCode } from '@zabra/protocol'
+import { isCode } from '../exit-codes.ts'
+import { formatLimits, limitsPath, parseLimits, statsPath, type Limits } from '../text/quota.ts'
+import { join } from './walk.ts'
+import type { ZooKeeper } from './zookeeper.ts'
+
+/** A limit and what stands against it. */
+export interface Quota {
+  readonly path: string
+  readonly limits: Limits
+  readonly used: { readonly count: number; readonly bytes: number }
+}
+
+const text = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
+
+/** The quota of one subtree, or undefined when it has none. */
+export async function readQuota(zk: ZooKeeper, path: string): Promise<Quota | undefined> {
+  try {
+    const [limits, used] = await Promise.all([zk.getData(limitsPath(path)), zk.getData(statsPath(path))])
+    return { path, limits: parseLimits(text(limits.data)), used: parseLimits(text(used.data)) }
+  } catch (error) {
+    if (isCode(error, ErrorCode.NONODE)) return undefined
+    throw error
+  }
+}
+
+/** Whether a node above has a quota, or one below: quotas do not nest. Gives its path. */
+export async function conflictingQuota(
+  zk: ZooKeeper,
+  path: string,
+): Promise<{ path: string; where: 'above' | 'below' } | undefined> {
+  for (let end = path.lastIndexOf('/'); end > 0; end = path.lastIndexOf('/', end - 1)) {
+    const above = path.slice(0, end)
+    if (await zk.exists(limitsPath(above))) return { path: above, where: 'above' }
+  }
+  const below = await quotaBelow(zk, path)
+  return below === undefined ? undefined : { path: below, where: 'below' }
+}
+
+async function quotaBelow(zk: ZooKeeper, path: string): Promise<string | undefined> {
+  const node = limitsPath(path).replace(/\/zookeeper_limits$/, '')
+  for (const name of await namesBelow(zk, node)) {
+    const child = join(path, name)
+    if (await zk.exists(limitsPath(child))) return child
+    const deeper = await quotaBelow(zk, child)
+    if (deeper !== undefined) return deeper
+  }
+  return undefined
+}
+
+async function namesBelow(zk: ZooKeeper, node: string): Promise<string[]> {
+  try {
+    const { children } = await zk.getChildren(node)
+    return children.filter((name) => name !== 'zookeeper_limits' && name !== 'zookeeper_stats')
+  } catch (error) {
+    if (isCode(error, ErrorCode.NONODE)) return []
+    throw error
+  }
+}
+
+/** Sets limits of a subtree and leaves those that `change` does not name as they are. */
+export async function changeQuota(zk: ZooKeeper, path: string, change: Partial<Limits>): Promise<Limits> {
+  const encoder = new TextEncoder()
+  const before = await readQuota(zk, path)
+  const limits: Limits = {
+    ...(before?.limits ?? { count: -1, bytes: -1, countHardLimit: -1, byteHardLimit: -1 }),
+    ...change,
+  }
+  if (before !== undefined) {
+    await zk.setData(limitsPath(path), encoder.encode(formatLimits(limits)))
+    return limits
+  }
+  const folder = limitsPath(path).replace(/\/zookeeper_limits$/, '')
+  for (let at = folder.indexOf('/', '/zookeeper/quota'.length); at > 0; at = folder.indexOf('/', at + 1))
+    await createIfMissing(zk, folder.slice(0, at))
+  await createIfMissing(zk, folder)
+  const count = (await zk.getAllChildrenNumber(path)) + 1
+  await zk.create(limitsPath(path), encoder.encode(formatLimits(limits)))
+  // The server counts anew as soon as it sees both; until then this is what is known.
+  await zk.create(statsPath(path), encoder.encode(`count=${count},bytes=0`))
+  return limits
+}
+
+/** Takes the quota of a subtree away, with the nodes that only it needed. False when it has none. */
+export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean> {
+  if ((await readQuota(zk, path)) === undefined) return false
+  await zk.multi([
+    { op: 'delete', path: limitsPath(path) },
+    { op: 'delete', path: statsPath(path) },
+  ])
+  let node = limitsPath(path).replace(/\/zookeeper_limits$/, '')
+  while (node !== '/zookeeper/quota') {
+    try {
+      await zk.delete(node)
+    } catch (error) {
+      if (isCode(error, ErrorCode.NOTEMPTY) || isCode(error, ErrorCode.NONODE)) return true
+      throw error
+    }
+    node = node.slice(0, node.lastIndexOf('/'))
+  }
+  return true
+}
+
+async function createIfMissing(zk: ZooKeeper, path: string): Promise<void> {
+  try {
+    await zk.create(path, null)
+  } catch (error) {
+    if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
+  }
+}

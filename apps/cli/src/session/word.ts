@@ -1,0 +1,43 @@
+import type { Network } from '@zabra/runtime'
+import { formatServer, type ServerAddress } from './address.ts'
+
+/** Sends a four-letter word and resolves to the answer. Rejects when there is none in time. */
+export async function ask(
+  network: Network,
+  at: ServerAddress,
+  word: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<string> {
+  const attempt = new AbortController()
+  const give = (): void => attempt.abort(signal.reason)
+  const late = new Error(`${formatServer(at)} did not answer ${word} within ${timeoutMs} ms`)
+  const timer = setTimeout(() => attempt.abort(late), timeoutMs)
+  signal.addEventListener('abort', give, { once: true })
+  try {
+    const connection = await network.connect(at, { signal: attempt.signal })
+    return await new Promise<string>((resolve, reject) => {
+      const decoder = new TextDecoder()
+      let text = ''
+      connection.listen({
+        data: (chunk) => void (text += decoder.decode(chunk, { stream: true })),
+        drain: () => {},
+        closed: (cause) => (cause === undefined || text !== '' ? resolve(text) : reject(cause)),
+      })
+      attempt.signal.addEventListener('abort', () => connection.destroy(attempt.signal.reason as Error))
+      connection.write(new TextEncoder().encode(word))
+    })
+  } catch (error) {
+    throw attempt.signal.aborted ? attempt.signal.reason : error
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', give)
+  }
+}
+
+/** What a server answers for a word that it was not told to answer. */
+export const isRefusal = (text: string): boolean =>
+  text.includes('is not executed because it is not in the whitelist')
+
+/** What a server answers while it has nothing to serve, such as before an election is over. */
+export const isIdle = (text: string): boolean => text.includes('is not currently serving requests')

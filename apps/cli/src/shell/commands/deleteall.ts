@@ -1,0 +1,29 @@
+import { ErrorCode } from '@zabra/protocol'
+import { ExitCode } from '../../exit-codes.ts'
+import { deleteAll } from '../../session/delete-all.ts'
+import { RequestError } from '../../session/request-error.ts'
+import { isReserved } from '../../session/walk.ts'
+import { BadCall, numberOf, type ShellCommand } from '../command.ts'
+import { ShellFailure } from '../failures.ts'
+
+/** Deletes a node with all that is below it. */
+export const deleteall: ShellCommand = {
+  usage: 'deleteall path [-b batch size]',
+  values: ['-b'],
+  least: 1,
+  async run(shell, args) {
+    const batch = numberOf(args, '-b') ?? 1000
+    if (batch < 1) throw new BadCall(`Expected a batch of at least 1 node, got ${batch}`)
+    const path = shell.path(args.words[0])
+    if (path === '/' || isReserved(path))
+      throw new ShellFailure(`${path} is needed by the server and stays.`, ExitCode.usage)
+    await deleteAll(shell.zk, path, {
+      signal: shell.io.signal,
+      batch,
+      itself: true,
+      unreadable: (hidden) => {
+        throw new RequestError(ErrorCode.NOAUTH, hidden)
+      },
+    })
+  },
+}

@@ -1,0 +1,15 @@
+import { aclLines } from '../../text/acl.ts'
+import { statLines } from '../../text/stat.ts'
+import type { ShellCommand } from '../command.ts'
+
+/** Prints who may do what. */
+export const getAcl: ShellCommand = {
+  usage: 'getAcl [-s] path',
+  flags: ['-s'],
+  least: 1,
+  async run(shell, { flags, words }) {
+    const { acl, stat } = await shell.zk.getACL(shell.path(words[0]))
+    for (const line of aclLines(acl)) shell.out(line)
+    if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
+  },
+}

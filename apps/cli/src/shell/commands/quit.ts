@@ -1,0 +1,14 @@
+import type { ShellCommand } from '../command.ts'
+
+/** Ends the session and the shell. */
+export const quit: ShellCommand = {
+  usage: 'quit ',
+  offline: true,
+  async run(shell) {
+    shell.isOver = true
+    await shell.close()
+  },
+}
+
+/** The same under its other name. */
+export const exit: ShellCommand = { ...quit, usage: 'exit ' }

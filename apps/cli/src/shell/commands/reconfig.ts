@@ -1,0 +1,40 @@
+import { readGiven } from '../../context.ts'
+import { safeData } from '../../text/bytes.ts'
+import { statLines } from '../../text/stat.ts'
+import { BadCall, numberOf, type ShellCommand } from '../command.ts'
+
+/** Changes the membership of the ensemble. */
+export const reconfig: ShellCommand = {
+  usage:
+    'reconfig [-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]',
+  flags: ['-s'],
+  values: ['-v', '-file', '-members', '-add', '-remove'],
+  async run(shell, args) {
+    const { flags, values } = args
+    const list = (option: string): string | undefined => values.get(option)?.join(',')
+    const file = values.get('-file')?.[0]
+    const members = file === undefined ? list('-members') : membersOf(await readGiven(file))
+    const [joining, leaving] = [list('-add'), list('-remove')]
+    const isWhole = members !== undefined
+    if (isWhole === (joining !== undefined || leaving !== undefined)) throw new BadCall('')
+    if (file !== undefined && values.has('-members')) throw new BadCall('')
+    const version = numberOf(args, '-v', 16)
+    const { data, stat } = await shell.zk.reconfig({
+      ...(members === undefined ? {} : { members }),
+      ...(joining === undefined ? {} : { joining }),
+      ...(leaving === undefined ? {} : { leaving }),
+      ...(version === undefined ? {} : { version: BigInt(version) }),
+    })
+    shell.out(`Committed new configuration:\n${safeData(data ?? new Uint8Array(0))}`)
+    if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
+  },
+}
+
+/** The members that a dynamic configuration file names, in one line. */
+const membersOf = (bytes: Uint8Array): string =>
+  new TextDecoder()
+    .decode(bytes)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !line.startsWith('#') && !line.startsWith('version'))
+    .join(',')

@@ -1,0 +1,21 @@
+import type { ShellCommand } from '../command.ts'
+import type { Kind } from '../watching.ts'
+
+const kinds: Readonly<Record<string, readonly Kind[]>> = {
+  '-c': ['children'],
+  '-d': ['data', 'exists'],
+  '-p': ['persistent'],
+  '-r': ['persistentRecursive'],
+}
+const all: readonly Kind[] = ['data', 'exists', 'children', 'persistent', 'persistentRecursive']
+
+/** Gives up watches. */
+export const removeWatches: ShellCommand = {
+  usage: 'removewatches path [-c|-d|-p|-r|-a] [-l]',
+  flags: ['-c', '-d', '-p', '-r', '-a', '-l'],
+  least: 1,
+  run(shell, { flags, words }) {
+    const named = [...flags].flatMap((flag) => kinds[flag] ?? [])
+    return shell.watching.remove(shell.path(words[0]), named.length === 0 ? all : named)
+  },
+}

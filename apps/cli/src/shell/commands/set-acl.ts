@@ -1,0 +1,33 @@
+import { Unreadable } from '../../context.ts'
+import { ExitCode } from '../../exit-codes.ts'
+import { walk } from '../../session/walk.ts'
+import { statLines } from '../../text/stat.ts'
+import { aclOf } from '../acl.ts'
+import { numberOf, type ShellCommand } from '../command.ts'
+import { ShellFailure } from '../failures.ts'
+
+/** Sets who may do what. */
+export const setAcl: ShellCommand = {
+  usage: 'setAcl [-s] [-v version] [-R] path acl',
+  flags: ['-s', '-R'],
+  values: ['-v'],
+  least: 2,
+  async run(shell, args) {
+    const { words, flags } = args
+    const path = shell.path(words[0])
+    const acl = aclOf(shell, words[1] ?? '')
+    if (acl.length === 0) throw new ShellFailure('Acl is not valid : null', ExitCode.usage)
+    const version = numberOf(args, '-v')
+    const paths = [path]
+    if (flags.has('-R')) {
+      const { add } = new Unreadable(shell.io)
+      paths.pop()
+      for await (const node of walk(shell.zk, path, { signal: shell.io.signal, unreadable: add }))
+        paths.push(node.path)
+    }
+    for (const each of paths) {
+      const stat = await shell.zk.setACL(each, acl, version)
+      if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)
+    }
+  },
+}

@@ -1,0 +1,10 @@
+import type { ShellCommand } from '../command.ts'
+
+/** Prints the identities that the server sees. */
+export const whoami: ShellCommand = {
+  usage: 'whoami ',
+  async run(shell) {
+    shell.out('Auth scheme: User')
+    for (const { scheme, user } of await shell.zk.whoAmI()) shell.out(`${scheme}: ${user}`)
+  },
+}

@@ -1,0 +1,30 @@
+import { join } from '../session/walk.ts'
+import type { Shell } from './shell.ts'
+
+/** How the word at the end of a line may go on: the possibilities, and the word that they replace. */
+export async function complete(shell: Shell, line: string): Promise<[string[], string]> {
+  const word = /\S*$/.exec(line)![0]
+  const before = line.slice(0, line.length - word.length).trim()
+  const fits = (all: Iterable<string>): [string[], string] => [
+    [...all].filter((each) => each.startsWith(word)).toSorted(),
+    word,
+  ]
+  if (before === '') return fits([...shell.commands.keys()].map((name) => `${name} `))
+  const command = shell.commands.get(before.split(/\s/, 1)[0]!)
+  if (word.startsWith('-'))
+    return fits([...(command?.flags ?? []), ...(command?.values ?? [])].map((option) => `${option} `))
+  if (!word.startsWith('/')) return [[], word]
+  return fits(await pathsLike(shell, word))
+}
+
+/** The children of the last whole parent in what was typed. */
+async function pathsLike(shell: Shell, word: string): Promise<string[]> {
+  const parent = word.slice(0, word.lastIndexOf('/')) || '/'
+  try {
+    const { children } = await shell.zk.getChildren(parent)
+    return children.map((name) => join(parent, name))
+  } catch {
+    // There is nothing to offer where nothing can be read; the command itself says why.
+    return []
+  }
+}

@@ -1,0 +1,233 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSession } from '../session/open.ts'
+import { Stage, type Ran } from '../testdata/stage.ts'
+import { complete } from './complete.ts'
+import { shellCommands } from './commands/index.ts'
+import { historyFile, loadHistory, saveHistory } from './history.ts'
+import { Shell } from './shell.ts'
+import { split } from './split.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start()
+})
+afterAll(() => stage.stop())
+
+/** Runs lines as a pipe would bring them. */
+const shell = (lines: readonly string[], ...flags: string[]): Promise<Ran> =>
+  stage.run(['shell', ...flags], { input: lines.map((line) => `${line}\n`).join('') })
+
+describe('a line', () => {
+  it.each([
+    ['create /a "two words" acl', ['create', '/a', 'two words', 'acl']],
+    ['set /a \'it is "so"\'', ['set', '/a', 'it is "so"']],
+    ['  ls   /  ', ['ls', '/']],
+    ['create /a ""', ['create', '/a', '']],
+    ['', []],
+  ])('%j is split as ZooKeeper splits it', (line, words) => {
+    expect(split(line)).toEqual(words)
+  })
+})
+
+describe('commands from a pipe', () => {
+  it('run line by line and print as zkCli.sh does', async () => {
+    const { code, out, err } = await shell([
+      'create /p one',
+      'create /p/b',
+      'create -s /p/a- x',
+      'ls /p',
+      'ls -R /p',
+      'get /p',
+      'get /p/b',
+      'get -x /p',
+      'get -b /p',
+      'getAcl /p',
+      'getAllChildrenNumber /p',
+      'sync /p',
+      'create -e /p/e',
+      'getEphemerals /p',
+      'whoami',
+      'deleteall /p',
+      'ls /',
+    ])
+    expect(code).toBe(0)
+    const name = /Created (\/p\/a-\d+)/.exec(err)![1]!
+    expect(err).toBe(`Created /p\nCreated /p/b\nCreated ${name}\nCreated /p/e\n`)
+    expect(out.split('\n')).toEqual([
+      `[${name.slice(3)}, b]`,
+      '/p',
+      name,
+      '/p/b',
+      'one',
+      'null',
+      '00000000  6f 6e 65                                         one',
+      'b25l',
+      "'world,'anyone",
+      ': cdrwa',
+      '2',
+      'Sync is OK',
+      '[/p/e]',
+      'Auth scheme: User',
+      'ip: 127.0.0.1',
+      '[zookeeper]',
+      '',
+    ])
+  })
+
+  it('go on behind a failing line and end with the code of the last one', async () => {
+    const { code, out, err } = await shell(['get /none', 'nonsense', 'ls -q /', 'ls', 'ls /'])
+    expect(code).toBe(0)
+    expect(out).toBe('[zookeeper]\n')
+    expect(err).toContain('Node does not exist: /none\n')
+    expect(err).toContain('Command not found: Command not found nonsense\n')
+    expect(err).toContain('Unrecognized option: -q\nls [-s] [-w] [-R] path\n')
+    expect((await shell(['ls /', 'get /none'])).code).toBe(3)
+  })
+
+  it('end at the first failing line with -e', async () => {
+    const { code, out } = await shell(['ls /', 'create /none/x', 'ls /'], '-e')
+    expect(code).toBe(3)
+    expect(out).toBe('[zookeeper]\n')
+  })
+
+  it('end at quit, and may be given with --command', async () => {
+    expect((await shell(['quit', 'ls /'])).out).toBe('')
+    const { out } = await stage.run(['shell', '-c', 'create /once x', '-c', 'get /once'])
+    expect(out).toBe('x\n')
+    await stage.zk.delete('/once')
+  })
+
+  it.each([
+    ['ls /x/', 'Path must not end with / character'],
+    ['ls x', 'Path must start with / character'],
+    ['get /a//b', 'Invalid path string "/a//b" caused by empty node name specified @3'],
+    ['get /a/../b', 'Invalid path string "/a/../b" caused by relative paths not allowed @5'],
+    ['create -c -e /x', '-c cannot be combined with -s or -e. Containers cannot be ephemeral or sequential.'],
+    ['create -t 5 -e /x', 'TTLs cannot be used with Ephemeral znodes'],
+    ['create -t 0 /x', 'ttl must be positive and cannot be larger than: 1099511627776'],
+    [
+      'create /x data bogus',
+      'bogus does not have the form scheme:id:perm\nKeeperErrorCode = InvalidACL\nAcl is not valid : null',
+    ],
+    ['setquota -n 1 /none', '/none does not exist.'],
+    ['delquota /none', 'Quota does not exist for /none'],
+    ['removewatches /none', 'KeeperErrorCode = No such watcher for /none'],
+    ['reconfig -add 5', 'KeeperErrorCode = Reconfig is disabled'],
+    ['redo 100', 'Command index out of range'],
+    [
+      'set /zookeeper -v soon x',
+      'Expected a whole number after -v, got "soon"\nset [-s] [-v version] path data',
+    ],
+    ['create -t', 'Missing argument for option: t\ncreate [-s] [-e] [-c] [-t ttl] path [data] [acl]'],
+    ['deleteall /zookeeper', '/zookeeper is needed by the server and stays.'],
+  ])('%s is answered in the words that scripts look for', async (line, answer) => {
+    const { err, code } = await shell([line])
+    expect(err).toBe(`${answer}\n`)
+    expect(code).not.toBe(0)
+  })
+
+  it('history counts lines from 0, shows eleven, and redo repeats one', async () => {
+    const { out } = await shell(['version', 'printwatches', 'redo 0', 'history'])
+    expect(out).toBe(
+      'ZooKeeper CLI version: zabra 1.2.3\nprintwatches is on\nZooKeeper CLI version: zabra 1.2.3\n0 - version\n1 - printwatches\n2 - version\n3 - history\n',
+    )
+  })
+
+  it('close leaves the shell without a session, and connect opens one', async () => {
+    const { out } = await shell(['close', 'ls /', 'connect', 'ls /', `connect ${stage.address}`, 'ls /'])
+    expect(out).toBe('Not connected\n[zookeeper]\n[zookeeper]\n')
+  })
+
+  it('quotas are set, listed with their warning, and taken away', async () => {
+    await stage.plant({ '/q': '12345', '/q/r': null })
+    const { out, err } = await shell([
+      'setquota -n 1 /q',
+      'setquota -B 100 /q',
+      'listquota /q',
+      'setquota -n 1 /q/r',
+      'delquota -n /q',
+      'listquota /q',
+      'delquota /q',
+      'listquota /q',
+    ])
+    const warning = '[Warning]: the count quota you create is less than the existing count:2\n'
+    expect(out).toBe(
+      `${warning}${warning}Output quota for /q count=1,bytes=-1=;byteHardLimit=100;countHardLimit=-1\nOutput stat for /q count=2,bytes=5\nOutput quota for /q count=-1,bytes=-1=;byteHardLimit=100;countHardLimit=-1\nOutput stat for /q count=2,bytes=5\n`,
+    )
+    expect(err).toContain('/q/r has a parent /q which has a quota\n')
+    expect(err).toContain('quota for /q does not exist.\n')
+    await shell(['deleteall /q'])
+  })
+
+  it('watches are printed once for each change, and removed by kind', async () => {
+    await stage.plant({ '/w': null })
+    const { out } = await shell([
+      'ls -w /w',
+      'addWatch /w',
+      'addWatch -m PERSISTENT /w',
+      'create /w/a',
+      'removewatches /w -r',
+      'removewatches /w -p',
+      'printwatches off',
+      'deleteall /w',
+    ])
+    const events = out.split('\n').filter((line) => line.startsWith('WatchedEvent'))
+    expect(events.toSorted()).toEqual([
+      'WatchedEvent state:SyncConnected type:NodeChildrenChanged path:/w',
+      'WatchedEvent state:SyncConnected type:NodeCreated path:/w/a',
+      'WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/w',
+      'WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/w',
+    ])
+  })
+
+  it('help lists every command', async () => {
+    const { out, code } = await shell(['help'])
+    expect(code).toBe(0)
+    for (const { usage } of shellCommands.values()) expect(out).toContain(`\t${usage}`)
+  })
+})
+
+describe('a person at the shell', () => {
+  it('completes commands, options and paths', async () => {
+    await stage.plant({ '/tab': null, '/tab/one': null, '/tab/other': null })
+    const running = stage.start(['shell'], { input: '' })
+    const own = new Shell({
+      io: { stdout: running.stdout, stderr: running.stderr } as never,
+      commands: shellCommands,
+      server: stage.address,
+      open: () => openSession({ server: stage.address, auth: [], timeoutMs: 5000 }, running.stop.signal),
+    })
+    await own.connect()
+    expect(await complete(own, 'get')).toEqual([
+      ['get ', 'getAcl ', 'getAllChildrenNumber ', 'getEphemerals '],
+      'get',
+    ])
+    expect(await complete(own, 'ls -')).toEqual([['-R ', '-s ', '-w '], '-'])
+    expect(await complete(own, 'get /tab/o')).toEqual([['/tab/one', '/tab/other'], '/tab/o'])
+    expect(await complete(own, 'get /t')).toEqual([['/tab'], '/t'])
+    expect(await complete(own, 'get /none/')).toEqual([[], '/none/'])
+    expect(own.prompt).toBe(`[zk: ${stage.address}(CONNECTED) 0] `)
+    await own.close()
+    expect(own.prompt).toBe(`[zk: ${stage.address}(CLOSED) 0] `)
+    await running.ended
+  })
+
+  it('finds lines of earlier shells again, but no credentials', () => {
+    const home = mkdtempSync(join(tmpdir(), 'zabra-home-'))
+    try {
+      const file = historyFile({ HOME: home }, 'linux')
+      expect(file).toBe(join(home, '.local', 'state', 'zabra', 'history'))
+      expect(historyFile({ XDG_STATE_HOME: '/s' }, 'linux')).toBe('/s/zabra/history')
+      expect(loadHistory(file)).toEqual([])
+      saveHistory(file, ['get /b', 'addauth digest ada:secret', 'ls /a'])
+      expect(loadHistory(file)).toEqual(['get /b', 'ls /a'])
+      expect(readFileSync(file, 'utf8')).toBe('ls /a\nget /b\n')
+      expect(statSync(file).mode & 0o777).toBe(0o600)
+    } finally {
+      rmSync(home, { recursive: true })
+    }
+  })
+})

@@ -1,0 +1,150 @@
+import { ExitCode } from '../exit-codes.ts'
+import { note, print, type Io } from '../io.ts'
+import type { ZooKeeper } from '../session/zookeeper.ts'
+import { safe, safeLine } from '../text/bytes.ts'
+import { BadCall, parseArguments, type ShellCommand } from './command.ts'
+import { checkPath, judgeShell, ShellFailure } from './failures.ts'
+import { split } from './split.ts'
+import { Watching } from './watching.ts'
+
+/** What a shell is made of. */
+export interface ShellOptions {
+  readonly io: Io
+  readonly commands: ReadonlyMap<string, ShellCommand>
+  readonly server: string
+  /** Opens a session on a server. */
+  readonly open: (server: string) => Promise<ZooKeeper>
+  /** Called after something was printed while a person may be typing. */
+  readonly refresh?: () => void
+}
+
+/** Takes lines as ZooKeeper's shell does, and prints as it does. */
+export class Shell {
+  readonly io: Io
+  readonly commands: ReadonlyMap<string, ShellCommand>
+  readonly watching: Watching
+  /** Every line that was run, the current one included. */
+  readonly history: string[] = []
+  printsWatches = true
+  /** No further line is wanted. */
+  isOver = false
+  readonly #open: (server: string) => Promise<ZooKeeper>
+  readonly #refresh: () => void
+  #server: string
+  #zk: ZooKeeper | undefined
+
+  constructor({ io, commands, server, open, refresh = () => {} }: ShellOptions) {
+    this.io = io
+    this.commands = commands
+    this.#server = server
+    this.#open = open
+    this.#refresh = refresh
+    this.watching = new Watching((type, path) => this.#event('SyncConnected', type, path))
+  }
+
+  /** The session. Throws when there is none. */
+  get zk(): ZooKeeper {
+    if (this.#zk === undefined) throw new NotConnected()
+    return this.#zk
+  }
+
+  /** What stands before the line that is typed. */
+  get prompt(): string {
+    const state = this.#zk === undefined ? 'CLOSED' : 'CONNECTED'
+    return `[zk: ${this.#zk?.server ?? this.#server}(${state}) ${this.history.length}] `
+  }
+
+  /** Opens a session, on another server when one is named, and ends the one before. */
+  async connect(server = this.#server): Promise<void> {
+    await this.close()
+    this.#server = server
+    const zk = await this.#open(server)
+    this.#zk = zk
+    void zk.closed.then((reason) => {
+      if (this.#zk !== zk) return
+      this.#zk = undefined
+      this.watching.forget()
+      if (reason !== undefined) note(this.io, reason.message)
+    })
+  }
+
+  /** Ends the session. */
+  async close(): Promise<void> {
+    const zk = this.#zk
+    this.#zk = undefined
+    this.watching.forget()
+    await zk?.close()
+  }
+
+  /** Prints a line of an answer. */
+  out(text: string): void {
+    print(this.io, safe(text))
+  }
+
+  /** Prints a line of a complaint, or of what ZooKeeper's shell prints beside its answers. */
+  err(text: string): void {
+    this.io.stderr.write(`${safe(text)}\n`)
+  }
+
+  /** A path that commands may use. Throws what ZooKeeper's shell says of others. */
+  path(text: string | undefined): string {
+    checkPath(text ?? '')
+    return text!
+  }
+
+  /** Runs one line and resolves to the exit code that it stands for. */
+  async execute(line: string): Promise<number> {
+    const [name, ...words] = split(line)
+    if (name === undefined) return ExitCode.ok
+    this.history.push(line)
+    const command = this.commands.get(name)
+    if (command === undefined) {
+      for (const usage of this.usage()) this.err(usage)
+      this.err(`Command not found: Command not found ${safeLine(name)}`)
+      return ExitCode.usage
+    }
+    try {
+      if (!command.offline) void this.zk
+      await command.run(this, parseArguments(command, words))
+      return ExitCode.ok
+    } catch (error) {
+      return this.#failed(error, command)
+    }
+  }
+
+  /** What `help` prints. */
+  usage(): string[] {
+    const lines = [...this.commands.values()].map(
+      ({ usage, help }) => `\t${usage}${help === undefined ? '' : ` # ${help}`}`,
+    )
+    return ['zabra shell --server host:port', ...lines.toSorted()]
+  }
+
+  #failed(error: unknown, { usage }: ShellCommand): number {
+    if (error instanceof NotConnected) {
+      this.out(error.message)
+      return error.exitCode
+    }
+    if (error instanceof BadCall) {
+      if (error.message !== '') this.err(error.message)
+      this.err(usage)
+      return ExitCode.usage
+    }
+    const { line, exitCode } = judgeShell(error)
+    if (line !== '') this.err(line)
+    return exitCode
+  }
+
+  #event(state: string, type: string, path: string): void {
+    if (!this.printsWatches) return
+    print(this.io, '', 'WATCHER::', '', `WatchedEvent state:${state} type:${type} path:${safeLine(path)}`)
+    this.#refresh()
+  }
+}
+
+/** There is no session: it was closed, or lost. */
+class NotConnected extends ShellFailure {
+  constructor() {
+    super('Not connected', ExitCode.connection)
+  }
+}

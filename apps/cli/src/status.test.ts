@@ -1,0 +1,120 @@
+import { createServer, type Server } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { Running, Stage, type Ran } from './testdata/stage.ts'
+
+const run = (...argv: string[]): Promise<Ran> =>
+  new Running(['status', ...argv], undefined, { input: '' }).ended
+
+const open: Server[] = []
+afterEach(async () => {
+  for (const server of open.splice(0)) await new Promise((resolve) => server.close(resolve))
+})
+
+/** Something that answers each word as told; undefined stays silent until the client goes. */
+async function member(answer: (word: string) => string | undefined): Promise<string> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (bytes) => {
+      const text = answer(bytes.toString())
+      if (text !== undefined) socket.end(text)
+    })
+  })
+  open.push(server)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `127.0.0.1:${(server.address() as { port: number }).port}`
+}
+
+const srvr = (mode: string) =>
+  `Zookeeper version: 3.9.3-abc, built on 2024\nLatency min/avg/max: 0/0.5/7\nReceived: 1\nSent: 1\nConnections: 4\nOutstanding: 2\nZxid: 0x100000007\nMode: ${mode}\nNode count: 9\n`
+const quorum =
+  (mode: string, figures = '') =>
+  (word: string) =>
+    word === 'srvr' ? srvr(mode) : `zk_version\t3.9.3\nzk_server_state\t${mode}\n${figures}`
+
+describe('status', () => {
+  it('shows a server that stands alone', async () => {
+    const stage = await Stage.start()
+    try {
+      const { code, out } = await run(stage.address)
+      expect(code).toBe(0)
+      expect(out).toMatch(/^server +mode +zxid +connections +queued +avg\/max ms +nodes +version +health\n/)
+      expect(out).toMatch(/standalone +0x1 .* ok\n$/)
+    } finally {
+      await stage.stop()
+    }
+  })
+
+  it('shows every member of an ensemble, and its leader who lacks a follower', async () => {
+    const leader = await member(quorum('leader', 'zk_quorum_size\t3\nzk_synced_followers\t1\n'))
+    const follower = await member(quorum('follower'))
+    const { code, out } = await run(leader, follower)
+    expect(code).toBe(0)
+    expect(out).toMatch(/leader +0x100000007 +4 +2 +0.5\/7 +9 +3.9.3-abc +ok, but 1 of 3 voters not in step/)
+    expect(out).toMatch(/follower .* ok\n/)
+  })
+
+  it('takes the members from --server when none is named', async () => {
+    const follower = await member(quorum('leader'))
+    expect((await run('--server', `${follower}/root`)).out).toContain('leader')
+  })
+
+  it('ends with 20 when a member is down, and still shows the others', async () => {
+    const leader = await member(quorum('leader'))
+    const { code, out, err } = await run(leader, '127.0.0.1:1')
+    expect(code).toBe(20)
+    expect(out).toMatch(/127\.0\.0\.1:1 .*down: Cannot connect to 127\.0\.0\.1:1 \(ECONNREFUSED\)/)
+    expect(err).toBe('zabra: 1 of 2 members are not serving: 127.0.0.1:1.\n')
+  })
+
+  it('ends with 20 for a member that has no quorum and for one that does not answer', async () => {
+    const idle = await member(() => 'This ZooKeeper instance is not currently serving requests\n')
+    expect(await run(idle)).toMatchObject({ code: 20, out: expect.stringContaining('no quorum') })
+    const hung = await member(() => undefined)
+    expect(await run(hung, '--timeout', '100')).toMatchObject({
+      code: 20,
+      out: expect.stringContaining('did not answer'),
+    })
+    const other = await member(() => 'HTTP/1.1 400 Bad Request\r\n\r\n')
+    expect(await run(other)).toMatchObject({ code: 20, out: expect.stringContaining('no ZooKeeper server') })
+  })
+
+  it('ends with 20 when two members lead or none does', async () => {
+    const leaders = [await member(quorum('leader')), await member(quorum('leader'))]
+    expect(await run(...leaders)).toMatchObject({
+      code: 20,
+      err: expect.stringContaining('say that they lead'),
+    })
+    const followers = [await member(quorum('follower')), await member(quorum('follower'))]
+    expect(await run(...followers)).toMatchObject({ code: 20, err: expect.stringContaining('None of these') })
+  })
+
+  it('says which word is not on the whitelist', async () => {
+    const stage = await Stage.start({ fourLetterWords: ['srvr'] })
+    try {
+      const { code, out, err } = await run(stage.address)
+      expect(code).toBe(0)
+      expect(out).toContain('standalone')
+      expect(err).toContain('mntr not on the whitelist. Name it in 4lw.commands.whitelist there to see more')
+    } finally {
+      await stage.stop()
+    }
+    const closed = await Stage.start({ fourLetterWords: [] })
+    try {
+      const { out, err } = await run(closed.address)
+      expect(out).toContain('unknown: it tells nothing')
+      expect(err).toContain('srvr and mntr not on the whitelist')
+    } finally {
+      await closed.stop()
+    }
+  })
+
+  it('prints one JSON object a member with --json', async () => {
+    const leader = await member(quorum('leader'))
+    expect(JSON.parse((await run(leader, '--json')).out)).toMatchObject({
+      server: leader,
+      isDown: false,
+      mode: 'leader',
+      health: 'ok',
+    })
+  })
+})

@@ -1,0 +1,152 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PassThrough, Readable, Writable } from 'node:stream'
+import { nodePorts } from '@zabra/runtime/node'
+import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import type { Io } from '../io.ts'
+import { openSession } from '../session/open.ts'
+import type { ZooKeeper } from '../session/zookeeper.ts'
+import { run } from '../run.ts'
+
+/** Keeps what is written, and tells when a text has come. */
+export class Capture extends Writable {
+  readonly isTTY: boolean
+  readonly columns = 100
+  #chunks: Buffer[] = []
+  readonly #waiting = new Set<{ test: RegExp; found: () => void }>()
+
+  constructor(isTTY = false) {
+    super()
+    this.isTTY = isTTY
+  }
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk)
+    for (const one of this.#waiting) if (one.test.test(this.text)) one.found()
+    done()
+  }
+
+  get bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+
+  get text(): string {
+    return this.bytes.toString()
+  }
+
+  /** Resolves once the text fits. */
+  until(test: RegExp): Promise<void> {
+    if (test.test(this.text)) return Promise.resolve()
+    return new Promise((resolve) => {
+      const one = {
+        test,
+        found: () => {
+          this.#waiting.delete(one)
+          resolve()
+        },
+      }
+      this.#waiting.add(one)
+    })
+  }
+}
+
+/** What a command line printed, and the code with which it ended. */
+export interface Ran {
+  readonly code: number
+  readonly out: string
+  readonly err: string
+  readonly bytes: Buffer
+}
+
+/** What stands around a command line unless a test says otherwise. */
+export interface Around {
+  readonly input?: string | Uint8Array
+  readonly environment?: Record<string, string>
+  readonly terminal?: boolean
+  readonly stop?: AbortController
+}
+
+/** A command line under way: its streams can be looked at and written to. */
+export class Running {
+  readonly stdin: Readable & { isTTY?: boolean }
+  readonly stdout: Capture
+  readonly stderr: Capture
+  readonly stop: AbortController
+  readonly ended: Promise<Ran>
+
+  constructor(argv: readonly string[], address: string | undefined, around: Around = {}) {
+    const { input, environment = {}, terminal = false, stop = new AbortController() } = around
+    this.stdin = input === undefined ? new PassThrough() : Readable.from([Buffer.from(input)])
+    this.stdout = new Capture(terminal)
+    this.stderr = new Capture(terminal)
+    this.stop = stop
+    const io: Io = {
+      stdin: this.stdin,
+      stdout: this.stdout,
+      stderr: this.stderr,
+      environment: { ...(address === undefined ? {} : { ZABRA_SERVER: address }), ...environment },
+      version: '1.2.3',
+      signal: stop.signal,
+      ports: nodePorts(),
+    }
+    this.ended = run(argv, io).then((code) => ({
+      code,
+      out: this.stdout.text,
+      err: this.stderr.text,
+      bytes: this.stdout.bytes,
+    }))
+  }
+}
+
+/** A server of its own for a file of tests, and command lines that talk to it. */
+export class Stage {
+  readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
+  server!: Server
+  zk!: ZooKeeper
+
+  static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
+    const stage = new Stage()
+    stage.server = await stage.#serve(settings)
+    const options = { server: stage.address, auth: [], timeoutMs: 10_000 }
+    stage.zk = await openSession(options, new AbortController().signal)
+    return stage
+  }
+
+  #serve(settings: Partial<ServerSettings>): Promise<Server> {
+    const dataDir = join(this.folder, 'data')
+    const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
+    return createServer(defaults({ ...base, ...settings }), nodePorts())
+  }
+
+  /** Stops the server and starts it again on the same port and data. */
+  async restart(clientPort: number): Promise<void> {
+    await this.server.close()
+    this.server = await this.#serve({ clientPort })
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.server.addresses.client.port}`
+  }
+
+  start(argv: readonly string[], around?: Around): Running {
+    return new Running(argv, this.address, around)
+  }
+
+  /** Runs one command line to its end. */
+  run(argv: readonly string[], around: Around = {}): Promise<Ran> {
+    return this.start(argv, { input: '', ...around }).ended
+  }
+
+  /** Makes nodes with their data, parents first. */
+  async plant(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
+    for (const [path, data] of Object.entries(nodes))
+      await this.zk.create(path, typeof data === 'string' ? new TextEncoder().encode(data) : data)
+  }
+
+  async stop(): Promise<void> {
+    await this.zk.close()
+    await this.server.close()
+    rmSync(this.folder, { recursive: true })
+  }
+}

@@ -1,0 +1,17 @@
+const fields = new Intl.DateTimeFormat('en-US', {
+  weekday: 'short',
+  month: 'short',
+  day: '2-digit',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+  timeZoneName: 'short',
+  year: 'numeric',
+})
+
+/** A time as the shell of ZooKeeper prints it, in the time zone of this machine: `Fri Nov 20 23:22:18 UTC 2026`. */
+export function javaDate(ms: number): string {
+  const of = Object.fromEntries(fields.formatToParts(new Date(ms)).map(({ type, value }) => [type, value]))
+  return `${of['weekday']} ${of['month']} ${of['day']} ${of['hour']}:${of['minute']}:${of['second']} ${of['timeZoneName']} ${of['year']}`
+}

@@ -1,0 +1,67 @@
+import { resolve } from 'node:path'
+import { expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
+import { apacheClassPath, ours, run, Server } from './harness/servers.ts'
+import { mask, shellSession, split } from './harness/shell-session.ts'
+
+const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
+
+/** What a shell printed: answers, complaints, and changes that its watches saw. */
+interface Printed {
+  readonly answers: readonly string[]
+  readonly complaints: readonly string[]
+  readonly events: readonly string[]
+}
+
+/** Runs every command of the session in a shell against a server of its own. */
+async function printed(program: string, args: (server: Server) => readonly string[]): Promise<Printed> {
+  await using server = await Server.start({ kind: ours, config: { extendedTypesEnabled: 'true' } })
+  const input = `${shellSession.replaceAll('ADDRESS', server.address)}\n`
+  const { stdout, stderr } = await run(program, args(server), { input })
+  const { answers, events } = split(mask(stdout, server))
+  return {
+    answers: answers.filter((line) => !isBanner(line)),
+    complaints: mask(stderr, server).filter((line) => !isUsageList(line)),
+    // Java tells of its connections too.
+    events: events.filter((line) => !line.includes('type:None')),
+  }
+}
+
+const isBanner = (line: string): boolean =>
+  /^(Connecting to |Welcome to ZooKeeper|JLine support|ZooKeeper CLI version: )/.test(line)
+
+/** The list of commands, which holds a few more with us, stands before a command that nobody knows. */
+const isUsageList = (line: string): boolean => /^(\t|ZooKeeper -server|zabra shell)/.test(line)
+
+describeWith(['apache'], 'Our shell', () => {
+  it("prints what Apache ZooKeeper's prints, for every command", async () => {
+    const main = 'org.apache.zookeeper.ZooKeeperMain'
+    const [theirs, mine] = await Promise.all([
+      printed('java', ({ address }) => ['-cp', apacheClassPath, main, '-server', address]),
+      printed(process.execPath, ({ address }) => [zabra, 'shell', '--server', address]),
+    ])
+    expect(mine.answers).toEqual(theirs.answers)
+    expect(mine.complaints).toEqual(theirs.complaints)
+    expect(mine.events).toEqual(theirs.events)
+    expect(mine.answers.length).toBeGreaterThan(130)
+  })
+
+  it('works with an Apache server as with ours', async () => {
+    await using server = await Server.start({ kind: 'apache-3.8' })
+    const call = (args: readonly string[], input = '') =>
+      run(process.execPath, [zabra, ...args, '--server', server.address], { input })
+    expect(await call(['create', '/a/b', 'x', '--parents'])).toMatchObject({ code: 0, stdout: '/a/b\n' })
+    expect(await call(['get', '/a/b'])).toMatchObject({ code: 0, stdout: 'x' })
+    const { stdout: exported } = await call(['export', '/a'])
+    expect(await call(['import', '-', '/copy'], exported)).toMatchObject({ code: 0 })
+    expect((await call(['find', '--data', '^x$'])).stdout).toBe('/a/b\n/copy/b\n')
+    expect((await call(['status'])).stdout).toMatch(/standalone .* ok\n$/)
+    await server.stop()
+    const checked = await run(process.execPath, [zabra, 'log', '--check', server.dataDir])
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringContaining('sound') })
+    const shown = await run(process.execPath, [zabra, 'log', '--path', '/copy', server.dataDir])
+    expect(shown.stdout).toContain('create /copy/b 1 bytes')
+    const snapshot = await run(process.execPath, [zabra, 'snapshot', '--check', server.dataDir])
+    expect(snapshot).toMatchObject({ code: 0, stdout: expect.stringContaining('sound') })
+  })
+})
