@@ -15,6 +15,7 @@ import { createProtected } from './protected-create.ts'
 import { parseServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
 import type { Kind, Slot } from './session/slot.ts'
+import { checkSchemes } from './transport.ts'
 import { createWithParents, deleteTree, mkdirp, orCreate, walk } from './tree.ts'
 import { typed } from './typed.ts'
 import type {
@@ -40,6 +41,7 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
+  Transport,
   TypedClient,
   WatchOptions,
   Watcher,
@@ -56,6 +58,7 @@ const EVENT_BUFFER = 1024
 /** What the views of one client share. */
 export interface Shared {
   readonly session: Session
+  readonly transport: Transport
   readonly ports: ClientPorts
   readonly errorPolicy: ErrorPolicy
   readonly instrumentation: Instrumentation | undefined
@@ -355,6 +358,7 @@ export class View implements Client {
         `Expected a list with the chroot of this client, ${JSON.stringify(this.shared.chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
       )
     }
+    checkSchemes(list.servers, this.shared.transport.schemes)
     return this.#session.updateServers(list.servers)
   }
 

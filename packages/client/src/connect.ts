@@ -10,6 +10,7 @@ import {
 } from './errors.ts'
 import { parseServers } from './servers/connect-string.ts'
 import { Session } from './session/session.ts'
+import { checkSchemes } from './transport.ts'
 import type { Client, ClientOptions, ClientPorts, Transport } from './types.ts'
 
 export type ConnectOptions = ClientOptions & {
@@ -33,6 +34,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
   const { servers, chroot } = parseServers(options.servers, options.chroot)
   const transport = options.transport ?? surroundings.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
+  checkSchemes(servers, transport.schemes)
   const ports = { ...surroundings.ports, ...options.ports }
   const { errorPolicy = 'connection', instrumentation, signal } = options
   let lastFailure: { server: string; error: Error } | undefined
@@ -54,7 +56,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     instrumentation,
     attemptFailed: (info) => (lastFailure = info),
   })
-  const shared: Shared = { session, ports, errorPolicy, instrumentation, chroot }
+  const shared: Shared = { session, transport, ports, errorPolicy, instrumentation, chroot }
   const client = new View(shared, chroot, true)
   await established(session, signal, () => lastFailure)
   try {

@@ -1,20 +1,17 @@
 import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
+import { addressKey } from './servers/connect-string.ts'
 import type { ServerAddress, Transport } from './types.ts'
 
 /** Connections by the networks that a platform has, chosen by the scheme of the address. */
 export function networkTransport(networks: Partial<Record<ServerAddress['scheme'], Network>>): Transport {
   const open = (server: ServerAddress, signal: AbortSignal): Promise<Connection> => {
-    const network = networks[server.scheme]
-    if (network === undefined) {
-      const known = Object.keys(networks).map((scheme) => `${scheme}://`)
-      throw new UsageError(
-        `Expected an address with ${known.join(', ')}, got ${server.scheme}://: there is no transport for it here`,
-      )
-    }
-    return network.connect(server, { signal })
+    checkSchemes([server], schemes)
+    return networks[server.scheme]!.connect(server, { signal })
   }
+  const schemes = Object.keys(networks)
   return {
+    schemes,
     open,
     async probe(server, signal) {
       // WebSocket servers speak frames only.
@@ -22,6 +19,19 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
       return ask(await open(server, signal), signal)
     },
   }
+}
+
+/** Throws a `UsageError` for a server that a transport cannot reach, whatever happens. */
+export function checkSchemes(
+  servers: readonly ServerAddress[],
+  schemes: readonly string[] | undefined,
+): void {
+  const stranger = servers.find(({ scheme }) => schemes?.includes(scheme) === false)
+  if (stranger === undefined) return
+  const known = schemes!.map((scheme) => `${scheme}://`).join(', ')
+  throw new UsageError(
+    `Expected addresses with ${known}, got ${addressKey(stranger)}: there is no transport for it here`,
+  )
 }
 
 /** Asks with the four-letter word `isro`. */

@@ -183,6 +183,8 @@ export interface ServerAddress {
 
 /** How bytes get to servers. One client has one; nothing is shared between clients. */
 export interface Transport {
+  /** The schemes that it knows; any when it is absent. */
+  readonly schemes?: readonly string[]
   /** Opens a stream to a server. Rejects when it cannot, or when `signal` aborts. */
   open(server: ServerAddress, signal: AbortSignal): Promise<Connection>
   /** Whether a server takes writes. */

@@ -6,7 +6,8 @@ import type { Client } from '../types.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
-export { nodeTransport } from './transport.ts'
+export { nodeTransport, type NodeTransport, type NodeTransportOptions } from './transport.ts'
+export { CertificateError, type TlsOptions } from '@zabra/runtime'
 
 /** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = digestMd5With(nodeRandom)

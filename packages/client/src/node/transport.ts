@@ -1,8 +1,36 @@
-import { nodeNetwork } from '@zabra/runtime/node'
+import type { TlsOptions } from '@zabra/runtime'
+import { nodeNetwork, tlsNetwork, wakefulNodeClock } from '@zabra/runtime/node'
+import { webSocketNetwork } from '@zabra/runtime/ws'
 import { networkTransport } from '../transport.ts'
 import type { Transport } from '../types.ts'
 
-/** TCP of this machine. */
-export function nodeTransport(): Transport {
-  return networkTransport({ tcp: nodeNetwork })
+export interface NodeTransportOptions {
+  /** Whom to trust and what to show over `tls://` and `wss://`. Without it, the authorities that Node trusts. */
+  readonly tls?: TlsOptions
+}
+
+export interface NodeTransport extends Transport {
+  /**
+   * Reads the certificate files again, for the connections to come. Resolves to whether they have changed; rejects with a
+   * `CertificateError`, and goes on with what it has.
+   */
+  reload(): Promise<boolean>
+}
+
+/** TCP, TLS and WebSockets of this machine, by the scheme of the address. */
+export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTransport {
+  const secure = tlsNetwork(tls)
+  return {
+    ...networkTransport({
+      tcp: nodeNetwork,
+      tls: secure,
+      ws: webSocketNetwork({ clock: wakefulNodeClock, pingEveryMs: 0 }),
+      wss: webSocketNetwork({
+        clock: wakefulNodeClock,
+        pingEveryMs: 0,
+        client: () => secure.clientOptions() as Promise<object>,
+      }),
+    }),
+    reload: () => secure.reload(),
+  }
 }

@@ -1,7 +1,9 @@
 /** The client in browsers and wherever there is a WebSocket and nothing else. Addresses are `ws://` or `wss://`. */
+import { webSocketClientNetwork } from '@zabra/runtime/web'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
 import type { Client } from '../types.ts'
+import { networkTransport } from '../transport.ts'
 import { webPorts } from './ports.ts'
 
 export * from '../core.ts'
@@ -11,5 +13,9 @@ export const digestMd5 = digestMd5With(webPorts.random)
 
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
-  return connectWith(options, { ports: webPorts })
+  const network = webSocketClientNetwork()
+  return connectWith(options, {
+    transport: networkTransport({ ws: network, wss: network }),
+    ports: webPorts,
+  })
 }

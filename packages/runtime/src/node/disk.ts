@@ -27,7 +27,9 @@ export class NodeDisk implements Disk {
       if (!(error instanceof DiskError)) throw error
       if (error.code === 'EEXIST' && (await attempt('look at', path, () => stat(path))).isDirectory()) return
       const parent = dirname(path)
-      if (error.code !== 'ENOENT' || parent === path || (await this.exists(parent))) throw error
+      if (error.code !== 'ENOENT' || parent === path) throw error
+      // Somebody else may have made the parent meanwhile, so it is tried once more; where it exists and refuses, no further.
+      if (await this.exists(parent)) return attempt('make the folder', path, () => mkdirOrFind(path))
       await this.makeFolder(parent)
       await this.makeFolder(path)
     }
@@ -170,5 +172,14 @@ async function attempt<T>(what: string, path: string, call: () => Promise<T>): P
     const code = (error as { code?: unknown }).code
     const name = typeof code === 'string' ? code : 'EUNKNOWN'
     throw new DiskError(`Cannot ${what} ${path}: ${name}`, name, path, { cause: error })
+  }
+}
+
+/** Makes a folder, or finds one that somebody else has made. */
+async function mkdirOrFind(path: string): Promise<void> {
+  try {
+    await mkdir(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
 }

@@ -119,17 +119,24 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 
   async connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
-    const { context } = await this.#current()
     const socket = connectTls({
-      ...context,
+      ...(await this.clientOptions()),
       host: to.host,
       port: to.port,
       ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
-      ...(this.#options.verifyHostName === false ? { checkServerIdentity: () => undefined } : {}),
     })
     socket.setNoDelay(true)
     await opened(socket, 'secureConnect', to, signal)
     return new SocketConnection(socket, 'tls', peerOf(socket))
+  }
+
+  /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
+  async clientOptions(): Promise<SecureContextOptions & { checkServerIdentity?: () => undefined }> {
+    const { context } = await this.#current()
+    return {
+      ...context,
+      ...(this.#options.verifyHostName === false ? { checkServerIdentity: () => undefined } : {}),
+    }
   }
 
   async reload(): Promise<boolean> {

@@ -10,8 +10,11 @@ export interface WebSocketNetworkOptions extends WebSocketLimits {
   readonly clock: Clock
   /** Where requests to open a WebSocket come from: `httpUpgrades()` of `@zabra/runtime/node`. Only `listen` needs it. */
   readonly upgrades?: UpgradeListener
-  /** What `connect` passes to `ws` beside the limits: `ca`, `cert` and `key` for wss, `headers`, `origin`. */
-  readonly client?: ClientOptions
+  /**
+   * What `connect` passes to `ws` beside the limits: `ca`, `cert` and `key` for wss, `headers`, `origin`. A function is
+   * asked for each connection.
+   */
+  readonly client?: ClientOptions | (() => Promise<ClientOptions>)
 }
 
 type ListenAt = Parameters<Network['listen']>[0]
@@ -75,8 +78,9 @@ class WebSocketNetwork implements Network {
     )
   }
 
-  connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
-    const { client, clock, pingEveryMs = 30_000, maxMessageBytes = MOST_BYTES } = this.#options
+  async connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+    const { client: given, clock, pingEveryMs = 30_000, maxMessageBytes = MOST_BYTES } = this.#options
+    const client = typeof given === 'function' ? await given() : given
     const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
     return new Promise((resolve, reject) => {
       const failed = (code: string, cause: unknown): void => {
