@@ -1,7 +1,12 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/main.ts', 'src/worker.ts'],
+  entry: {
+    main: 'src/main.ts',
+    worker: 'src/worker.ts',
+    clients: 'src/clients/main.ts',
+    'clients/worker': 'src/clients/worker.ts',
+  },
   format: ['esm'],
   target: 'node20',
   platform: 'node',
