@@ -1,0 +1,98 @@
+import { fork } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Command } from 'commander'
+import { median, spread } from '../figures.ts'
+import { apacheMissing, startApache, startZabra } from '../peers.ts'
+import { libraries, type Library } from './library.ts'
+import type { ClientResult, ClientTask } from './worker.ts'
+
+const options = new Command('bench-clients')
+  .description('Measures our client beside others from npm, against one server, interleaved')
+  .option('--peers <folder>', 'a folder whose node_modules hold the other clients', '.')
+  .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
+  .option('--seconds <n>', 'seconds of each measurement', Number, 3)
+  .option('--depth <n>', 'requests in flight', Number, 256)
+  .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
+  .option('--clients <n>', 'clients in one process, for the memory figure', Number, 1000)
+  .option('--server <name>', 'apache or zabra', 'apache')
+  .parse()
+  .opts<{
+    peers: string
+    rounds: number
+    seconds: number
+    depth: number
+    size: number
+    clients: number
+    server: string
+  }>()
+
+function measure(task: ClientTask): Promise<ClientResult> {
+  return new Promise((done, failed) => {
+    const child = fork(fileURLToPath(new URL('clients/worker.js', import.meta.url)), [JSON.stringify(task)], {
+      execArgv: ['--expose-gc'],
+      // The C client logs there.
+      stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
+    })
+    child.once('message', (result) => done(result as ClientResult))
+    child.once('exit', (code) => failed(new Error(`${task.library} ended with ${code} at ${task.work}`)))
+  })
+}
+
+const works: readonly (readonly [ClientTask['work'], string])[] = [
+  ['get', 'gets a second'],
+  ['set', 'sets a second'],
+  ['one get', 'one get at a time, p50 µs'],
+  ['one set', 'one set at a time, p50 µs'],
+  ['memory', 'bytes a client'],
+]
+
+const missing = options.server === 'apache' ? apacheMissing() : undefined
+if (missing !== undefined) throw new Error(missing)
+const folder = resolve(options.peers)
+const present = libraries.filter(
+  (library) => library === '@zabra/client' || existsSync(join(folder, 'node_modules', library)),
+)
+for (const library of libraries) {
+  if (!present.includes(library))
+    console.log(`Without ${library}: npm install it in some folder and name that with --peers`)
+}
+console.log(
+  `${cpus().length} × ${cpus()[0]?.model ?? 'processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, node ${process.version}, server: ${options.server}`,
+)
+const figures = new Map<string, Map<Library, number[]>>()
+const note = (name: string, library: Library, value: number): void => {
+  const row = figures.get(name) ?? new Map<Library, number[]>()
+  figures.set(name, row.set(library, [...(row.get(library) ?? []), value]))
+}
+const server = options.server === 'apache' ? await startApache() : await startZabra()
+try {
+  for (let round = 0; round < options.rounds; round++) {
+    for (const [work, name] of works) {
+      for (const library of round % 2 === 0 ? present : present.toReversed()) {
+        const { seconds, depth, size, clients } = options
+        const task = { library, folder, port: server.port, work, seconds, depth, size, clients }
+        const { value, cpu } = await measure(task)
+        note(name, library, value)
+        if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
+      }
+    }
+  }
+} finally {
+  await server.stop()
+}
+
+const shown = (value: number): string =>
+  value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
+console.log(
+  `\n| figure | ${present.join(' | ')} | spread |\n| --- |${present.map(() => ' ---: |').join('')} ---: |`,
+)
+for (const [name, row] of figures) {
+  const values = present.map((library) => row.get(library) ?? [])
+  const noise = Math.max(...values.map(spread))
+  console.log(
+    `| ${name} | ${values.map((list) => shown(median(list))).join(' | ')} | ±${Math.round(noise * 100)} % |`,
+  )
+}

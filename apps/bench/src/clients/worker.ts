@@ -1,0 +1,103 @@
+import { median } from '../figures.ts'
+import { open, type BenchClient, type Library } from './library.ts'
+
+export interface ClientTask {
+  readonly library: Library
+  readonly folder: string
+  readonly port: number
+  readonly work: 'get' | 'set' | 'one get' | 'one set' | 'memory'
+  readonly seconds: number
+  readonly depth: number
+  readonly size: number
+  readonly clients: number
+}
+
+export interface ClientResult {
+  /** Operations a second, microseconds of the middle one, or bytes for each client. */
+  readonly value: number
+  /** Processor time of the whole process, in microseconds an operation. */
+  readonly cpu?: number
+}
+
+const path = '/bench-clients'
+
+/** Keeps `depth` requests in flight for so long, and counts them. */
+function flow(
+  call: (done: (error?: unknown) => void) => void,
+  depth: number,
+  seconds: number,
+): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const end = performance.now() + seconds * 1000
+    let count = 0
+    let inFlight = 0
+    const done = (error?: unknown): void => {
+      if (error !== undefined) return reject(error as Error)
+      count++
+      inFlight--
+      next()
+    }
+    const next = (): void => {
+      if (performance.now() < end) {
+        inFlight++
+        call(done)
+      } else if (inFlight === 0) resolve(count)
+    }
+    for (let i = 0; i < depth; i++) next()
+  })
+}
+
+async function throughput(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+  const data = Buffer.alloc(task.size, 120)
+  const call =
+    task.work === 'get'
+      ? (done: (error?: unknown) => void): void => client.get(path, done)
+      : (done: (error?: unknown) => void): void => client.set(path, data, done)
+  await flow(call, task.depth, task.seconds / 4)
+  const before = process.cpuUsage()
+  const began = performance.now()
+  const count = await flow(call, task.depth, task.seconds)
+  const { user, system } = process.cpuUsage(before)
+  return { value: (count * 1000) / (performance.now() - began), cpu: (user + system) / count }
+}
+
+async function oneAtATime(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+  const data = Buffer.alloc(task.size, 120)
+  const samples: number[] = []
+  const end = performance.now() + task.seconds * 1000
+  while (performance.now() < end) {
+    const began = performance.now()
+    await new Promise<void>((resolve, reject) => {
+      const done = (error?: unknown): void => (error === undefined ? resolve() : reject(error as Error))
+      if (task.work === 'one get') client.get(path, done)
+      else client.set(path, data, done)
+    })
+    samples.push((performance.now() - began) * 1000)
+  }
+  return { value: median(samples.slice(samples.length >> 2)) }
+}
+
+async function memory(task: ClientTask): Promise<ClientResult> {
+  const { library, port, folder } = task
+  const first = await open(library, port, folder)
+  globalThis.gc?.()
+  const before = process.memoryUsage().rss
+  const clients = [first]
+  for (let i = 0; i < task.clients; i += 50) {
+    clients.push(...(await Promise.all(Array.from({ length: 50 }, () => open(library, port, folder)))))
+  }
+  globalThis.gc?.()
+  const value = (process.memoryUsage().rss - before) / task.clients
+  for (const client of clients) void client.close()
+  return { value }
+}
+
+async function run(task: ClientTask): Promise<ClientResult> {
+  if (task.work === 'memory') return memory(task)
+  const client = await open(task.library, task.port, task.folder)
+  await client.create(path, Buffer.alloc(task.size, 120)).catch(() => {})
+  return task.work.startsWith('one') ? oneAtATime(client, task) : throughput(client, task)
+}
+
+const result = await run(JSON.parse(process.argv[2] ?? '{}') as ClientTask)
+process.send?.(result, () => process.exit())
