@@ -1,5 +1,5 @@
 import { connect } from '@zabra/client'
-import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { ExitCode, Failure } from '../exit-codes.ts'
 import { parseServers } from './address.ts'
 import { ClientSession } from './client-session.ts'
 import type { ZooKeeper } from './zookeeper.ts'
@@ -27,10 +27,13 @@ export async function openSession(
   const { timeoutMs } = options
   const { servers } = parseServers(options.server)
   const attempt = new AbortController()
-  const give = (): void => attempt.abort(signal.reason)
-  const timer = setTimeout(() => attempt.abort(), timeoutMs)
-  signal.addEventListener('abort', give, { once: true })
   const reasons: string[] = []
+  const give = (): void => attempt.abort(signal.reason)
+  const timer = setTimeout(() => {
+    reasons.push(`No answer came within ${timeoutMs} ms from ${options.server}`)
+    attempt.abort()
+  }, timeoutMs)
+  signal.addEventListener('abort', give, { once: true })
   const encoder = new TextEncoder()
   try {
     const client = await connect({
@@ -58,9 +61,8 @@ export async function openSession(
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    const said = reasons.length > 0 ? reasons.toSorted().join('; ') : judge(error).line
     throw new Failure(
-      `${said}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
+      `${reasons.toSorted().join('; ')}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
       ExitCode.connection,
       { cause: error },
     )

@@ -27,6 +27,8 @@ describe('a line', () => {
     ['  ls   /  ', ['ls', '/']],
     ['create /a ""', ['create', '/a', '']],
     ['', []],
+    ['   ', []],
+    ['set /a "half', undefined],
   ])('%j is split as ZooKeeper splits it', (line, words) => {
     expect(split(line)).toEqual(words)
   })
@@ -116,6 +118,7 @@ describe('commands from a pipe', () => {
     ['delquota /none', 'Quota does not exist for /none'],
     ['removewatches /none', 'KeeperErrorCode = No such watcher for /none'],
     ['reconfig -add 5', 'KeeperErrorCode = Reconfig is disabled'],
+    ['deleteall /a "b', 'Expected a line that closes its quotes, got one that does not'],
     ['redo 100', 'Command index out of range'],
     [
       'set /zookeeper -v soon x',
