@@ -96,6 +96,7 @@ export function judge(error: unknown): Verdict {
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
   if (name === 'DamageError') return { line, exitCode: ExitCode.damagedFile }
+  if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
   if (categoryOf(error) === 'usage') return { line, exitCode: ExitCode.usage }
   if (name === 'NetworkError' || isUnreachable(error)) return { line, exitCode: ExitCode.connection }

@@ -1,5 +1,6 @@
 import type { Network } from '@zabra/runtime'
-import { formatServer, type ServerAddress } from './address.ts'
+import type { ServerAddress } from '@zabra/client'
+import { formatServer } from './address.ts'
 
 /** Sends a four-letter word and resolves to the answer. Rejects when there is none in time. */
 export async function ask(

@@ -2,7 +2,9 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { nodePorts } from '@zabra/runtime/node'
 import { openSession } from '../session/open.ts'
+import { Networks } from '../session/transport.ts'
 import { Stage, type Ran } from '../testdata/stage.ts'
 import { complete } from './complete.ts'
 import { shellCommands } from './commands/index.ts'
@@ -197,11 +199,13 @@ describe('a person at the shell', () => {
   it('completes commands, options and paths', async () => {
     await stage.plant({ '/tab': null, '/tab/one': null, '/tab/other': null })
     const running = stage.start(['shell'], { input: '' })
+    const networks = new Networks(nodePorts(), {}, false)
     const own = new Shell({
       io: { stdout: running.stdout, stderr: running.stderr } as never,
       commands: shellCommands,
       server: stage.address,
-      open: () => openSession({ server: stage.address, auth: [], timeoutMs: 5000 }, running.stop.signal),
+      open: () =>
+        openSession({ server: stage.address, auth: [], timeoutMs: 5000, networks }, running.stop.signal),
     })
     await own.connect()
     expect(await complete(own, 'get')).toEqual([
