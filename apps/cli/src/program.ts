@@ -81,7 +81,7 @@ function inherit(command: Command): void {
   }
 }
 
-function settle(flags: Flags, { environment, ports }: Io): GlobalOptions {
+function settle(flags: Flags, { environment }: Io): GlobalOptions {
   const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
   const auth = given
     .filter((text) => text.trim() !== '')
@@ -99,7 +99,7 @@ function settle(flags: Flags, { environment, ports }: Io): GlobalOptions {
     keyStore: store(flags.cert ?? environment['ZABRA_CERT'], environment['ZABRA_CERT_PASSWORD']),
   }
   const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
-  const networks = new Networks(ports, tls, isSecure)
+  const networks = new Networks(tls, isSecure)
   return { server: flags.server, auth, timeoutMs: flags.timeout, json: flags.json === true, networks }
 }
 

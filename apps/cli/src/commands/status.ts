@@ -77,11 +77,11 @@ function conclude(members: readonly Member[]): void {
 
 async function look(io: Io, networks: Networks, at: ServerAddress, timeoutMs: number): Promise<Member> {
   const server = formatServer(at)
-  const network = networks.for(at.scheme)
+  const { transport } = networks
   try {
     const [srvr, mntr] = await Promise.all([
-      ask(network, at, 'srvr', timeoutMs, io.signal),
-      ask(network, at, 'mntr', timeoutMs, io.signal),
+      ask(transport, at, 'srvr', timeoutMs, io.signal),
+      ask(transport, at, 'mntr', timeoutMs, io.signal),
     ])
     return described(server, srvr, mntr)
   } catch (error) {

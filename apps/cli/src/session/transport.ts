@@ -1,44 +1,26 @@
-import type { Transport } from '@zabra/client'
-import type { Network, TlsNetwork, TlsOptions } from '@zabra/runtime'
-import { UsageError } from '../exit-codes.ts'
-import type { Io } from '../io.ts'
+import { nodeTransport, type NodeTransport, type TlsOptions } from '@zabra/client'
 
-/** How bytes get to servers: over TCP, and over TLS with the certificates that were named. */
+/** How servers are reached: over TCP, TLS and WebSockets by the scheme of their address, with the certificates named. */
 export class Networks {
-  readonly #tcp: Network
-  readonly #tls: TlsNetwork | undefined
+  readonly transport: NodeTransport
   /** Whether servers without a scheme are reached over TLS. */
-  readonly isSecure: boolean
+  readonly #isSecure: boolean
 
-  constructor({ network, networks }: Io['ports'], tls: TlsOptions, isSecure: boolean) {
-    this.#tcp = network
-    this.#tls = networks?.tls?.(tls)
-    this.isSecure = isSecure
+  constructor(tls: TlsOptions = {}, isSecure = false) {
+    this.transport = nodeTransport({ tls })
+    this.#isSecure = isSecure
   }
 
   /** Reads the certificates. Rejects with a `CertificateError` that names the file when one cannot be used. */
   async ready(): Promise<void> {
-    if (this.isSecure) await this.#tls?.reload()
-  }
-
-  /** The network for a scheme. Throws a `UsageError` for those that there are not. */
-  for(scheme: string): Network {
-    const network = scheme === 'tcp' ? this.#tcp : scheme === 'tls' ? this.#tls : undefined
-    if (network === undefined)
-      throw new UsageError(`Expected a server as host:port or tls://host:port, got one with ${scheme}://.`)
-    return network
+    if (this.#isSecure) await this.transport.reload()
   }
 
   /** A connect string in which every server has a scheme. */
   named(servers: string): string {
-    if (!this.isSecure) return servers
+    if (!this.#isSecure) return servers
     const root = /(?<![:/])\/(?!\/).*$/.exec(servers)?.[0] ?? ''
     const list = servers.slice(0, servers.length - root.length).split(',')
     return list.map((one) => (one.includes('://') ? one : `tls://${one.trim()}`)).join(',') + root
-  }
-
-  /** The same for a client. */
-  get transport(): Transport {
-    return { open: (server, signal) => this.for(server.scheme).connect(server, { signal }) }
   }
 }

@@ -2,7 +2,6 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { nodePorts } from '@zabra/runtime/node'
 import { openSession } from '../session/open.ts'
 import { Networks } from '../session/transport.ts'
 import { Stage, type Ran } from '../testdata/stage.ts'
@@ -199,7 +198,7 @@ describe('a person at the shell', () => {
   it('completes commands, options and paths', async () => {
     await stage.plant({ '/tab': null, '/tab/one': null, '/tab/other': null })
     const running = stage.start(['shell'], { input: '' })
-    const networks = new Networks(nodePorts(), {}, false)
+    const networks = new Networks()
     const own = new Shell({
       io: { stdout: running.stdout, stderr: running.stderr } as never,
       commands: shellCommands,

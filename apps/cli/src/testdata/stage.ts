@@ -109,7 +109,7 @@ export class Stage {
   static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
     const stage = new Stage()
     stage.server = await stage.#serve(settings)
-    const networks = new Networks(nodePorts(), {}, false)
+    const networks = new Networks()
     const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks }
     stage.zk = await openSession(options, new AbortController().signal)
     return stage
