@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
@@ -349,6 +350,28 @@ describe('without a server', () => {
     expect(await stage.run(['ls', '--server', '127.0.0.1:1,127.0.0.1:2'])).toMatchObject({
       code: 8,
       err: 'zabra: Cannot connect to 127.0.0.1:1 (ECONNREFUSED); Cannot connect to 127.0.0.1:2 (ECONNREFUSED). Check that a server runs there, or name another one with --server or ZABRA_SERVER.\n',
+    })
+  })
+
+  it('says that nobody answered in time, and that a root does not exist', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => {}))
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const server = `127.0.0.1:${(silent.address() as { port: number }).port}`
+    const { code, err } = await stage.run(['ls', '--server', server, '--timeout', '100'])
+    expect(code).toBe(8)
+    expect(err).toContain(server)
+    expect(err).toMatch(/did not answer within|No answer came within 100 ms/)
+    silent.close()
+    expect(await stage.run(['ls', '--server', `${stage.address}/none`])).toMatchObject({
+      code: 3,
+      err: 'zabra: The root that stands behind the servers in --server or ZABRA_SERVER does not exist.\n',
+    })
+  })
+
+  it('refused credentials end with 7', async () => {
+    expect(await stage.run(['ls', '--auth', 'nosuch:secret'])).toMatchObject({
+      code: 7,
+      err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH.\n',
     })
   })
 

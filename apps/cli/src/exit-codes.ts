@@ -96,6 +96,7 @@ export function judge(error: unknown): Verdict {
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
   if (name === 'DamageError') return { line, exitCode: ExitCode.damagedFile }
+  if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
   if (categoryOf(error) === 'usage') return { line, exitCode: ExitCode.usage }
   if (name === 'NetworkError' || isUnreachable(error)) return { line, exitCode: ExitCode.connection }
@@ -105,8 +106,13 @@ export function judge(error: unknown): Verdict {
 function answer(wireCode: number, path: string | undefined, error: unknown): Verdict {
   const node = path === undefined ? 'The node' : path
   switch (wireCode) {
-    case ErrorCode.NONODE:
-      return { line: `${node} does not exist, or its parent does not.`, exitCode: ExitCode.noNode }
+    case ErrorCode.NONODE: {
+      const line =
+        path === '/'
+          ? 'The root that stands behind the servers in --server or ZABRA_SERVER does not exist.'
+          : `${node} does not exist, or its parent does not.`
+      return { line, exitCode: ExitCode.noNode }
+    }
     case ErrorCode.NODEEXISTS:
       return { line: `${node} exists already.`, exitCode: ExitCode.nodeExists }
     case ErrorCode.BADVERSION:

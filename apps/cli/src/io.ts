@@ -13,7 +13,7 @@ export interface Io {
   readonly version: string
   /** Aborts with an `Interrupted` on Ctrl-C and when the reader of the output is gone. */
   readonly signal: AbortSignal
-  readonly ports: Pick<Ports, 'network' | 'disk' | 'compression' | 'system' | 'random'>
+  readonly ports: Pick<Ports, 'disk' | 'compression' | 'system' | 'random'>
 }
 
 /** Prints lines to standard output. */

@@ -1,8 +1,10 @@
 import { Command, Option } from 'commander'
+import type { Store } from '@zabra/runtime'
 import { commandGroups } from './commands/index.ts'
 import { contextOf, integer, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
+import { Networks } from './session/transport.ts'
 
 const examples = `
 Examples:
@@ -18,6 +20,9 @@ Examples:
 interface Flags {
   readonly server: string
   readonly auth?: readonly string[]
+  readonly tls?: boolean
+  readonly ca?: string
+  readonly cert?: string
   readonly timeout: number
   readonly json?: boolean
 }
@@ -38,6 +43,15 @@ export function createProgram(io: Io): Command {
         'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, where other users of the machine do not see it)',
       ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
     )
+    .option(
+      '--tls',
+      'reach servers over TLS, port 2281 unless given (else ZABRA_TLS=1; or write tls://host:port)',
+    )
+    .option('--ca <file>', 'whom to trust: PEM, PKCS12 or JKS (else ZABRA_CA, else whom Node trusts)')
+    .option(
+      '--cert <file>',
+      'the certificate to show with its key: PEM with both, PKCS12 or JKS (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
+    )
     .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
     .option('--json', 'print JSON: one value, or one a line where there may be many')
     .version(io.version)
@@ -49,7 +63,7 @@ export function createProgram(io: Io): Command {
       writeErr: (text) => void io.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
     })
-  const context = contextOf(io, () => settle(program.opts<Flags>(), environment))
+  const context = contextOf(io, () => settle(program.opts<Flags>(), io))
   for (const [heading, commands] of commandGroups) {
     program.commandsGroup(heading)
     for (const add of commands) add(program, context)
@@ -67,7 +81,7 @@ function inherit(command: Command): void {
   }
 }
 
-function settle(flags: Flags, environment: Io['environment']): GlobalOptions {
+function settle(flags: Flags, { environment }: Io): GlobalOptions {
   const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
   const auth = given
     .filter((text) => text.trim() !== '')
@@ -80,8 +94,17 @@ function settle(flags: Flags, environment: Io['environment']): GlobalOptions {
         )
       return { scheme: text.slice(0, colon), credential: text.slice(colon + 1) }
     })
-  return { server: flags.server, auth, timeoutMs: flags.timeout, json: flags.json === true }
+  const tls = {
+    trustStore: store(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
+    keyStore: store(flags.cert ?? environment['ZABRA_CERT'], environment['ZABRA_CERT_PASSWORD']),
+  }
+  const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
+  const networks = new Networks(tls, isSecure)
+  return { server: flags.server, auth, timeoutMs: flags.timeout, json: flags.json === true, networks }
 }
+
+const store = (path: string | undefined, password: string | undefined): Store | undefined =>
+  path ? { path, ...(password ? { password } : {}) } : undefined
 
 const exitCodes = (): string =>
   exitCodeTable.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')

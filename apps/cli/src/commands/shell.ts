@@ -33,14 +33,14 @@ export const shell: CommandModule = (program, context) => {
 
 /** Runs lines to their end and resolves to the exit code: that of the last line, or of the first that fails with -e. */
 async function runShell({ io, options }: Context, asked: Asked): Promise<number> {
-  const { server, auth, timeoutMs } = options()
+  const settings = options()
   const isInteractive = asked.command === undefined && io.stdin.isTTY === true && io.stdout.isTTY === true
   let refresh = (): void => {}
   const shell = new Shell({
     io,
     commands: shellCommands,
-    server,
-    open: (server) => openSession({ server, auth, timeoutMs }, io.signal, (line) => note(io, line)),
+    server: settings.server,
+    open: (server) => openSession({ ...settings, server }, io.signal, (line) => note(io, line)),
     refresh: () => refresh(),
   })
   await shell.connect()

@@ -1,7 +1,9 @@
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, judge } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
-import { formatServer, parseServer, parseServers, type ServerAddress } from '../session/address.ts'
+import type { ServerAddress } from '@zabra/client'
+import { formatServer, parseServer, parseServers } from '../session/address.ts'
+import type { Networks } from '../session/transport.ts'
 import { ask, isIdle, isRefusal } from '../session/word.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
@@ -32,10 +34,14 @@ export const status: CommandModule = (program, { io, options }) => {
     .description('show mode, last transaction, connections, latency and health of members')
     .argument('[host:port...]', 'the members; those of --server unless given')
     .action(async (hosts: string[]) => {
-      const { server, timeoutMs, json } = options()
-      const servers = hosts.length > 0 ? hosts.map(parseServer) : parseServers(server).servers
+      const { server, timeoutMs, json, networks } = options()
+      await networks.ready()
+      const servers =
+        hosts.length > 0
+          ? hosts.map((host) => parseServer(networks.named(host)))
+          : parseServers(networks.named(server)).servers
       const patience = Math.min(timeoutMs, PATIENCE_MS)
-      const members = await Promise.all(servers.map((at) => look(io, at, patience)))
+      const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
       io.signal.throwIfAborted()
       if (json) for (const member of members) printJson(io, member)
       else print(io, ...table(head, members.map(row)))
@@ -69,13 +75,13 @@ function conclude(members: readonly Member[]): void {
     throw new Failure('None of these members leads. Name all members to see the leader.', ExitCode.unhealthy)
 }
 
-async function look(io: Io, at: ServerAddress, timeoutMs: number): Promise<Member> {
-  const { network } = io.ports
+async function look(io: Io, networks: Networks, at: ServerAddress, timeoutMs: number): Promise<Member> {
   const server = formatServer(at)
+  const { transport } = networks
   try {
     const [srvr, mntr] = await Promise.all([
-      ask(network, at, 'srvr', timeoutMs, io.signal),
-      ask(network, at, 'mntr', timeoutMs, io.signal),
+      ask(transport, at, 'srvr', timeoutMs, io.signal),
+      ask(transport, at, 'mntr', timeoutMs, io.signal),
     ])
     return described(server, srvr, mntr)
   } catch (error) {

@@ -1,11 +1,5 @@
-import { parseServers as parse } from '@zabra/client'
+import { addressKey, parseServers as parse, type ServerAddress } from '@zabra/client'
 import { UsageError } from '../exit-codes.ts'
-
-/** One server of a connect string. */
-export interface ServerAddress {
-  readonly host: string
-  readonly port: number
-}
 
 const example = 'Give host:port, or host:port,host:port/path for several servers and a root below /.'
 
@@ -18,17 +12,13 @@ export function parseServers(text: string): { servers: readonly ServerAddress[];
   }
 }
 
-/** Reads `host`, `host:port` or `[v6 address]:port`; the port is 2181 unless it is given. */
+/** Reads one server of a list of members. */
 export function parseServer(text: string): ServerAddress {
-  const match = /^(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?$/.exec(text)
-  const port = Number(match?.[3] ?? 2181)
-  if (match === null || port < 1 || port > 65535)
-    throw new UsageError(
-      `Expected a server as host:port with a port from 1 to 65535, got "${text}". ${example}`,
-    )
-  return { host: match[1] ?? match[2] ?? '', port }
+  const { servers, chroot } = parseServers(text)
+  if (servers.length !== 1 || chroot !== '')
+    throw new UsageError(`Expected one member as host:port, got "${text}". Put blanks between members.`)
+  return servers[0]!
 }
 
 /** The address as it is typed. */
-export const formatServer = ({ host, port }: ServerAddress): string =>
-  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+export const formatServer = (server: ServerAddress): string => addressKey(server).replace(/^tcp:../, '')

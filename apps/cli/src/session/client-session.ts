@@ -160,7 +160,7 @@ export class ClientSession implements ZooKeeper {
         this.#notice(`the connection to ${this.#server} was lost; connecting again`)
       }
       if (!state.startsWith('connected')) continue
-      if (server !== undefined) this.#server = server.replace('tcp://', '')
+      if (server !== undefined) this.#server = server.replace(/^tcp:../, '')
       if (isLost) this.#notice(`connected again, to ${this.#server}`)
       isLost = false
     }

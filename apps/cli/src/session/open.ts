@@ -1,7 +1,8 @@
 import { connect } from '@zabra/client'
-import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { ExitCode, Failure } from '../exit-codes.ts'
 import { parseServers } from './address.ts'
 import { ClientSession } from './client-session.ts'
+import type { Networks } from './transport.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** Where to connect, as whom, and how long to wait. */
@@ -10,6 +11,7 @@ export interface SessionOptions {
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
   /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
+  readonly networks: Networks
 }
 
 /** Longest answer and request: what a server takes is for the server to say. */
@@ -24,17 +26,23 @@ export async function openSession(
   signal: AbortSignal,
   notice: (line: string) => void = () => {},
 ): Promise<ZooKeeper> {
-  const { timeoutMs } = options
-  const { servers } = parseServers(options.server)
+  const { timeoutMs, networks } = options
+  const named = networks.named(options.server)
+  const { servers } = parseServers(named)
+  await networks.ready()
   const attempt = new AbortController()
-  const give = (): void => attempt.abort(signal.reason)
-  const timer = setTimeout(() => attempt.abort(), timeoutMs)
-  signal.addEventListener('abort', give, { once: true })
   const reasons: string[] = []
+  const give = (): void => attempt.abort(signal.reason)
+  const timer = setTimeout(() => {
+    reasons.push(`No answer came within ${timeoutMs} ms from ${options.server}`)
+    attempt.abort()
+  }, timeoutMs)
+  signal.addEventListener('abort', give, { once: true })
   const encoder = new TextEncoder()
   try {
     const client = await connect({
-      servers: options.server,
+      servers: named,
+      transport: networks.transport,
       sessionTimeout: timeoutMs,
       // A session that has expired took its ephemeral nodes along; whoever made them is to know.
       sessionExpiry: 'close',
@@ -44,7 +52,7 @@ export async function openSession(
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {
-          const name = server.replace('tcp://', '')
+          const name = server.replace(/^tcp:../, '')
           // A person waits: one round through the list is enough.
           if (
             reasons.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`) >=
@@ -58,9 +66,8 @@ export async function openSession(
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    const said = reasons.length > 0 ? reasons.toSorted().join('; ') : judge(error).line
     throw new Failure(
-      `${said}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
+      `${reasons.toSorted().join('; ')}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
       ExitCode.connection,
       { cause: error },
     )

@@ -1,9 +1,9 @@
-import type { Network } from '@zabra/runtime'
-import { formatServer, type ServerAddress } from './address.ts'
+import type { ServerAddress, Transport } from '@zabra/client'
+import { formatServer } from './address.ts'
 
 /** Sends a four-letter word and resolves to the answer. Rejects when there is none in time. */
 export async function ask(
-  network: Network,
+  transport: Transport,
   at: ServerAddress,
   word: string,
   timeoutMs: number,
@@ -15,7 +15,7 @@ export async function ask(
   const timer = setTimeout(() => attempt.abort(late), timeoutMs)
   signal.addEventListener('abort', give, { once: true })
   try {
-    const connection = await network.connect(at, { signal: attempt.signal })
+    const connection = await transport.open(at, attempt.signal)
     return await new Promise<string>((resolve, reject) => {
       const decoder = new TextDecoder()
       let text = ''

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openSession } from '../session/open.ts'
+import { Networks } from '../session/transport.ts'
 import { Stage, type Ran } from '../testdata/stage.ts'
 import { complete } from './complete.ts'
 import { shellCommands } from './commands/index.ts'
@@ -27,6 +28,8 @@ describe('a line', () => {
     ['  ls   /  ', ['ls', '/']],
     ['create /a ""', ['create', '/a', '']],
     ['', []],
+    ['   ', []],
+    ['set /a "half', undefined],
   ])('%j is split as ZooKeeper splits it', (line, words) => {
     expect(split(line)).toEqual(words)
   })
@@ -116,6 +119,7 @@ describe('commands from a pipe', () => {
     ['delquota /none', 'Quota does not exist for /none'],
     ['removewatches /none', 'KeeperErrorCode = No such watcher for /none'],
     ['reconfig -add 5', 'KeeperErrorCode = Reconfig is disabled'],
+    ['deleteall /a "b', 'Expected a line that closes its quotes, got one that does not'],
     ['redo 100', 'Command index out of range'],
     [
       'set /zookeeper -v soon x',
@@ -194,11 +198,13 @@ describe('a person at the shell', () => {
   it('completes commands, options and paths', async () => {
     await stage.plant({ '/tab': null, '/tab/one': null, '/tab/other': null })
     const running = stage.start(['shell'], { input: '' })
+    const networks = new Networks()
     const own = new Shell({
       io: { stdout: running.stdout, stderr: running.stderr } as never,
       commands: shellCommands,
       server: stage.address,
-      open: () => openSession({ server: stage.address, auth: [], timeoutMs: 5000 }, running.stop.signal),
+      open: () =>
+        openSession({ server: stage.address, auth: [], timeoutMs: 5000, networks }, running.stop.signal),
     })
     await own.connect()
     expect(await complete(own, 'get')).toEqual([

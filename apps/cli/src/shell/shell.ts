@@ -94,9 +94,14 @@ export class Shell {
 
   /** Runs one line and resolves to the exit code that it stands for. */
   async execute(line: string): Promise<number> {
-    const [name, ...words] = split(line)
-    if (name === undefined) return ExitCode.ok
+    const all = split(line)
+    if (all?.length === 0) return ExitCode.ok
     this.history.push(line)
+    if (all === undefined) {
+      this.err('Expected a line that closes its quotes, got one that does not')
+      return ExitCode.usage
+    }
+    const [name = '', ...words] = all
     const command = this.commands.get(name)
     if (command === undefined) {
       for (const usage of this.usage()) this.err(usage)

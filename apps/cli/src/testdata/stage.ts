@@ -6,6 +6,7 @@ import { nodePorts } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
+import { Networks } from '../session/transport.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { run } from '../run.ts'
 
@@ -108,7 +109,8 @@ export class Stage {
   static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
     const stage = new Stage()
     stage.server = await stage.#serve(settings)
-    const options = { server: stage.address, auth: [], timeoutMs: 10_000 }
+    const networks = new Networks()
+    const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks }
     stage.zk = await openSession(options, new AbortController().signal)
     return stage
   }

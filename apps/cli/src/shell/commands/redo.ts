@@ -12,7 +12,7 @@ export const redo: ShellCommand = {
     const line = /^\d+$/.test(number) ? shell.history[Number(number)] : undefined
     if (line === undefined || Number(number) >= shell.history.length - 1)
       throw new ShellFailure('Command index out of range', ExitCode.usage)
-    if (split(line)[0] === 'redo') throw new ShellFailure('No redoing redos', ExitCode.usage)
+    if (split(line)?.[0] === 'redo') throw new ShellFailure('No redoing redos', ExitCode.usage)
     // The line takes the place of the redo.
     shell.history.pop()
     const exitCode = await shell.execute(line)

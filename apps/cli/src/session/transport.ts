@@ -1,0 +1,26 @@
+import { nodeTransport, type NodeTransport, type TlsOptions } from '@zabra/client'
+
+/** How servers are reached: over TCP, TLS and WebSockets by the scheme of their address, with the certificates named. */
+export class Networks {
+  readonly transport: NodeTransport
+  /** Whether servers without a scheme are reached over TLS. */
+  readonly #isSecure: boolean
+
+  constructor(tls: TlsOptions = {}, isSecure = false) {
+    this.transport = nodeTransport({ tls })
+    this.#isSecure = isSecure
+  }
+
+  /** Reads the certificates. Rejects with a `CertificateError` that names the file when one cannot be used. */
+  async ready(): Promise<void> {
+    if (this.#isSecure) await this.transport.reload()
+  }
+
+  /** A connect string in which every server has a scheme. */
+  named(servers: string): string {
+    if (!this.#isSecure) return servers
+    const root = /(?<![:/])\/(?!\/).*$/.exec(servers)?.[0] ?? ''
+    const list = servers.slice(0, servers.length - root.length).split(',')
+    return list.map((one) => (one.includes('://') ? one : `tls://${one.trim()}`)).join(',') + root
+  }
+}
