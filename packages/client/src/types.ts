@@ -263,6 +263,8 @@ export interface ClientOptions {
   readonly maxRequest?: number
   readonly ports?: Partial<ClientPorts>
   readonly instrumentation?: Instrumentation
+  /** What observers see of a path, for paths that name what they must not learn. */
+  readonly redactPath?: (path: string) => string
 }
 
 export interface CreateOptions extends CallOptions {

@@ -3,9 +3,11 @@ import { nodeRandom, wakefulNodeClock } from '@zabra/runtime/node'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
 import type { Client } from '../types.ts'
+import { published } from './diagnostics.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
+export type { RequestContext } from './diagnostics.ts'
 export { nodeTransport, type NodeTransport, type NodeTransportOptions } from './transport.ts'
 export { CertificateError, type TlsOptions } from '@zabra/runtime'
 
@@ -14,8 +16,15 @@ export const digestMd5 = digestMd5With(nodeRandom)
 
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
-  return connectWith(options, {
-    transport: nodeTransport(),
-    ports: { clock: wakefulNodeClock, random: nodeRandom },
-  })
+  // What is wrong with the options is for one place to say.
+  const hooks = options !== null && typeof options === 'object' ? options.instrumentation : undefined
+  return connectWith(
+    hooks === undefined || typeof hooks === 'object'
+      ? { ...options, instrumentation: published(hooks) }
+      : options,
+    {
+      transport: nodeTransport(),
+      ports: { clock: wakefulNodeClock, random: nodeRandom },
+    },
+  )
 }

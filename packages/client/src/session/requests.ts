@@ -27,6 +27,7 @@ export interface RequestsOptions {
   readonly offlineQueue: number
   readonly maxRequest: number
   readonly instrumentation: Instrumentation | undefined
+  readonly redactPath: (path: string) => string
   /** The error with which a call fails now, when the client is finished. */
   readonly finished: () => ZooKeeperError | undefined
   /** The server says that the session is elsewhere. */
@@ -357,7 +358,8 @@ export class Requests {
   #begin(slot: Slot, bytes: number): void {
     const { instrumentation } = this.#options
     if (instrumentation?.request === undefined) return
-    const path = this.#clientPath(slot)
+    const own = this.#clientPath(slot)
+    const path = own === undefined ? undefined : this.#options.redactPath(own)
     const info = {
       operation: slot.kind.name,
       bytes,

@@ -800,6 +800,20 @@ describe('a change of the server list', () => {
 })
 
 describe('observers', () => {
+  it('see of a path what they are allowed to', async () => {
+    const heard: (string | undefined)[] = []
+    const client = await world.client({
+      instrumentation: {
+        request: ({ path }) => void heard.push(path),
+        event: ({ path }) => void heard.push(path),
+      },
+      redactPath: (path) => path.replace(/\d+/, '#'),
+    })
+    await run(client.watchOnce('/customer7', 'exists'))
+    await run(client.create('/customer7'))
+    expect(heard).toEqual(['/customer#', '/customer#', '/customer#'])
+  })
+
   it('hear of requests, states, events and attempts, never of data, and cannot break the client', async () => {
     const heard: string[] = []
     const instrumentation = {

@@ -52,6 +52,7 @@ export interface SessionOptions {
   readonly maxFrame: number
   readonly maxRequest: number
   readonly instrumentation: Instrumentation | undefined
+  readonly redactPath: (path: string) => string
   /** Hears of every attempt that fails. */
   readonly attemptFailed: (info: { server: string; error: Error }) => void
 }
@@ -437,7 +438,9 @@ export class Session {
     const told = high >= 0 && (high > 0 || low !== 0)
     const zxid = told ? (BigInt(high) << 32n) | BigInt(low >>> 0) : undefined
     const watchers = this.watches.fire({ type: name, path, zxid, order: this.nextOrder() })
-    this.#observe(() => this.#options.instrumentation?.event?.({ type: name, path, watchers }))
+    this.#observe(() =>
+      this.#options.instrumentation?.event?.({ type: name, path: this.#options.redactPath(path), watchers }),
+    )
   }
 
   #proved(code: number): void {

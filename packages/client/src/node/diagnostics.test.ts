@@ -1,0 +1,54 @@
+// oxlint-disable no-restricted-imports -- the channels are what is tested
+import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, World } from '../testdata/world.ts'
+import { published, type RequestContext } from './diagnostics.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+it('builds nothing for requests while nobody listens', () => {
+  expect(published(undefined)).toHaveProperty('request', undefined)
+})
+
+it('tells listeners of requests, states and events, without data', async () => {
+  const heard: string[] = []
+  const request = tracingChannel<'', RequestContext>('zookeeper:request')
+  const listeners = {
+    start: ({ operation, path }: RequestContext) => void heard.push(`start ${operation} ${path}`),
+    end() {},
+    asyncStart() {},
+    asyncEnd: ({ operation, error }: RequestContext) =>
+      void heard.push(`end ${operation}${error ? ` ${error.name}` : ''}`),
+    error() {},
+  }
+  request.subscribe(listeners as never)
+  const onState = (message: unknown): void => void heard.push((message as { state: string }).state)
+  const onEvent = (message: unknown): void => void heard.push((message as { type: string }).type)
+  subscribe('zookeeper:state', onState)
+  subscribe('zookeeper:event', onEvent)
+  const passedOn: string[] = []
+  const client = await world.client({
+    instrumentation: published({ request: ({ operation }) => void passedOn.push(operation) }),
+  })
+  await world.outcome(client.watchOnce('/a', 'exists'))
+  await world.outcome(client.create('/a', bytes('secret')))
+  await world.outcome(client.delete('/none')).catch(() => {})
+  request.unsubscribe(listeners as never)
+  unsubscribe('zookeeper:state', onState)
+  unsubscribe('zookeeper:event', onEvent)
+  expect(heard).toEqual([
+    'connected',
+    'start exists /a',
+    'end exists',
+    'start create /a',
+    'nodeCreated',
+    'end create',
+    'start delete /none',
+    'end delete NoNodeError',
+  ])
+  expect(passedOn).toEqual(['exists', 'create', 'delete'])
+})

@@ -1,0 +1,76 @@
+/** Spans and metrics of OpenTelemetry for the option `instrumentation`. Needs `@opentelemetry/api`, an optional peer. */
+import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
+import type { Instrumentation } from './types.ts'
+
+export interface OpenTelemetryOptions {
+  /** Default: the tracer of the global provider. */
+  readonly tracer?: Tracer
+  /** Default: the meter of the global provider. */
+  readonly meter?: Meter
+  /** Leaves paths out of spans: they may name customers. Metrics never have them. */
+  readonly withoutPaths?: boolean
+}
+
+const NAME = '@zabra/client'
+
+/** Makes the hooks; one object may serve many clients. Names follow the conventions for clients of databases. */
+export function openTelemetry({
+  tracer = trace.getTracer(NAME),
+  meter = metrics.getMeter(NAME),
+  withoutPaths = false,
+}: OpenTelemetryOptions = {}): Instrumentation {
+  const duration = meter.createHistogram('db.client.operation.duration', {
+    unit: 's',
+    description: 'Time from the call to the answer',
+  })
+  const pending = meter.createUpDownCounter('zookeeper.client.requests.pending', {
+    description: 'Requests that wait for their answers',
+  })
+  const changes = meter.createCounter('zookeeper.client.state.changes', {
+    description: 'Changes of the state of connections',
+  })
+  const events = meter.createCounter('zookeeper.client.events', { description: 'Watch events' })
+  const failures = meter.createCounter('zookeeper.client.attempts.failed', {
+    description: 'Attempts to connect that failed',
+  })
+  const stalls = meter.createHistogram('zookeeper.client.stall', {
+    unit: 'ms',
+    description: 'How late a timer ran since the process was busy',
+  })
+  const waits = meter.createHistogram('zookeeper.recipe.wait', { unit: 'ms' })
+  return {
+    request({ operation, path, server }) {
+      const attributes = { 'db.system.name': 'zookeeper', 'db.operation.name': operation }
+      const span = tracer.startSpan(`zookeeper ${operation}`, {
+        kind: SpanKind.CLIENT,
+        attributes: {
+          ...attributes,
+          ...(path === undefined || withoutPaths ? {} : { 'zookeeper.path': path }),
+          ...(server === undefined ? {} : { 'server.address': server }),
+        },
+      })
+      const began = performance.now()
+      pending.add(1)
+      return ({ error, zxid }) => {
+        pending.add(-1)
+        const outcome = error === undefined ? {} : { 'error.type': error.code }
+        duration.record((performance.now() - began) / 1000, { ...attributes, ...outcome })
+        if (zxid !== undefined)
+          span.setAttribute('zookeeper.zxid', `0x${BigInt.asUintN(64, zxid).toString(16)}`)
+        if (error !== undefined) {
+          span.setAttribute('error.type', error.code)
+          span.setStatus({ code: SpanStatusCode.ERROR, message: withoutPaths ? error.code : error.message })
+        }
+        span.end()
+      }
+    },
+    state: ({ state }) => changes.add(1, { 'zookeeper.state': state }),
+    attempt: ({ server }) => failures.add(1, { 'server.address': server }),
+    event: ({ type }) => events.add(1, { 'zookeeper.event': type }),
+    stall: (lateMs) => stalls.record(lateMs),
+    recipe: ({ recipe, phase, waitedMs }) => {
+      if (waitedMs !== undefined)
+        waits.record(waitedMs, { 'zookeeper.recipe': recipe, 'zookeeper.phase': phase })
+    },
+  }
+}
