@@ -189,6 +189,10 @@ export class Server {
     clearTimeout(timer)
   }
 
+  signal(name: NodeJS.Signals): void {
+    this.#child?.kill(name)
+  }
+
   stop(): Promise<void> {
     return this.#end('SIGTERM')
   }

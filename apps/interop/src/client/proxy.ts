@@ -1,0 +1,65 @@
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+
+/** Stands between clients and one server, and breaks what goes through it. */
+export class Proxy {
+  readonly #server: Server
+  readonly #port: number
+  readonly #pairs = new Set<readonly [Socket, Socket]>()
+  #refusing = false
+
+  private constructor(server: Server, port: number) {
+    this.#server = server
+    this.#port = port
+  }
+
+  static async start(port: number): Promise<Proxy> {
+    const server = createServer({ noDelay: true })
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+    const proxy = new Proxy(server, port)
+    server.on('connection', (socket) => proxy.#join(socket))
+    return proxy
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** Connections that go through it now. */
+  get connections(): number {
+    return this.#pairs.size
+  }
+
+  cut(): void {
+    for (const pair of this.#pairs) for (const socket of pair) socket.destroy()
+  }
+
+  /** Nobody gets through until what this returns is called. */
+  refuse(): () => void {
+    this.#refusing = true
+    this.cut()
+    return () => (this.#refusing = false)
+  }
+
+  async close(): Promise<void> {
+    this.cut()
+    await new Promise((closed) => this.#server.close(closed))
+  }
+
+  #join(client: Socket): void {
+    if (this.#refusing) return void client.destroy()
+    const server = connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
+    const pair = [client, server] as const
+    this.#pairs.add(pair)
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      from.pipe(to)
+      from.on('error', () => {})
+      from.on('close', () => {
+        to.destroy()
+        this.#pairs.delete(pair)
+      })
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { connect } from '@zabra/client'
+import type { Stage } from '../../../../packages/client/src/testdata/scenarios.ts'
+import type { Server } from '../harness/servers.ts'
+import { Proxy } from './proxy.ts'
+
+/** Real server processes, each behind a proxy that can break its connections. */
+export class RealStage {
+  readonly #servers: readonly Server[]
+  readonly #proxies: readonly Proxy[]
+  readonly #stopped = new Set<Server>()
+
+  private constructor(servers: readonly Server[], proxies: readonly Proxy[]) {
+    this.#servers = servers
+    this.#proxies = proxies
+  }
+
+  static async of(servers: readonly Server[]): Promise<RealStage> {
+    return new RealStage(servers, await Promise.all(servers.map(({ port }) => Proxy.start(port))))
+  }
+
+  get stage(): Stage {
+    return {
+      shortSession: 2000,
+      connect: (options) =>
+        connect({
+          servers: this.#proxies.map(({ address }) => address),
+          sessionTimeout: 6000,
+          signal: AbortSignal.timeout(30_000),
+          ...options,
+        }),
+      cut: () => this.#proxies.forEach((proxy) => proxy.cut()),
+      isolate: () => {
+        const restore = this.#proxies.map((proxy) => proxy.refuse())
+        return () => restore.forEach((one) => one())
+      },
+      crash: async () => {
+        const server = this.#busiest()
+        await server.kill()
+        await server.start()
+      },
+      pause: () => {
+        const server = this.#busiest()
+        server.signal('SIGSTOP')
+        this.#stopped.add(server)
+        return () => {
+          this.#stopped.delete(server)
+          server.signal('SIGCONT')
+        }
+      },
+    }
+  }
+
+  /** The server that most connections go to. */
+  #busiest(): Server {
+    const counts = this.#proxies.map(({ connections }) => connections)
+    return this.#servers[counts.indexOf(Math.max(...counts))]!
+  }
+
+  async close(): Promise<void> {
+    for (const server of this.#stopped) server.signal('SIGCONT')
+    await Promise.all(this.#proxies.map((proxy) => proxy.close()))
+  }
+}

@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, describe, it } from 'vitest'
+import { scenarios } from '../../../packages/client/src/testdata/scenarios.ts'
+import { startEnsemble } from './client/ensemble.ts'
+import { RealStage } from './client/real-stage.ts'
+import { describeWith } from './harness/available.ts'
+import { ours, reference, Server } from './harness/servers.ts'
+
+/** Plays all scenarios, one after the other, on servers that stay. */
+function playOn(start: () => Promise<readonly Server[]>): void {
+  let servers: readonly Server[] = []
+  let real: RealStage
+  beforeAll(async () => {
+    servers = await start()
+    real = await RealStage.of(servers)
+  }, 60_000)
+  afterAll(async () => {
+    await real.close()
+    for (const server of servers) await server[Symbol.asyncDispose]()
+  })
+  it.each(scenarios)('$name', async ({ play }) => play(real.stage))
+}
+
+const config = { tickTime: 500 }
+
+describe('our client on our server', () => {
+  playOn(async () => [await Server.start({ kind: ours, config })])
+})
+
+describeWith(['apache'], 'our client on Apache ZooKeeper', () => {
+  playOn(async () => [await Server.start({ kind: reference, config })])
+})
+
+describeWith(['apache'], 'our client on an ensemble of three Apache ZooKeeper servers', () => {
+  playOn(() => startEnsemble(reference, 3))
+})
