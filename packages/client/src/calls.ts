@@ -1,4 +1,6 @@
 import { CreateMode as Flags, MAX_TTL } from '@zabra/protocol'
+import type { Clock } from '@zabra/runtime'
+import { UsageError } from './errors.ts'
 import type { Bytes, CallOptions, CreateMode } from './types.ts'
 
 export const EMPTY: Bytes = new Uint8Array(0)
@@ -43,5 +45,32 @@ export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOp
     ...(timeout === undefined ? {} : { timeout }),
     ...(retry === undefined ? {} : { retry }),
     ...(waitForReadWrite === undefined ? {} : { waitForReadWrite }),
+  }
+}
+
+/** The options for each part of a call that is made of several: what is left of its time goes to the next. */
+export function partOptions(options: CallOptions, clock: Clock): () => CallOptions {
+  const { timeout } = options
+  if (timeout === undefined) return () => callOptions(options)
+  const end = clock.monotonic() + timeout
+  return () => ({ ...callOptions(options), timeout: Math.max(0, end - clock.monotonic()) })
+}
+
+/** Why something cannot be the data of a znode, or undefined. Text, which looks like it could, would become zeros. */
+export function checkData(data: unknown): string | undefined {
+  if (data === null || data instanceof Uint8Array) return undefined
+  const found = typeof data === 'string' ? 'a string: encode it, as with utf8.encode(text)' : typeof data
+  return `Expected data as a Uint8Array, got ${found}`
+}
+
+/** Throws a `UsageError` for what cannot be an identity. Says nothing of the credentials. */
+export function checkIdentity(scheme: unknown, auth: unknown): void {
+  if (typeof scheme !== 'string' || scheme === '') {
+    throw new UsageError('Expected the scheme of an identity as text, such as digest', {
+      operation: 'addAuth',
+    })
+  }
+  if (!(auth instanceof Uint8Array)) {
+    throw new UsageError('Expected credentials as a Uint8Array', { operation: 'addAuth' })
   }
 }

@@ -1,14 +1,16 @@
-import { ErrorCode, OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
-import { checkCreate, EMPTY, flagsOf, isSequential } from './calls.ts'
+import { OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
+import type { Cancel } from '@zabra/runtime'
+import { checkCreate, checkData, checkIdentity, EMPTY, flagsOf, isSequential } from './calls.ts'
 import { normalRoot, toServer } from './chroot.ts'
 import {
   abortedBy,
   ClosedError,
-  NoChrootError,
   NoNodeError,
   UsageError,
+  type ErrorFacts,
   type ZooKeeperError,
 } from './errors.ts'
+import { insist } from './insist.ts'
 import * as kinds from './kinds.ts'
 import { multiOperation, multiResults, readResults } from './multi.ts'
 import { createProtected } from './protected-create.ts'
@@ -135,24 +137,41 @@ export class View implements Client {
     return this.createOnce(path, data, options)
   }
 
+  /** The same session and root, for what goes on when this view is closed. */
+  twin(): View {
+    return new View(this.shared, this.root, false)
+  }
+
   /** The same session without any root. */
   absolute(): View {
     return this.root === '' ? this : new View(this.shared, '', false)
   }
 
   /** A create as it is, without a guard against lost replies. */
-  createOnce(path: string, data: Bytes | null, options: CreateOptions): Promise<CreateResult> {
+  createOnce(
+    path: string,
+    data: Bytes | null,
+    options: CreateOptions,
+    guarded = false,
+  ): Promise<CreateResult> {
     const { mode = 'persistent', acl = OPEN_ACL, ttl, idempotent = false } = options
     const flags = flagsOf[mode]
-    const wrong = checkCreate(path, mode, flags, ttl)
+    const wrong = checkCreate(path, mode, flags, ttl) ?? checkData(data)
     if (wrong !== undefined) return this.#wrong('create', path, wrong)
-    const slot = this.#slot(kindOfCreate(mode), path, options, isSequential(mode))
+    const slot = this.#slot(kinds.kindOfCreate(mode), path, options, isSequential(mode))
     if (slot instanceof Error) return Promise.reject(slot)
     slot.data = data
     slot.number = flags
     slot.ttl = ttl ?? 0
-    slot.extra = { acl, idempotent, ephemeral: mode === 'ephemeral', sequential: isSequential(mode) }
-    return this.#explained(path, this.#session.requests.submit<CreateResult>(slot))
+    const extra = {
+      acl,
+      idempotent,
+      guarded,
+      ephemeral: mode === 'ephemeral',
+      sequential: isSequential(mode),
+    }
+    slot.extra = extra satisfies kinds.CreateExtra
+    return this.#session.requests.submit(slot)
   }
 
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
@@ -164,16 +183,32 @@ export class View implements Client {
       })
     }
     try {
-      if (recursive) return await deleteTree(this, path, options)
-      // A guaranteed one goes on in the background when its caller has gone.
-      const slot = this.#slot(kinds.remove, path, guaranteed ? undefined : options)
-      if (slot instanceof Error) throw slot
-      slot.number = version
-      const done = this.#session.requests.submit<void>(slot)
-      await (guaranteed ? this.#waitFor(done, path, options.signal) : done)
+      if (recursive) await deleteTree(this, path, options)
+      else if (guaranteed) await this.#deleteSurely(path, options)
+      else await this.#deleteOnce(path, options)
     } catch (error) {
       if (!(missingOk && error instanceof NoNodeError)) throw error
     }
+  }
+
+  #deleteOnce(path: string, options: DeleteOptions): Promise<void> {
+    const slot = this.#slot(kinds.remove, path, options)
+    if (slot instanceof Error) return Promise.reject(slot)
+    slot.number = options.version ?? -1
+    slot.extra = options.idempotent
+    return this.#session.requests.submit(slot)
+  }
+
+  /** Goes on in the background when its caller has gone, until it is done or its session is over. */
+  #deleteSurely(path: string, options: DeleteOptions): Promise<void> {
+    const twin = this.twin()
+    const { version, idempotent } = options
+    const call = {
+      ...(version === undefined ? {} : { version }),
+      ...(idempotent === undefined ? {} : { idempotent }),
+    }
+    const facts = { path, operation: 'delete' }
+    return this.#waitFor(() => insist(twin, () => twin.#deleteOnce(path, call)), facts, options)
   }
 
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined> {
@@ -188,6 +223,8 @@ export class View implements Client {
   }
 
   setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered> {
+    const wrong = checkData(data)
+    if (wrong !== undefined) return this.#wrong('setData', path, wrong)
     const slot = this.#slot(kinds.setData, path, options)
     if (slot instanceof Error) return Promise.reject(slot)
     slot.data = data
@@ -273,17 +310,13 @@ export class View implements Client {
     const watch = new OneShot(this.#session, kind, slot.path, this.root)
     slot.watch = true
     slot.extra = watch
-    const found = await this.#session.requests.submit<
-      ((Stat & Ordered) | ({ stat: Stat } & Ordered)) | undefined
-    >(slot)
-    const result =
-      found === undefined
-        ? { order: this.#session.nextOrder() }
-        : 'stat' in found
-          ? found
-          : { stat: found, order: found.order }
+    const found = await this.#session.requests.submit<{ stat?: Stat } & Ordered>(slot)
+    if (this.#closed !== undefined) {
+      await watch.close()
+      throw this.#closed
+    }
     return {
-      ...result,
+      ...found,
       fired: watch.fired,
       close: () => watch.close(),
       [Symbol.asyncDispose]: () => watch.close(),
@@ -308,17 +341,23 @@ export class View implements Client {
     )
     slot.extra = watcher
     await this.#session.requests.submit(slot)
+    if (this.#closed !== undefined) {
+      await watcher.close()
+      throw this.#closed
+    }
     this.#watchers.add(watcher)
     return watcher
   }
 
-  addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
+  async addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
     const closed = this.#finished()
-    if (closed !== undefined) return Promise.reject(closed)
-    const done = new Promise<void>((resolve, reject) => {
-      this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
-    })
-    return this.#waitFor(done, undefined, options.signal)
+    if (closed !== undefined) throw closed
+    checkIdentity(scheme, auth)
+    const prove = (): Promise<void> =>
+      new Promise((resolve, reject) => {
+        this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
+      })
+    await this.#waitFor(prove, { operation: 'addAuth' }, options)
   }
 
   whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]> {
@@ -363,22 +402,26 @@ export class View implements Client {
   }
 
   async close({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
-    const watchers = [...this.#watchers]
     if (this.#owner) {
+      const abort = (): void => this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
       const done = this.#session.close()
-      signal?.addEventListener(
-        'abort',
-        () => this.#session.finish(new ClosedError('The client is closed', 'CLOSED')),
-        { once: true },
-      )
-      if (signal?.aborted) this.#session.finish(new ClosedError('The client is closed', 'CLOSED'))
-      return done
+      signal?.addEventListener('abort', abort, { once: true })
+      if (signal?.aborted) abort()
+      await done
+      signal?.removeEventListener('abort', abort)
+      return
     }
     this.#closed ??= new ClosedError('This view is closed', 'CLOSED')
-    await Promise.all(watchers.map((watcher) => watcher.close()))
+    await Promise.all([...this.#watchers].map((watcher) => watcher.close()))
   }
 
   detach(): Promise<SessionCredentials> {
+    const finished = this.#session.finished ?? this.#finished()
+    if (finished !== undefined) return Promise.reject(finished)
+    if (!this.#owner) {
+      const message = 'Expected detach of the client itself, got it of a view, whose session others use'
+      return Promise.reject(new UsageError(message, { operation: 'detach' }))
+    }
     const { id, password } = this.#session.credentials
     this.#session.finish(new ClosedError('The client has left its session to another one', 'CLOSED'))
     return Promise.resolve({ id, password })
@@ -426,40 +469,30 @@ export class View implements Client {
     return Promise.reject(new UsageError(reason, { path, operation }))
   }
 
-  /** Waits for something that goes on when the caller no longer waits. */
-  async #waitFor<T>(done: Promise<T>, path: string | undefined, signal: AbortSignal | undefined): Promise<T> {
-    if (signal === undefined) return done
+  /** Begins something that goes on when its caller no longer waits. */
+  async #waitFor<T>(begin: () => Promise<T>, facts: ErrorFacts, options: CallOptions): Promise<T> {
+    const { signal, timeout } = options
+    if (signal?.aborted) throw abortedBy(signal.reason, facts)
+    const done = begin()
+    if (signal === undefined && timeout === undefined) return done
     done.catch(() => {})
     let stop = (): void => {}
-    const aborted = new Promise<never>((_resolve, reject) => {
-      stop = () => reject(abortedBy(signal.reason, { path, maybeApplied: true }))
-      signal.addEventListener('abort', stop, { once: true })
-      if (signal.aborted) stop()
+    let cancel: Cancel = () => {}
+    const ended = new Promise<never>((_resolve, reject) => {
+      const fail = (reason: unknown): void => reject(abortedBy(reason, { ...facts, maybeApplied: true }))
+      stop = () => fail(signal?.reason)
+      signal?.addEventListener('abort', stop, { once: true })
+      if (timeout !== undefined) {
+        cancel = this.ports.clock.after(timeout, `deadline of ${facts.operation}`, () =>
+          fail({ name: 'TimeoutError' }),
+        )
+      }
     })
     try {
-      return await Promise.race([done, aborted])
+      return await Promise.race([done, ended])
     } finally {
-      signal.removeEventListener('abort', stop)
-    }
-  }
-
-  /** A create that finds no parent directly below the root has found no root. */
-  async #explained(path: string, done: Promise<CreateResult>): Promise<CreateResult> {
-    if (this.root === '' || path.lastIndexOf('/') > 0) return done
-    try {
-      return await done
-    } catch (error) {
-      if (!(error instanceof NoNodeError)) throw error
-      const message = `create ${path}: the chroot ${this.root} does not exist; connect with createChroot: true, or call mkdirp('/')`
-      throw new NoChrootError(
-        message,
-        'NO_CHROOT',
-        { path, operation: 'create', cause: error },
-        ErrorCode.NONODE,
-      )
+      cancel()
+      signal?.removeEventListener('abort', stop)
     }
   }
 }
-
-const kindOfCreate = (mode: string): Kind =>
-  mode === 'container' ? kinds.createContainer : mode.endsWith('Ttl') ? kinds.createTtl : kinds.create

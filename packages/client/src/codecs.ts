@@ -20,7 +20,11 @@ export function json<T = unknown>(schema?: Schema<T>): Codec<T> {
   const check = (value: unknown): T =>
     schema === undefined ? (value as T) : typeof schema === 'function' ? schema(value) : schema.parse(value)
   return {
-    encode: (value) => utf8.encode(JSON.stringify(check(value))),
+    encode(value) {
+      const text = JSON.stringify(check(value)) as string | undefined
+      if (text === undefined) throw new TypeError(`Expected a value that JSON can hold, got ${typeof value}`)
+      return utf8.encode(text)
+    },
     decode: (data) => check(JSON.parse(utf8.decode(data))),
   }
 }

@@ -1,13 +1,7 @@
 import { View, type Shared } from './client.ts'
 import { checkOptions } from './options.ts'
-import {
-  AbortedError,
-  abortedBy,
-  AuthFailedError,
-  ClosedError,
-  UsageError,
-  type ZooKeeperError,
-} from './errors.ts'
+import { abortedBy, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
+import { backOff } from './insist.ts'
 import { parseServers } from './servers/connect-string.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
@@ -35,6 +29,11 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
   const transport = options.transport ?? surroundings.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
   checkSchemes(servers, transport.schemes)
+  if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
+    throw new UsageError(
+      'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
+    )
+  }
   const ports = { ...surroundings.ports, ...options.ports }
   const { errorPolicy = 'connection', instrumentation, signal } = options
   let lastFailure: { server: string; error: Error } | undefined
@@ -92,8 +91,8 @@ async function established(
   }
   try {
     for await (const { state, cause } of session.states.listen()) {
-      if (state === 'connected' || state === 'connectedReadOnly') return
       if (aborted !== undefined) throw aborted
+      if (state === 'connected' || state === 'connectedReadOnly') return
       if (session.finished !== undefined) throw cause ?? session.finished
     }
     throw aborted ?? session.finished ?? new ClosedError('The client is closed', 'CLOSED')
@@ -105,22 +104,17 @@ async function established(
 /** Follows the servers that the ensemble names in its configuration, until the client ends. */
 async function trackEnsemble(client: View): Promise<void> {
   const decoder = new TextDecoder()
-  const all = client.absolute()
-  for (;;) {
+  const all = client.absolute().twin()
+  for (let failures = 0; all.shared.session.finished === undefined;) {
     try {
       const watch = await all.watchOnce('/zookeeper/config', 'data')
+      failures = 0
       const servers = clientAddresses(decoder.decode(watch.data))
       if (servers.length > 0) await client.updateServerList(servers)
       await watch.fired
-    } catch (error) {
-      if (client.state === 'closed' || client.state === 'authFailed') return
-      if (error instanceof AbortedError || error instanceof AuthFailedError) return
-      // Expired, or not readable for now: it is asked again under the next session.
-      const epoch = client.session.epoch
-      for await (const { state, sessionEpoch } of client.states()) {
-        if (state === 'connected' && sessionEpoch !== epoch) break
-      }
-      if (client.state !== 'connected') return
+    } catch {
+      // Expired, or not readable for now: it is asked again, less and less often.
+      await backOff(all, failures++)
     }
   }
 }

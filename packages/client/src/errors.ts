@@ -29,7 +29,7 @@ export abstract class ZooKeeperError extends Error {
   /** The number of the protocol, when the error has one. */
   readonly wireCode?: number
   abstract readonly category: ErrorCategory
-  /** True only if the request was written and its outcome is unknown. */
+  /** True only if a write was sent and its outcome is unknown. */
   readonly maybeApplied: boolean
   /** Client path, after chroot mapping. */
   readonly path?: string
@@ -274,6 +274,12 @@ export function errorOf(wireCode: number, facts: ErrorFacts, sessionId = 0n): Zo
       wireCode,
     )
   return new row.type(`${what}: ${meaning} (${row.code})`, row.code, facts, wireCode)
+}
+
+/** The root of a client is missing, and with it whatever it asks for. */
+export function noChroot(root: string, facts: ErrorFacts): NoChrootError {
+  const message = `${facts.operation} ${facts.path}: the chroot ${root} does not exist; connect with createChroot: true, or call mkdirp('/')`
+  return new NoChrootError(message, 'NO_CHROOT', facts, ErrorCode.NONODE)
 }
 
 /** A connection that broke, or that was not there. */

@@ -1,6 +1,7 @@
 import {
   ErrorCode,
   OpCode,
+  parentOf,
   readWhoAmIResponse,
   writeMultiRequest,
   readMultiResponse,
@@ -17,6 +18,7 @@ import type { Kind, Slot } from './session/slot.ts'
 import { readStat } from './stat.ts'
 import type { ACL, Bytes, Ordered, Stat } from './types.ts'
 
+const ownPath = ({ path }: Slot): string => path
 const always = (): boolean => true
 const never = (): boolean => false
 const NOTHING: Bytes = new Uint8Array(0)
@@ -68,6 +70,8 @@ export interface CreateExtra {
   readonly idempotent: boolean
   readonly ephemeral: boolean
   readonly sequential: boolean
+  /** Somebody else looks for what a lost reply may have told of. */
+  readonly guarded: boolean
 }
 
 const createKind = (name: string, type: number, ttl: boolean): Kind => ({
@@ -84,10 +88,11 @@ const createKind = (name: string, type: number, ttl: boolean): Kind => ({
   decode: (r, slot, order) => ({ path: clientPath(slot, r.string() ?? ''), stat: readStat(r), order }),
   // A second sequential znode would be one too many; `protected` finds the first instead.
   repeatable(slot) {
-    const { sequential, ephemeral, idempotent } = slot.extra as CreateExtra
-    return !sequential && (ephemeral || idempotent)
+    const { sequential, ephemeral, idempotent, guarded } = slot.extra as CreateExtra
+    return !sequential && !guarded && (ephemeral || idempotent)
   },
   interpret: interpretCreate,
+  needs: ({ path }) => parentOf(path),
 })
 
 const clientPath = (slot: Slot, path: string): string => toClient(slot.root, path) ?? path
@@ -95,6 +100,10 @@ const clientPath = (slot: Slot, path: string): string => toClient(slot.root, pat
 export const create = createKind('create', OpCode.create2, false)
 export const createContainer = createKind('createContainer', OpCode.createContainer, false)
 export const createTtl = createKind('createTTL', OpCode.createTTL, true)
+
+/** The request for a mode, which has an op code of its own for containers and times to live. */
+export const kindOfCreate = (mode: string): Kind =>
+  mode === 'container' ? createContainer : mode.endsWith('Ttl') ? createTtl : create
 
 export const remove: Kind = {
   name: 'delete',
@@ -108,6 +117,7 @@ export const remove: Kind = {
 
 export const exists: Kind = {
   name: 'exists',
+  needs: ownPath,
   type: OpCode.exists,
   commits: false,
   encode: writePathAndWatch,
@@ -118,6 +128,7 @@ export const exists: Kind = {
 
 export const getData: Kind = {
   name: 'getData',
+  needs: ownPath,
   type: OpCode.getData,
   commits: false,
   encode: writePathAndWatch,
@@ -130,6 +141,7 @@ export const getData: Kind = {
 
 export const setData: Kind = {
   name: 'setData',
+  needs: ownPath,
   type: OpCode.setData,
   commits: true,
   encode(w, slot) {
@@ -145,6 +157,7 @@ export const setData: Kind = {
 
 export const getChildren: Kind = {
   name: 'getChildren',
+  needs: ownPath,
   type: OpCode.getChildren2,
   commits: false,
   encode: writePathAndWatch,
@@ -154,6 +167,7 @@ export const getChildren: Kind = {
 
 export const getACL: Kind = {
   name: 'getACL',
+  needs: ownPath,
   type: OpCode.getACL,
   commits: false,
   encode: writePath,
@@ -163,6 +177,7 @@ export const getACL: Kind = {
 
 export const setACL: Kind = {
   name: 'setACL',
+  needs: ownPath,
   type: OpCode.setACL,
   commits: true,
   encode(w, slot) {
@@ -177,6 +192,7 @@ export const setACL: Kind = {
 
 export const getAllChildrenNumber: Kind = {
   name: 'getAllChildrenNumber',
+  needs: ownPath,
   type: OpCode.getAllChildrenNumber,
   commits: false,
   encode: writePath,
@@ -229,13 +245,11 @@ export const multi: Kind = {
   commits: true,
   encode: encodeMulti,
   decode: decodeMulti,
-  // Safe when having been carried out once makes it fail the second time.
+  // Safe when having been carried out once makes it fail the second time: a version that it uses up.
   repeatable: (slot) =>
     (slot.extra as MultiOperation[]).some(
       (operation) =>
-        operation.type === OpCode.delete ||
-        (operation.type === OpCode.setData && operation.version !== -1) ||
-        ('flags' in operation && (operation.flags & 2) === 0 && operation.flags !== 6),
+        (operation.type === OpCode.delete || operation.type === OpCode.setData) && operation.version !== -1,
     ),
 }
 
@@ -322,6 +336,8 @@ function interpretCreate(slot: Slot, code: number, requests: Requests): boolean 
 
 function interpretDelete(slot: Slot, code: number, requests: Requests): boolean {
   if (code !== ErrorCode.NONODE) return false
+  // With a version it matters who deleted it.
+  if (slot.number !== -1 && slot.extra !== true) return unclear(slot, code, requests)
   requests.resolveLater(slot, undefined)
   return true
 }
@@ -384,12 +400,13 @@ const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
 /** Whoever waits for a watch to stand. */
 export interface Arming {
   /** The request was answered, or dropped for good. `abandoned`: the caller has gone meanwhile. */
-  answered(armed: boolean, abandoned: boolean): void
+  answered(armed: boolean, abandoned: boolean, found: boolean): void
 }
 
 const arming = {
-  answered: (slot: Slot, code: number): void => (slot.extra as Arming).answered(code === 0, slot.abandoned),
-  dropped: (slot: Slot): void => (slot.extra as Arming).answered(false, slot.abandoned),
+  answered: (slot: Slot, code: number): void =>
+    (slot.extra as Arming).answered(code === 0, slot.abandoned, code === 0),
+  dropped: (slot: Slot): void => (slot.extra as Arming).answered(false, slot.abandoned, false),
 }
 
 export const addWatch: Kind = {
@@ -408,8 +425,10 @@ export const watchChildren: Kind = { ...getChildren, ...arming }
 export const watchExists: Kind = {
   ...exists,
   ...arming,
+  decode: (r, _slot, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
+  instead: (_slot, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
   answered: (slot, code) =>
-    (slot.extra as Arming).answered(code === 0 || code === ErrorCode.NONODE, slot.abandoned),
+    (slot.extra as Arming).answered(code === 0 || code === ErrorCode.NONODE, slot.abandoned, code === 0),
 }
 
 export const removeWatches: Kind = {

@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, validatePath, type MultiOperation } from '@zabra/protocol'
 import { toClient, toServer } from './chroot.ts'
-import { checkCreate, EMPTY, flagsOf, isSequential } from './calls.ts'
+import { checkCreate, checkData, EMPTY, flagsOf, isSequential } from './calls.ts'
 import { connectionLoss, errorOf, MultiError, UsageError } from './errors.ts'
 import { isFailure, type MultiAnswer } from './kinds.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
@@ -11,6 +11,8 @@ export function multiOperation(operation: WriteOp | ReadOp, root: string): Multi
   const sequential = op === 'create' && isSequential(operation.mode ?? 'persistent')
   const reason = validatePath(path, sequential)
   if (reason !== undefined) throw new UsageError(reason, { path, operation: op })
+  const wrong = 'data' in operation && operation.data !== undefined ? checkData(operation.data) : undefined
+  if (wrong !== undefined) throw new UsageError(wrong, { path, operation: op })
   const at = toServer(root, path)
   switch (op) {
     case 'create':
@@ -20,6 +22,9 @@ export function multiOperation(operation: WriteOp | ReadOp, root: string): Multi
     case 'check':
       return { type: OpCode.check, path: at, version: operation.version ?? -1 }
     case 'setData':
+      if (operation.data === undefined) {
+        throw new UsageError('Expected data for setData, got none', { path, operation: op })
+      }
       return { type: OpCode.setData, path: at, data: operation.data, version: operation.version ?? -1 }
     case 'getData':
       return { type: OpCode.getData, path: at, watch: false }

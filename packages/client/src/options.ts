@@ -13,6 +13,16 @@ const object: Check = (value) => typeof value === 'object' && value !== null
 const bytes: Check = (value) => value instanceof Uint8Array
 const text: Check = (value) => typeof value === 'string'
 
+/** An object whose members of these names are numbers from 0 up, where they are given. */
+const numbers =
+  (...names: string[]): Check =>
+  (value) =>
+    object(value) &&
+    names.every((name) => {
+      const member = (value as Record<string, unknown>)[name]
+      return member === undefined || (typeof member === 'number' && member >= 0)
+    })
+
 /** What each option must be, in words and as a check. */
 const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected: string, check: Check]>> = {
   servers: [
@@ -36,14 +46,21 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
     'a list of { scheme, auth }',
     (value) =>
       Array.isArray(value) &&
-      value.every((entry: { scheme?: unknown; auth?: unknown }) => text(entry.scheme) && bytes(entry.auth)),
+      value.every(
+        (entry: { scheme?: unknown; auth?: unknown } | null) => text(entry?.scheme) && bytes(entry?.auth),
+      ),
   ],
   sasl: ['a function that makes a mechanism', call],
-  retry: ['an object', object],
+  retry: [
+    'numbers: base, factor, cap, maxAttempts, maxElapsed',
+    numbers('base', 'factor', 'cap', 'maxAttempts', 'maxElapsed'),
+  ],
   errorPolicy: [
     "'connection', 'session' or { lease }",
     (value) =>
-      value === 'connection' || value === 'session' || (object(value) && 'lease' in (value as object)),
+      value === 'connection' ||
+      value === 'session' ||
+      numbers('margin')((value as { lease?: unknown } | null)?.lease),
   ],
   offlineQueue: ['a whole number from 0', whole(0)],
   trackEnsemble: ['true or false', flag],

@@ -1,14 +1,16 @@
 import type { Random } from '@zabra/runtime'
-import { callOptions } from './calls.ts'
+import { partOptions } from './calls.ts'
 import type { View } from './client.ts'
 import {
   AbortedError,
-  NoNodeError,
+  abortedBy,
+  connectionLoss,
   OperationTimeoutError,
   SessionExpiredError,
   ZooKeeperError,
 } from './errors.ts'
-import type { Bytes, CreateOptions, CreateResult, Stat } from './types.ts'
+import { insist } from './insist.ts'
+import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts'
 
 /**
  * A create whose znode can be found again when its reply is lost: the name begins with a number that nobody else draws.
@@ -23,29 +25,36 @@ export async function createProtected(
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')
-  const parent = slash <= 0 ? '/' : path.slice(0, slash)
-  const ephemeral = options.mode?.startsWith('ephemeral') ?? false
   const mark = `_c_${uuid(view.ports.random)}-`
   const marked = `${path.slice(0, slash + 1)}${mark}${path.slice(slash + 1)}`
-  const find: Find = { view, parent, mark, ephemeral, epoch: view.session.epoch }
-  const { protected: _protected, parents: _parents, ...rest } = options
+  const find: Find = {
+    // The caller may close its view while what it left behind is looked for.
+    view: view.twin(),
+    parent: slash <= 0 ? '/' : path.slice(0, slash),
+    mark,
+    ephemeral: options.mode?.startsWith('ephemeral') ?? false,
+  }
+  const { protected: _protected, parents: _parents, ...create } = options
+  const part = partOptions(options, view.ports.clock)
   for (;;) {
+    let lost: ZooKeeperError
     try {
-      return await view.createOnce(marked, data, { ...rest, retry: false })
+      return await view.createOnce(marked, data, { ...create, ...part() }, true)
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || !error.maybeApplied) throw error
-      if (error instanceof SessionExpiredError && ephemeral) throw error
+      if (error instanceof SessionExpiredError && find.ephemeral) throw error
       if (options.retry === false || isGivenUp(error)) {
         void clean(find)
         throw error
       }
+      lost = error
     }
     try {
-      const found = await search(find, callOptions(options))
+      const found = await insist(find.view, () => search(find, part()))
       if (found !== undefined) return found
-    } catch (error) {
+    } catch (cause) {
       void clean(find)
-      throw error
+      throw unknown(lost, cause)
     }
   }
 }
@@ -55,43 +64,47 @@ interface Find {
   readonly parent: string
   readonly mark: string
   readonly ephemeral: boolean
-  /** The session that made it, by its number. */
-  readonly epoch: number
 }
 
 const isGivenUp = (error: unknown): boolean =>
   error instanceof AbortedError || error instanceof OperationTimeoutError
 
-async function search(
-  find: Find,
-  options: ReturnType<typeof callOptions>,
-): Promise<CreateResult | undefined> {
+/** The create may have been carried out, and looking for it has failed. */
+function unknown(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
+  const facts = { operation: 'create', path: lost.path, maybeApplied: true, cause }
+  if (isGivenUp(cause)) return abortedBy((cause as Error).cause, facts)
+  return connectionLoss({ ...facts, reason: 'the reply was lost, and the znode could not be looked for' })
+}
+
+async function search(find: Find, options: CallOptions): Promise<CreateResult | undefined> {
   const { view, parent, mark, ephemeral } = find
   await view.sync(parent, options)
   const { children } = await view.getChildren(parent, options)
   const name = children.find((child) => child.startsWith(mark))
   if (name === undefined) return undefined
   const path = parent === '/' ? `/${name}` : `${parent}/${name}`
-  const stat: (Stat & { order: number }) | undefined = await view.exists(path, options)
+  const stat = await view.exists(path, options)
   if (stat === undefined || (ephemeral && stat.ephemeralOwner !== view.session.id)) return undefined
   const { order, ...own } = stat
   return { path, stat: own, order }
 }
 
-/** Removes what the request may have made, as soon as that can be told: until then, or until its session is over. */
+/** Removes what the request may have made, as soon as that can be told. An ephemeral one goes with its session anyway. */
 async function clean(find: Find): Promise<void> {
-  const { view, ephemeral, epoch } = find
-  try {
-    while (!ephemeral || view.session.epoch === epoch) {
-      const found = await search(find, {})
-      if (found === undefined) return
-      await view.delete(found.path, { missingOk: true })
-      return
+  const { view, ephemeral } = find
+  const { epoch } = view.session
+  for (;;) {
+    try {
+      return await insist(view, async () => {
+        if (ephemeral && view.session.epoch !== epoch) return
+        const found = await search(find, {})
+        if (found !== undefined) await view.delete(found.path, { missingOk: true })
+      })
+    } catch (error) {
+      // Only a session that is followed by another one is worth another try: else the client or the parent is gone, or
+      // nobody here may remove it.
+      if (!(error instanceof SessionExpiredError) || view.shared.session.finished !== undefined) return
     }
-  } catch (error) {
-    // The session or the client is over, or the parent is gone: so is the znode, or nobody here can remove it.
-    if (!(error instanceof ZooKeeperError) || error instanceof NoNodeError) return
-    if (error instanceof SessionExpiredError && !ephemeral) await clean(find)
   }
 }
 

@@ -1,6 +1,8 @@
-import { callOptions, EMPTY } from './calls.ts'
+import { EMPTY, partOptions } from './calls.ts'
+import { toServer } from './chroot.ts'
 import type { View } from './client.ts'
 import { NodeExistsError, NoNodeError, NotEmptyError } from './errors.ts'
+import { backOff } from './insist.ts'
 import type {
   Bytes,
   CallOptions,
@@ -21,18 +23,21 @@ const ROUNDS = 8
 /** Makes a path and what is missing above it. `/` makes the chroot itself. */
 export async function mkdirp(view: View, path: string, options: MkdirpOptions): Promise<void> {
   const { mode = 'container', acl } = options
-  const create = { ...callOptions(options), mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
+  const part = partOptions(options, view.ports.clock)
+  const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
   const from = path === '/' ? view.absolute() : view
   const ensure = async (at: string): Promise<void> => {
     if (at === '' || at === '/') return
     for (let tries = 1; ; tries++) {
       try {
-        await from.createOnce(at, EMPTY, create)
+        await from.createOnce(at, EMPTY, { ...create, ...part() })
         return
       } catch (error) {
         if (error instanceof NodeExistsError) return
         const above = at.slice(0, at.lastIndexOf('/'))
         if (!(error instanceof NoNodeError) || above === '' || tries === ROUNDS) throw error
+        // What was made a moment ago is gone again: somebody removes what is empty.
+        if (tries > 1) await backOff(view, tries)
         await ensure(above)
       }
     }
@@ -47,10 +52,11 @@ export async function* walk(
   options?: CallOptions,
 ): AsyncIterableIterator<string> {
   const left = [path]
+  const part = partOptions(options ?? {}, client.ports.clock)
   for (let at = left.pop(); at !== undefined; at = left.pop()) {
     let children: string[]
     try {
-      children = (await client.getChildren(at, options)).children
+      children = (await client.getChildren(at, part())).children
     } catch (error) {
       if (error instanceof NoNodeError && at !== path) continue
       throw error
@@ -62,15 +68,15 @@ export async function* walk(
 }
 
 /** Deletes a tree from its leaves up, many at a time. Under `/` everything goes but what is reserved. */
-export async function deleteTree(client: Client, path: string, options: CallOptions): Promise<void> {
-  const call = callOptions(options)
+export async function deleteTree(client: View, path: string, options: CallOptions): Promise<void> {
+  const part = partOptions(options, client.ports.clock)
   for (let round = 1; ; round++) {
-    const levels = await listLevels(client, path, call)
+    const levels = await listLevels(client, path, part)
     try {
       for (const level of levels.toReversed()) {
         for (let i = 0; i < level.length; i += WINDOW) {
           await Promise.all(
-            level.slice(i, i + WINDOW).map((at) => client.delete(at, { ...call, missingOk: at !== path })),
+            level.slice(i, i + WINDOW).map((at) => client.delete(at, { ...part(), missingOk: at !== path })),
           )
         }
       }
@@ -78,6 +84,7 @@ export async function deleteTree(client: Client, path: string, options: CallOpti
     } catch (error) {
       // Somebody has created something meanwhile.
       if (!(error instanceof NotEmptyError) || round === ROUNDS) throw error
+      await backOff(client, round)
     }
   }
 }
@@ -85,16 +92,17 @@ export async function deleteTree(client: Client, path: string, options: CallOpti
 const RESERVED = '/zookeeper'
 
 /** The paths of a tree by their depth. */
-async function listLevels(client: Client, path: string, call: CallOptions): Promise<string[][]> {
+async function listLevels(client: View, path: string, part: () => CallOptions): Promise<string[][]> {
   const levels: string[][] = []
   for (let level = [path]; level.length > 0;) {
     const below: string[] = []
     for (let i = 0; i < level.length; i += WINDOW) {
-      const part = level.slice(i, i + WINDOW)
-      const lists = await Promise.all(part.map((at) => children(client, at, call, at === path)))
-      part.forEach((at, n) => {
+      const some = level.slice(i, i + WINDOW)
+      const lists = await Promise.all(some.map((at) => children(client, at, part(), at === path)))
+      some.forEach((at, n) => {
         const prefix = at === '/' ? '/' : `${at}/`
-        for (const child of lists[n]!) if (prefix + child !== RESERVED) below.push(prefix + child)
+        for (const child of lists[n]!)
+          if (toServer(client.root, prefix + child) !== RESERVED) below.push(prefix + child)
       })
     }
     if (!(level.length === 1 && level[0] === '/')) levels.push(level)
@@ -120,18 +128,16 @@ export async function createWithParents(
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
+  const part = partOptions(options, view.ports.clock)
   const mode = parents === 'persistent' ? 'persistent' : 'container'
   for (let tries = 1; ; tries++) {
     try {
-      return await view.create(path, data, rest)
+      return await view.create(path, data, { ...rest, ...part() })
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
       if (!(error instanceof NoNodeError) || parent === '' || tries === ROUNDS) throw error
-      await mkdirp(view, parent, {
-        ...callOptions(options),
-        mode,
-        ...(options.acl ? { acl: options.acl } : {}),
-      })
+      if (tries > 1) await backOff(view, tries)
+      await mkdirp(view, parent, { ...part(), mode, ...(options.acl ? { acl: options.acl } : {}) })
     }
   }
 }
@@ -145,18 +151,19 @@ export async function orCreate(
   options: SetDataOptions,
 ): Promise<Stat & Ordered> {
   const { version = -1, idempotent = false } = options
-  const rest = { ...callOptions(options), idempotent }
-  for (let done = written; ; done = view.setData(path, data, rest)) {
+  const part = partOptions(options, view.ports.clock)
+  for (let done = written, tries = 1; ; done = view.setData(path, data, { idempotent, ...part() }), tries++) {
     try {
       return await done
     } catch (error) {
       if (!(error instanceof NoNodeError) || version !== -1) throw error
     }
     try {
-      const { stat, order } = await view.create(path, data, { ...rest, parents: true })
+      const { stat, order } = await view.create(path, data, { idempotent, ...part(), parents: true })
       return { ...stat, order }
     } catch (error) {
-      if (!(error instanceof NodeExistsError)) throw error
+      if (!(error instanceof NodeExistsError) || tries === ROUNDS) throw error
+      if (tries > 1) await backOff(view, tries)
     }
   }
 }

@@ -200,17 +200,22 @@ export interface ClientPorts {
 export interface RequestInfo {
   readonly operation: string
   readonly path?: string
-  /** Bytes of the request as sent, 0 when it has not been sent yet. */
-  readonly bytes: number
+  /** The server that the client is on, if it is on one. */
   readonly server?: string
 }
+
+/** Hears how a request ended: bytes of the request and of its answer, 0 when there was none. */
+export type RequestEnd = (end: {
+  readonly error?: ZooKeeperError
+  readonly sent: number
+  readonly bytes: number
+  readonly zxid?: bigint
+}) => void
 
 /** Hooks without dependencies. They never see node data or credentials, and what they throw is ignored. */
 export interface Instrumentation {
   /** A call begins; what it returns hears of the end. */
-  request?(
-    info: RequestInfo,
-  ): ((end: { error?: ZooKeeperError; bytes: number; zxid?: bigint }) => void) | void
+  request?(info: RequestInfo): RequestEnd | void
   state?(change: StateChange): void
   /** An attempt to connect has failed. */
   attempt?(info: { server: string; error: Error }): void
@@ -295,6 +300,8 @@ export interface DeleteOptions extends CallOptions {
   readonly version?: number
   /** Go on in the background, when the caller has gone too, until it is done or the session is over. */
   readonly guaranteed?: boolean
+  /** With a version: after a lost reply, a missing znode is success, since nobody else deletes or reuses the name. */
+  readonly idempotent?: boolean
   /** With everything below. */
   readonly recursive?: boolean
   /** What is not there is deleted already. */

@@ -87,3 +87,7 @@ function checkedPort(text: string, entry: string): number {
 /** What tells one server from another. */
 export const addressKey = ({ scheme, host, port, url }: ServerAddress): string =>
   url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+
+/** Whether two lists without duplicates name the same servers. */
+export const sameServers = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
+  a.length === b.length && a.every((server) => b.some((other) => addressKey(other) === addressKey(server)))

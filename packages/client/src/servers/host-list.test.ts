@@ -40,6 +40,9 @@ describe('the order of attempts', () => {
     hosts.next()
     const { server: second } = hosts.next()
     hosts.connected({ server: second })
+    expect(hosts.next()).toMatchObject({ server: server('C'), round: 0, position: 2 })
+    hosts.connected({ server: second })
+    hosts.proven()
     expect(hosts.next()).toMatchObject({ server: server('C'), round: 0, position: 0 })
   })
 

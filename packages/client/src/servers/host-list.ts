@@ -73,10 +73,14 @@ export class HostList {
   /** The attempt on the server that `next` gave has succeeded. */
   connected(attachment: Attachment): void {
     this.#last = attachment
-    this.#attempts = 0
     this.#moving = undefined
     // The next failure tries the server behind this one, not this one again.
     this.#current = this.#servers.findIndex((server) => addressKey(server) === addressKey(attachment.server))
+  }
+
+  /** A connection has been of use, so the waits before attempts begin anew. */
+  proven(): void {
+    this.#attempts = 0
   }
 
   /**

@@ -14,8 +14,8 @@ export class Heartbeat {
   #cancel: Cancel = () => {}
   #wire: Wire | undefined
   #timeout = 0
-  /** When the last ping left. */
-  pingedAt = 0
+  /** When the pings left that are not answered yet, oldest first. */
+  #pings: number[] = []
 
   /** `stalled` hears when the process could not run for longer than a sixth of the timeout. */
   constructor(clock: Clock, { stalled }: { stalled: (lateMs: number) => void }) {
@@ -25,6 +25,7 @@ export class Heartbeat {
 
   start(wire: Wire, timeout: number): void {
     this.stop()
+    this.#pings = []
     this.#wire = wire
     this.#timeout = timeout
     this.#arm()
@@ -35,17 +36,21 @@ export class Heartbeat {
     this.#wire = undefined
   }
 
-  get #pingMs(): number {
-    return Math.min(this.#timeout / 3, LONGEST_PING_MS)
+  /** A ping is answered: when the oldest one left. */
+  ponged(): number | undefined {
+    return this.#pings.shift()
   }
 
-  get #idleMs(): number {
-    return (2 * this.#timeout) / 3
+  get #pingDue(): number {
+    return this.#wire!.lastSent + Math.min(this.#timeout / 3, LONGEST_PING_MS)
+  }
+
+  get #idleDue(): number {
+    return this.#wire!.lastHeard + (2 * this.#timeout) / 3
   }
 
   #arm(): void {
-    const { lastSent, lastHeard } = this.#wire!
-    const due = Math.min(lastSent + this.#pingMs, lastHeard + this.#idleMs)
+    const due = Math.min(this.#pingDue, this.#idleDue)
     this.#cancel = this.#clock.after(Math.max(0, due - this.#clock.monotonic()), 'heartbeat', () =>
       this.#beat(due),
     )
@@ -62,12 +67,12 @@ export class Heartbeat {
       this.#clock.soon(() => this.#judge(wire))
       return
     }
-    if (now - wire.lastSent >= this.#pingMs) this.#ping(wire, now)
+    if (now >= this.#pingDue) this.#ping(wire, now)
     this.#judge(wire)
   }
 
   #ping(wire: Wire, now: number): void {
-    this.pingedAt = now
+    this.#pings.push(now)
     wire.ping()
     // A connection that takes nothing more must not be pinged in a loop.
     wire.lastSent = now
@@ -75,8 +80,9 @@ export class Heartbeat {
 
   #judge(wire: Wire): void {
     if (this.#wire !== wire) return
-    const silent = this.#clock.monotonic() - wire.lastHeard
-    if (silent >= this.#idleMs) {
+    const now = this.#clock.monotonic()
+    if (now >= this.#idleDue) {
+      const silent = now - wire.lastHeard
       wire.fail(new Error(`Nothing was heard from the server for ${Math.round(silent)} ms`))
     } else this.#arm()
   }

@@ -26,8 +26,15 @@ export class Lease {
     return this.#horizon
   }
 
-  /** A session has this timeout from now on. A new session proves nothing yet but its own creation. */
-  begin(timeout: number): void {
+  /**
+   * A connection stands that was asked for at `sentAt`. A session lives by the timeout that its newest server grants,
+   * which may be shorter than the one before.
+   */
+  begin(timeout: number, sentAt: number): void {
+    if (timeout < this.#timeout) {
+      this.#timeout = timeout
+      this.#horizon = Math.min(this.#horizon, sentAt + timeout - this.#marginOf('commit'))
+    }
     this.#timeout = timeout
   }
 
@@ -38,9 +45,13 @@ export class Lease {
 
   /** A request that left at `sentAt` or a little later was answered. */
   answered(sentAt: number, proof: Proof): void {
-    const margin = proof === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : BLIND_MS
+    const margin = this.#marginOf(proof)
     if (margin >= this.#timeout) return
     const horizon = sentAt + this.#timeout - margin
     if (horizon > this.#horizon) this.#horizon = horizon
+  }
+
+  #marginOf(proof: Proof): number {
+    return proof === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : BLIND_MS
   }
 }

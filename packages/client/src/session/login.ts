@@ -27,6 +27,7 @@ export async function logIn(mechanism: SaslMechanism, wire: Wire, answers: SaslA
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
   for (let xid = 1; token !== undefined; xid++) {
+    if (!wire.open) throw new Error('The connection broke during the login')
     const challenge = await ask(wire, answers, xid, token)
     if (challenge.code !== 0) {
       throw refused('the server refused the login', errorOf(challenge.code, { operation: 'sasl' }))

@@ -26,6 +26,7 @@ export class ReadWriteSearch {
   readonly #hosts: HostList
   readonly #events: SearchEvents
   #cancel: Cancel = () => {}
+  #cancelLimit: Cancel = () => {}
   #abort: AbortController | undefined
   #attempt: Attempt | undefined
   #wait = FIRST_MS
@@ -51,6 +52,7 @@ export class ReadWriteSearch {
 
   stop(): void {
     this.#cancel()
+    this.#cancelLimit()
     this.#abort?.abort()
     this.#abort = undefined
     this.#attempt?.cancel()
@@ -68,15 +70,19 @@ export class ReadWriteSearch {
     if (transport.probe === undefined || this.#unclear >= PATIENCE) return this.#knock(server)
     const abort = new AbortController()
     this.#abort = abort
-    const cancelLimit = clock.after(this.#events.limitMs(), 'probe', () => abort.abort())
+    this.#cancelLimit = clock.after(this.#events.limitMs(), 'probe', () => abort.abort())
     const told = (answer: 'rw' | 'ro' | 'unknown'): void => {
-      cancelLimit()
       if (this.#abort !== abort) return
+      this.#cancelLimit()
       this.#unclear = answer === 'unknown' ? this.#unclear + 1 : 0
       if (answer === 'rw') this.#knock(server)
       else this.#again()
     }
-    transport.probe(server, abort.signal).then(told, () => told('unknown'))
+    const probe = transport.probe.bind(transport)
+    // A transport may throw instead of rejecting.
+    new Promise<'rw' | 'ro' | 'unknown'>((resolve) => resolve(probe(server, abort.signal))).then(told, () =>
+      told('unknown'),
+    )
   }
 
   /** Shakes hands as a client that wants to write. */

@@ -1,23 +1,42 @@
-import { ErrorCode, type Reader } from '@zabra/protocol'
+import { ErrorCode, ProtocolError, type Reader } from '@zabra/protocol'
 import type { Clock, Random } from '@zabra/runtime'
+import { toClient } from '../chroot.ts'
 import {
   abortedBy,
+  AuthFailedError,
   connectionLoss,
   errorOf,
+  noChroot,
   UsageError,
   type ErrorFacts,
   type ZooKeeperError,
 } from '../errors.ts'
 import { unit } from '../servers/host-list.ts'
-import { toClient } from '../chroot.ts'
 import type { Instrumentation, RetryPolicy } from '../types.ts'
 import type { Lease } from './lease.ts'
+import { observeRequest } from './observed.ts'
+import { Signals } from './signals.ts'
 import { Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
 
 /** Slots that wait to be used again. More are left to the garbage collector. */
 const SPARE = 1024
 const LAST_XID = 0x7fff_ffff
+/** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
+const STRIKES = 5
+
+/** The server did not carry it out, and may later. */
+const laterCodes: ReadonlySet<number> = new Set([
+  ErrorCode.THROTTLEDOP,
+  ErrorCode.NEWCONFIGNOQUORUM,
+  ErrorCode.RECONFIGINPROGRESS,
+])
+/** The server does not know whether it was carried out. */
+const openCodes: ReadonlySet<number> = new Set([
+  ErrorCode.CONNECTIONLOSS,
+  ErrorCode.OPERATIONTIMEOUT,
+  ErrorCode.REQUESTTIMEOUT,
+])
 
 export interface RequestsOptions {
   readonly clock: Clock
@@ -32,6 +51,8 @@ export interface RequestsOptions {
   readonly finished: () => ZooKeeperError | undefined
   /** The server says that the session is elsewhere. */
   readonly moved: () => void
+  /** The server does not take this client's credentials, or demands some. */
+  readonly unwelcome: (error: AuthFailedError) => void
   readonly sessionId: () => bigint
 }
 
@@ -42,12 +63,15 @@ export interface RequestsOptions {
 export class Requests {
   readonly #options: RequestsOptions
   #wire: Wire | undefined
+  /** The connection on which requests are in flight, also while no more are sent on it. */
+  #carrier: Wire | undefined
   #readOnly = false
   readonly #inFlight = new SlotQueue()
   readonly #offline = new SlotQueue()
-  /** Wait for a moment or for a server that takes writes. */
-  readonly #parked = new Set<Slot>()
-  readonly #awaitingReadWrite = new Set<Slot>()
+  readonly #awaitingReadWrite = new SlotQueue()
+  /** Wait for a moment. */
+  readonly #parked = new SlotQueue()
+  readonly #signals = new Signals((slot, reason) => this.#abandon(slot, reason))
   #spare: Slot | undefined
   #spareCount = 0
   #xid = 0
@@ -56,17 +80,17 @@ export class Requests {
   #turn = 0
   /** Called when nothing is in flight, once. */
   #idle: (() => void) | undefined
+  /** The request whose answer broke the connection has been told. */
+  #told = false
+  /** Whether the connection that stands has answered anything. */
+  answered = false
 
   constructor(options: RequestsOptions) {
     this.#options = options
   }
 
-  get inFlight(): number {
-    return this.#inFlight.length
-  }
-
-  get waiting(): number {
-    return this.#offline.length + this.#parked.size
+  get sessionId(): bigint {
+    return this.#options.sessionId()
   }
 
   take(kind: Kind): Slot {
@@ -87,6 +111,7 @@ export class Requests {
       slot.reject = reject
     })
     slot.startedAt = this.#now()
+    slot.ended = observeRequest(this.#options.instrumentation, () => this.#info(slot))
     const finished = this.#options.finished()
     if (finished !== undefined) {
       this.#reject(slot, finished)
@@ -99,19 +124,30 @@ export class Requests {
 
   /** A connection stands and is primed: what waits goes out. */
   attach(wire: Wire, readOnly: boolean, server: string): void {
-    this.#wire = wire
+    this.#wire = this.#carrier = wire
     this.#readOnly = readOnly
     this.#server = server
-    if (!readOnly) {
-      for (const slot of this.#awaitingReadWrite) this.#offline.push(slot)
-      this.#awaitingReadWrite.clear()
+    this.answered = false
+    // What a read-only server refused is older than what came while there was none.
+    const waiting = [...(readOnly ? [] : this.#awaitingReadWrite.drain()), ...this.#offline.drain()]
+    for (const slot of waiting) {
+      if (slot.attempts > 0 && !this.#mayRetry(slot)) this.#lose(slot, 'no connection came in time')
+      else this.#send(slot)
     }
-    for (const slot of this.#offline.drain()) this.#send(slot)
   }
 
   /** Nothing is sent from now on; what is in flight may still be answered. */
   hold(): void {
     this.#wire = undefined
+  }
+
+  /** Sends again on the connection that stands, after all. */
+  release(): void {
+    this.#idle = undefined
+    const carrier = this.#carrier
+    if (carrier?.open !== true) return
+    this.#wire = carrier
+    for (const slot of this.#offline.drain()) this.#send(slot)
   }
 
   /** Runs `action` as soon as nothing is in flight. */
@@ -125,39 +161,51 @@ export class Requests {
    * failed the writes behind it fail too: nobody may see a later one carried out without an earlier one.
    */
   detach(cause: Error): void {
-    this.#wire = undefined
-    this.#idle = undefined
-    const kept: Slot[] = []
-    let broken = false
-    for (const slot of this.#inFlight.drain()) {
-      slot.ambiguous = true
-      const again = this.#mayRetry(slot) && slot.kind.repeatable(slot) && !(broken && slot.kind.commits)
-      if (again) kept.push(slot)
-      else {
-        broken ||= slot.kind.commits
-        this.#reject(slot, connectionLoss({ ...this.#facts(slot), maybeApplied: true, cause }))
-      }
-    }
+    const head = this.#inFlight.head
+    if (head !== undefined && head.xid !== 0) head.strikes++
+    const guilty = cause instanceof ProtocolError && !this.#told ? head : undefined
+    this.#told = false
+    const slots = this.#inFlight.drain()
     const later = this.#offline.drain()
-    for (const slot of [...kept, ...later]) this.#offline.push(slot)
+    for (const slot of slots) slot.ambiguous ||= this.#left(slot)
+    this.#wire = this.#carrier = undefined
+    this.#idle = undefined
+    let broken = false
+    for (const slot of [...slots, ...later]) {
+      const again =
+        slot.attempts === 0 ||
+        (slot !== guilty &&
+          slot.strikes < STRIKES &&
+          this.#mayRetry(slot) &&
+          (!slot.ambiguous || slot.kind.repeatable(slot)))
+      if (again && !(broken && slot.kind.commits)) {
+        this.#offline.push(slot)
+        this.#limitWait(slot)
+        continue
+      }
+      broken ||= slot.kind.commits
+      if (slot === guilty) {
+        this.#reject(slot, errorOf(ErrorCode.MARSHALLINGERROR, { ...this.facts(slot), cause }))
+      } else this.#lose(slot, undefined, cause)
+    }
   }
 
   /** Fails everything that has not been answered. */
   failAll(error: (slot: Slot) => ZooKeeperError): void {
-    const slots = [
-      ...this.#inFlight.drain(),
-      ...this.#offline.drain(),
-      ...this.#parked,
-      ...this.#awaitingReadWrite,
-    ]
-    this.#parked.clear()
-    this.#awaitingReadWrite.clear()
-    this.#wire = undefined
-    for (const slot of slots) this.#reject(slot, error(slot))
+    for (const slot of this.#inFlight.drain()) {
+      slot.ambiguous ||= this.#left(slot)
+      this.#reject(slot, error(slot))
+    }
+    this.#wire = this.#carrier = undefined
+    this.#idle = undefined
+    for (const queue of [this.#awaitingReadWrite, this.#offline, this.#parked]) {
+      for (const slot of queue.drain()) this.#reject(slot, error(slot))
+    }
   }
 
+  /** What an error of a request says of it. */
   facts(slot: Slot): ErrorFacts {
-    return { ...this.#facts(slot), maybeApplied: slot.ambiguous || slot.xid !== 0 }
+    return { ...this.#facts(slot), maybeApplied: slot.kind.commits && (slot.ambiguous || this.#left(slot)) }
   }
 
   /** The answer to the oldest request in flight. Throws when it is the answer to another one. */
@@ -169,15 +217,12 @@ export class Requests {
       )
     }
     this.#inFlight.shift()
+    this.answered = true
     if (!this.#readOnly)
       this.#options.lease.answered(slot.sentAt, slot.kind.commits && code === 0 ? 'commit' : 'contact')
     if (code === 0) this.#succeed(slot, reader, order)
     else this.#refused(slot, code, order)
     if (this.#idle !== undefined) this.#checkIdle()
-  }
-
-  get sessionId(): bigint {
-    return this.#options.sessionId()
   }
 
   /** The next request gets the number behind this one: for the test of what follows the last. */
@@ -187,7 +232,7 @@ export class Requests {
 
   /** Settles a request that `Kind.interpret` took over. */
   resolveLater(slot: Slot, value: unknown): void {
-    slot.ended?.({ bytes: 0 })
+    slot.ended?.({ sent: slot.bytes, bytes: 0 })
     this.#resolve(slot, value)
   }
 
@@ -202,12 +247,13 @@ export class Requests {
       value = slot.kind.decode(reader, slot, order)
     } catch (cause) {
       // The caller hears of it, and the connection ends: nothing behind a malformed reply can be trusted.
+      this.#told = true
       const facts = { ...this.#facts(slot), maybeApplied: slot.kind.commits, cause }
       this.#reject(slot, errorOf(ErrorCode.MARSHALLINGERROR, facts))
       throw cause
     }
     slot.kind.answered?.(slot, 0)
-    slot.ended?.({ bytes: reader.end - start, zxid: zxidOf(reader) })
+    slot.ended?.({ sent: slot.bytes, bytes: reader.end - start, zxid: zxidOf(reader) })
     this.#resolve(slot, value)
   }
 
@@ -215,34 +261,52 @@ export class Requests {
     const instead = slot.kind.instead?.(slot, code, order)
     if (instead !== undefined) {
       slot.kind.answered?.(slot, code)
-      slot.ended?.({ bytes: 0 })
+      slot.ended?.({ sent: slot.bytes, bytes: 0 })
       return this.#resolve(slot, instead.value)
     }
-    // None of the following was carried out.
+    const open = openCodes.has(code)
+    slot.ambiguous ||= open && slot.kind.commits
+    // Otherwise this try was not carried out.
     slot.xid = 0
     if (code === ErrorCode.SESSIONMOVED && this.#mayRetry(slot)) {
-      this.#offline.push(slot)
+      this.#inFlight.unshift(slot)
       return this.#options.moved()
     }
-    if (code === ErrorCode.THROTTLEDOP && this.#mayRetry(slot)) return this.#park(slot)
-    if (code === ErrorCode.NOTREADONLY && slot.options?.waitForReadWrite) {
-      this.#awaitingReadWrite.add(slot)
-      return
+    if ((laterCodes.has(code) || (open && slot.kind.repeatable(slot))) && this.#mayRetry(slot)) {
+      return this.#park(slot)
+    }
+    if (code === ErrorCode.NOTREADONLY && slot.options?.waitForReadWrite && !slot.abandoned) {
+      return this.#awaitingReadWrite.push(slot)
     }
     if (slot.ambiguous && slot.kind.interpret?.(slot, code, this)) return
     slot.kind.answered?.(slot, code)
-    this.#reject(slot, errorOf(code, this.#facts(slot), this.#options.sessionId()), true)
+    const error = this.#errorOf(slot, code)
+    this.#reject(slot, error, true)
+    if (error instanceof AuthFailedError) this.#options.unwelcome(error)
+  }
+
+  #errorOf(slot: Slot, code: number): ZooKeeperError {
+    const facts = this.facts(slot)
+    if (code === ErrorCode.NONODE && slot.root !== '' && slot.kind.needs?.(slot) === slot.root) {
+      return noChroot(slot.root, facts)
+    }
+    return errorOf(code, facts, this.#options.sessionId())
+  }
+
+  #lose(slot: Slot, reason: string | undefined, cause?: Error): void {
+    const facts = { ...this.facts(slot), ...(cause === undefined ? {} : { cause }) }
+    this.#reject(slot, connectionLoss(reason === undefined ? facts : { ...facts, reason }))
   }
 
   /** Sends it, or holds it while there is no connection. */
   #dispatch(slot: Slot): void {
     if (this.#wire !== undefined) return this.#send(slot)
-    if (this.#offline.length >= this.#options.offlineQueue) {
-      const reason = `there is no connection and ${this.#offline.length} requests wait already`
-      return this.#reject(slot, connectionLoss({ ...this.#facts(slot), reason }))
+    // While a connection stands what waits is on its way, so there is no limit on it.
+    const { offlineQueue } = this.#options
+    if (this.#carrier === undefined && this.#offline.length >= offlineQueue) {
+      return this.#lose(slot, `there is no connection and ${this.#offline.length} requests wait already`)
     }
     this.#offline.push(slot)
-    if (slot.ended === undefined) this.#begin(slot, 0)
   }
 
   #send(slot: Slot): void {
@@ -250,10 +314,16 @@ export class Requests {
     const { writer } = wire
     const mark = writer.beginFrame()
     this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
-    slot.xid = this.#xid
-    writer.int(slot.xid)
-    writer.int(slot.kind.type)
-    slot.kind.encode(writer, slot)
+    try {
+      writer.int(this.#xid)
+      writer.int(slot.kind.type)
+      slot.kind.encode(writer, slot)
+    } catch (cause) {
+      writer.truncate(mark)
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      const message = `Expected arguments that ${slot.kind.name} can send: ${reason}`
+      return this.#reject(slot, new UsageError(message, { ...this.#facts(slot), cause }))
+    }
     writer.endFrame(mark)
     slot.bytes = writer.length - mark
     if (slot.bytes - 4 > this.#options.maxRequest) {
@@ -262,14 +332,21 @@ export class Requests {
         `Expected a request of at most ${this.#options.maxRequest} bytes, got ${slot.bytes - 4}. Store less in one znode, or raise maxRequest here and jute.maxbuffer on the servers`,
         this.#facts(slot),
       )
-      slot.xid = 0
       return this.#reject(slot, error)
     }
+    slot.cancelRetry?.()
+    slot.cancelRetry = undefined
+    slot.xid = this.#xid
+    slot.flushes = wire.flushes
     slot.attempts++
     slot.sentAt = this.#now()
     this.#inFlight.push(slot)
-    if (slot.ended === undefined) this.#begin(slot, slot.bytes)
     wire.schedule()
+  }
+
+  /** Whether a request in flight has been handed to the transport. */
+  #left(slot: Slot): boolean {
+    return slot.xid !== 0 && this.#carrier !== undefined && this.#carrier.flushes > slot.flushes
   }
 
   /** Lets the caller's signal and time limit end the call. False when they have done so already. */
@@ -279,10 +356,12 @@ export class Requests {
       this.#reject(slot, abortedBy(signal.reason, this.#facts(slot)))
       return false
     }
-    if (signal !== undefined) {
-      slot.abort = () => this.#abandon(slot, signal.reason)
-      signal.addEventListener('abort', slot.abort, { once: true })
+    if (timeout !== undefined && !(timeout >= 0)) {
+      const message = `Expected a timeout of 0 or more milliseconds, got ${String(timeout)}`
+      this.#reject(slot, new UsageError(message, this.#facts(slot)))
+      return false
     }
+    if (signal !== undefined) this.#signals.add(signal, slot)
     if (timeout !== undefined) {
       slot.cancelTimer = this.#options.clock.after(timeout, `deadline of ${slot.kind.name}`, () =>
         this.#abandon(slot, TIMEOUT),
@@ -293,14 +372,13 @@ export class Requests {
 
   /** Nobody waits any more. What is in flight stays in the queue, since its answer will come. */
   #abandon(slot: Slot, reason: unknown): void {
-    const sent = slot.attempts > 0
-    const error = abortedBy(reason, { ...this.#facts(slot), maybeApplied: sent && slot.kind.commits })
-    if (this.#parked.delete(slot) || this.#awaitingReadWrite.delete(slot) || this.#offline.remove(slot)) {
+    const error = abortedBy(reason, this.facts(slot))
+    if (this.#parked.remove(slot) || this.#awaitingReadWrite.remove(slot) || this.#offline.remove(slot)) {
       return this.#reject(slot, error)
     }
     slot.abandoned = true
     this.#loosen(slot)
-    slot.ended?.({ error, bytes: 0 })
+    slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.ended = undefined
     slot.reject(error)
   }
@@ -308,9 +386,21 @@ export class Requests {
   #park(slot: Slot): void {
     const { base = 100, factor = 2, cap = 10_000 } = this.#policy(slot)
     const wait = unit(this.#options.random) * Math.min(cap, base * factor ** (slot.attempts - 1))
-    this.#parked.add(slot)
-    this.#options.clock.after(wait, `retry of ${slot.kind.name}`, () => {
-      if (this.#parked.delete(slot)) this.#dispatch(slot)
+    this.#parked.push(slot)
+    slot.cancelRetry = this.#options.clock.after(wait, `retry of ${slot.kind.name}`, () => {
+      slot.cancelRetry = undefined
+      if (this.#parked.remove(slot)) this.#dispatch(slot)
+    })
+  }
+
+  /** Waiting for a connection counts as time of the policy too. */
+  #limitWait(slot: Slot): void {
+    const { maxElapsed } = this.#policy(slot)
+    if (slot.attempts === 0 || maxElapsed === undefined) return
+    const left = Math.max(0, slot.startedAt + maxElapsed - this.#now())
+    slot.cancelRetry = this.#options.clock.after(left, `end of retries of ${slot.kind.name}`, () => {
+      slot.cancelRetry = undefined
+      if (this.#offline.remove(slot)) this.#lose(slot, 'no connection came in time')
     })
   }
 
@@ -334,50 +424,34 @@ export class Requests {
   #reject(slot: Slot, error: ZooKeeperError, answered = false): void {
     this.#loosen(slot)
     if (!answered) slot.kind.dropped?.(slot)
-    slot.ended?.({ error, bytes: 0 })
+    slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.reject(error)
     this.#free(slot)
   }
 
+  /** Nothing else may end it from now on. */
   #loosen(slot: Slot): void {
-    if (slot.abort !== undefined) slot.options?.signal?.removeEventListener('abort', slot.abort)
-    slot.abort = undefined
+    if (slot.signalled) this.#signals.remove(slot.options!.signal!, slot)
     slot.cancelTimer?.()
     slot.cancelTimer = undefined
+    slot.cancelRetry?.()
+    slot.cancelRetry = undefined
   }
 
   #free(slot: Slot): void {
     slot.clear()
-    slot.xid = 0
     if (this.#spareCount >= SPARE) return
     slot.next = this.#spare
     this.#spare = slot
     this.#spareCount++
   }
 
-  #begin(slot: Slot, bytes: number): void {
-    const { instrumentation } = this.#options
-    if (instrumentation?.request === undefined) return
-    const own = this.#clientPath(slot)
-    const path = own === undefined ? undefined : this.#options.redactPath(own)
-    const info = {
+  #info(slot: Slot): { operation: string; path?: string; server?: string } {
+    const path = this.#clientPath(slot)
+    return {
       operation: slot.kind.name,
-      bytes,
-      ...(path === undefined ? {} : { path }),
+      ...(path === undefined ? {} : { path: this.#options.redactPath(path) }),
       ...(this.#server === undefined ? {} : { server: this.#server }),
-    }
-    try {
-      const ended = instrumentation.request(info)
-      if (ended === undefined) return
-      slot.ended = (end) => {
-        try {
-          ended(end)
-        } catch {
-          // A broken observer must not break what it observes.
-        }
-      }
-    } catch {
-      // The same.
     }
   }
 

@@ -1,5 +1,5 @@
 import { ErrorCode, EventType, Reader, readWatcherEvent, Xid, type ConnectResponse } from '@zabra/protocol'
-import type { Cancel, Clock, Random } from '@zabra/runtime'
+import type { Cancel } from '@zabra/runtime'
 import {
   AuthFailedError,
   ClosedError,
@@ -9,54 +9,25 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import { attemptDelay, attemptLimit, dropDelay } from '../servers/backoff.ts'
-import { addressKey } from '../servers/connect-string.ts'
+import { addressKey, sameServers } from '../servers/connect-string.ts'
 import { HostList, type Attachment, type Candidate } from '../servers/host-list.ts'
-import type {
-  AuthInfo,
-  Bytes,
-  ConnectionState,
-  Instrumentation,
-  RetryPolicy,
-  SaslMechanism,
-  ServerAddress,
-  SessionCredentials,
-  Transport,
-} from '../types.ts'
+import type { AuthInfo, Bytes, ConnectionState, ServerAddress, SessionCredentials } from '../types.ts'
 import { eventTypeOf, watchKinds, WatchRegistry } from '../watches/registry.ts'
-import { restoreChunks, writeRestore } from '../watches/restore.ts'
+import { Restoration } from '../watches/restore.ts'
 import { Attempt } from './attempt.ts'
 import { closeSession } from './close-session.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { Identities } from './identities.ts'
 import { Lease } from './lease.ts'
-import { logIn } from './login.ts'
+import { logIn, type SaslAnswers } from './login.ts'
 import { ReadWriteSearch } from './read-write-search.ts'
+import type { SessionOptions } from './options.ts'
 import { Requests } from './requests.ts'
 import { States } from './states.ts'
 import type { Wire } from './wire.ts'
 
-export interface SessionOptions {
-  readonly servers: readonly ServerAddress[]
-  readonly transport: Transport
-  readonly clock: Clock
-  readonly random: Random
-  readonly sessionTimeout: number
-  readonly resume: SessionCredentials | undefined
-  readonly sessionExpiry: 'renew' | 'close'
-  readonly readOnly: boolean
-  readonly auth: readonly AuthInfo[]
-  readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
-  readonly retry: RetryPolicy
-  readonly leaseMargin: number | undefined
-  readonly offlineQueue: number
-  readonly maxFrame: number
-  readonly maxRequest: number
-  readonly instrumentation: Instrumentation | undefined
-  readonly redactPath: (path: string) => string
-  /** Hears of every attempt that fails. */
-  readonly attemptFailed: (info: { server: string; error: Error }) => void
-}
-
+/** The longest wait between two attempts of a client that has a session, as a share of its timeout. */
+const PATIENCE = 0.8
 /** How long `close` waits for the answer of the server. */
 const LONGEST_CLOSE_MS = 2000
 const NO_PASSWORD: Bytes = new Uint8Array(16)
@@ -79,7 +50,9 @@ export class Session {
   readonly #search: ReadWriteSearch
 
   #order = 0
-  #epoch = 0
+  #epoch = 1
+  /** Whether the session of this epoch is still to be granted. */
+  #awaited = true
   #id = 0n
   #password: Bytes = NO_PASSWORD
   #timeout: number
@@ -89,14 +62,18 @@ export class Session {
   #wire: Wire | undefined
   #attempt: Attempt | undefined
   #attachment: Attachment | undefined
-  #lastHeard: number
+  /** When the connection that stands, or stood last, was made. */
+  #since = 0
   #cancelWait: Cancel = () => {}
   #cancelExpiry: Cancel = () => {}
   #cancelDrain: Cancel = () => {}
+  #cancelLogin: Cancel = () => {}
+  /** The client leaves its server of its own will. */
+  #leaving = false
   readonly #identities: Identities
-  /** Requests that set watches again and are not answered yet, and why they were made. */
-  #restoring = 0
-  #restoreReason: 'reconnected' | 'newSession' | undefined
+  readonly #restoration = new Restoration(this.watches, () => this.nextOrder())
+  /** Who waits for the next answer of the SASL exchange on the connection that stands. */
+  #saslAnswers: SaslAnswers = { take: undefined }
   /** Why everything fails from now on, and why nothing new is taken. */
   #finished: ZooKeeperError | undefined
   #closing: ClosedError | undefined
@@ -105,7 +82,6 @@ export class Session {
     const { clock, random } = options
     this.#options = options
     this.#timeout = options.sessionTimeout
-    this.#lastHeard = clock.monotonic()
     this.#reader = new Reader(new Uint8Array(0), 0, 0, options.maxFrame)
     this.hosts = new HostList(options.servers, random)
     this.lease = new Lease(options.leaseMargin)
@@ -117,6 +93,7 @@ export class Session {
       lease: this.lease,
       finished: () => this.#finished ?? this.#closing,
       moved: () => this.#wire?.fail(new Error('The session has moved to another server')),
+      unwelcome: (error) => this.finish(error, 'authFailed'),
       sessionId: () => this.#id,
     })
     this.#heartbeat = new Heartbeat(clock, {
@@ -175,13 +152,16 @@ export class Session {
 
   /** Takes a new list of servers. True when this client leaves its server for another one. */
   updateServers(servers: readonly ServerAddress[]): boolean {
-    const moves = this.hosts.update(servers, this.#wire === undefined ? undefined : this.#attachment)
     if (this.#finished !== undefined) return false
-    if (this.#wire === undefined) {
+    const unchanged = sameServers(servers, this.hosts.servers)
+    const moves = this.hosts.update(servers, this.#wire === undefined ? undefined : this.#attachment)
+    if (this.#wire !== undefined) {
+      if (moves) this.#leave()
+    } else if (!unchanged && !servers.some((server) => sameServers([server], this.#tried))) {
       // Whatever was being tried or waited for belongs to the old list.
       this.#attempt?.cancel()
       this.#seek(0)
-    } else if (moves) this.#leave()
+    }
     return moves
   }
 
@@ -199,6 +179,10 @@ export class Session {
     this.#settleClosed(error instanceof ClosedError ? undefined : error)
   }
 
+  get #tried(): readonly ServerAddress[] {
+    return this.#attempt === undefined ? [] : [this.#attempt.server]
+  }
+
   get #ready(): boolean {
     return this.state === 'connected' || this.state === 'connectedReadOnly'
   }
@@ -210,6 +194,8 @@ export class Session {
       const finish = (): void => this.finish(error)
       if (!this.#ready) finish()
       else {
+        this.#cancelDrain()
+        this.requests.release()
         const limit = Math.min(this.#timeout / 3, LONGEST_CLOSE_MS)
         const cancel = this.#options.clock.after(limit, 'close', finish)
         const slot = this.requests.take(closeSession)
@@ -227,12 +213,14 @@ export class Session {
     const { clock, random } = this.#options
     this.#cancelWait()
     const candidate = this.hosts.next()
-    const wait = extraMs + attemptDelay(candidate, random)
+    const delay = extraMs + attemptDelay(candidate, random)
+    // However many attempts have failed, a session that lives is not left to expire between two of them.
+    const wait = this.#id === 0n ? delay : Math.min(delay, PATIENCE * this.#timeout)
     if (wait === 0) return this.#try(candidate)
     this.#cancelWait = clock.after(wait, 'reconnect', () => this.#try(candidate))
   }
 
-  #try({ server }: Candidate): void {
+  #try({ server, round }: Candidate): void {
     const { clock, transport, maxFrame, readOnly } = this.#options
     this.#attempt = new Attempt({
       transport,
@@ -246,6 +234,8 @@ export class Session {
         this.#attempt = undefined
         const info = { server: addressKey(server), error: cause }
         this.#options.attemptFailed(info)
+        // An ensemble that was set up anew must be able to take a client whose session is gone; it refuses who has seen more.
+        if (this.#id === 0n && round > 0) this.#zxidHigh = this.#zxidLow = 0
         this.#observe(() => this.#options.instrumentation?.attempt?.(info))
         this.#seek(0)
       },
@@ -274,43 +264,60 @@ export class Session {
     this.#disconnect()
     if (replaced) this.requests.detach(new Error('The client has moved to a server that takes writes'))
     const readOnly = response.readOnly === true
-    if (fresh) this.#epoch++
-    // The id that a read-only server hands out is not known anywhere else.
-    if (!readOnly || !fresh) this.#id = response.sessionId
-    this.#password = response.passwd ?? NO_PASSWORD
+    if (fresh && !this.#awaited) this.#epoch++
+    if (fresh) this.#awaited = false
+    // What a read-only server hands out is not known anywhere else.
+    if (!readOnly || !fresh) {
+      this.#id = response.sessionId
+      this.#password = response.passwd ?? NO_PASSWORD
+    }
     this.#timeout = response.timeOut
     this.#wire = wire
+    this.#since = this.#options.clock.monotonic()
     this.#attachment = { server, host: wire.remoteHost }
     this.hosts.connected(this.#attachment)
     wire.listen({
       frame: (bytes, start, end) => this.#frame(bytes, start, end),
       closed: (cause) => this.#lost(wire, cause ?? new Error(`${addressKey(server)} closed the connection`)),
     })
-    this.lease.begin(this.#timeout)
+    this.lease.begin(this.#timeout, wire.lastSent)
     this.#heartbeat.start(wire, this.#timeout)
     this.#identities.proveAll(wire)
     const prime = (): void => this.#prime(wire, server, readOnly, fresh)
-    if (this.#options.sasl === undefined) return prime()
-    logIn(this.#options.sasl(server), wire, this.#saslAnswers).then(prime, (error: Error) => {
-      // The connection may be gone already: a server closes it right behind its refusal.
-      if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
-      else if (this.#wire === wire) wire.fail(error)
-    })
+    if (this.#options.sasl === undefined) prime()
+    else this.#logIn(this.#options.sasl, wire, server, prime)
   }
 
-  /** Who waits for the next answer of a SASL exchange. */
-  readonly #saslAnswers: { take: ((reader: Reader, code: number) => void) | undefined } = { take: undefined }
+  /** Nothing but the login is sent until it is done. */
+  #logIn(
+    sasl: NonNullable<SessionOptions['sasl']>,
+    wire: Wire,
+    server: ServerAddress,
+    prime: () => void,
+  ): void {
+    const answers: SaslAnswers = { take: undefined }
+    this.#saslAnswers = answers
+    const limit = attemptLimit(this.#timeout, this.hosts.size)
+    this.#cancelLogin = this.#options.clock.after(limit, 'login', () =>
+      wire.fail(new Error(`The login did not end within ${Math.round(limit)} ms`)),
+    )
+    Promise.resolve()
+      .then(() => logIn(sasl(server), wire, answers))
+      .then(() => {
+        if (this.#wire !== wire) return
+        this.#cancelLogin()
+        prime()
+      })
+      .catch((error: unknown) => {
+        // The connection may be gone already: a server closes it right behind its refusal.
+        if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
+        else wire.fail(error instanceof Error ? error : new Error(String(error)))
+      })
+  }
 
   /** Watches come before requests, so that no answer is older than what its watches would have told. */
   #prime(wire: Wire, server: ServerAddress, readOnly: boolean, fresh: boolean): void {
-    if (this.#wire !== wire) return
-    this.#restoreReason = fresh ? 'newSession' : 'reconnected'
-    this.#restoring = 0
-    for (const lists of restoreChunks(this.watches)) {
-      writeRestore(wire.writer, lists, this.lastZxid)
-      this.#restoring++
-    }
-    if (this.#restoring > 0) wire.schedule()
+    this.#restoration.begin(wire, this.lastZxid, fresh ? 'newSession' : 'reconnected')
     this.states.change({
       state: readOnly ? 'connectedReadOnly' : 'connected',
       server: addressKey(server),
@@ -330,6 +337,9 @@ export class Session {
     if (this.#closing !== undefined) return this.finish(this.#closing)
     const { clock, random } = this.#options
     const { lastHeard } = wire
+    const lived = this.requests.answered || clock.monotonic() - this.#since >= this.#timeout / 3
+    if (lived) this.hosts.proven()
+    const spread = this.#leaving ? 0 : dropDelay(this.#timeout, random)
     this.#disconnect()
     this.requests.detach(cause)
     if (this.#ready)
@@ -340,24 +350,24 @@ export class Session {
         sessionEpoch: this.#epoch,
         order: this.nextOrder(),
       })
-    this.#lastHeard = lastHeard
-    const left = Math.max(0, this.#lastHeard + (4 / 3) * this.#timeout - clock.monotonic())
+    const left = Math.max(0, lastHeard + (4 / 3) * this.#timeout - clock.monotonic())
     // A session that no ensemble has granted cannot expire.
     if (this.#id !== 0n) {
       this.#cancelExpiry = clock.after(left, 'local expiry', () =>
         this.#expire(`no server was reached for ${Math.round((4 / 3) * this.#timeout)} ms`),
       )
     }
-    this.#seek(dropDelay(this.#timeout, random))
+    this.#seek(spread)
   }
 
   /** Lets what is in flight be answered, then moves to another server. */
   #leave(): void {
     const wire = this.#wire!
+    this.#cancelDrain()
     this.requests.hold()
     const move = (): void => {
-      this.#cancelDrain()
-      this.requests.whenIdle(() => {})
+      if (this.#wire !== wire) return
+      this.#leaving = true
       wire.fail(new Error('The client moves to another server of the new list'))
     }
     this.#cancelDrain = this.#options.clock.after(this.#timeout / 3, 'drain before a move', move)
@@ -368,11 +378,13 @@ export class Session {
     this.#cancelWait()
     this.#cancelExpiry()
     this.#cancelDrain()
+    this.#cancelLogin()
+    this.#leaving = false
     this.#heartbeat.stop()
     this.#search.stop()
     this.#attempt?.cancel()
     this.#attempt = undefined
-    this.#saslAnswers.take = undefined
+    this.#saslAnswers = { take: undefined }
     const wire = this.#wire
     this.#wire = undefined
     if (wire === undefined) return
@@ -393,8 +405,8 @@ export class Session {
     this.#id = 0n
     this.#password = NO_PASSWORD
     this.#timeout = this.#options.sessionTimeout
-    // A new session owes nothing to what the old one saw; an ensemble that was set up anew must be able to take it.
-    this.#zxidHigh = this.#zxidLow = 0
+    this.#epoch++
+    this.#awaited = true
     this.states.change({ state: 'connecting', sessionEpoch: this.#epoch, order: this.nextOrder() })
     this.#seek(0)
   }
@@ -411,7 +423,10 @@ export class Session {
     if (xid === Xid.notification) return this.#notified(reader, high, low)
     if (high > 0 || (high === 0 && low !== 0)) this.#raise(high, low)
     if (xid === Xid.auth) return this.#proved(code)
-    if (xid === Xid.setWatches) return this.#restored(code)
+    if (xid === Xid.setWatches) {
+      if (this.#restoration.answered(code)) throw new Error('The server did not set the watches again')
+      return
+    }
     const { take } = this.#saslAnswers
     if (take !== undefined) {
       this.#saslAnswers.take = undefined
@@ -427,14 +442,15 @@ export class Session {
   }
 
   #ponged(): void {
-    if (this.state === 'connected') this.lease.answered(this.#heartbeat.pingedAt, 'contact')
+    const sentAt = this.#heartbeat.ponged()
+    if (sentAt !== undefined && this.state === 'connected') this.lease.answered(sentAt, 'contact')
   }
 
   #notified(reader: Reader, high: number, low: number): void {
     const { type, path } = readWatcherEvent(reader)
     const name = eventTypeOf(type)
     // Other events tell of the state of a connection, which this client knows better.
-    if (name === undefined || path === null || type === EventType.None) return
+    if (name === undefined || path?.startsWith('/') !== true || type === EventType.None) return
     const told = high >= 0 && (high > 0 || low !== 0)
     const zxid = told ? (BigInt(high) << 32n) | BigInt(low >>> 0) : undefined
     const watchers = this.watches.fire({ type: name, path, zxid, order: this.nextOrder() })
@@ -452,16 +468,6 @@ export class Session {
     const message = `addAuth: the server refused credentials of scheme ${scheme}`
     const facts = { operation, cause: error }
     this.finish(new AuthFailedError(message, 'AUTH_FAILED', facts, ErrorCode.AUTHFAILED), 'authFailed')
-  }
-
-  #restored(code: number): void {
-    if (code !== 0) {
-      const error = errorOf(code, { operation: 'setWatches' })
-      this.#restoring = 0
-      return this.watches.end(['persistent', 'recursive'], error)
-    }
-    if (this.#restoring === 0 || --this.#restoring > 0) return
-    if (this.#restoreReason !== undefined) this.watches.resync(this.#restoreReason, this.nextOrder())
   }
 
   /** Observers must not break what they observe. */

@@ -1,7 +1,7 @@
 import type { Reader, Writer } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import type { ZooKeeperError } from '../errors.ts'
-import type { Bytes, CallOptions } from '../types.ts'
+import type { Bytes, CallOptions, RequestEnd } from '../types.ts'
 import type { Requests } from './requests.ts'
 
 /** What a kind of request is: how it is written and read, and what may be made of its errors. */
@@ -11,6 +11,8 @@ export interface Kind {
   readonly type: number
   /** Whether an answer proves that a quorum has committed (2.8 of the lease rules in `lease.ts`). */
   readonly commits: boolean
+  /** The path on the server whose absence is what `NONODE` means. */
+  needs?(slot: Slot): string
   encode(writer: Writer, slot: Slot): void
   /** The result of a reply without error. `reader` stands behind the header. */
   decode(reader: Reader, slot: Slot, order: number): unknown
@@ -67,10 +69,18 @@ export class Slot {
   ambiguous = false
   /** Nobody waits any more; the answer is only counted. */
   abandoned = false
-  abort: (() => void) | undefined
+  /** Losses of connections at which it was the first that waited for its answer. */
+  strikes = 0
+  /** Writes of the connection before it was put into one. */
+  flushes = 0
+  /** Its caller's signal is listened to. */
+  signalled = false
   cancelTimer: Cancel | undefined
-  ended: ((end: { error?: ZooKeeperError; bytes: number; zxid?: bigint }) => void) | undefined
+  cancelRetry: Cancel | undefined
+  ended: RequestEnd | undefined
+  queue: SlotQueue | undefined
   next: Slot | undefined
+  previous: Slot | undefined
 
   /** Forgets everything that could keep memory alive. */
   clear(): void {
@@ -87,14 +97,14 @@ export class Slot {
     this.attempts = 0
     this.ambiguous = false
     this.abandoned = false
-    this.abort = undefined
-    this.cancelTimer = undefined
+    this.xid = 0
+    this.strikes = 0
+    this.bytes = 0
     this.ended = undefined
-    this.next = undefined
   }
 }
 
-/** A queue through the `next` of slots, so that moving them costs nothing. */
+/** A queue through the links of slots, so that moving them costs nothing. A slot is in one queue at a time. */
 export class SlotQueue {
   #head: Slot | undefined
   #tail: Slot | undefined
@@ -105,20 +115,29 @@ export class SlotQueue {
   }
 
   push(slot: Slot): void {
+    slot.queue = this
     slot.next = undefined
+    slot.previous = this.#tail
     if (this.#tail === undefined) this.#head = slot
     else this.#tail.next = slot
     this.#tail = slot
     this.length++
   }
 
+  /** Puts it before all others. */
+  unshift(slot: Slot): void {
+    slot.queue = this
+    slot.previous = undefined
+    slot.next = this.#head
+    if (this.#head === undefined) this.#tail = slot
+    else this.#head.previous = slot
+    this.#head = slot
+    this.length++
+  }
+
   shift(): Slot | undefined {
     const slot = this.#head
-    if (slot === undefined) return undefined
-    this.#head = slot.next
-    if (this.#head === undefined) this.#tail = undefined
-    slot.next = undefined
-    this.length--
+    if (slot !== undefined) this.remove(slot)
     return slot
   }
 
@@ -129,11 +148,15 @@ export class SlotQueue {
     return slots
   }
 
+  /** False when it is not in this queue. */
   remove(slot: Slot): boolean {
-    const slots = this.drain()
-    const at = slots.indexOf(slot)
-    if (at !== -1) slots.splice(at, 1)
-    for (const other of slots) this.push(other)
-    return at !== -1
+    if (slot.queue !== this) return false
+    if (slot.previous === undefined) this.#head = slot.next
+    else slot.previous.next = slot.next
+    if (slot.next === undefined) this.#tail = slot.previous
+    else slot.next.previous = slot.previous
+    slot.queue = slot.next = slot.previous = undefined
+    this.length--
+    return true
   }
 }

@@ -7,7 +7,7 @@ const LIMIT = 1024
 /** The one place that knows in which state a client is, and tells. */
 export class States {
   #streams = new Set<Stream<StateChange>>()
-  #last: StateChange = { state: 'connecting', previous: 'connecting', sessionEpoch: 0, order: 0 }
+  #last: StateChange = { state: 'connecting', previous: 'connecting', sessionEpoch: 1, order: 0 }
   readonly #told: (change: StateChange) => void
 
   constructor(told: (change: StateChange) => void) {

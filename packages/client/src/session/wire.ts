@@ -19,6 +19,8 @@ export class Wire {
   /** The connection takes no more until it says so; frames gather in the writer. */
   #blocked = false
   #open = true
+  /** Writes so far: a frame has left when there were more than when it was put in. */
+  flushes = 0
   /** Monotonic milliseconds of the last write and of the last bytes that came. */
   lastSent: number
   lastHeard: number
@@ -76,6 +78,7 @@ export class Wire {
   flush(): void {
     if (!this.#open || this.#blocked || this.writer.length === 0) return
     this.lastSent = this.#clock.monotonic()
+    this.flushes++
     this.#blocked = !this.#connection.write(this.writer.take())
   }
 

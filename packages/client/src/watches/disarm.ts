@@ -27,13 +27,14 @@ export async function disarm(session: Session, kind: WatchKind, path: string): P
 
 function removable({ watches }: Session, kind: WatchKind, path: string): number | undefined {
   const wanted = watchKinds.filter((other) => watches.wants(other, path))
+  const isLasting = kind === 'persistent' || kind === 'recursive'
   if (wanted.length === 0) {
-    if (kind === 'children') return WatcherType.Children
-    return kind === 'data' || kind === 'exists' ? WatcherType.Data : WatcherType.Any
+    if (watches.leftovers.delete(path) || isLasting) return WatcherType.Any
+    return kind === 'children' ? WatcherType.Children : WatcherType.Data
   }
+  if (isLasting) watches.leftovers.add(path)
   // Servers before 3.9 take a lasting watch for a one-shot one here.
-  if (wanted.includes('persistent') || wanted.includes('recursive')) return undefined
-  if (kind === 'children' && !wanted.includes('children')) return WatcherType.Children
-  const data = wanted.includes('data') || wanted.includes('exists')
-  return (kind === 'data' || kind === 'exists') && !data ? WatcherType.Data : undefined
+  if (isLasting || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
+  if (kind === 'children') return wanted.includes('children') ? undefined : WatcherType.Children
+  return wanted.includes('data') || wanted.includes('exists') ? undefined : WatcherType.Data
 }

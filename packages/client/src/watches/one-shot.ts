@@ -10,7 +10,7 @@ type OneShotKind = 'data' | 'exists' | 'children'
 /** The local end of one watch that fires once. */
 export class OneShot implements WatchListener {
   readonly #session: Session
-  readonly #kind: OneShotKind
+  #kind: OneShotKind
   /** On the server. */
   readonly #path: string
   readonly #root: string
@@ -33,10 +33,12 @@ export class OneShot implements WatchListener {
     session.watches.expect(kind, path)
   }
 
-  /** The request that arms it has been answered, or lost for good. */
-  answered(armed: boolean, abandoned: boolean): void {
+  /** The request that arms it has been answered, or lost for good. `found` says whether the znode was there. */
+  answered(armed: boolean, abandoned: boolean, found: boolean): void {
     this.#session.watches.arrived(this.#kind, this.#path)
     if (!armed) return
+    // On what exists it waits for a change, as servers know it; only on what does not, for a creation.
+    if (this.#kind === 'exists' && found) this.#kind = 'data'
     if (abandoned) void disarm(this.#session, this.#kind, this.#path)
     else this.#session.watches.add(this.#kind, this.#path, this)
   }

@@ -46,6 +46,8 @@ export class WatchRegistry {
     persistent: new Map(),
     recursive: new Map(),
   }
+  /** Paths whose lasting watch is on the server though nobody wants it: removing it would have taken others along. */
+  readonly leftovers = new Set<string>()
   /** Requests on their way that will leave a watch on the server, by kind and path. */
   readonly #coming = new Map<string, number>()
 
@@ -115,7 +117,7 @@ export class WatchRegistry {
   #above(path: string, concerned: Set<WatchListener>): void {
     const { recursive } = this.#listeners
     if (recursive.size === 0) return
-    for (let at = path; ; at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
+    for (let at = path; at.startsWith('/'); at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
       for (const listener of recursive.get(at) ?? []) concerned.add(listener)
       if (at === '/') return
     }

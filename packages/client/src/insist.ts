@@ -1,0 +1,38 @@
+import type { Random } from '@zabra/runtime'
+import type { View } from './client.ts'
+import { RecoverableError } from './errors.ts'
+import { unit } from './servers/host-list.ts'
+
+const BASE_MS = 100
+const CAP_MS = 10_000
+
+/** Resolves a while after a failed try, the longer the more there were. */
+export function backOff(view: View, tries: number): Promise<void> {
+  const { clock, random } = view.ports
+  const wait = unit(random as Random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
+  return new Promise((resolve) => void clock.after(wait, 'backoff', resolve))
+}
+
+/** Resolves when a connection stands. Rejects when the client is finished. */
+async function connected(view: View): Promise<void> {
+  for await (const { state } of view.states()) {
+    if (state === 'connected' || state === 'connectedReadOnly') return
+  }
+  throw view.shared.session.finished ?? new Error('The client is finished')
+}
+
+/**
+ * Tries until there is an answer, whatever becomes of connections, of the policy for retries and of the room for what
+ * waits. Rejects with what is no matter of connections, and when the client is finished.
+ */
+export async function insist<T>(view: View, attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return await attempt()
+    } catch (error) {
+      if (!(error instanceof RecoverableError)) throw error
+    }
+    await backOff(view, tries)
+    await connected(view)
+  }
+}

@@ -1,0 +1,94 @@
+import { expect, it } from 'vitest'
+import { Reader, Writer } from '@zabra/protocol'
+import { bytes, World } from '../testdata/world.ts'
+
+/** Answers the SASL requests (op code 102) of clients in place of the server. */
+function saslServer(world: World): void {
+  world.interference.toServer = (chunk, wire) => {
+    const reader = new Reader(chunk)
+    if (chunk.length < 12) return chunk
+    reader.int()
+    const xid = reader.int()
+    if (reader.int() !== 102) return chunk
+    const w = new Writer()
+    const mark = w.beginFrame()
+    w.int(xid)
+    w.long(0n)
+    w.int(0)
+    w.buffer(bytes('ok'))
+    w.endFrame(mark)
+    world.clock.soon(() => wire.deliver(w.take()))
+    return undefined
+  }
+}
+
+it('a SASL exchange whose connection broke does not take an answer of the next connection', async () => {
+  const world = await World.start()
+  saslServer(world)
+  let made = 0
+  let release: (token: Uint8Array) => void = () => {}
+  const sasl = () => {
+    const mine = ++made
+    let steps = 0
+    return {
+      name: 'TEST',
+      step: (): Promise<Uint8Array | undefined> => {
+        steps++
+        if (mine === 2 && steps === 2) return new Promise((resolve) => (release = resolve))
+        return Promise.resolve(steps === 1 ? bytes('hi') : undefined)
+      },
+    }
+  }
+  const client = await world.client({ sasl })
+  world.wire.cut()
+  for (let i = 0; i < 100 && made < 2; i++) await world.advance(50)
+  await world.settle()
+  // The second login waits for its mechanism (a KDC, say) when the connection breaks; the third one succeeds.
+  world.wire.cut()
+  for (let i = 0; i < 100 && client.state !== 'connected'; i++) await world.advance(50)
+  expect([made, client.state]).toEqual([3, 'connected'])
+  const wires = world.wires.length
+  release(bytes('late'))
+  await world.settle()
+  expect(await world.outcome(client.exists('/'))).toBeDefined()
+  expect([client.state, world.wires.length]).toEqual(['connected', wires])
+  await world.end()
+})
+
+it('a SASL exchange that never ends counts as a failed attempt', async () => {
+  const world = await World.start()
+  let made = 0
+  const connecting = world.connecting({
+    sasl: () => {
+      made++
+      return { name: 'HANGS', step: () => new Promise<undefined>(() => {}) }
+    },
+  })
+  connecting.catch(() => {})
+  await world.advance(60_000)
+  expect(made).toBeGreaterThan(1)
+})
+
+it('a bad argument that waits for a SASL login makes no unhandled rejection', async () => {
+  const world = await World.start()
+  saslServer(world)
+  const unhandled: unknown[] = []
+  const note = (reason: unknown): void => void unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  try {
+    const sasl = () => {
+      let steps = 0
+      return { name: 'T', step: () => Promise.resolve(steps++ === 0 ? bytes('hi') : undefined) }
+    }
+    const client = await world.client({ sasl })
+    world.wire.cut()
+    await world.settle()
+    ;(async () => client.reconfig({ version: 5 as never }))().catch(() => {})
+    await world.advance(3000)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', note)
+  }
+  await world.end()
+})

@@ -1,0 +1,125 @@
+// oxlint-disable unbound-method -- what is measured is replaced and put back
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, World } from '../testdata/world.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+/** Answers the next request with an error that the server did not give. */
+function answerWith(code: number, times = 1): void {
+  world.interference.toServer = (chunk) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    if (times <= 0 || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
+    times--
+    const wire = world.wire
+    const reply = new Uint8Array(20)
+    const r = new DataView(reply.buffer)
+    r.setInt32(0, 16)
+    r.setInt32(4, view.getInt32(4))
+    r.setInt32(16, code)
+    world.clock.soon(() => wire.deliver(reply))
+    return undefined
+  }
+}
+
+it('no timer of a throttled request outlives the client (it keeps a process alive)', async () => {
+  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  answerWith(-127)
+  client.getData('/').catch(() => {})
+  await world.settle()
+  await world.outcome(client.close())
+  expect(world.clock.pending().map(({ name }) => name)).not.toContain('retry of getData')
+})
+
+it('nor does one outlive the call', async () => {
+  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  const abort = new AbortController()
+  answerWith(-127)
+  client.getData('/', { signal: abort.signal }).catch(() => {})
+  await world.settle()
+  abort.abort()
+  await world.settle()
+  expect(world.clock.pending().map(({ name }) => name)).not.toContain('retry of getData')
+})
+
+it('a write that the server refused to carry out is not maybeApplied when its caller gives up', async () => {
+  const client = await world.client({ retry: { base: 10_000, cap: 10_000 } })
+  const abort = new AbortController()
+  answerWith(-127)
+  const done = client.create('/a', undefined, { signal: abort.signal })
+  done.catch(() => {})
+  await world.settle()
+  abort.abort()
+  await expect(world.outcome(done)).rejects.toMatchObject({ code: 'ABORTED', maybeApplied: false })
+})
+
+it('a request that never reached the transport is not maybeApplied', async () => {
+  const client = await world.client()
+  // More than a connection takes at once: what follows waits in the client.
+  let blocked = false
+  const wire = world.wire
+  const { write } = wire
+  wire.write = (chunk: Uint8Array) => {
+    blocked = true
+    write.call(wire, chunk)
+    return false
+  }
+  const sent = client.create('/a', bytes('x'))
+  await Promise.resolve()
+  world.clock.advance(0)
+  expect(blocked).toBe(true)
+  world.interference.toClient = () => undefined
+  const unsent = client.create('/b', bytes('x'))
+  sent.catch(() => {})
+  unsent.catch(() => {})
+  await world.settle()
+  wire.cut()
+  await world.settle()
+  delete world.interference.toClient
+  await expect(world.outcome(sent)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
+  await expect(world.within(5000, unsent)).rejects.toMatchObject({
+    code: 'CONNECTION_LOSS',
+    maybeApplied: false,
+  })
+})
+
+it('a write whose caller has gone is not carried out later, when a read-write server is found', async () => {
+  const client = await world.client()
+  const abort = new AbortController()
+  let asked = false
+  world.interference.toServer = (chunk) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    if (asked || view.getInt32(4) <= 0) return chunk
+    asked = true
+    const wire = world.wire
+    const reply = new Uint8Array(20)
+    const r = new DataView(reply.buffer)
+    r.setInt32(0, 16)
+    r.setInt32(4, view.getInt32(4))
+    r.setInt32(16, -119)
+    world.clock.after(100, 'reply', () => wire.deliver(reply))
+    return undefined
+  }
+  client.create('/late', undefined, { signal: abort.signal, waitForReadWrite: true }).catch(() => {})
+  await world.settle()
+  abort.abort() // while it is in flight; the server then says NOTREADONLY: it has not been carried out
+  await world.advance(200)
+  world.wire.cut()
+  await world.advance(3000)
+  expect(await world.outcome(client.exists('/late'))).toBeUndefined()
+})
+
+it('a signal that outlives a client does not keep it', async () => {
+  const client = await world.client()
+  let listeners = 0
+  const { signal } = new AbortController()
+  const add = signal.addEventListener.bind(signal)
+  const remove = signal.removeEventListener.bind(signal)
+  signal.addEventListener = (...args: Parameters<typeof add>) => (listeners++, add(...args))
+  signal.removeEventListener = (...args: Parameters<typeof remove>) => (listeners--, remove(...args))
+  await world.outcome(client.close({ signal }))
+  expect(listeners).toBe(0)
+})

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { World } from '../testdata/world.ts'
+
+it('the zxid that a client has seen is not forgotten when its session expires (2.5: never lowered)', async () => {
+  const world = await World.start()
+  const client = await world.client({ sessionTimeout: 3000 })
+  await world.outcome(client.create('/a'))
+  world.interference.open = () => {
+    throw new Error('down')
+  }
+  world.wire.cut()
+  await world.advance(4500)
+  delete world.interference.open
+  const seen: bigint[] = []
+  world.interference.toServer = (chunk) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    // protocolVersion 0, then lastZxidSeen: only the first frame of a connection looks like this.
+    if (chunk.length >= 44 && view.getInt32(4) === 0) seen.push(view.getBigInt64(8))
+    return chunk
+  }
+  await world.advance(10_000)
+  expect(client.session.epoch).toBe(2)
+  expect(seen.length).toBeGreaterThan(0)
+  expect(seen[0]).toBeGreaterThan(0n)
+  await world.end()
+})
