@@ -14,8 +14,17 @@ export class RealStage {
     this.#proxies = proxies
   }
 
-  static async of(servers: readonly Server[]): Promise<RealStage> {
-    return new RealStage(servers, await Promise.all(servers.map(({ port }) => Proxy.start(port))))
+  /** `portOf` is the port of a server that clients are to reach. */
+  static async of(
+    servers: readonly Server[],
+    portOf = ({ port }: Server): number => port,
+  ): Promise<RealStage> {
+    return new RealStage(servers, await Promise.all(servers.map((server) => Proxy.start(portOf(server)))))
+  }
+
+  /** What clients connect to. */
+  get addresses(): string[] {
+    return this.#proxies.map(({ address }) => address)
   }
 
   get stage(): Stage {
@@ -23,7 +32,7 @@ export class RealStage {
       shortSession: 2000,
       connect: (options) =>
         connect({
-          servers: this.#proxies.map(({ address }) => address),
+          servers: this.addresses,
           sessionTimeout: 6000,
           signal: AbortSignal.timeout(30_000),
           ...options,

@@ -7,6 +7,7 @@ const works = (program: string, args: string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
 export const python = '/usr/bin/python3'
+export const chromium = '/usr/bin/chromium'
 export const cliMt = '/usr/lib/zookeeper/bin/cli_mt'
 
 const probes = {
@@ -26,6 +27,7 @@ const probes = {
     works(python, ['-c', 'import puresasl'])
       ? undefined
       : "pure-sasl is absent; install Debian's python3-pure-sasl",
+  chromium: () => (existsSync(chromium) ? undefined : `${chromium} is absent; install Debian's chromium`),
   cliMt: () => (existsSync(cliMt) ? undefined : `${cliMt} is absent; install Debian's zookeeper-bin`),
 } as const
 

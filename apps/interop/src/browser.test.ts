@@ -1,0 +1,87 @@
+import { createServer, type IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { resolve } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { expect, it } from 'vitest'
+import { scenarios } from '../../../packages/client/src/testdata/scenarios.ts'
+import { bundle } from './browser/bundle.ts'
+import { RealStage } from './client/real-stage.ts'
+import { chromium, describeWith } from './harness/available.ts'
+import { freePort, ours, scratch, Server, spawnOwned } from './harness/servers.ts'
+
+const page = '<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>'
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = ''
+  for await (const chunk of request) text += String(chunk)
+  return text
+}
+
+describeWith(['chromium'], 'the client in a browser', () => {
+  it('plays every scenario over WebSockets', async () => {
+    const webSocketPort = await freePort()
+    await using server = await Server.start({ kind: ours, config: { tickTime: 500, webSocketPort } })
+    const real = await RealStage.of([server], () => webSocketPort)
+    const { stage } = real
+    const script = await bundle(resolve(import.meta.dirname, 'browser/page.ts'), ['@zabra/source'])
+    const outcomes: { name: string; outcome: string }[] = []
+    let undo = (): void => {}
+    let ended = (): void => {}
+    const end = new Promise<void>((done) => (ended = done))
+    const orders: Record<string, (body: string) => void | Promise<void>> = {
+      '/cut': () => stage.cut(),
+      '/isolate': () => void (undo = stage.isolate()),
+      '/restore': () => undo(),
+      '/crash': () => stage.crash(),
+      '/pause': () => void (undo = stage.pause()),
+      '/resume': () => undo(),
+      '/outcome': (body) => void outcomes.push(JSON.parse(body) as { name: string; outcome: string }),
+      '/end': () => ended(),
+    }
+    const web = createServer(async (request, response) => {
+      const path = new URL(request.url ?? '/', 'http://page').pathname
+      if (request.method === 'POST') await orders[path]?.(await bodyOf(request))
+      const [type, body] =
+        path === '/page.js' ? ['text/javascript', script] : ['text/html', path === '/' ? page : '']
+      response.writeHead(200, { 'content-type': type }).end(body)
+    })
+    web.listen(0, '127.0.0.1')
+    await once(web, 'listening')
+    const servers = encodeURIComponent(`ws://${real.addresses[0]}/zabra`)
+    const browser = spawnOwned(chromium, [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-dev-shm-usage',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      `--user-data-dir=${scratch('chromium')}`,
+      `http://127.0.0.1:${(web.address() as AddressInfo).port}/?servers=${servers}`,
+    ])
+    let complaints = ''
+    browser.stderr.on('data', (chunk: Buffer) => (complaints = (complaints + chunk.toString()).slice(-4000)))
+    const gone = once(browser, 'exit').then(([code]) => {
+      throw new Error(`Chromium ended with ${String(code)}: ${complaints}`)
+    })
+    try {
+      await Promise.race([end, gone])
+    } finally {
+      gone.catch(() => {})
+      browser.kill('SIGKILL')
+      web.closeAllConnections()
+      web.close()
+      await real.close()
+    }
+    expect(outcomes).toEqual(scenarios.map(({ name }) => ({ name, outcome: 'done' })))
+  })
+})
+
+it('the client for browsers is under 40 kB when it is minified and compressed', async () => {
+  const entry = resolve(import.meta.dirname, '../../../packages/client/dist/web/index.js')
+  const text = await bundle(entry)
+  expect(text).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\./)
+  expect(gzipSync(text, { level: 9 }).length).toBeLessThan(40 * 1000)
+})
