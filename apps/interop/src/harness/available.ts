@@ -45,3 +45,10 @@ export function describeWith(peers: readonly Peer[], name: string, suite: () => 
   if (reason === undefined) describe(name, suite)
   else describe.skip(`${name} (skipped: ${reason})`, suite)
 }
+
+/** Other releases of Node, from `ZABRA_NODES`: paths of programs, separated by colons. */
+export const otherNodes = (): (readonly [name: string, path: string])[] =>
+  (process.env['ZABRA_NODES'] ?? '')
+    .split(':')
+    .filter((path) => path !== '')
+    .map((path) => [spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.trim(), path] as const)

@@ -28,7 +28,7 @@ export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTran
       wss: webSocketNetwork({
         clock: wakefulNodeClock,
         pingEveryMs: 0,
-        client: () => secure.clientOptions() as Promise<object>,
+        client: () => secure.clientOptions(),
       }),
     }),
     reload: () => secure.reload(),

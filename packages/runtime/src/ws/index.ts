@@ -1,2 +1,1 @@
 export { webSocketNetwork, type WebSocketNetworkOptions } from './network.ts'
-export { WebSocketConnection } from './connection.ts'

@@ -1,4 +1,4 @@
-import { WebSocket, WebSocketServer, type ClientOptions } from 'ws'
+import { WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../clock.ts'
 import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
 import type { Upgrade, UpgradeListener } from '../node/http.ts'
@@ -14,7 +14,7 @@ export interface WebSocketNetworkOptions extends WebSocketLimits {
    * What `connect` passes to `ws` beside the limits: `ca`, `cert` and `key` for wss, `headers`, `origin`. A function is
    * asked for each connection.
    */
-  readonly client?: ClientOptions | (() => Promise<ClientOptions>)
+  readonly client?: object | (() => Promise<object>)
 }
 
 type ListenAt = Parameters<Network['listen']>[0]

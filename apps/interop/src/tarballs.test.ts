@@ -1,0 +1,67 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { otherNodes } from './harness/available.ts'
+import { ours, run, scratch, Server } from './harness/servers.ts'
+
+const packages = resolve(import.meta.dirname, '../../../packages')
+const folder = scratch('tarballs')
+
+/** What a user does first with the client, in two ways of loading it. */
+const body = `
+async function main({ connect, utf8 }, servers) {
+  const client = await connect({ servers, signal: AbortSignal.timeout(10_000) })
+  const path = '/from-' + process.pid
+  await client.withCodec(utf8).create(path, 'hello', { mode: 'ephemeral' })
+  const { value } = await client.withCodec(utf8).get(path)
+  await client.close()
+  console.log(value)
+}
+`
+
+beforeAll(async () => {
+  for (const name of ['runtime', 'protocol', 'client']) {
+    const packed = await run('npx', [
+      '--yes',
+      'pnpm@10.34.8',
+      '--dir',
+      join(packages, name),
+      'pack',
+      '--pack-destination',
+      folder,
+    ])
+    expect(packed.code, packed.output).toBe(0)
+  }
+  const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
+  expect(tarballs).toHaveLength(3)
+  mkdirSync(join(folder, 'app'))
+  writeFileSync(join(folder, 'app/package.json'), '{ "name": "app", "private": true }')
+  const args = ['--prefix', join(folder, 'app'), 'install', '--no-audit', '--no-fund']
+  const installed = await run('npm', [...args, ...tarballs.map((name) => join(folder, name))])
+  expect(installed.code, installed.output).toBe(0)
+  writeFileSync(
+    join(folder, 'app/esm.mjs'),
+    `import * as client from '@zabra/client'\n${body}\nawait main(client, process.argv[2])\n`,
+  )
+  writeFileSync(
+    join(folder, 'app/required.cjs'),
+    `const client = require('@zabra/client')\n${body}\nmain(client, process.argv[2])\n`,
+  )
+}, 120_000)
+
+describe('the client from packed tarballs in an empty folder', () => {
+  it('brings nothing but our own packages and ws', () => {
+    const modules = join(folder, 'app/node_modules')
+    expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@zabra', 'ws'])
+    expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual(['client', 'protocol', 'runtime'])
+  })
+
+  describe.each([['this Node', process.execPath] as const, ...otherNodes()])('on %s', (_name, node) => {
+    it.each(['esm.mjs', 'required.cjs'])('works when it is loaded by %s', async (file) => {
+      await using server = await Server.start({ kind: ours })
+      const ran = await run(node, ['--no-warnings', join(folder, 'app', file), server.address])
+      expect(ran.output).toBe('hello\n')
+      expect(ran.code).toBe(0)
+    })
+  })
+})
