@@ -343,6 +343,15 @@ describe('a member that cannot be reached', () => {
     expect(rig.timers).toEqual([])
   })
 
+  it('is not missed in the log when it has connected while it was called', async () => {
+    const rig = new Rig()
+    const one = await rig.started(1)
+    one.connect(3)
+    await rig.dial(1, helloOf(3))
+    expect(rig.logged.filter((line) => line.includes('cannot be reached'))).toEqual([])
+    expect(rig.timers).toEqual([])
+  })
+
   it('is given up when it is no member any more', async () => {
     const rig = new Rig()
     const members = new Set([1, 2, 3])

@@ -309,7 +309,6 @@ export class ElectionLinks {
 
   #dialed(peer: Peer, wire: Connection): void {
     const { self, announce, multiAddress } = this.#options
-    if (peer.link !== undefined) return discard(wire)
     wire.write(encodeHello(self, announce, multiAddress))
     if (peer.id < self) return this.#adopt(peer, wire, new Uint8Array(0))
     this.#hangUp(wire)
@@ -328,6 +327,8 @@ export class ElectionLinks {
   #adopt(peer: Peer, wire: Connection, rest: Uint8Array): void {
     const { clock, logger, heard } = this.#options
     peer.link?.close()
+    peer.dialing?.abort()
+    peer.dialing = undefined
     peer.cancelRetry?.()
     peer.cancelRetry = undefined
     peer.missed = false
