@@ -271,7 +271,8 @@ export class ElectionLinks {
   /** Opens a connection at the first address that answers. Configured ones come before what the server said itself. */
   async #dial(peer: Peer): Promise<void> {
     const dialing = (peer.dialing = new AbortController())
-    const addresses = [...this.#options.addressesOf(peer.id), ...peer.announced]
+    const known = [...this.#options.addressesOf(peer.id), ...peer.announced]
+    const addresses = new Map(known.map((address) => [printAddress(address), address])).values()
     let reason = 'no address of it is known'
     for (const address of addresses) {
       const tried = await this.#tryAddress(address, dialing.signal)
