@@ -342,8 +342,8 @@ describe('a configuration that another server tells of', () => {
   it('is taken when it is newer, and the election starts again under it', () => {
     const desk = new Desk(1, { adoptsConfigurations: true }).look().hear(2, tell)
     expect(desk.work).toMatchObject([
-      { do: 'configure', from: 2, restart: true, configuration: { version: 0x100000000 } },
       { do: 'stop', timer: 'resend' },
+      { do: 'configure', from: 2, restart: true, configuration: { version: 0x100000000 } },
     ])
     expect(desk.timeout('resend').work).toEqual([])
     expect(desk.look({ active: newer }).sent.length).toBe(3)

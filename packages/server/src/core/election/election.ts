@@ -280,11 +280,11 @@ export class Election {
       return false
     }
     if (received.version <= footing.active.version) return false
-    this.#work.push({ do: 'configure', configuration: received, from, restart })
     if (restart) {
       this.#running = false
       this.#stopTimers()
     } else this.#configure({ ...footing, active: received })
+    this.#work.push({ do: 'configure', configuration: received, from, restart })
     return restart
   }
 

@@ -13,10 +13,18 @@ const nobody = '8000000000000000'
 const members = [1, 2, 3].map((id) => `server.${id}=127.0.0.1:2720${id}:2730${id}:participant`)
 const configuration = [...members, 'version=0'].join('\n')
 
-/** Sent by a 3.8 server in its first round, and by a 3.9 server that leads in epoch 2. */
+/** Sent by servers of 3.8 in their first round and then with their roles in epoch 1, and by one of 3.9 that leads in epoch 2. */
 const captured = {
   looking: bytes(
     '00000000 0000000000000001 0000000000000000 0000000000000001 0000000000000000 00000002 0000008a',
+    ascii(configuration),
+  ),
+  following: bytes(
+    '00000001 0000000000000002 0000000000000000 0000000000000001 0000000000000001 00000002 0000008a',
+    ascii(configuration),
+  ),
+  leadingFirst: bytes(
+    '00000002 0000000000000002 0000000000000000 0000000000000001 0000000000000001 00000002 0000008a',
     ascii(configuration),
   ),
   leading: bytes(
@@ -33,6 +41,9 @@ describe('a notification', () => {
       version: 2,
       configuration,
     })
+    const elected = { leader: 2, zxid: 0, round: 1, epoch: 1 }
+    expect(decodeNotification(captured.following)).toMatchObject({ state: 'following', vote: elected })
+    expect(decodeNotification(captured.leadingFirst)).toMatchObject({ state: 'leading', vote: elected })
     expect(decodeNotification(captured.leading)).toEqual({
       state: 'leading',
       vote: { leader: 2, zxid: 0x100000006, round: 2, epoch: 2 },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { Election, electionDefaults } from '../../core/election/index.ts'
+import { Election, electionDefaults, encodeNotification } from '../../core/election/index.ts'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import { ElectionDriver } from './driver.ts'
 import type { ElectionLinks } from './links.ts'
@@ -14,6 +14,9 @@ class Server {
   readonly driver: ElectionDriver
   readonly decisions: string[] = []
   readonly configured: EnsembleConfiguration[] = []
+  /** What the server does when it has a role, and when it is told of a configuration. */
+  decided = (): void => {}
+  configure = (): void => {}
 
   constructor(rig: Rig, id: ServerId, adoptsConfigurations = false) {
     const election = new Election({ self: id, ...electionDefaults, adoptsConfigurations })
@@ -23,8 +26,14 @@ class Server {
       clock: rig.clock,
       logger: rig.logger,
       links: this.links,
-      decided: ({ state, vote }) => this.decisions.push(`${state} ${vote.leader} in round ${vote.round}`),
-      configure: ({ configuration }) => this.configured.push(configuration),
+      decided: ({ state, vote }) => {
+        this.decisions.push(`${state} ${vote.leader} in round ${vote.round}`)
+        this.decided()
+      },
+      configure: ({ configuration }) => {
+        this.configured.push(configuration)
+        this.configure()
+      },
     })
   }
 
@@ -36,6 +45,13 @@ class Server {
     this.driver.close()
     await this.links.close()
   }
+}
+
+/** The message of a server in its first round, with a configuration. */
+function voteOf(leader: ServerId, configuration: string): Uint8Array {
+  const payload = encodeNotification('looking', { leader, zxid: 0, round: 1, epoch: 0 }, configuration)
+  const length = bytes(payload.length.toString(16).padStart(8, '0'))
+  return Uint8Array.of(...length, ...payload)
 }
 
 async function start(rig: Rig, id: ServerId, adoptsConfigurations = false): Promise<Server> {
@@ -110,17 +126,25 @@ describe('a server', () => {
     expect(line).toContain('A message of another server cannot be read and was dropped {"peer":3,"bytes":8')
   })
 
+  it('that loses its role at once looks again with all its timers', async () => {
+    const rig = new Rig()
+    const one = await start(rig, 1)
+    one.look()
+    await rig.dial(1, helloOf(2), voteOf(2, ''))
+    const lookAgain = (): void => one.look(1, 1)
+    one.decided = lookAgain
+    await pass(rig, 300)
+    expect(one.decisions).toEqual(['following 2 in round 1'])
+    expect(rig.timers).toContain('election resend')
+  })
+
   it('passes on a newer configuration', async () => {
     const rig = new Rig()
     const one = await start(rig, 1, true)
     one.look()
-    const told = new TextEncoder().encode(`${members([1, 2, 3, 4])}\nversion=100000000`)
-    const vote = '00000000 0000000000000003 0000000000000000 0000000000000001 0000000000000000 00000002'
-    const size = (length: number): string => length.toString(16).padStart(8, '0')
-    const text = Buffer.from(told).toString('hex')
-    await rig.dial(1, helloOf(3), bytes(size(44 + told.length), vote, size(told.length), text))
+    one.configure = () => one.look()
+    await rig.dial(1, helloOf(3), voteOf(3, `${members([1, 2, 3, 4])}\nversion=100000000`))
     expect(one.configured.map(({ version }) => version)).toEqual([0x100000000])
-    // It waits to be told to look again.
-    expect(rig.timers.filter((name) => name.startsWith('election resend'))).toEqual([])
+    expect(rig.timers).toContain('election resend')
   })
 })

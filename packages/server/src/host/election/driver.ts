@@ -30,16 +30,26 @@ export interface ElectionDriverOptions {
 export class ElectionDriver {
   readonly #options: ElectionDriverOptions
   readonly #timers = new Map<ElectionTimer, Cancel>()
+  /** Inputs that came while another one was being worked on, the host's answers to a decision among them. */
+  readonly #inputs: ElectionInput[] = []
+  #busy = false
   #closed = false
 
   constructor(options: ElectionDriverOptions) {
     this.#options = options
   }
 
-  /** Tells the election what happened. */
+  /** Tells the election what happened. One input is done with before the next one begins. */
   step(input: ElectionInput): void {
-    if (this.#closed) return
-    for (const work of this.#options.election.step(input)) this.#do(work)
+    this.#inputs.push(input)
+    if (this.#busy) return
+    this.#busy = true
+    try {
+      for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift())
+        for (const work of this.#closed ? [] : this.#options.election.step(next)) this.#do(work)
+    } finally {
+      this.#busy = false
+    }
   }
 
   /** A message came from a server. One that cannot be read changes nothing. */
