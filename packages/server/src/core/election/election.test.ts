@@ -178,8 +178,9 @@ describe('a quorum with my vote', () => {
 
   it('must agree on round, zxid and epoch', () => {
     const desk = supported().hear(4, { vote: vote(4, 1, 7, 1) })
-    desk.hear(2, { vote: vote(4, 1, 7, 0) }).hear(3, { vote: vote(4, 1, 6, 1) })
-    expect(desk.asked).toEqual([])
+    expect(desk.hear(2, { vote: vote(4, 1, 7, 0) }).asked).toEqual([])
+    expect(desk.hear(3, { vote: vote(4, 1, 6, 1) }).asked).toEqual([])
+    expect(desk.hear(5, { vote: vote(4, 1, 7, 1) }).asked).toEqual(['settle in 200'])
   })
 
   it('is needed of both configurations while there are two', () => {
