@@ -275,6 +275,27 @@ describe('who has no voice', () => {
     expect(ask().length).toBe(1)
   })
 
+  it.each([
+    ['do not know each other', [1, 3], [2, 3]],
+    ['know each other from one side only', [1, 2], [2, 3]],
+  ])('does not chat without end when two %s', (_, ofOne, ofTwo) => {
+    const desks = [
+      new Desk(1).look({ active: ensemble(ofOne) }).look({ active: ensemble(ofOne) }),
+      new Desk(2).look({ active: ensemble(ofTwo) }),
+    ]
+    let from = 0
+    let said = { state: desks[0]!.election.state, vote: desks[0]!.election.vote }
+    let exchanges = 0
+    for (; exchanges < 100; exchanges++) {
+      const { work } = desks[1 - from]!.hear(from + 1, said)
+      const answer = work.find((one) => one.do === 'send' && one.to === from + 1)
+      if (answer?.do !== 'send') break
+      said = answer
+      from = 1 - from
+    }
+    expect(exchanges).toBeLessThan(5)
+  })
+
   it('is not answered when it has a role', () => {
     expect(new Desk(1).look().hear(9, { state: 'observing', vote: vote(3) }).work).toEqual([])
   })

@@ -1,6 +1,12 @@
 import { makeZxid } from '@zabra/protocol'
 import { invariant, SeededRandom } from '@zabra/runtime'
-import { majority, parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../quorum/index.ts'
+import {
+  parseConfiguration,
+  verifierOf,
+  type EnsembleConfiguration,
+  type QuorumVerifier,
+  type ServerId,
+} from '../../quorum/index.ts'
 import {
   decodeNotification,
   Election,
@@ -64,6 +70,7 @@ export class World {
   readonly random: SeededRandom
   readonly nodes: readonly Node[]
   readonly configuration: EnsembleConfiguration
+  readonly verifier: QuorumVerifier
   readonly weather: Weather
   /** The highest transaction that a quorum has. */
   committed = { epoch: 0, zxid: 0 }
@@ -76,13 +83,16 @@ export class World {
   #island = new Map<ServerId, number>()
   #events: Event[] = []
 
-  constructor(seed: number, voters: number, weather: Weather, observers = 0) {
+  /** With `groups`, voters stand in so many groups, with weights from 0 to 2 that are drawn too. */
+  constructor(seed: number, voters: number, weather: Weather, observers = 0, groups = 0) {
     this.random = new SeededRandom(seed)
     this.weather = weather
     const lines = Array.from({ length: voters + observers }, (_, i) =>
       `server.${i + 1}=h:${2000 + i}:${3000 + i}${i < voters ? '' : ':observer'}`,
     )
-    this.configuration = parseConfiguration(lines.join('\n'))
+    const hierarchy = groups === 0 ? [] : this.#hierarchy(voters, groups)
+    this.configuration = parseConfiguration([...lines, ...hierarchy].join('\n'))
+    this.verifier = verifierOf(this.configuration)
     this.nodes = [...this.configuration.members.keys()].map((id) => new Node(id, this.#election(id)))
     for (const node of this.nodes) this.#beat(node)
   }
@@ -193,8 +203,18 @@ export class World {
     return new Election({ self: id, ...electionDefaults })
   }
 
+  #hierarchy(voters: number, groups: number): string[] {
+    const ids = Array.from({ length: voters }, (_, i) => i + 1)
+    const sets = Array.from({ length: Math.min(groups, voters) }, (_, group) =>
+      ids.filter((id) => id % Math.min(groups, voters) === group),
+    )
+    // The first one weighs something, else nobody could lead.
+    const weights = ids.map((id) => `weight.${id}=${id === 1 ? 1 : this.random.below(3)}`)
+    return [...sets.map((members, group) => `group.${group}=${members.join(':')}`), ...weights]
+  }
+
   #isQuorum(ids: readonly ServerId[]): boolean {
-    return majority(this.voters.map((node) => node.id)).isQuorum(new Set(ids))
+    return this.verifier.isQuorum(new Set(ids))
   }
 
   #reach(a: ServerId, b: ServerId): boolean {
