@@ -1,0 +1,68 @@
+// The server's own sources: what takes part here is a piece of it that the built program does not offer by itself.
+import { Election, electionDefaults, type Vote } from '../../../../packages/server/src/core/election/index.ts'
+import { parseConfiguration } from '../../../../packages/server/src/core/quorum/index.ts'
+import { ElectionDriver } from '../../../../packages/server/src/host/election/driver.ts'
+import { ElectionLinks, linkDefaults } from '../../../../packages/server/src/host/election/links.ts'
+import { silent } from '../../../../packages/runtime/src/index.ts'
+import { nodeClock, nodeNetwork } from '../../../../packages/runtime/src/node/index.ts'
+
+/** How an election ended for one server. */
+export interface Decision {
+  readonly state: 'leading' | 'following' | 'observing'
+  readonly vote: Vote
+}
+
+/** Takes part in the elections of an ensemble over TCP, and in nothing else. */
+export class Player {
+  readonly #driver: ElectionDriver
+  readonly #links: ElectionLinks
+  readonly #configuration: string
+  #decided: (decision: Decision) => void = () => {}
+
+  private constructor(id: number, configuration: string, electionPort: number) {
+    this.#configuration = configuration
+    const { members } = parseConfiguration(configuration)
+    const listen = { host: '127.0.0.1', port: electionPort }
+    this.#links = new ElectionLinks({
+      ...linkDefaults,
+      self: id,
+      network: nodeNetwork,
+      clock: nodeClock,
+      logger: silent,
+      admitsStrangers: true,
+      listen: [listen],
+      announce: [listen],
+      addressesOf: (other) =>
+        (members.get(other)?.addresses ?? []).map(({ host, electionPort: port }) => ({ host, port })),
+      heard: (from, payload) => this.#driver.heard(from, payload),
+    })
+    this.#driver = new ElectionDriver({
+      election: new Election({ self: id, ...electionDefaults }),
+      clock: nodeClock,
+      logger: silent,
+      links: this.#links,
+      decided: ({ state, vote }) => this.#decided({ state, vote }),
+      configure: () => {},
+    })
+  }
+
+  static async start(id: number, configuration: string, electionPort: number): Promise<Player> {
+    const player = new Player(id, configuration, electionPort)
+    await player.#links.start()
+    return player
+  }
+
+  /** Looks for a leader with these data; resolves with what was decided. */
+  look(zxid: number, epoch: number): Promise<Decision> {
+    return new Promise((resolve) => {
+      this.#decided = resolve
+      const active = parseConfiguration(this.#configuration)
+      this.#driver.step({ type: 'look', footing: { zxid, epoch, active } })
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#driver.close()
+    await this.#links.close()
+  }
+}

@@ -1,0 +1,96 @@
+import { epochOf, ProtocolError, Reader, readText, textLength, Writer, writeText } from '@zabra/protocol'
+import { NOBODY, PeerState, type Vote } from './vote.ts'
+
+/** What servers tell each other on the election port. */
+export interface Notification {
+  readonly state: PeerState
+  readonly vote: Vote
+  /** Of the message's format: 2 since 3.5, 1 and 0 for older ones. */
+  readonly version: number
+  /** The configuration in force at the sender, as text; absent before version 2. */
+  readonly configuration?: string
+}
+
+const VERSION = 2
+/** State, leader, zxid, round. */
+const BARE_BYTES = 28
+/** The same, epoch and a version that is not to be relied on. */
+const UNVERSIONED_BYTES = 40
+/** Counting further must stay exact as a number. */
+const MAX_ROUND = 2 ** 52
+
+const states: readonly PeerState[] = ['looking', 'following', 'leading', 'observing']
+
+/** N1 (4) The payload of a message, always of version 2 and with the configuration. */
+export function encodeNotification(state: PeerState, vote: Vote, configuration: string): Uint8Array {
+  const text = new Uint8Array(textLength(configuration))
+  writeText(configuration, text, 0)
+  const writer = new Writer(BARE_BYTES + 16 + text.length)
+  writer.int(PeerState[state])
+  writer.longNumber(vote.leader)
+  writer.longNumber(vote.zxid)
+  writer.longNumber(vote.round)
+  writer.longNumber(vote.epoch)
+  writer.int(VERSION)
+  writer.buffer(text)
+  return writer.take()
+}
+
+/**
+ * N2 (4) Reads a payload of any release from 3.3 to 3.9:
+ *
+ * | bytes | |
+ * | --- | --- |
+ * | 28 | before 3.4: the epoch is that of the zxid, and there is no version |
+ * | 36 | 3.4.0 to 3.4.5: refused, as later releases do it |
+ * | 40 | 3.4.6 and later: counts as without version |
+ * | more, version up to 1 | without configuration |
+ * | 44 and more, version 2 and up | with configuration |
+ *
+ * Throws a `ProtocolError` for everything else.
+ */
+export function decodeNotification(payload: Uint8Array): Notification {
+  const reader = new Reader(payload)
+  const code = reader.int()
+  const state = states[code]
+  if (state === undefined)
+    throw new ProtocolError(`Expected a state from 0 to 3, got ${code}`, 0, 'the state')
+  const [leader, zxid, round] = [readLong(reader), readLong(reader), readRound(reader)]
+  if (payload.length === BARE_BYTES)
+    return {
+      state,
+      vote: { leader, zxid, round, epoch: zxid === NOBODY ? NOBODY : epochOf(zxid) },
+      version: 0,
+    }
+  const vote = { leader, zxid, round, epoch: readLong(reader) }
+  const version = reader.int()
+  if (payload.length === UNVERSIONED_BYTES) return { state, vote, version: 0 }
+  return version < 2 ? { state, vote, version } : { state, vote, version, configuration: readRest(reader) }
+}
+
+function readRest(reader: Reader): string {
+  const text = reader.raw(reader.int())
+  return readText(text, 0, text.length)
+}
+
+/** A long that is exact as a number, or the one that stands for nobody. */
+function readLong(reader: Reader): number {
+  const value = reader.long()
+  const number = Number(value)
+  if (number !== NOBODY && !Number.isSafeInteger(number)) throw inexact(reader, value)
+  return number
+}
+
+function readRound(reader: Reader): number {
+  const round = readLong(reader)
+  if (round > MAX_ROUND) throw inexact(reader, BigInt(round))
+  return round
+}
+
+function inexact(reader: Reader, value: bigint): ProtocolError {
+  return new ProtocolError(
+    `Expected a number that can go on being counted, got ${value}`,
+    reader.offset - 8,
+    'a vote',
+  )
+}
