@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { resolve } from 'node:path'
@@ -39,12 +39,15 @@ describeWith(['chromium'], 'the client in a browser', () => {
       '/outcome': (body) => void outcomes.push(JSON.parse(body) as { name: string; outcome: string }),
       '/end': () => ended(),
     }
-    const web = createServer(async (request, response) => {
+    const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const path = new URL(request.url ?? '/', 'http://page').pathname
       if (request.method === 'POST') await orders[path]?.(await bodyOf(request))
       const [type, body] =
         path === '/page.js' ? ['text/javascript', script] : ['text/html', path === '/' ? page : '']
       response.writeHead(200, { 'content-type': type }).end(body)
+    }
+    const web = createServer((request, response) => {
+      answer(request, response).catch((error: unknown) => response.writeHead(500).end(String(error)))
     })
     web.listen(0, '127.0.0.1')
     await once(web, 'listening')
