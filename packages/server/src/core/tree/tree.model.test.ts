@@ -361,5 +361,5 @@ describe('the tree behind its preparer', () => {
       ErrorCode.NOTEMPTY,
     ]
     for (const code of codes) expect(seen.get(code), `outcomes with ${code}`).toBeGreaterThan(300)
-  })
+  }, 300_000)
 })
