@@ -74,7 +74,7 @@ export class View implements Client {
   readonly root: string
   readonly #session: Session
   readonly #owner: boolean
-  readonly #watchers = new Set<WatcherStream>()
+  #watchers: WatcherStream[] = []
   #closed: ClosedError | undefined
 
   constructor(shared: Shared, root: string, owner: boolean) {
@@ -337,7 +337,7 @@ export class View implements Client {
       kind,
       at,
       buffer,
-      (gone) => void this.#watchers.delete(gone),
+      (gone) => void (this.#watchers = this.#watchers.filter((other) => other !== gone)),
     )
     slot.extra = watcher
     await this.#session.requests.submit(slot)
@@ -345,7 +345,7 @@ export class View implements Client {
       await watcher.close()
       throw this.#closed
     }
-    this.#watchers.add(watcher)
+    this.#watchers.push(watcher)
     return watcher
   }
 

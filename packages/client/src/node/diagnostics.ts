@@ -1,5 +1,5 @@
 import { channel, tracingChannel } from '@zabra/runtime/node'
-import type { Instrumentation, RequestInfo } from '../types.ts'
+import type { Instrumentation, RequestInfo, StateChange } from '../types.ts'
 
 /** What the tracing channel `zookeeper:request` carries for one request, from its start to its end. */
 export interface RequestContext extends RequestInfo {
@@ -34,42 +34,56 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
 }
 
 /**
- * Publishes to the channels of `node:diagnostics_channel` and passes everything on to `next`. While a channel has no
- * subscribers nothing is built for it.
+ * Publishes to the channels of `node:diagnostics_channel` and passes everything on. While a channel has no subscribers
+ * nothing is built for it.
  */
-export function published(next: Instrumentation | undefined): Instrumentation {
-  return {
-    // Asked for before each request, so that one without listeners costs this look and no more.
-    get request(): NonNullable<Instrumentation['request']> | undefined {
-      if (!requests.hasSubscribers) return next?.request && ((info) => next.request?.(info))
-      return (info) => {
-        const own = traceRequest(info)
-        const other = next?.request?.(info)
-        return (end) => {
-          own?.(end)
-          other?.(end)
-        }
+class Published implements Instrumentation {
+  readonly #next: Instrumentation | undefined
+
+  constructor(next: Instrumentation | undefined) {
+    this.#next = next
+  }
+
+  /** Asked for before each request, so that one without listeners costs this look and no more. */
+  get request(): NonNullable<Instrumentation['request']> {
+    const next = this.#next
+    if (!requests.hasSubscribers)
+      return (next?.request && ((info: RequestInfo) => next.request?.(info))) as never
+    return (info) => {
+      const own = traceRequest(info)
+      const other = next?.request?.(info)
+      return (end) => {
+        own?.(end)
+        other?.(end)
       }
-    },
-    state(change) {
-      if (states.hasSubscribers) states.publish(change)
-      next?.state?.(change)
-    },
-    attempt(info) {
-      if (attempts.hasSubscribers) attempts.publish(info)
-      next?.attempt?.(info)
-    },
-    event(info) {
-      if (events.hasSubscribers) events.publish(info)
-      next?.event?.(info)
-    },
-    recipe(info) {
-      if (recipes.hasSubscribers) recipes.publish(info)
-      next?.recipe?.(info)
-    },
-    stall(lateMs) {
-      if (stalls.hasSubscribers) stalls.publish({ lateMs })
-      next?.stall?.(lateMs)
-    },
-  } as Instrumentation
+    }
+  }
+
+  state(change: StateChange): void {
+    if (states.hasSubscribers) states.publish(change)
+    this.#next?.state?.(change)
+  }
+
+  attempt(info: { server: string; error: Error }): void {
+    if (attempts.hasSubscribers) attempts.publish(info)
+    this.#next?.attempt?.(info)
+  }
+
+  event(info: { type: string; path?: string; watchers: number }): void {
+    if (events.hasSubscribers) events.publish(info)
+    this.#next?.event?.(info)
+  }
+
+  recipe(info: { recipe: string; path: string; phase: string; waitedMs?: number }): void {
+    if (recipes.hasSubscribers) recipes.publish(info)
+    this.#next?.recipe?.(info)
+  }
+
+  stall(lateMs: number): void {
+    if (stalls.hasSubscribers) stalls.publish({ lateMs })
+    this.#next?.stall?.(lateMs)
+  }
 }
+
+/** Hooks that publish, and pass on to those of the user. */
+export const published = (next: Instrumentation | undefined): Instrumentation => new Published(next)

@@ -2,7 +2,7 @@
 import { nodeRandom, wakefulNodeClock } from '@zabra/runtime/node'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
-import type { Client } from '../types.ts'
+import type { Client, Transport } from '../types.ts'
 import { published } from './diagnostics.ts'
 import { nodeTransport } from './transport.ts'
 
@@ -14,6 +14,9 @@ export { CertificateError, type TlsOptions } from '@zabra/runtime'
 /** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = digestMd5With(nodeRandom)
 
+/** Without certificates of its own it has nothing that clients could not share. */
+let defaultTransport: Transport | undefined
+
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {
   // What is wrong with the options is for one place to say.
@@ -23,7 +26,7 @@ export function connect(options: ConnectOptions): Promise<Client> {
       ? { ...options, instrumentation: published(hooks) }
       : options,
     {
-      transport: nodeTransport(),
+      transport: (defaultTransport ??= nodeTransport()),
       ports: { clock: wakefulNodeClock, random: nodeRandom },
     },
   )

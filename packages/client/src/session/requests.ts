@@ -1,5 +1,4 @@
 import { ErrorCode, ProtocolError, type Reader } from '@zabra/protocol'
-import type { Clock, Random } from '@zabra/runtime'
 import { toClient } from '../chroot.ts'
 import {
   abortedBy,
@@ -12,9 +11,10 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import { unit } from '../servers/host-list.ts'
-import type { Instrumentation, RetryPolicy } from '../types.ts'
+import type { RetryPolicy } from '../types.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observed.ts'
+import type { SessionOptions } from './options.ts'
 import { Signals } from './signals.ts'
 import { Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
@@ -38,15 +38,9 @@ const openCodes: ReadonlySet<number> = new Set([
   ErrorCode.REQUESTTIMEOUT,
 ])
 
-export interface RequestsOptions {
-  readonly clock: Clock
-  readonly random: Random
+/** The session that requests belong to. */
+export interface RequestsHost {
   readonly lease: Lease
-  readonly retry: RetryPolicy
-  readonly offlineQueue: number
-  readonly maxRequest: number
-  readonly instrumentation: Instrumentation | undefined
-  readonly redactPath: (path: string) => string
   /** The error with which a call fails now, when the client is finished. */
   readonly finished: () => ZooKeeperError | undefined
   /** The server says that the session is elsewhere. */
@@ -61,7 +55,8 @@ export interface RequestsOptions {
  * where that is safe.
  */
 export class Requests {
-  readonly #options: RequestsOptions
+  readonly #options: SessionOptions
+  readonly #host: RequestsHost
   #wire: Wire | undefined
   /** The connection on which requests are in flight, also while no more are sent on it. */
   #carrier: Wire | undefined
@@ -85,12 +80,13 @@ export class Requests {
   /** Whether the connection that stands has answered anything. */
   answered = false
 
-  constructor(options: RequestsOptions) {
+  constructor(options: SessionOptions, host: RequestsHost) {
     this.#options = options
+    this.#host = host
   }
 
   get sessionId(): bigint {
-    return this.#options.sessionId()
+    return this.#host.sessionId()
   }
 
   take(kind: Kind): Slot {
@@ -112,7 +108,7 @@ export class Requests {
     })
     slot.startedAt = this.#now()
     slot.ended = observeRequest(this.#options.instrumentation, () => this.#info(slot))
-    const finished = this.#options.finished()
+    const finished = this.#host.finished()
     if (finished !== undefined) {
       this.#reject(slot, finished)
       return promise
@@ -219,7 +215,7 @@ export class Requests {
     this.#inFlight.shift()
     this.answered = true
     if (!this.#readOnly)
-      this.#options.lease.answered(slot.sentAt, slot.kind.commits && code === 0 ? 'commit' : 'contact')
+      this.#host.lease.answered(slot.sentAt, slot.kind.commits && code === 0 ? 'commit' : 'contact')
     if (code === 0) this.#succeed(slot, reader, order)
     else this.#refused(slot, code, order)
     if (this.#idle !== undefined) this.#checkIdle()
@@ -270,7 +266,7 @@ export class Requests {
     slot.xid = 0
     if (code === ErrorCode.SESSIONMOVED && this.#mayRetry(slot)) {
       this.#inFlight.unshift(slot)
-      return this.#options.moved()
+      return this.#host.moved()
     }
     if ((laterCodes.has(code) || (open && slot.kind.repeatable(slot))) && this.#mayRetry(slot)) {
       return this.#park(slot)
@@ -282,7 +278,7 @@ export class Requests {
     slot.kind.answered?.(slot, code)
     const error = this.#errorOf(slot, code)
     this.#reject(slot, error, true)
-    if (error instanceof AuthFailedError) this.#options.unwelcome(error)
+    if (error instanceof AuthFailedError) this.#host.unwelcome(error)
   }
 
   #errorOf(slot: Slot, code: number): ZooKeeperError {
@@ -290,7 +286,7 @@ export class Requests {
     if (code === ErrorCode.NONODE && slot.root !== '' && slot.kind.needs?.(slot) === slot.root) {
       return noChroot(slot.root, facts)
     }
-    return errorOf(code, facts, this.#options.sessionId())
+    return errorOf(code, facts, this.#host.sessionId())
   }
 
   #lose(slot: Slot, reason: string | undefined, cause?: Error): void {

@@ -30,6 +30,8 @@ import type { Wire } from './wire.ts'
 const PATIENCE = 0.8
 /** How long `close` waits for the answer of the server. */
 const LONGEST_CLOSE_MS = 2000
+/** Frames are read to their end within one call, so all sessions share a cursor. */
+const sharedReader = new Reader()
 const NO_PASSWORD: Bytes = new Uint8Array(16)
 
 /**
@@ -45,9 +47,9 @@ export class Session {
   readonly states: States
   readonly closed: Promise<Error | undefined>
   #settleClosed: (reason: Error | undefined) => void = () => {}
-  readonly #reader: Reader
   readonly #heartbeat: Heartbeat
-  readonly #search: ReadWriteSearch
+  /** Only for clients that take a read-only server. */
+  #search: ReadWriteSearch | undefined
 
   #order = 0
   #epoch = 1
@@ -82,14 +84,12 @@ export class Session {
     const { clock, random } = options
     this.#options = options
     this.#timeout = options.sessionTimeout
-    this.#reader = new Reader(new Uint8Array(0), 0, 0, options.maxFrame)
     this.hosts = new HostList(options.servers, random)
     this.lease = new Lease(options.leaseMargin)
     this.states = new States((change) => this.#observe(() => options.instrumentation?.state?.(change)))
     this.closed = new Promise((resolve) => (this.#settleClosed = resolve))
     this.#identities = new Identities(options.auth)
-    this.requests = new Requests({
-      ...options,
+    this.requests = new Requests(options, {
       lease: this.lease,
       finished: () => this.#finished ?? this.#closing,
       moved: () => this.#wire?.fail(new Error('The session has moved to another server')),
@@ -98,11 +98,6 @@ export class Session {
     })
     this.#heartbeat = new Heartbeat(clock, {
       stalled: (lateMs) => this.#observe(() => options.instrumentation?.stall?.(lateMs)),
-    })
-    this.#search = new ReadWriteSearch(options, this.hosts, {
-      hello: () => ({ ...this.#hello(), readOnly: false }),
-      limitMs: () => attemptLimit(this.#timeout, this.hosts.size),
-      adopt: (server, wire, response) => this.#adopt(server, wire, response),
     })
     if (options.resume !== undefined) {
       this.#id = options.resume.id
@@ -325,7 +320,18 @@ export class Session {
       order: this.nextOrder(),
     })
     this.requests.attach(wire, readOnly, addressKey(server))
-    if (readOnly) this.#search.start()
+    if (readOnly) {
+      this.#search ??= this.#readWriteSearch()
+      this.#search.start()
+    }
+  }
+
+  #readWriteSearch(): ReadWriteSearch {
+    return new ReadWriteSearch(this.#options, this.hosts, {
+      hello: () => ({ ...this.#hello(), readOnly: false }),
+      limitMs: () => attemptLimit(this.#timeout, this.hosts.size),
+      adopt: (server, wire, response) => this.#adopt(server, wire, response),
+    })
   }
 
   // Disconnecting
@@ -381,7 +387,7 @@ export class Session {
     this.#cancelLogin()
     this.#leaving = false
     this.#heartbeat.stop()
-    this.#search.stop()
+    this.#search?.stop()
     this.#attempt?.cancel()
     this.#attempt = undefined
     this.#saslAnswers = { take: undefined }
@@ -414,7 +420,7 @@ export class Session {
   // Receiving
 
   #frame(bytes: Uint8Array, start: number, end: number): void {
-    const reader = this.#reader.reset(bytes, start, end)
+    const reader = sharedReader.reset(bytes, start, end)
     const xid = reader.int()
     const high = reader.int()
     const low = reader.int()

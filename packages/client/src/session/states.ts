@@ -6,7 +6,7 @@ const LIMIT = 1024
 
 /** The one place that knows in which state a client is, and tells. */
 export class States {
-  #streams = new Set<Stream<StateChange>>()
+  #streams: Stream<StateChange>[] = []
   #last: StateChange = { state: 'connecting', previous: 'connecting', sessionEpoch: 1, order: 0 }
   readonly #told: (change: StateChange) => void
 
@@ -31,11 +31,11 @@ export class States {
     const stream = new Stream<StateChange>(
       LIMIT,
       (waiting, change) => [...waiting.slice(1), change],
-      () => void this.#streams.delete(stream),
+      () => void (this.#streams = this.#streams.filter((other) => other !== stream)),
     )
     stream.push(this.#last)
     if (this.#over) stream.end()
-    else this.#streams.add(stream)
+    else this.#streams.push(stream)
     return stream
   }
 
@@ -44,6 +44,6 @@ export class States {
   end(): void {
     this.#over = true
     for (const stream of this.#streams) stream.end()
-    this.#streams.clear()
+    this.#streams = []
   }
 }

@@ -13,7 +13,7 @@ export class Wire {
   readonly #connection: Connection
   readonly #clock: Clock
   readonly #frames: FrameSplitter
-  readonly writer = new Writer(1024)
+  readonly writer = new Writer(64)
   #events: WireEvents
   #scheduled = false
   /** The connection takes no more until it says so; frames gather in the writer. */

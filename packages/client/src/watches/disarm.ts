@@ -29,10 +29,10 @@ function removable({ watches }: Session, kind: WatchKind, path: string): number 
   const wanted = watchKinds.filter((other) => watches.wants(other, path))
   const isLasting = kind === 'persistent' || kind === 'recursive'
   if (wanted.length === 0) {
-    if (watches.leftovers.delete(path) || isLasting) return WatcherType.Any
+    if (watches.takeLeft(path) || isLasting) return WatcherType.Any
     return kind === 'children' ? WatcherType.Children : WatcherType.Data
   }
-  if (isLasting) watches.leftovers.add(path)
+  if (isLasting) watches.leave(path)
   // Servers before 3.9 take a lasting watch for a one-shot one here.
   if (isLasting || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
   if (kind === 'children') return wanted.includes('children') ? undefined : WatcherType.Children

@@ -39,20 +39,14 @@ type Listeners = Map<string, Set<WatchListener>>
  * disturb each other.
  */
 export class WatchRegistry {
-  readonly #listeners: Record<WatchKind, Listeners> = {
-    data: new Map(),
-    exists: new Map(),
-    children: new Map(),
-    persistent: new Map(),
-    recursive: new Map(),
-  }
-  /** Paths whose lasting watch is on the server though nobody wants it: removing it would have taken others along. */
-  readonly leftovers = new Set<string>()
+  /** Made when they are needed: most clients have few kinds, and some programs have thousands of clients. */
+  readonly #listeners: Partial<Record<WatchKind, Listeners>> = {}
+  #leftovers: Set<string> | undefined
   /** Requests on their way that will leave a watch on the server, by kind and path. */
-  readonly #coming = new Map<string, number>()
+  #coming: Map<string, number> | undefined
 
   add(kind: WatchKind, path: string, listener: WatchListener): void {
-    const map = this.#listeners[kind]
+    const map = (this.#listeners[kind] ??= new Map())
     const listeners = map.get(path)
     if (listeners === undefined) map.set(path, new Set([listener]))
     else listeners.add(listener)
@@ -61,37 +55,54 @@ export class WatchRegistry {
   /** True when it was there and was the last of its kind on the path. */
   remove(kind: WatchKind, path: string, listener: WatchListener): boolean {
     const map = this.#listeners[kind]
-    const listeners = map.get(path)
+    const listeners = map?.get(path)
     if (!listeners?.delete(listener)) return false
     if (listeners.size > 0) return false
-    map.delete(path)
+    map?.delete(path)
     return true
   }
 
   /** A request that leaves a watch is on its way; `arrived` when it is answered or lost. */
   expect(kind: WatchKind, path: string): void {
     const key = `${kind}:${path}`
+    this.#coming ??= new Map()
     this.#coming.set(key, (this.#coming.get(key) ?? 0) + 1)
   }
 
   arrived(kind: WatchKind, path: string): void {
     const key = `${kind}:${path}`
-    const left = (this.#coming.get(key) ?? 1) - 1
-    if (left === 0) this.#coming.delete(key)
-    else this.#coming.set(key, left)
+    const left = (this.#coming?.get(key) ?? 1) - 1
+    if (left === 0) this.#coming?.delete(key)
+    else this.#coming?.set(key, left)
   }
 
   /** Whether somebody watches the path in this way, or is about to. */
   wants(kind: WatchKind, path: string): boolean {
-    return this.#listeners[kind].has(path) || this.#coming.has(`${kind}:${path}`)
+    return this.#listeners[kind]?.has(path) === true || this.#coming?.has(`${kind}:${path}`) === true
   }
 
-  paths(kind: WatchKind): IterableIterator<string> {
-    return this.#listeners[kind].keys()
+  paths(kind: WatchKind): Iterable<string> {
+    return this.#listeners[kind]?.keys() ?? []
+  }
+
+  /** A lasting watch stays on the server though nobody wants it: removing it would take others along. */
+  leave(path: string): void {
+    this.#leftovers ??= new Set()
+    this.#leftovers.add(path)
+  }
+
+  /** Whether a lasting watch was left on the path; it is not, from now on. */
+  takeLeft(path: string): boolean {
+    return this.#leftovers?.delete(path) ?? false
+  }
+
+  /** A new connection has none of what was left on the old one. */
+  forgetLeft(): void {
+    this.#leftovers = undefined
   }
 
   get size(): number {
-    return watchKinds.reduce((sum, kind) => sum + this.#listeners[kind].size, 0)
+    return watchKinds.reduce((sum, kind) => sum + (this.#listeners[kind]?.size ?? 0), 0)
   }
 
   /** Tells everybody whom the change concerns; one-shot watches are spent by it. Returns how many they were. */
@@ -99,15 +110,16 @@ export class WatchRegistry {
     const { type, path } = event
     const concerned = new Set<WatchListener>()
     const spend = (kind: 'data' | 'exists' | 'children'): void => {
-      for (const listener of this.#listeners[kind].get(path) ?? []) concerned.add(listener)
-      this.#listeners[kind].delete(path)
+      const map = this.#listeners[kind]
+      for (const listener of map?.get(path) ?? []) concerned.add(listener)
+      map?.delete(path)
     }
     if (type !== 'nodeChildrenChanged') {
       spend('data')
       spend('exists')
     }
     if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') spend('children')
-    for (const listener of this.#listeners.persistent.get(path) ?? []) concerned.add(listener)
+    for (const listener of this.#listeners.persistent?.get(path) ?? []) concerned.add(listener)
     if (type !== 'nodeChildrenChanged') this.#above(path, concerned)
     for (const listener of concerned) listener.notify(event)
     return concerned.size
@@ -116,7 +128,7 @@ export class WatchRegistry {
   /** The recursive watches of a path and of all above it. */
   #above(path: string, concerned: Set<WatchListener>): void {
     const { recursive } = this.#listeners
-    if (recursive.size === 0) return
+    if (recursive === undefined || recursive.size === 0) return
     for (let at = path; at.startsWith('/'); at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
       for (const listener of recursive.get(at) ?? []) concerned.add(listener)
       if (at === '/') return
@@ -126,7 +138,7 @@ export class WatchRegistry {
   /** Tells the watches that live on that events may be missing. */
   resync(reason: 'reconnected' | 'newSession', order: number): void {
     for (const kind of ['persistent', 'recursive'] as const) {
-      for (const listeners of this.#listeners[kind].values())
+      for (const listeners of this.#listeners[kind]?.values() ?? [])
         for (const listener of listeners) listener.resync(reason, order)
     }
   }
@@ -134,8 +146,8 @@ export class WatchRegistry {
   /** Ends these kinds of watches. */
   end(kinds: readonly WatchKind[], error: Error | undefined): void {
     for (const kind of kinds) {
-      const ended = [...this.#listeners[kind].values()]
-      this.#listeners[kind].clear()
+      const ended = [...(this.#listeners[kind]?.values() ?? [])]
+      this.#listeners[kind]?.clear()
       for (const listeners of ended) for (const listener of listeners) listener.end(error)
     }
   }

@@ -87,7 +87,7 @@ export class Restoration {
     if (reason === 'newSession') this.#since = undefined
     this.#since ??= lastZxid
     this.#sent = [...restoreChunks(this.#watches)]
-    this.#watches.leftovers.clear()
+    this.#watches.forgetLeft()
     for (const chunk of this.#sent) writeChunk(wire.writer, chunk, this.#since)
     if (this.#sent.length > 0) wire.schedule()
     else this.#since = undefined
