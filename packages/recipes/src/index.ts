@@ -1,0 +1,1 @@
+export * from './held/index.ts'
