@@ -96,6 +96,10 @@ export class View implements Client {
     return this.#session.lease.horizon
   }
 
+  get lastContact(): number {
+    return this.#session.lease.contact
+  }
+
   get ports(): ClientPorts {
     return this.shared.ports
   }
@@ -127,7 +131,7 @@ export class View implements Client {
   create(path: string, data: Bytes | null = EMPTY, options: CreateOptions = {}): Promise<CreateResult> {
     const { mode = 'persistent', parents, protected: guarded } = options
     const sequential = isSequential(mode)
-    if (guarded === true && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
+    if (guarded && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
       return Promise.reject(
         new UsageError(`Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`),
       )

@@ -25,7 +25,8 @@ export async function createProtected(
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')
-  const mark = `_c_${uuid(view.ports.random)}-`
+  const { protected: named, parents: _parents, ...create } = options
+  const mark = (typeof named === 'function' ? named : curatorMark)(uuid(view.ports.random))
   const marked = `${path.slice(0, slash + 1)}${mark}${path.slice(slash + 1)}`
   const find: Find = {
     // The caller may close its view while what it left behind is looked for.
@@ -34,7 +35,6 @@ export async function createProtected(
     mark,
     ephemeral: options.mode?.startsWith('ephemeral') ?? false,
   }
-  const { protected: _protected, parents: _parents, ...create } = options
   const part = partOptions(options, view.ports.clock)
   for (;;) {
     let lost: ZooKeeperError
@@ -53,6 +53,8 @@ export async function createProtected(
       const found = await insist(find.view, () => search(find, part()))
       if (found !== undefined) return found
     } catch (cause) {
+      // What it may have made has gone with its session.
+      if (cause instanceof SessionExpiredError && find.ephemeral) throw cause
       void clean(find)
       throw unknown(lost, cause)
     }
@@ -65,6 +67,8 @@ interface Find {
   readonly mark: string
   readonly ephemeral: boolean
 }
+
+const curatorMark = (id: string): string => `_c_${id}-`
 
 const isGivenUp = (error: unknown): boolean =>
   error instanceof AbortedError || error instanceof OperationTimeoutError

@@ -283,9 +283,10 @@ export interface CreateOptions extends CallOptions {
   readonly parents?: boolean | 'persistent'
   /**
    * Begin the name with a mark, so that the znode can be found again when the reply is lost. Default for sequential
-   * modes, whose second try would make a second znode.
+   * modes, whose second try would make a second znode. A function writes the mark from a fresh UUID; without one it is
+   * `_c_<uuid>-`, as Curator writes it. The mark must contain the UUID.
    */
-  readonly protected?: boolean
+  readonly protected?: boolean | ((uuid: string) => string)
   /** After a lost reply, an existing znode that equals what was asked for is success. */
   readonly idempotent?: boolean
 }
@@ -348,6 +349,11 @@ export interface Client extends AsyncDisposable {
   readonly session: SessionCredentials & { readonly timeout: number; readonly epoch: number }
   /** Time of `ports.clock.monotonic()` before which the session cannot have expired. */
   readonly leaseHorizon: number
+  /**
+   * Time of `ports.clock.monotonic()` at which the newest request left that was answered, pings included. The server that
+   * answered has not counted the session as silent since before then. Right even just after the process stood still.
+   */
+  readonly lastContact: number
   /** The clock and the chance of this client, for what is built on it. */
   readonly ports: ClientPorts
   readonly errorPolicy: ErrorPolicy

@@ -16,6 +16,7 @@ export class Lease {
   #timeout = 0
   #margin: number | undefined
   #horizon = Number.NEGATIVE_INFINITY
+  #contact = Number.NEGATIVE_INFINITY
 
   /** `margin` in milliseconds replaces what is taken off for a commit: half a tick and the slack of clocks. */
   constructor(margin?: number) {
@@ -24,6 +25,11 @@ export class Lease {
 
   get horizon(): number {
     return this.#horizon
+  }
+
+  /** When the newest request left that was answered. */
+  get contact(): number {
+    return this.#contact
   }
 
   /**
@@ -40,11 +46,13 @@ export class Lease {
 
   end(): void {
     this.#horizon = Number.NEGATIVE_INFINITY
+    this.#contact = Number.NEGATIVE_INFINITY
     this.#timeout = 0
   }
 
   /** A request that left at `sentAt` or a little later was answered. */
   answered(sentAt: number, proof: Proof): void {
+    if (sentAt > this.#contact) this.#contact = sentAt
     const margin = this.#marginOf(proof)
     if (margin >= this.#timeout) return
     const horizon = sentAt + this.#timeout - margin

@@ -1,0 +1,94 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { SessionExpiredError } from './errors.ts'
+import { World } from './testdata/world.ts'
+import type { Client } from './types.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const children = async (): Promise<string[]> =>
+  (await world.outcome(other.getChildren('/'))).children.filter((name) => name !== 'zookeeper')
+
+/** The next bytes for the client are lost with their connection. */
+const loseNextReply = (): void => {
+  world.interference.toClient = (_chunk, wire) => {
+    delete world.interference.toClient
+    wire.cut()
+    return undefined
+  }
+}
+
+it('the mark of a protected name can be written in the words of another client', async () => {
+  const { path } = await world.outcome(
+    client.create('/__lock__', undefined, {
+      mode: 'ephemeralSequential',
+      protected: (uuid) => uuid.replaceAll('-', ''),
+    }),
+  )
+  expect(path).toMatch(/^\/[0-9a-f]{32}__lock__\d{10}$/)
+})
+
+it('a create with a mark of its own is found again after its reply was lost', async () => {
+  loseNextReply()
+  const created = client.create('/x-', undefined, {
+    mode: 'ephemeralSequential',
+    protected: (uuid) => `${uuid}-`,
+  })
+  const { path } = await world.within(5000, created)
+  expect(await children()).toEqual([path.slice(1)])
+})
+
+it('a create that was called before a session was renewed leaves nothing behind when it is given up', async () => {
+  world.interference.open = () => {
+    throw new Error('refused by the test')
+  }
+  world.wires[0]!.cut()
+  await world.advance(17_000)
+  const stop = new AbortController()
+  const created = client.create('/x-', undefined, { mode: 'ephemeralSequential', signal: stop.signal })
+  const failed = expect(created).rejects.toThrow('aborted')
+  delete world.interference.open
+  world.interference.toServer = (chunk, wire) => {
+    // The create leaves in the new session, and its reply never comes.
+    if (wire === world.wires[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
+    delete world.interference.toServer
+    loseNextReply()
+    stop.abort()
+    return chunk
+  }
+  await world.advance(30_000)
+  await failed
+  expect(await children()).toEqual([])
+})
+
+it('cleaning up is not refused for want of room while there is no connection', async () => {
+  const strict = await world.client({ offlineQueue: 0 })
+  const { path } = await world.outcome(strict.create('/x', undefined, { mode: 'ephemeral' }))
+  world.wire.cut()
+  await world.settle()
+  await expect(strict.exists(path)).rejects.toThrow('there is no connection')
+  await world.within(5000, strict.delete(path, { guaranteed: true }))
+  expect(await children()).toEqual([])
+})
+
+it('a create whose session has expired is not made again under the same mark', async () => {
+  loseNextReply()
+  const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
+  const failed = expect(created).rejects.toThrow(SessionExpiredError)
+  world.interference.open = () => {
+    throw new Error('refused by the test')
+  }
+  await world.advance(17_000)
+  delete world.interference.open
+  await world.advance(5000)
+  await failed
+  expect(await children()).toEqual([])
+})

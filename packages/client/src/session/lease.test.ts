@@ -1,0 +1,42 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { World } from '../testdata/world.ts'
+
+let world: World
+
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+it('the last contact is when the newest answered request left, not when its answer came', async () => {
+  const client = await world.client()
+  const sentAt = world.clock.monotonic()
+  await world.outcome(client.exists('/'))
+  expect(client.lastContact).toBe(sentAt)
+  await world.advance(4100)
+  expect(client.lastContact).toBeGreaterThanOrEqual(sentAt + 4000)
+})
+
+it('the answer to a ping from before a pause proves nothing about the time after it', async () => {
+  const client = await world.client({ sessionTimeout: 30_000 })
+  await world.outcome(client.exists('/'))
+  // A ping leaves and its answer is under way when the process stops.
+  const held: Uint8Array[] = []
+  world.interference.toClient = (chunk) => {
+    held.push(chunk)
+    return undefined
+  }
+  await world.advance(10_050)
+  expect(held).toHaveLength(1)
+  const { leaseHorizon } = client
+  delete world.interference.toClient
+  const { wire } = world
+  world.interference.toServer = () => undefined
+  // The timers run late, all at once, and then the answer is read.
+  world.clock.after(0, 'pause', () => world.clock.advance(40_000))
+  world.clock.advance(0)
+  for (const chunk of held) wire.deliver(chunk)
+  await world.settle()
+  expect(client.leaseHorizon).toBeLessThan(leaseHorizon + 11_000)
+  expect(client.lastContact).toBeLessThan(world.clock.monotonic() - 39_000)
+})
