@@ -1,1 +1,2 @@
 export * from './held/index.ts'
+export * from './mutex/index.ts'

@@ -1,0 +1,73 @@
+import {
+  FatalError,
+  NoNodeError,
+  RecoverableError,
+  type Bytes,
+  type Client,
+  type OneShotWatch,
+} from '@zabra/client/core'
+
+export interface OwnNodeListener {
+  /** What it holds: once when the watch is armed, then after each change. */
+  data?(data: Bytes): void
+  /** Somebody has removed it, or it went with its owner's consent. */
+  gone(): void
+  /** It cannot be watched; `error` says why. */
+  blind?(error: unknown): void
+}
+
+/**
+ * Watches one's own znode until it is gone or its session is over. Removing the znode spends the watch, so nothing has to
+ * be taken back.
+ */
+export class OwnNode {
+  readonly #client: Client
+  readonly path: string
+  #listener: OwnNodeListener
+
+  constructor(client: Client, path: string, listener: OwnNodeListener) {
+    this.#client = client
+    this.path = path
+    this.#listener = listener
+    void this.#follow()
+  }
+
+  /** Somebody else hears from now on. */
+  handOver(listener: OwnNodeListener): void {
+    this.#listener = listener
+  }
+
+  async #follow(): Promise<void> {
+    try {
+      for (;;) {
+        const watch = await this.#arm()
+        if (watch.data !== undefined) this.#listener.data?.(watch.data)
+        const { type } = await watch.fired
+        if (type === 'nodeDeleted') return this.#listener.gone()
+      }
+    } catch (error) {
+      if (error instanceof NoNodeError) this.#listener.gone()
+      // The end of a session or of the client is told by the client's states.
+      else if (!(error instanceof FatalError)) this.#listener.blind?.(error)
+    }
+  }
+
+  /** Reads and watches, through all that passes. */
+  async #arm(): Promise<OneShotWatch> {
+    for (;;) {
+      try {
+        return await this.#client.watchOnce(this.path, 'data', { retry: {} })
+      } catch (error) {
+        if (!(error instanceof RecoverableError)) throw error
+        await connected(this.#client)
+      }
+    }
+  }
+}
+
+/** Resolves at the next state in which requests are answered, or with the end of the client. */
+async function connected(client: Client): Promise<void> {
+  for await (const { state } of client.states()) {
+    if (state === 'connected' || state === 'connectedReadOnly') return
+  }
+}

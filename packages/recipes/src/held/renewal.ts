@@ -1,0 +1,55 @@
+import { ClosedError, FatalError, RecoverableError, type Client, type ErrorPolicy } from '@zabra/client/core'
+
+const renewals = new WeakMap<Client, Renewal>()
+
+/** Whether rights under this policy renew the lease of their session by transactions of their own. */
+export const renews = (policy: ErrorPolicy): boolean =>
+  typeof policy === 'object' && (policy.lease.renew ?? 'commit') === 'commit'
+
+/** Keeps the lease of a client's session fresh until the returned function is called. All rights of a client share one. */
+export function keepLease(client: Client): () => void {
+  let renewal = renewals.get(client)
+  if (renewal === undefined) renewals.set(client, (renewal = new Renewal(client)))
+  return renewal.join()
+}
+
+/** One transaction without effect per third of the session's timeout while anything is held. */
+class Renewal {
+  readonly #client: Client
+  #members = 0
+  #cancel = (): void => {}
+
+  constructor(client: Client) {
+    this.#client = client
+  }
+
+  join(): () => void {
+    if (this.#members++ === 0) this.#arm()
+    let left = false
+    return () => {
+      if (left) return
+      left = true
+      if (--this.#members === 0) this.#cancel()
+    }
+  }
+
+  #arm(): void {
+    const { clock } = this.#client.ports
+    this.#cancel = clock.after(this.#client.session.timeout / 3, 'renewal of the lease', () => {
+      void this.#renew()
+      this.#arm()
+    })
+  }
+
+  async #renew(): Promise<void> {
+    if (this.#client.state !== 'connected') return
+    try {
+      await this.#client.syncCommitted({ retry: false, timeout: this.#client.session.timeout / 3 })
+    } catch (error) {
+      // Then the lease runs out, which is what its holders look at.
+      if (error instanceof RecoverableError || error instanceof ClosedError || error instanceof FatalError)
+        return
+      this.#client.instrumentation?.recipe?.({ recipe: 'lease', path: '/', phase: 'renewalFailed' })
+    }
+  }
+}

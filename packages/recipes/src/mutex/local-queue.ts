@@ -1,0 +1,68 @@
+import { abortedBy, type Client } from '@zabra/client/core'
+
+const queues = new WeakMap<Client, Map<string, LocalQueue>>()
+
+/** Lets one caller of this client through at a time, in the order in which they came. */
+class LocalQueue {
+  readonly #waiting: (() => void)[] = []
+  #taken = false
+
+  get busy(): boolean {
+    return this.#taken
+  }
+
+  async take(signal: AbortSignal | undefined, path: string): Promise<void> {
+    if (!this.#taken) {
+      this.#taken = true
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(go), 1)
+        reject(abortedBy(signal!.reason, { path, operation: 'acquire' }))
+      }
+      const go = (): void => {
+        signal?.removeEventListener('abort', stop)
+        resolve()
+      }
+      signal?.addEventListener('abort', stop, { once: true })
+      this.#waiting.push(go)
+    })
+  }
+
+  /** The next one goes; true when there is none. */
+  leave(): boolean {
+    const next = this.#waiting.shift()
+    if (next !== undefined) next()
+    else this.#taken = false
+    return !this.#taken
+  }
+}
+
+/** Whether somebody of this client is in line for a path, or holds it. */
+export const isBusy = (client: Client, path: string): boolean => queues.get(client)?.get(path)?.busy ?? false
+
+/**
+ * Waits until no other caller of this client is in line for the path. The returned function lets the next one go. So a
+ * process with a thousand waiters has one znode in the line, and takes turns with other processes as one of them.
+ */
+export async function queueUp(
+  client: Client,
+  path: string,
+  signal: AbortSignal | undefined,
+): Promise<() => void> {
+  if (signal?.aborted) throw abortedBy(signal.reason, { path, operation: 'acquire' })
+  let paths = queues.get(client)
+  if (paths === undefined) queues.set(client, (paths = new Map()))
+  const all = paths
+  let queue = all.get(path)
+  if (queue === undefined) all.set(path, (queue = new LocalQueue()))
+  const own = queue
+  await own.take(signal, path)
+  let left = false
+  return () => {
+    if (left) return
+    left = true
+    if (own.leave() && all.get(path) === own) all.delete(path)
+  }
+}

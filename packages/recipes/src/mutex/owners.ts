@@ -1,0 +1,75 @@
+import { UsageError } from '@zabra/client/core'
+import type { Held } from '../held/types.ts'
+
+/** Who has a right of one lock, by the objects that they gave as owners. */
+export class Owners {
+  readonly #held = new Map<object, { readonly held: Held; count: number }>()
+  readonly #waiting = new Set<object>()
+  readonly #reentrant: boolean
+  readonly #path: string
+
+  constructor(path: string, reentrant: boolean) {
+    this.#path = path
+    this.#reentrant = reentrant
+  }
+
+  /** The right that the owner holds already, once more. Throws when it would wait for itself. */
+  again(owner: object | undefined): Held | undefined {
+    if (owner === undefined) {
+      if (!this.#reentrant) return undefined
+      throw new UsageError(`Expected an owner: ${this.#path} counts by owner how often it is held`, {
+        path: this.#path,
+      })
+    }
+    const entry = this.#held.get(owner)
+    const live = entry !== undefined && !entry.held.signal.aborted
+    if (this.#waiting.has(owner) || (entry !== undefined && !(this.#reentrant && live))) {
+      throw new UsageError(
+        `This owner ${live ? 'holds' : 'has not released or still waits for'} ${this.#path} already and would wait for itself`,
+        { path: this.#path },
+      )
+    }
+    if (entry === undefined) return undefined
+    entry.count++
+    return this.#counted(owner)
+  }
+
+  /** Runs an acquire for an owner, which may not ask for another one meanwhile. */
+  async first<T extends Held | undefined>(
+    owner: object | undefined,
+    acquire: () => Promise<T>,
+  ): Promise<T | Held> {
+    if (owner === undefined) return acquire()
+    this.#waiting.add(owner)
+    try {
+      const held = await acquire()
+      if (held === undefined) return held
+      this.#held.set(owner, { held, count: 1 })
+      return this.#counted(owner)
+    } finally {
+      this.#waiting.delete(owner)
+    }
+  }
+
+  /** A view of the right whose release gives it back with the last one. */
+  #counted(owner: object): Held {
+    const entry = this.#held.get(owner)!
+    const { held } = entry
+    let released: Promise<void> | undefined
+    const release: Held['release'] = (options) => {
+      if (released !== undefined) return released
+      if (--entry.count > 0) return (released = Promise.resolve())
+      this.#held.delete(owner)
+      return (released = held.release(options))
+    }
+    return {
+      token: held.token,
+      path: held.path,
+      signal: held.signal,
+      assertHeld: () => held.assertHeld(),
+      guard: (operations, options) => held.guard(operations, options),
+      release,
+      [Symbol.asyncDispose]: () => release(),
+    }
+  }
+}
