@@ -24,6 +24,8 @@ export class OwnNode {
   readonly #client: Client
   readonly path: string
   #listener: OwnNodeListener
+  /** Whether somebody has written to it since the watch was first armed. */
+  changed = false
 
   constructor(client: Client, path: string, listener: OwnNodeListener) {
     this.#client = client
@@ -44,6 +46,7 @@ export class OwnNode {
         if (watch.data !== undefined) this.#listener.data?.(watch.data)
         const { type } = await watch.fired
         if (type === 'nodeDeleted') return this.#listener.gone()
+        this.changed = true
       }
     } catch (error) {
       if (error instanceof NoNodeError) this.#listener.gone()

@@ -94,6 +94,12 @@ export class Right implements Held {
     return this.#node.owner
   }
 
+  /** What `assertHeld` asserts. */
+  get isHeld(): boolean {
+    this.#check(situationOf(this.#client, this.owner))
+    return !this.signal.aborted
+  }
+
   assertHeld(): void {
     this.#check(situationOf(this.#client, this.owner))
     if (this.signal.aborted) throw this.signal.reason
@@ -130,6 +136,12 @@ export class Right implements Held {
   /** Runs when the right has been given back, or cannot be. A lost one counts as long as its holder has not let go. */
   afterRelease(action: () => void): void {
     this.#afterRelease.push(action)
+  }
+
+  /** Another right has taken its place; there is nothing left to give back. */
+  handedOver(): void {
+    this.#givenBack = Promise.resolve()
+    void this.release()
   }
 
   /** Ends it for a reason that only the recipe knows. */

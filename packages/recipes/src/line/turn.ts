@@ -28,18 +28,20 @@ export interface TurnOptions<T> extends AcquireOptions {
   readonly grant: (place: Place) => T
   /** Called with each znode that waits; it rings when it wants to be asked. */
   readonly accompany?: (place: Place, ring: () => void) => Companion
+  /** Called when a znode no longer waits, whatever came of it. */
+  readonly ended?: (place: Place) => void
 }
 
 /**
  * Stands in line until it is our turn. Every wake-up only means to look again. What is left behind when it fails is
- * removed, whatever the reason.
+ * removed, whatever the reason. A place that one has already is taken instead of a new one, if it still exists.
  */
-export async function takeTurn<T>(line: Line, options: TurnOptions<T>): Promise<T> {
+export async function takeTurn<T>(line: Line, options: TurnOptions<T>, place?: Place): Promise<T> {
   const { signal, onSessionLoss = 'requeue' } = options
-  for (;;) {
-    throwIfAborted(signal, line.directory)
+  for (let own = place; ; own = undefined) {
     try {
-      const granted = await attempt(line, options)
+      if (own === undefined) throwIfAborted(signal, line.directory)
+      const granted = await attempt(line, options, own)
       if (granted !== undefined) return granted.right
       // The place went with its session, or with the whole directory.
       if (onSessionLoss === 'throw') throw expired(line)
@@ -76,8 +78,13 @@ export async function tryTurn<T>(
   return undefined
 }
 
-async function attempt<T>(line: Line, options: TurnOptions<T>): Promise<{ right: T } | undefined> {
-  const { place, listing } = await line.enter(options.word, options.signal)
+async function attempt<T>(
+  line: Line,
+  options: TurnOptions<T>,
+  own: Place | undefined,
+): Promise<{ right: T } | undefined> {
+  const entered = own === undefined ? await line.enter(options.word, options.signal) : { place: own }
+  const { place, listing } = { listing: undefined, ...entered }
   const bell = new Bell(line.client, options.signal)
   const predecessor = new Predecessor(line, bell)
   try {
@@ -91,6 +98,7 @@ async function attempt<T>(line: Line, options: TurnOptions<T>): Promise<{ right:
   } finally {
     bell.close()
     predecessor.forget()
+    options.ended?.(place)
   }
 }
 
@@ -175,7 +183,7 @@ class Predecessor {
 }
 
 /** While the connection is away nothing is granted, even if the policy would let a holder keep what it has. */
-const isSafe = (client: Client, { owner }: Place, policy: ErrorPolicy): boolean =>
+export const isSafe = (client: Client, { owner }: Place, policy: ErrorPolicy): boolean =>
   client.state === 'connected' && lossOf(policy, situationOf(client, owner)) === undefined
 
 /** A lease that ran out while waiting is renewed before anything is granted on it. */
@@ -210,5 +218,6 @@ const expired = ({ client, directory }: Line): SessionExpiredError =>
     operation: 'acquire',
   })
 
-const deleted = ({ path, token }: Place): LostError =>
+/** A waiting znode has gone by somebody's hand. */
+export const deleted = ({ path, token }: Place): LostError =>
   new LostError(`The place in line ${path} is gone: somebody has deleted it`, 'nodeDeleted', token, path)

@@ -2,10 +2,11 @@ import { NoNodeError, type Bytes, type Client, type ErrorPolicy } from '@zabra/c
 import { bodyAndRelease } from '../held/combine.ts'
 import { Right } from '../held/right.ts'
 import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
-import { inOrder, parserOf } from '../line/contenders.ts'
+import { inOrder } from '../line/contenders.ts'
 import { Line, type Place } from '../line/line.ts'
 import { takeTurn, tryTurn, type TurnOptions } from '../line/turn.ts'
 import { isBusy, queueUp } from './local-queue.ts'
+import { lockWords, parseLock } from './names.ts'
 import { Owners } from './owners.ts'
 
 export interface MutexOptions extends RecipeOptions {
@@ -23,10 +24,6 @@ export interface Participant {
   readonly owner: bigint
 }
 
-/** How names of contenders go on after their mark. */
-const words = { recipe: 'lock-', curator: 'lock-', kazoo: '__lock__' } as const
-const parseLock = parserOf(['lock-', '__lock__'])
-
 /**
  * A lock that one holder has at a time, in the order of arrival. See the README of this folder for what happens when the
  * connection is lost.
@@ -35,6 +32,8 @@ export class Mutex {
   readonly client: Client
   /** The directory of its line. */
   readonly path: string
+  /** What its own znodes hold. */
+  readonly data: Bytes
   protected readonly line: Line
   protected readonly policy: ErrorPolicy
   readonly #word: string
@@ -50,9 +49,10 @@ export class Mutex {
     } = options
     this.client = client
     this.path = path
+    this.data = options.data ?? new Uint8Array(0)
     this.policy = errorPolicy
     this.line = new Line(client, path, parseLock, options)
-    this.#word = words[naming]
+    this.#word = lockWords[naming]
     this.#localQueue = localQueue
     this.#owners = new Owners(path, reentrant)
   }

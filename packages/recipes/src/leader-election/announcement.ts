@@ -1,0 +1,80 @@
+import {
+  MultiError,
+  NodeExistsError,
+  NoNodeError,
+  RecoverableError,
+  type Bytes,
+  type Client,
+} from '@zabra/client/core'
+import type { RecipeOptions } from '../held/types.ts'
+
+/** What observers see of a leader. */
+export interface Leader {
+  readonly id: string
+  /** The fencing token of its leadership. */
+  readonly token: bigint
+}
+
+export const encodeLeader = ({ id, token }: Leader): Bytes =>
+  new TextEncoder().encode(JSON.stringify({ id, token: String(token) }))
+
+/** Undefined when it is not one of ours. */
+export function decodeLeader(data: Bytes): Leader | undefined {
+  try {
+    const { id, token } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>
+    if (typeof id === 'string' && typeof token === 'string') return { id, token: BigInt(token) }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  return undefined
+}
+
+/**
+ * Writes the leader's name where observers look, in a transaction that only the znode of the leader lets through. What
+ * an earlier leader left is replaced. Rejects with a `NoNodeError` when the znode of the leader is gone.
+ */
+export async function announce(
+  client: Client,
+  path: string,
+  own: string,
+  leader: Leader,
+  { acl }: RecipeOptions,
+): Promise<void> {
+  const data = encodeLeader(leader)
+  const check = { op: 'check', path: own } as const
+  const create = {
+    op: 'create',
+    path,
+    data,
+    mode: 'ephemeral',
+    ...(acl === undefined ? {} : { acl }),
+  } as const
+  for (let stale: number | undefined; ;) {
+    const drop = stale === undefined ? [] : [{ op: 'delete', path, version: stale } as const]
+    try {
+      await client.multi([check, ...drop, create])
+      return
+    } catch (error) {
+      const lost = error instanceof RecoverableError && error.maybeApplied
+      if (!lost && !(error instanceof MultiError)) throw error
+      if (error instanceof MultiError && error.index === 0) throw error.cause
+      const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
+      stale = exists ? await versionOfOther(client, path, leader) : undefined
+      if (stale === OURS) return
+    }
+  }
+}
+
+const OURS = -1
+
+/** The version of an announcement that is not this one; `OURS` if it is, undefined if there is none. */
+async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
+  try {
+    const { data, stat } = await client.getData(path)
+    const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
+    return ours ? OURS : stat.version
+  } catch (error) {
+    if (error instanceof NoNodeError) return undefined
+    throw error
+  }
+}

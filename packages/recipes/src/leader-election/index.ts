@@ -1,0 +1,2 @@
+export * from './leader-election.ts'
+export type { Leader } from './announcement.ts'

@@ -1,0 +1,270 @@
+import { ClosedError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { failureOf, metered, refuseConnections, World, type Meter } from '../testdata/world.ts'
+import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
+import { LeaderElection, type Leadership } from './leader-election.ts'
+
+let world: World
+let a: Client
+let b: Client
+let meterA: Meter
+let meterB: Meter
+
+beforeEach(async () => {
+  world = await World.start()
+  ;({ client: a, meter: meterA } = await metered(world))
+  ;({ client: b, meter: meterB } = await metered(world))
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const line = async (): Promise<string[]> => (await run(a.getChildren('/e'))).children
+const of = (client: Client, id: string, announce = false): LeaderElection =>
+  new LeaderElection(client, '/e', { id, announce })
+
+const first = async (
+  election: LeaderElection,
+): Promise<{ leadership: Leadership; rest: AsyncGenerator<Leadership> }> => {
+  const rest = election.leadership()
+  const { value } = await run(rest.next())
+  return { leadership: value as Leadership, rest }
+}
+
+describe('an election', () => {
+  it('has one leader at a time, and the one who has waited longest follows', async () => {
+    const one = await first(of(a, 'a'))
+    const rest = of(b, 'b').leadership()
+    const next = rest.next()
+    await world.settle()
+    meterB.take()
+    await run(one.leadership.resign())
+    const second = (await run(next)).value as Leadership
+    await world.settle()
+    expect(meterB.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+    expect(second.token).toBeGreaterThan(one.leadership.token)
+    second.assertHeld()
+    await run(rest.return(undefined))
+    await run(one.rest.return(undefined))
+    expect(await line()).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('gives leadership back after a short break under the same token, without a new node (CURATOR-644)', async () => {
+    const { leadership, rest } = await first(of(a, 'a'))
+    const before = await line()
+    const again = rest.next()
+    world.wires[0]!.cut()
+    await world.settle()
+    expect(leadership.signal.reason).toMatchObject({ reason: 'suspended' })
+    const second = (await world.within(5000, again)).value as Leadership
+    expect(second.token).toBe(leadership.token)
+    second.assertHeld()
+    expect(await line()).toEqual(before)
+    await run(leadership.release())
+    second.assertHeld()
+    expect(await line()).toEqual(before)
+    await run(rest.return(undefined))
+    expect(await line()).toEqual([])
+  })
+
+  it('does not lead on the node of an expired session (CURATOR-696)', async () => {
+    const { leadership, rest } = await first(of(a, 'a'))
+    const again = rest.next()
+    const goOn = refuseConnections(world)
+    world.wires[0]!.cut()
+    await world.advance(17_000)
+    goOn()
+    const other = await first(of(b, 'b'))
+    await world.advance(20_000)
+    expect(await line()).toHaveLength(2)
+    await run(other.rest.return(undefined))
+    const second = (await run(again)).value as Leadership
+    expect(second.token).toBeGreaterThan(other.leadership.token)
+    expect(leadership.signal.aborted).toBe(true)
+    await run(rest.return(undefined))
+  })
+
+  it('starts over when somebody deletes the node, or the whole directory', async () => {
+    const { leadership, rest } = await first(of(a, 'a'))
+    const again = rest.next()
+    await run(
+      b.multi([
+        { op: 'delete', path: leadership.path },
+        { op: 'delete', path: '/e' },
+      ]),
+    )
+    const second = (await run(again)).value as Leadership
+    expect(second.token).toBeGreaterThan(leadership.token)
+    expect(leadership.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
+    await run(rest.return(undefined))
+  })
+
+  it('a waiter whose node is deleted takes part with a new one', async () => {
+    const one = await first(of(a, 'a'))
+    const rest = of(b, 'b').leadership()
+    const next = rest.next()
+    await world.settle()
+    const waiting = (await line()).find((name) => !one.leadership.path.endsWith(name))!
+    await run(a.delete(`/e/${waiting}`))
+    await run(one.rest.return(undefined))
+    ;((await run(next)).value as Leadership).assertHeld()
+    await run(rest.return(undefined))
+  })
+
+  it('leaves nothing behind when it is stopped in line, as leader, or as a whole', async () => {
+    const election = of(a, 'a')
+    const one = await first(election)
+    const stop = new AbortController()
+    const waiting = of(b, 'b').leadership({ signal: stop.signal }).next()
+    await world.settle()
+    stop.abort()
+    expect(await run(waiting)).toEqual({ done: true, value: undefined })
+    await world.settle()
+    expect(await line()).toHaveLength(1)
+    await run(election[Symbol.asyncDispose]())
+    expect(one.leadership.signal.aborted).toBe(true)
+    expect(await line()).toEqual([])
+    expect(await run(one.rest.next())).toEqual({ done: true, value: undefined })
+  })
+
+  it('ends with an error when its client does', async () => {
+    const holder = await first(of(a, 'a'))
+    const waiting = failureOf(of(b, 'b').leadership().next())
+    await world.settle()
+    const closed = b.close()
+    await world.settle()
+    await closed
+    expect(await run(waiting)).toBeInstanceOf(ClosedError)
+    await run(holder.rest.return(undefined))
+  })
+})
+
+describe('a body that leads', () => {
+  it('runs as leader, and somebody else follows when it has settled', async () => {
+    const order: string[] = []
+    const body = (id: string) => async (leadership: Leadership) => {
+      leadership.assertHeld()
+      order.push(id)
+    }
+    await run(Promise.all([of(a, 'a').lead(body('a')), of(b, 'b').lead(body('b'))]))
+    expect(order.toSorted()).toEqual(['a', 'b'])
+    expect(await line()).toEqual([])
+  })
+
+  it('never runs twice at once: the next one waits for the one that was told to stop', async () => {
+    let running = 0
+    let most = 0
+    const ends: (() => void)[] = []
+    const stop = new AbortController()
+    const done = of(a, 'a').lead(
+      async () => {
+        most = Math.max(most, ++running)
+        await new Promise<void>((resolve) => ends.push(resolve))
+        running--
+      },
+      { requeue: true, signal: stop.signal },
+    )
+    await world.settle()
+    world.wires[0]!.cut()
+    await world.advance(5000)
+    expect(ends).toHaveLength(1)
+    ends[0]!()
+    await world.advance(1000)
+    expect(ends).toHaveLength(2)
+    stop.abort()
+    ends[1]!()
+    await run(done)
+    expect(most).toBe(1)
+  })
+
+  it('rejects with what the body throws, but goes on after a loss', async () => {
+    await expect(run(of(a, 'a').lead(() => Promise.reject(new Error('body'))))).rejects.toThrow('body')
+    const stop = new AbortController()
+    let begun = 0
+    const done = of(a, 'a').lead(
+      async ({ signal }) => {
+        begun++
+        await new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason as Error)),
+        )
+      },
+      { requeue: true, signal: stop.signal },
+    )
+    await world.settle()
+    world.wires[0]!.cut()
+    await world.advance(5000)
+    expect(begun).toBe(2)
+    stop.abort()
+    await run(done)
+    expect(await line()).toEqual([])
+  })
+})
+
+describe.each([false, true])('an observer (leaders announce themselves: %s)', (announce) => {
+  it('sees every leader that stays, and when there is none', async () => {
+    const seen: (Leader | undefined)[] = []
+    const stop = new AbortController()
+    const watcher = (async () => {
+      for await (const leader of of(a, 'watcher', announce).observe({ signal: stop.signal }))
+        seen.push(leader)
+    })()
+    await world.settle()
+    const one = await first(of(a, 'one', announce))
+    const rest = of(b, 'two', announce).leadership()
+    const next = rest.next()
+    await world.settle()
+    await run(one.leadership.resign())
+    const two = (await run(next)).value as Leadership
+    await world.settle()
+    await run(rest.return(undefined))
+    await run(one.rest.return(undefined))
+    await world.settle()
+    stop.abort()
+    await run(watcher)
+    const ids = seen.map((leader) => leader?.id)
+    expect(ids.filter((id) => id !== undefined)).toEqual(['one', 'two'])
+    expect([ids[0], ids.at(-1)]).toEqual([undefined, undefined])
+    expect(seen.find((leader) => leader?.id === 'two')?.token).toBe(two.token)
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('costs one notification and a look per change of leader', async () => {
+    const one = await first(of(b, 'one', announce))
+    const stop = new AbortController()
+    const seen = world.collect(of(a, 'watcher', announce).observe({ signal: stop.signal }))
+    await world.settle()
+    meterA.take()
+    await run(one.rest.return(undefined))
+    await world.settle()
+    const { requests, events } = meterA.take()
+    expect(events).toEqual(['nodeDeleted'])
+    expect(requests.length).toBeLessThanOrEqual(2)
+    expect(seen).toHaveLength(2)
+    stop.abort()
+    await world.settle()
+  })
+})
+
+describe('an announcement', () => {
+  it('is read back, and foreign data is nobody', () => {
+    const leader = { id: 'a', token: 12345678901234567890n }
+    expect(decodeLeader(encodeLeader(leader))).toEqual(leader)
+    expect(decodeLeader(new TextEncoder().encode('x'))).toBeUndefined()
+    expect(decodeLeader(new TextEncoder().encode('{}'))).toBeUndefined()
+  })
+
+  it('of a leader whose node was deleted is replaced by that of the next one', async () => {
+    const one = await first(of(a, 'one', true))
+    const rest = of(b, 'two', true).leadership()
+    const next = rest.next()
+    await world.settle()
+    await run(b.delete(one.leadership.path))
+    await run(next)
+    expect(decodeLeader((await run(b.getData('/e/leader'))).data)).toMatchObject({ id: 'two' })
+    await run(one.leadership.release())
+    expect(decodeLeader((await run(b.getData('/e/leader'))).data)).toMatchObject({ id: 'two' })
+    await run(rest.return(undefined))
+    await run(one.rest.return(undefined))
+    expect(await line()).toEqual([])
+  })
+})

@@ -1,0 +1,125 @@
+import { UsageError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { bytes, failureOf, stoppable, World } from '../testdata/world.ts'
+import { decodeGrant, encodeGrant, isFree } from './grant.ts'
+import { lease } from './lease.ts'
+
+describe('a grant', () => {
+  const grant = { holder: 'a', durationMs: 1000, mark: 'm' }
+
+  it('is over by the clock of the servers alone', () => {
+    expect(isFree(grant, 5000, 5999, 'b')).toBe(false)
+    expect(isFree(grant, 5000, 6000, 'b')).toBe(true)
+    expect(isFree(grant, 5000, 5001, 'a')).toBe(true)
+    expect(isFree(undefined, 5000, 5001, 'b')).toBe(true)
+  })
+
+  it('that cannot be read belongs to nobody', () => {
+    expect(decodeGrant(encodeGrant(grant))).toEqual(grant)
+    for (const data of ['', 'x', '1', 'null', '{}', '{"holder":1}'])
+      expect(decodeGrant(bytes(data))).toBeUndefined()
+  })
+})
+
+describe('a lease', () => {
+  let world: World
+  let a: Client
+  let b: Client
+
+  beforeEach(async () => {
+    world = await World.start()
+    a = await world.client()
+    b = await world.client()
+  })
+  afterEach(() => world.end())
+
+  const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+  const by = (client: Client, holder: string, durationMs = 5000) =>
+    lease(client, '/dir/lease', { holder, durationMs })
+
+  it('is had by one until its time has passed, and outlives its session', async () => {
+    const first = (await run(by(a, 'a')))!
+    first.assertHeld()
+    expect(await run(by(b, 'b'))).toBeUndefined()
+    const closed = a.close()
+    await world.settle()
+    await closed
+    expect(await run(by(b, 'b'))).toBeUndefined()
+    await world.advance(5000)
+    expect(first.signal.reason).toMatchObject({ reason: 'leasePassed' })
+    const second = (await run(by(b, 'b')))!
+    expect(second.token).toBeGreaterThan(first.token)
+    expect((await run(b.getChildren('/dir'))).children).toEqual(['lease'])
+    await run(second.release())
+  })
+
+  it('goes on when it is renewed, under the same token, and fails when that comes too late', async () => {
+    const held = (await run(by(a, 'a')))!
+    const { token } = held
+    await world.advance(4000)
+    await run(held.renew())
+    await world.advance(4000)
+    held.assertHeld()
+    expect(held.token).toBe(token)
+    await world.advance(1000)
+    expect(() => held.assertHeld()).toThrow('time has passed')
+    await expect(held.renew()).rejects.toMatchObject({ reason: 'leasePassed' })
+  })
+
+  it('does not depend on the clocks of those who want it', async () => {
+    const wrong = stoppable(world)
+    const c = await world.client({ ports: { clock: wrong.clock } })
+    wrong.standStill(3_600_000)
+    const held = (await run(by(a, 'a')))!
+    expect(await run(by(c, 'c'))).toBeUndefined()
+    held.assertHeld()
+    await run(held.release())
+    const next = (await run(by(c, 'c')))!
+    next.assertHeld()
+    await run(next.release())
+  })
+
+  it('a holder that comes back after somebody has taken over finds out and breaks nothing', async () => {
+    const process = stoppable(world)
+    const c = await world.client({ ports: { clock: process.clock } })
+    process.standStill(-10_000)
+    const slow = (await run(by(c, 'slow', 60_000)))!
+    await run(b.setData('/dir/lease', encodeGrant({ holder: 'b', durationMs: 5000, mark: 'x' })))
+    expect(await run(failureOf(slow.renew()))).toMatchObject({ reason: 'revoked' })
+    await run(slow.release())
+    expect(decodeGrant((await run(b.getData('/dir/lease'))).data)).toMatchObject({ holder: 'b' })
+  })
+
+  it('is given to one of those who break it at once', async () => {
+    await run(by(a, 'gone', 1000))
+    await world.advance(1000)
+    const taken = await run(Promise.all([by(a, 'a'), by(b, 'b')]))
+    expect(taken.filter((one) => one !== undefined)).toHaveLength(1)
+  })
+
+  it('is given again to a holder that has started anew', async () => {
+    const before = (await run(by(a, 'a')))!
+    const after = (await run(by(b, 'a')))!
+    expect(after.token).toBeGreaterThan(before.token)
+    await expect(run(before.renew())).rejects.toMatchObject({ reason: 'revoked' })
+    await run(after.release())
+    await run(after.release())
+    expect((await run(b.getChildren('/dir'))).children).toEqual([])
+  })
+
+  it('a grant whose reply is lost is recognised as the own one', async () => {
+    const held = (await run(by(a, 'a', 60_000)))!
+    world.interference.toClient = (_chunk, wire) => {
+      delete world.interference.toClient
+      wire.cut()
+      return undefined
+    }
+    await world.within(5000, held.renew())
+    held.assertHeld()
+    await run(held.release())
+  })
+
+  it('refuses a time that is none', async () => {
+    await expect(by(a, 'a', 0)).rejects.toThrow(UsageError)
+  })
+})

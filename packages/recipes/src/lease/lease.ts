@@ -1,0 +1,195 @@
+import {
+  BadVersionError,
+  MultiError,
+  NodeExistsError,
+  NoNodeError,
+  RecoverableError,
+  UsageError,
+  type Client,
+  type Stat,
+} from '@zabra/client/core'
+import { LostError, type LostReason } from '../held/lost.ts'
+import type { Abortable, RecipeOptions } from '../held/types.ts'
+import { uuid } from '../line/uuid.ts'
+import { decodeGrant, encodeGrant, isFree, type Grant } from './grant.ts'
+
+export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
+  /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
+  readonly holder: string
+  readonly durationMs: number
+}
+
+/** Ownership for a time, which no session has to keep alive. */
+export interface Lease extends AsyncDisposable {
+  /** zxid of the grant: grows with every grant of this path, and stays over renewals. */
+  readonly token: bigint
+  readonly path: string
+  /** Aborts with a `LostError` when the time has passed by the clock of this process, or somebody else has it. */
+  readonly signal: AbortSignal
+  /** Throws the `LostError` unless the time has surely not passed. */
+  assertHeld(): void
+  /** Makes the time begin anew. Rejects with a `LostError` when it is too late, a `RecoverableError` when nobody knows. */
+  renew(): Promise<void>
+  /** Lets others have it at once. */
+  release(): Promise<void>
+}
+
+/**
+ * Takes a lease if nobody else has it, else gives undefined. Whether the one before is over is judged by the clock of
+ * the servers alone: by the time at which it was written against the time of a transaction made now.
+ */
+export async function lease(client: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
+  const { holder, durationMs, signal } = options
+  if (!(Number.isSafeInteger(durationMs) && durationMs > 0)) {
+    throw new UsageError(`Expected a whole number of milliseconds from 1 up, got ${durationMs}`, { path })
+  }
+  const grant: Grant = { holder, durationMs, mark: uuid(client) }
+  for (;;) {
+    const since = client.ports.clock.monotonic()
+    const stat = await take(client, path, grant, options)
+    if (stat === 'taken') return undefined
+    if (stat !== 'again') return new TimedLease(client, path, grant, stat, since)
+    signal?.throwIfAborted()
+  }
+}
+
+/** One try. `again` when somebody came between. */
+async function take(
+  client: Client,
+  path: string,
+  grant: Grant,
+  options: LeaseOptions,
+): Promise<Stat | 'taken' | 'again'> {
+  const { acl, parents, signal } = options
+  const call = signal === undefined ? {} : { signal }
+  try {
+    const { data, stat } = await client.getData(path, call)
+    const now = await serverTime(client, path, options)
+    if (!isFree(decodeGrant(data), stat.mtime, now, grant.holder)) return 'taken'
+    return await write(client, path, grant, stat.version)
+  } catch (error) {
+    if (error instanceof BadVersionError) return 'again'
+    if (!(error instanceof NoNodeError)) throw error
+  }
+  try {
+    const made = await client.create(path, encodeGrant(grant), {
+      ...call,
+      parents: parents === 'persistent' ? 'persistent' : true,
+      idempotent: true,
+      ...(acl === undefined ? {} : { acl }),
+    })
+    return made.stat
+  } catch (error) {
+    if (error instanceof NodeExistsError) return 'again'
+    throw error
+  }
+}
+
+/** Writes a grant over a version. Its mark tells a write whose reply was lost from one of somebody else. */
+async function write(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
+  try {
+    return await client.setData(path, encodeGrant(grant), { version })
+  } catch (error) {
+    if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
+    await client.sync(path)
+    const { data, stat } = await client.getData(path)
+    if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat
+    if (stat.version !== version)
+      throw new BadVersionError(`lease ${path}: somebody else was faster`, 'BAD_VERSION', { path })
+    throw error
+  }
+}
+
+/** The time of the leader, from a znode that is made and removed in one transaction. */
+async function serverTime(client: Client, path: string, { acl, signal }: LeaseOptions): Promise<number> {
+  const probe = `${path}-${uuid(client)}`
+  try {
+    const [{ stat }] = await client.multi(
+      [
+        { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
+        { op: 'delete', path: probe },
+      ],
+      signal === undefined ? {} : { signal },
+    )
+    return stat.ctime
+  } catch (error) {
+    if (error instanceof MultiError) throw error.cause
+    throw error
+  }
+}
+
+class TimedLease implements Lease {
+  readonly token: bigint
+  readonly path: string
+  readonly #client: Client
+  readonly #grant: Grant
+  readonly #controller = new AbortController()
+  #version: number
+  #until = 0
+  #cancel = (): void => {}
+  #released: Promise<void> | undefined
+
+  constructor(client: Client, path: string, grant: Grant, stat: Stat, since: number) {
+    this.#client = client
+    this.path = path
+    this.#grant = grant
+    this.token = stat.mzxid
+    this.#version = stat.version
+    this.#extend(since)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  assertHeld(): void {
+    if (this.#client.ports.clock.monotonic() >= this.#until) this.#end('leasePassed')
+    if (this.signal.aborted) throw this.signal.reason
+  }
+
+  async renew(): Promise<void> {
+    this.assertHeld()
+    // Nobody counts from later than this.
+    const since = this.#client.ports.clock.monotonic()
+    const renewed = { ...this.#grant, mark: uuid(this.#client) }
+    try {
+      this.#version = (await write(this.#client, this.path, renewed, this.#version)).version
+    } catch (error) {
+      if (!(error instanceof BadVersionError || error instanceof NoNodeError)) throw error
+      this.#end(error instanceof NoNodeError ? 'nodeDeleted' : 'revoked', error)
+    }
+    this.assertHeld()
+    this.#extend(since)
+  }
+
+  release(): Promise<void> {
+    this.#end('released')
+    this.#released ??= this.#client
+      .delete(this.path, { version: this.#version, missingOk: true, guaranteed: true })
+      .catch((error: unknown) => {
+        // Somebody else has it already.
+        if (!(error instanceof BadVersionError)) throw error
+      })
+    return this.#released
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release()
+  }
+
+  #extend(since: number): void {
+    const { clock } = this.#client.ports
+    this.#until = since + this.#grant.durationMs
+    this.#cancel()
+    this.#cancel = clock.after(Math.max(0, this.#until - clock.monotonic()), 'end of a lease', () =>
+      this.#end('leasePassed'),
+    )
+  }
+
+  #end(reason: LostReason, cause?: unknown): void {
+    if (this.signal.aborted) return
+    this.#cancel()
+    const message = `The lease ${this.path} is held no longer: ${reason === 'released' ? 'it was released' : 'its time has passed, or somebody else has it'}`
+    this.#controller.abort(new LostError(message, reason, this.token, this.path, cause))
+  }
+}

@@ -1,0 +1,93 @@
+import { UsageError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Mutex } from '../mutex/mutex.ts'
+import { bytes, failureOf, World } from '../testdata/world.ts'
+import { acquireAll, inPathOrder } from './multi-lock.ts'
+
+let world: World
+let a: Client
+let b: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  a = await world.client()
+  b = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const locks = (client: Client, ...paths: string[]): Mutex[] => paths.map((path) => new Mutex(client, path))
+const left = async (...paths: string[]): Promise<number> =>
+  (await Promise.all(paths.map((path) => run(b.getChildren(path))))).reduce(
+    (n, { children }) => n + children.length,
+    0,
+  )
+
+it('paths have one order for all, and each comes once', () => {
+  expect(inPathOrder([{ path: '/b' }, { path: '/a' }, { path: '/a/x' }]).map(({ path }) => path)).toEqual([
+    '/a',
+    '/a/x',
+    '/b',
+  ])
+  expect(() => inPathOrder([{ path: '/a' }, { path: '/a' }])).toThrow(UsageError)
+  expect(() => inPathOrder([])).toThrow(UsageError)
+})
+
+it('two who want the same locks in crossing orders both get them (Curator keeps the order of the caller)', async () => {
+  const one = acquireAll(locks(a, '/x', '/y'))
+  const two = acquireAll(locks(b, '/y', '/x'))
+  const first = await run(one)
+  expect(first.tokens).toHaveLength(2)
+  await run(first.release())
+  const second = await run(two)
+  expect(second.token).toBeGreaterThan(first.token)
+  await run(second.release())
+  expect(await left('/x', '/y')).toBe(0)
+})
+
+it('a deadline in the middle gives everything back', async () => {
+  const other = await run(new Mutex(b, '/y').acquire())
+  const stop = new AbortController()
+  const failed = failureOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
+  await world.settle()
+  stop.abort()
+  expect(await run(failed)).toMatchObject({ name: 'AbortError' })
+  await world.settle()
+  expect(await left('/x', '/y')).toBe(1)
+  await run(other.release())
+})
+
+it('ends with the first of its locks that ends, and is given back as a whole', async () => {
+  const held = await run(acquireAll(locks(a, '/x', '/y')))
+  held.assertHeld()
+  const [name] = (await run(b.getChildren('/y'))).children
+  await run(b.delete(`/y/${name}`))
+  await world.settle()
+  expect(held.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
+  expect(() => held.assertHeld()).toThrow('deleted')
+  await run(held.release())
+  expect(await left('/x', '/y')).toBe(0)
+})
+
+it('guards writes by all of its locks', async () => {
+  await run(a.create('/data'))
+  const held = await run(acquireAll(locks(a, '/x', '/y', '/z')))
+  const [stat] = await run(held.guard([{ op: 'setData', path: '/data', data: bytes('1') }]))
+  expect(stat.version).toBe(1)
+  await expect(run(held.guard([{ op: 'delete', path: '/no' }]))).rejects.toMatchObject({
+    index: 0,
+    code: 'MULTI_FAILED',
+  })
+  const [name] = (await run(b.getChildren('/z'))).children
+  world.interference.toClient = (chunk, wire) => (wire === world.wires[0] ? undefined : chunk)
+  await run(b.delete(`/z/${name}`))
+  delete world.interference.toClient
+  await expect(run(held.guard([{ op: 'setData', path: '/data', data: bytes('2') }]))).rejects.toMatchObject({
+    name: 'LostError',
+    reason: 'nodeDeleted',
+  })
+  await run(held.release())
+  const mixed = await run(acquireAll([...locks(a, '/x'), ...locks(b, '/y')]))
+  await expect(mixed.guard([])).rejects.toThrow('one client')
+  await run(mixed.release())
+})

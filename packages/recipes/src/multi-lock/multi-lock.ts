@@ -1,0 +1,137 @@
+import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResult } from '@zabra/client/core'
+import { LostError } from '../held/lost.ts'
+import type { AcquireOptions, Held } from '../held/types.ts'
+import type { Mutex } from '../mutex/mutex.ts'
+
+export interface HeldTogether extends Held {
+  /** The tokens of the locks, in the order of their paths. `token` is the highest of them. */
+  readonly tokens: readonly bigint[]
+}
+
+/**
+ * Acquires all of these locks or none, in the order of their paths, so that two who want the same ones never wait for each
+ * other. One signal limits the whole. The right ends with the first of them that ends. Rejects as `acquire` does, after
+ * what was acquired has been released, with an `AggregateError` if that failed too, and with a `UsageError` when two of the
+ * locks have one path.
+ */
+export async function acquireAll(
+  locks: readonly Mutex[],
+  options: AcquireOptions = {},
+): Promise<HeldTogether> {
+  const ordered = inPathOrder(locks)
+  const held: Held[] = []
+  try {
+    for (const lock of ordered) held.push(await lock.acquire(options))
+    return new Together(ordered, held)
+  } catch (error) {
+    const failures = await releaseAll(held)
+    if (failures.length === 0) throw error
+    throw new AggregateError(
+      [error, ...failures],
+      'Acquiring several locks failed, and so did giving back the first ones',
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/** The one order in which everybody takes them. */
+export function inPathOrder<T extends { readonly path: string }>(locks: readonly T[]): T[] {
+  if (locks.length === 0) throw new UsageError('Expected one lock or more, got none')
+  const ordered = locks.toSorted((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
+  const twice = ordered.find(({ path }, i) => path === ordered[i + 1]?.path)
+  if (twice !== undefined)
+    throw new UsageError(`Expected different locks, got ${twice.path} twice`, { path: twice.path })
+  return ordered
+}
+
+/** Gives back in reverse order; says what failed. */
+async function releaseAll(held: readonly Held[], options?: { background?: boolean }): Promise<unknown[]> {
+  const failures: unknown[] = []
+  for (const one of held.toReversed()) {
+    try {
+      await one.release(options)
+    } catch (error) {
+      failures.push(error)
+    }
+  }
+  return failures
+}
+
+class Together implements HeldTogether {
+  readonly tokens: readonly bigint[]
+  readonly token: bigint
+  readonly path: string
+  readonly #locks: readonly Mutex[]
+  readonly #held: readonly Held[]
+  readonly #controller = new AbortController()
+  #released: Promise<void> | undefined
+
+  constructor(locks: readonly Mutex[], held: readonly Held[]) {
+    this.#locks = locks
+    this.#held = held
+    this.tokens = held.map(({ token }) => token)
+    this.token = this.tokens.reduce((a, b) => (a > b ? a : b))
+    this.path = held[0]!.path
+    for (const { signal } of held) {
+      const end = (): void => this.#end(signal)
+      if (signal.aborted) end()
+      else signal.addEventListener('abort', end, { once: true, signal: this.#controller.signal })
+    }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  assertHeld(): void {
+    for (const one of this.#held) one.assertHeld()
+    this.signal.throwIfAborted()
+  }
+
+  async guard<const T extends readonly WriteOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
+    const [first, ...others] = this.#held
+    if (this.#locks.some(({ client }) => client !== this.#locks[0]!.client)) {
+      throw new UsageError('Expected locks of one client: a transaction belongs to one session')
+    }
+    this.assertHeld()
+    const checks = others.map(({ path }) => ({ op: 'check', path }) as const)
+    try {
+      const all: readonly WriteOp[] = [...checks, ...operations]
+      const results = (await first!.guard(all, options)) as readonly unknown[]
+      return results.slice(checks.length) as { [K in keyof T]: WriteResult<T[K]> }
+    } catch (error) {
+      if (!(error instanceof MultiError)) throw error
+      const gone = others[error.index]
+      if (gone === undefined) throw shifted(error, checks.length)
+      const message = `The mutex ${gone.path} is held no longer: somebody has deleted its znode`
+      throw new LostError(message, 'nodeDeleted', gone.token, gone.path, error)
+    }
+  }
+
+  release(options?: { background?: boolean }): Promise<void> {
+    this.#released ??= releaseAll(this.#held, options).then((failures) => {
+      if (failures.length === 1) throw failures[0]
+      if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be given back')
+    })
+    return this.#released
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release()
+  }
+
+  #end(signal: AbortSignal): void {
+    if (!this.signal.aborted) this.#controller.abort(signal.reason)
+  }
+}
+
+function shifted(error: MultiError, by: number): MultiError {
+  const index = error.index - by
+  const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
+  return new MultiError(`The guarded operation ${index} failed: ${cause.message}`, index, cause)
+}

@@ -1,0 +1,178 @@
+import { UsageError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Held } from '../held/types.ts'
+import { metered, watchSettled, World, type Meter } from '../testdata/world.ts'
+import { ReadWriteLock } from './read-write-lock.ts'
+
+let world: World
+let a: Client
+let b: Client
+let c: Client
+let meters: Meter[]
+
+beforeEach(async () => {
+  world = await World.start()
+  const all = [await metered(world), await metered(world), await metered(world)]
+  ;[a, b, c] = all.map(({ client }) => client) as [Client, Client, Client]
+  meters = all.map(({ meter }) => meter)
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const line = async (): Promise<string[]> => (await run(a.getChildren('/rw'))).children
+const of = (client: Client): ReadWriteLock => new ReadWriteLock(client, '/rw')
+
+/** Asks, and tells whether it has been granted yet. */
+async function ask(acquired: Promise<Held>): Promise<{ granted: () => boolean; held: Promise<Held> }> {
+  const granted = watchSettled(acquired)
+  await world.settle()
+  return { granted, held: acquired }
+}
+
+it('readers hold it together, a writer alone, in the order of arrival', async () => {
+  const one = await ask(of(a).read.acquire())
+  const two = await ask(of(b).read.acquire())
+  const writer = await ask(of(c).write.acquire())
+  const late = await ask(of(a).read.acquire())
+  expect([one, two, writer, late].map(({ granted }) => granted())).toEqual([true, true, false, false])
+  await run((await one.held).release())
+  expect(writer.granted()).toBe(false)
+  await run((await two.held).release())
+  await run(writer.held)
+  expect(late.granted()).toBe(false)
+  await run((await writer.held).release())
+  await run((await run(late.held)).release())
+  expect(await line()).toEqual([])
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('a reader behind several writers is woken by the nearest alone (Curator watches the first: one wake-up per writer)', async () => {
+  const w1 = await run(of(a).write.acquire())
+  const w2 = await ask(of(b).write.acquire())
+  const reader = await ask(of(c).read.acquire())
+  meters[2]!.take()
+  await run(w1.release())
+  await run(w2.held)
+  expect(meters[2]!.take()).toEqual({ requests: [], events: [] })
+  await run((await w2.held).release())
+  await run(reader.held)
+  await world.settle()
+  expect(meters[2]!.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+  await run((await reader.held).release())
+})
+
+it('the death of a writer lets exactly the readers up to the next writer in', async () => {
+  const w1 = await run(of(a).write.acquire())
+  const readers = []
+  for (let i = 0; i < 100; i++) readers.push(await ask(of(b).read.acquire()))
+  const w2 = await ask(of(c).write.acquire())
+  const behind = await ask(of(b).read.acquire())
+  void w1
+  const closed = a.close()
+  await world.settle()
+  await closed
+  await world.settle()
+  expect(readers.every(({ granted }) => granted())).toBe(true)
+  expect([w2, behind].map(({ granted }) => granted())).toEqual([false, false])
+  meters[2]!.take()
+  for (const { held } of readers) await run((await held).release())
+  expect(w2.granted()).toBe(true)
+  const told = meters[2]!.take().events
+  expect(told.length).toBeLessThanOrEqual(2)
+  await run((await w2.held).release())
+  await run((await run(behind.held)).release())
+  a = await world.client()
+})
+
+it('readers who come and go do not keep a writer waiting', async () => {
+  const first = await run(of(a).read.acquire())
+  const writer = await ask(of(c).write.acquire())
+  const churn = await ask(of(b).read.acquire())
+  await run(first.release())
+  expect(writer.granted()).toBe(true)
+  expect(churn.granted()).toBe(false)
+  await run((await writer.held).release())
+  await run((await run(churn.held)).release())
+})
+
+it('a writer becomes a reader in its place: readers come in, writers stay behind', async () => {
+  const lock = of(a)
+  const write = await run(lock.write.acquire())
+  const writer = await ask(of(b).write.acquire())
+  const reader = await ask(of(c).read.acquire())
+  meters[0]!.take()
+  const read = await run(lock.downgrade(write))
+  await world.settle()
+  expect(meters[0]!.take().requests).toEqual(['multi', 'getData'])
+  expect(read.token).toBeGreaterThan(write.token)
+  expect(write.signal.reason).toMatchObject({ reason: 'released' })
+  read.assertHeld()
+  expect([writer, reader].map(({ granted }) => granted())).toEqual([false, false])
+  await run(write.release())
+  await run(read.release())
+  await run((await run(writer.held)).release())
+  await run((await run(reader.held)).release())
+  expect(await line()).toEqual([])
+})
+
+it('a downgrade whose reply is lost is found again', async () => {
+  const lock = new ReadWriteLock(a, '/rw', { errorPolicy: 'session' })
+  const write = await run(lock.write.acquire())
+  await world.settle()
+  world.interference.toClient = (_chunk, wire) => {
+    delete world.interference.toClient
+    wire.cut()
+    return undefined
+  }
+  const read = await world.within(10_000, lock.downgrade(write))
+  read.assertHeld()
+  expect(await line()).toHaveLength(1)
+  await run(read.release())
+  expect(await line()).toEqual([])
+})
+
+it('a lone reader becomes a writer, and one of several does not and keeps what it has', async () => {
+  const lock = of(a)
+  const read = await run(lock.read.acquire())
+  const other = await run(of(b).read.acquire())
+  expect(await run(lock.tryUpgrade(read))).toBeUndefined()
+  read.assertHeld()
+  await run(other.release())
+  const waiting = await ask(of(c).write.acquire())
+  const write = await run(lock.tryUpgrade(read))
+  expect(write!.token).toBeGreaterThan(read.token)
+  expect(read.signal.reason).toMatchObject({ reason: 'released' })
+  expect(waiting.granted()).toBe(false)
+  await run(write!.release())
+  await run((await run(waiting.held)).release())
+  expect(await line()).toEqual([])
+})
+
+it('two readers who upgrade at once do not wait for each other for ever', async () => {
+  const [one, two] = [of(a), of(b)]
+  const held = [await run(one.read.acquire()), await run(two.read.acquire())] as const
+  const upgraded = await run(Promise.all([one.tryUpgrade(held[0]), two.tryUpgrade(held[1])]))
+  expect(upgraded.filter((write) => write !== undefined).length).toBeLessThanOrEqual(1)
+  for (const write of upgraded) if (write !== undefined) await run(write.release())
+  for (const read of held) await run(read.release())
+  expect(await line()).toEqual([])
+})
+
+it('tries do not wait, and readers pass readers', async () => {
+  const read = await run(of(a).read.acquire())
+  const second = await run(of(b).read.tryAcquire())
+  expect(second).toBeDefined()
+  expect(await run(of(c).write.tryAcquire())).toBeUndefined()
+  await run(read.release())
+  await run(second!.release())
+  await run(of(c).write.run(async (held) => held.assertHeld()))
+  expect(await line()).toEqual([])
+})
+
+it('rights of another kind are refused', async () => {
+  const lock = of(a)
+  const read = await run(lock.read.acquire())
+  await expect(lock.downgrade(read)).rejects.toThrow(UsageError)
+  await expect(of(b).tryUpgrade(read)).rejects.toThrow('Expected a write right'.replace('write', 'read'))
+  await run(read.release())
+})

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { parserOf } from '../line/contenders.ts'
+import { isAlone } from './upgrade.ts'
+
+const parse = parserOf(['__WRIT__'], ['__READ__'])
+const read = (who: string, n: number): string => `${who}__READ__${String(n).padStart(10, '0')}`
+const write = (who: string, n: number): string => `${who}__WRIT__${String(n).padStart(10, '0')}`
+const own = { read: read('me', 5), write: write('me', 5) }
+const both = [own.read, own.write]
+
+it('a reader without others is alone', () => {
+  expect(isAlone(both, own, parse)).toBe(true)
+  expect(isAlone([...both, 'leader', 'foreign-0000000001'], own, parse)).toBe(true)
+})
+
+it('a reader with another one before or behind it is not', () => {
+  expect(isAlone([...both, read('x', 4)], own, parse)).toBe(false)
+  expect(isAlone([...both, read('x', 6)], own, parse)).toBe(false)
+})
+
+it('readers behind a waiting writer do not count', () => {
+  expect(isAlone([...both, write('w', 6), read('x', 7)], own, parse)).toBe(true)
+  expect(isAlone([...both, read('x', 6), write('w', 7)], own, parse)).toBe(false)
+})
+
+it('two readers who try at once both see each other, in whatever order they look', () => {
+  const other = { read: read('you', 6), write: write('you', 6) }
+  const all = [...both, other.read, other.write]
+  expect(isAlone(all, own, parse)).toBe(false)
+  expect(isAlone(all, other, parse)).toBe(false)
+  expect(isAlone([other.read, other.write, own.read], other, parse)).toBe(false)
+})
+
+it('nothing is concluded from a listing without the own znodes', () => {
+  expect(isAlone([own.read], own, parse)).toBe(false)
+  expect(isAlone([own.write], own, parse)).toBe(false)
+})

@@ -1,0 +1,132 @@
+import { AbortedError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, failureOf, text, watchSettled, World } from '../testdata/world.ts'
+import { readRequest, writeRequest } from './request.ts'
+import { RevocableMutex } from './revocable-mutex.ts'
+import { revoke } from './revoke.ts'
+
+let world: World
+let a: Client
+let b: Client
+let c: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  a = await world.client()
+  b = await world.client()
+  c = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+it('requests are written in the words of each kind and read in all of them', () => {
+  expect(text(writeRequest('recipe', {}))).toBe('unlock')
+  expect(text(writeRequest('curator', { reason: 'x' }))).toBe('__REVOKE__')
+  const request = { by: 'me', reason: 'maintenance', graceMs: 500 }
+  expect(readRequest(writeRequest('recipe', request))).toEqual(request)
+  expect(readRequest(bytes('__REVOKE__'))).toEqual({})
+  expect(readRequest(bytes('unlock {broken'))).toEqual({})
+  expect(readRequest(bytes('unlocked'))).toBeUndefined()
+})
+
+it('a holder that is asked learns by whom and why, and keeps the lock until it lets go', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  const asked = revoke(b, '/lock', { by: 'b', reason: 'maintenance' })
+  expect(await run(held.revokeRequested)).toEqual({ by: 'b', reason: 'maintenance' })
+  const done = watchSettled(asked)
+  held.assertHeld()
+  expect(done()).toBe(false)
+  await run(held.release())
+  expect(await run(asked)).toBe('released')
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('a holder that refuses keeps it, or loses it by force after the grace', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  expect(await world.within(2000, revoke(b, '/lock', { graceMs: 1000 }))).toBe('refused')
+  held.assertHeld()
+  expect(await world.within(2000, revoke(b, '/lock', { graceMs: 1000, force: true }))).toBe('forced')
+  await world.settle()
+  expect(held.signal.reason).toMatchObject({ name: 'LostError', reason: 'revoked' })
+  await expect(held.guard([])).rejects.toMatchObject({ reason: 'revoked' })
+  await run(held.release())
+})
+
+it('force without grace takes it before the request was read, and the holder still learns that it was revoked', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  await world.settle()
+  expect(await world.within(1000, revoke(b, '/lock', { graceMs: 0, force: true }))).toBe('forced')
+  await world.settle()
+  expect(held.signal.reason).toMatchObject({ reason: 'revoked' })
+  await run(held.release())
+})
+
+it('a waiter that is asked leaves the line', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  const waiting = failureOf(new RevocableMutex(b, '/lock').acquire())
+  await world.settle()
+  const [, waiter] = await run(new RevocableMutex(a, '/lock').participants())
+  expect(await run(revoke(c, waiter!.path, { reason: 'not today' }))).toBe('released')
+  expect(await run(waiting)).toMatchObject({
+    reason: 'revoked',
+    message: expect.stringContaining('not today'),
+  })
+  held.assertHeld()
+  await run(held.release())
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('a request that was written before the watch was armed is seen', async () => {
+  world.interference.toServer = (chunk, wire) => {
+    // The watch on the own znode leaves after the request has been written.
+    const path = /\/lock\/[0-9a-f-]{36}-lock-\d{10}/.exec(new TextDecoder().decode(chunk))?.[0]
+    if (path === undefined) return chunk
+    delete world.interference.toServer
+    void c.setData(path, bytes('unlock')).then(() => wire.send(chunk))
+    return undefined
+  }
+  expect(await run(failureOf(new RevocableMutex(a, '/lock').acquire()))).toMatchObject({ reason: 'revoked' })
+  await world.settle()
+  expect((await run(c.getChildren('/lock'))).children).toEqual([])
+})
+
+it('asking nobody, or one who is just leaving, counts as released', async () => {
+  expect(await run(revoke(b, '/lock'))).toBe('released')
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  const asked = revoke(b, held.path, { graceMs: 1000, force: true })
+  const released = held.release()
+  expect(await run(asked)).toBe('released')
+  await run(released)
+  const next = await run(new RevocableMutex(a, '/lock').acquire())
+  next.assertHeld()
+  await run(next.release())
+})
+
+it('a revoker that gives up leaves no watch and no timer, and its request stands', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  await world.settle()
+  const { watches } = world.server.stats()
+  const stop = new AbortController()
+  const asked = failureOf(revoke(b, '/lock', { graceMs: 60_000, signal: stop.signal }))
+  await run(held.revokeRequested)
+  stop.abort()
+  expect(await run(asked)).toBeInstanceOf(AbortedError)
+  await world.settle()
+  expect(world.server.stats().watches).toBe(watches)
+  expect(world.clock.pending().some(({ name }) => name.includes('revocation'))).toBe(false)
+  await run(held.release())
+})
+
+it('runs a body that is told of the request, and takes a lock without waiting', async () => {
+  const mutex = new RevocableMutex(a, '/lock')
+  const done = mutex.run(async (held) => (await held.revokeRequested).reason)
+  await world.settle()
+  expect(await run(new RevocableMutex(b, '/lock').tryAcquire())).toBeUndefined()
+  const asked = revoke(b, '/lock', { reason: 'why' })
+  expect(await run(done)).toBe('why')
+  expect(await run(asked)).toBe('released')
+  const tried = await run(new RevocableMutex(b, '/lock').tryAcquire())
+  tried!.assertHeld()
+  await run(tried!.release())
+})

@@ -1,0 +1,112 @@
+import { BadVersionError, NoNodeError, type Client, type OneShotWatch, type Stat } from '@zabra/client/core'
+import type { Abortable, Naming } from '../held/types.ts'
+import { Bell } from '../line/bell.ts'
+import { inOrder } from '../line/contenders.ts'
+import { Line } from '../line/line.ts'
+import { throwIfAborted } from '../line/turn.ts'
+import { parseLock } from '../mutex/names.ts'
+import { writeRequest, type RevokeRequest } from './request.ts'
+
+export interface RevokeOptions extends Abortable, RevokeRequest {
+  /** Take it by force when `graceMs` have passed (default: give up then). */
+  readonly force?: boolean
+  /** In whose words to ask (default `recipe`). */
+  readonly naming?: Naming
+}
+
+/**
+ * Asks the holder of a lock to let go, and waits. `lockPath` is the directory of the lock, or the znode of one contender,
+ * who may be waiting still. Gives `released` when the znode went by itself, or nobody was there; `refused` when `graceMs`
+ * passed in vain; `forced` when it was deleted then. Without `graceMs` it waits until `signal` aborts; the request stands
+ * even so. Forcing needs the permission to delete below the directory.
+ */
+export async function revoke(
+  client: Client,
+  lockPath: string,
+  options: RevokeOptions = {},
+): Promise<'released' | 'forced' | 'refused'> {
+  const { signal, force = false, naming = 'recipe', by, reason, graceMs } = options
+  const call = signal === undefined ? {} : { signal }
+  const path = await contenderAt(client, lockPath, signal)
+  if (path === undefined) return 'released'
+  const request = writeRequest(naming, {
+    ...(by === undefined ? {} : { by }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(graceMs === undefined ? {} : { graceMs }),
+  })
+  try {
+    const stat = await client.setData(path, request, { ...call, idempotent: true })
+    if (await gone(client, path, graceMs, signal)) return 'released'
+    if (!force) return 'refused'
+    await takeAway(client, path, stat, call)
+    return 'forced'
+  } catch (error) {
+    if (error instanceof NoNodeError) return 'released'
+    throw error
+  }
+}
+
+async function contenderAt(
+  client: Client,
+  lockPath: string,
+  signal: AbortSignal | undefined,
+): Promise<string | undefined> {
+  if (parseLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return lockPath
+  const line = new Line(client, lockPath, parseLock, {})
+  const [holder] = inOrder((await line.list(signal))?.names ?? [], parseLock)
+  return holder === undefined ? undefined : line.pathOf(holder.name)
+}
+
+/** Waits for a znode to go; false when the time passes first. */
+async function gone(
+  client: Client,
+  path: string,
+  graceMs: number | undefined,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
+  const bell = new Bell(client, signal)
+  let late = false
+  const cancel =
+    graceMs === undefined
+      ? () => {}
+      : client.ports.clock.after(graceMs, 'grace of a revocation', () => {
+          late = true
+          bell.ring()
+        })
+  let watch: OneShotWatch | undefined
+  try {
+    for (;;) {
+      throwIfAborted(signal, path)
+      watch = await client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
+      watch.fired.then(bell.ring, bell.ring)
+      await bell.wait()
+      await watch.close()
+      if (late) return (await client.exists(path)) === undefined
+    }
+  } catch (error) {
+    if (error instanceof NoNodeError) return true
+    throw error
+  } finally {
+    cancel()
+    bell.close()
+    void watch?.close()
+  }
+}
+
+/** Deletes the very znode that was asked for, whatever has been written into it meanwhile. */
+async function takeAway(
+  client: Client,
+  path: string,
+  asked: Stat,
+  call: { signal?: AbortSignal },
+): Promise<void> {
+  for (;;) {
+    const stat = await client.exists(path, call)
+    if (stat === undefined || stat.czxid !== asked.czxid) return
+    try {
+      return await client.delete(path, { ...call, version: stat.version, missingOk: true })
+    } catch (error) {
+      if (!(error instanceof BadVersionError)) throw error
+    }
+  }
+}

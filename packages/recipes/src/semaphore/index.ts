@@ -1,0 +1,2 @@
+export * from './semaphore.ts'
+export { PermitsConflictError } from './permits.ts'

@@ -1,0 +1,229 @@
+import fc from 'fast-check'
+import { AbortedError, UsageError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  failureOf,
+  metered,
+  refuseConnections,
+  text,
+  watchSettled,
+  World,
+  type Meter,
+} from '../testdata/world.ts'
+import { fits, permitsOf } from './leases.ts'
+import { PermitsConflictError } from './permits.ts'
+import { Semaphore } from './semaphore.ts'
+
+describe('the leases', () => {
+  it('say how many permits they stand for, in our words and in those of Curator', () => {
+    expect(permitsOf('guid-lease-3-0000000001')).toBe(3)
+    expect(permitsOf('guid-lease-12--2147483648')).toBe(12)
+    expect(permitsOf('_c_guid-lease-0000000001')).toBe(1)
+    expect(permitsOf('_c_guid-lease--2147483648')).toBe(1)
+    expect(permitsOf('foreign')).toBe(0)
+  })
+
+  it('leave room for what fits and for nothing else', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 9 })),
+        fc.integer({ min: 1, max: 9 }),
+        fc.nat(50),
+        (taken, wanted, limit) => {
+          const names = taken.map((permits, i) => `g-lease-${permits}-${String(i).padStart(10, '0')}`)
+          expect(fits(names, wanted, limit)).toBe(taken.reduce((a, b) => a + b, 0) + wanted <= limit)
+        },
+      ),
+    )
+  })
+})
+
+describe('a semaphore', () => {
+  let world: World
+  let a: Client
+  let b: Client
+  let meter: Meter
+
+  beforeEach(async () => {
+    world = await World.start()
+    ;({ client: a, meter } = await metered(world))
+    b = await world.client()
+  })
+  afterEach(() => world.end())
+
+  const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+  const of = (client: Client, permits = 3): Semaphore => new Semaphore(client, '/s', { permits })
+  const left = async (): Promise<string[]> => [
+    ...(await run(a.getChildren('/s/locks'))).children,
+    ...(await run(a.getChildren('/s/leases'))).children,
+  ]
+
+  it('gives its permits until there are no more, and again when they come back', async () => {
+    const two = await run(of(a).acquire(2))
+    const one = await run(of(b).acquire(1))
+    const next = of(b).acquire(2)
+    const settled = watchSettled(next)
+    await world.settle()
+    await run(one.release())
+    await world.settle()
+    expect(settled()).toBe(false)
+    await run(two.release())
+    await run((await run(next)).release())
+    expect(await left()).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('costs five requests when there is enough: stand in line, look, take and leave the line in one', async () => {
+    await run((await run(of(a).acquire())).release())
+    const semaphore = of(a)
+    await run((await run(semaphore.acquire())).release())
+    await world.settle()
+    meter.take()
+    const held = await run(semaphore.acquire())
+    await world.settle()
+    // The last one watches the lease, and nobody waits for it.
+    expect(meter.take().requests).toEqual([
+      'create',
+      'getChildren',
+      'getChildren',
+      'getData',
+      'multi',
+      'getData',
+    ])
+    await run(held.release())
+    await world.settle()
+    expect(meter.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
+  })
+
+  it('is not overtaken by small requests while a large one waits', async () => {
+    const held = await run(of(a).acquire(2))
+    const large = of(b).acquire(3)
+    const settledLarge = watchSettled(large)
+    await world.settle()
+    const small = of(a).acquire(1)
+    const settledSmall = watchSettled(small)
+    await world.settle()
+    expect([settledLarge(), settledSmall()]).toEqual([false, false])
+    await run(held.release())
+    await run((await run(large)).release())
+    await run((await run(small)).release())
+  })
+
+  it('wakes only the first in line per release', async () => {
+    const held = await run(of(b, 1).acquire())
+    const first = of(b, 1).acquire()
+    await world.settle()
+    const waiter = of(a, 1).acquire()
+    await world.settle()
+    meter.take()
+    const other = await world.client()
+    await run(other.sync('/'))
+    await run(held.release())
+    const second = await run(first)
+    await world.settle()
+    // It became the first in line, and nothing else.
+    expect(meter.take().events).toEqual(['nodeDeleted'])
+    await run(second.release())
+    await run((await run(waiter)).release())
+  })
+
+  it('takes its limit from the znode: who thinks otherwise is told, and who changes it wakes the line', async () => {
+    const held = await run(of(a, 1).acquire())
+    await expect(run(of(b, 2).acquire())).rejects.toThrow(PermitsConflictError)
+    const waiting = of(b, 1).acquire()
+    await world.settle()
+    await run(of(a, 1).setPermits(2))
+    const second = await run(waiting)
+    expect(text((await run(a.getData('/s'))).data)).toBe('2')
+    await run(of(a, 1).setPermits(1))
+    const third = of(b, 7).acquire()
+    const settled = watchSettled(third)
+    await run(held.release())
+    await world.settle()
+    expect(settled()).toBe(false)
+    await run(second.release())
+    await run((await run(third)).release())
+  })
+
+  it('refuses what it can never give', async () => {
+    await expect(run(of(a, 2).acquire(3))).rejects.toThrow(UsageError)
+    await expect(of(a).acquire(0)).rejects.toThrow('from 1 up')
+    await expect(new Semaphore(a, '/c', { permits: 2, naming: 'curator' }).acquire(2)).rejects.toThrow(
+      'Curator',
+    )
+    expect(await left()).toEqual([])
+  })
+
+  it('with the names of Curator leaves the limit to its users', async () => {
+    const semaphore = new Semaphore(a, '/c', { permits: 1, naming: 'curator' })
+    const held = await run(semaphore.acquire())
+    expect(held.path).toMatch(/^\/c\/leases\/_c_[0-9a-f-]{36}-lease-\d{10}$/)
+    await expect(semaphore.setPermits(2)).rejects.toThrow(UsageError)
+    await run(held.release())
+    await run(semaphore.run(async (again) => again.assertHeld()))
+  })
+
+  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429: the inner lock stayed)', async () => {
+    const held = await run(of(a).acquire(3))
+    const { watches } = world.server.stats()
+    const stop = new AbortController()
+    const waiting = failureOf(of(b).acquire(1, { signal: stop.signal }))
+    await world.settle()
+    stop.abort()
+    expect(await run(waiting)).toBeInstanceOf(AbortedError)
+    await world.settle()
+    expect(await left()).toHaveLength(1)
+    expect(world.server.stats().watches).toBe(watches)
+    await run(held.release())
+  })
+
+  it('gives permits back that were taken while the reply was lost and the caller gave up', async () => {
+    await run((await run(of(a).acquire())).release())
+    const stop = new AbortController()
+    world.interference.toServer = (chunk, wire) => {
+      if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
+      delete world.interference.toServer
+      world.interference.toClient = () => {
+        delete world.interference.toClient
+        wire.cut()
+        return undefined
+      }
+      stop.abort()
+      return chunk
+    }
+    expect(await run(failureOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
+    await world.advance(3000)
+    expect(await left()).toEqual([])
+  })
+
+  it('finds the permits whose reply was lost', async () => {
+    const semaphore = new Semaphore(a, '/s', { permits: 1 })
+    await run((await run(semaphore.acquire())).release())
+    world.interference.toServer = (chunk, wire) => {
+      if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
+      delete world.interference.toServer
+      world.interference.toClient = () => {
+        delete world.interference.toClient
+        wire.cut()
+        return undefined
+      }
+      return chunk
+    }
+    const held = await world.within(5000, semaphore.acquire())
+    held.assertHeld()
+    expect(await left()).toHaveLength(1)
+    await run(held.release())
+  })
+
+  it('frees the permits of a session that expires', async () => {
+    await run(of(a).acquire(3))
+    const waiting = of(b).acquire(3)
+    await world.settle()
+    const goOn = refuseConnections(world)
+    world.wires[0]!.cut()
+    const held = await world.within(20_000, waiting)
+    held.assertHeld()
+    goOn()
+    await run(held.release())
+  })
+})
