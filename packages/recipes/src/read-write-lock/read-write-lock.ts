@@ -62,7 +62,7 @@ export class ReadWriteLock {
 
   /**
    * Turns a write right into a read right in one transaction, in its place: readers that wait come in, writers that wait
-   * stay behind. The write right ends. Rejects with a `LostError` when it is not held, a `UsageError` when it is not one
+   * stay behind. The write right ends, and its token goes over to the read right. Rejects with a `LostError` when it is not held, a `UsageError` when it is not one
    * of this lock, and a `RecoverableError` when it could not be told whether it happened: release the write right then.
    */
   async downgrade(write: Held): Promise<Held> {
@@ -70,7 +70,9 @@ export class ReadWriteLock {
     const path = this.#line.pathOf(this.#nameAt(entry.place, 'read'))
     entry.passing = true
     try {
-      const place = await this.#exchange(entry.place, path)
+      const made = await this.#exchange(entry.place, path)
+      // Writers that wait have tokens from before this znode, and must not be refused for that when their turn comes.
+      const place = { ...made, token: entry.place.token }
       entry.right.handedOver()
       return this.#grant(place, 'read')
     } catch (error) {
@@ -96,9 +98,10 @@ export class ReadWriteLock {
       const place = placeOf(await made)
       let names = (await listed)?.names
       if (names?.includes(name) !== true) names = (await this.#line.list(undefined))?.names ?? []
-      entry.right.assertHeld()
       if (isAlone(names, { read: readName, write: name }, parse)) {
-        const write = this.#grant(place, 'write')
+        const token = await this.#tokenBefore(names, place)
+        entry.right.assertHeld()
+        const write = this.#grant({ ...place, token }, 'write')
         entry.passing = true
         await read.release()
         return write
@@ -167,6 +170,19 @@ export class ReadWriteLock {
   #nameAt({ name }: Place, mode: Mode): string {
     const { naming } = this.#line
     return `${marks[naming](uuid(this.client))}${words[naming][mode]}${parse(name)!.suffix}`
+  }
+
+  /**
+   * A token for a writer who has passed others: not below that of any reader before it, and below those of the writers
+   * that wait already, who come after it.
+   */
+  async #tokenBefore(names: readonly string[], place: Place): Promise<bigint> {
+    for (const { name, shared } of inOrder(names, parse)) {
+      if (shared || name === place.name) continue
+      const waiting = await this.client.exists(this.#line.pathOf(name))
+      if (waiting !== undefined) return waiting.czxid < place.token ? waiting.czxid - 1n : place.token
+    }
+    return place.token
   }
 
   #make(path: string): Promise<CreateResult> {

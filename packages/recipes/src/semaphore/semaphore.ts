@@ -62,9 +62,6 @@ export class Semaphore {
       throw new UsageError(`Expected 1 permit at a time with the names of Curator, got ${permits}`)
     }
     throwIfAborted(options.signal, this.path)
-    // Before anybody stands in line: it must exist with its limit, not as a mere parent.
-    if (!this.#found) await this.#permits.read(options.signal)
-    this.#found = true
     for (;;) {
       const held = await this.#acquire(permits, options)
       if (held !== undefined) return held
@@ -97,24 +94,32 @@ export class Semaphore {
 
   /** One turn at the head of the line. Undefined when it was lost with the session. */
   async #acquire(permits: number, options: SemaphoreAcquireOptions): Promise<Right | undefined> {
-    const place = await takeTurn(this.#line, {
+    const bell = new Bell(this.client, options.signal)
+    let place: Place | undefined
+    try {
+      // Before anybody stands in line: it must exist with its limit, not as a mere parent.
+      if (!this.#found) await this.#permits.read(options.signal)
+      this.#found = true
+      place = await this.#reachHead(options)
+      return await this.#atHead(place, permits, bell, options.signal)
+    } catch (error) {
+      const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
+      if (over || !(error instanceof SessionExpiredError)) throw error
+      return undefined
+    } finally {
+      // Unless the transaction has removed it already.
+      if (place !== undefined && !this.#spent.has(place)) this.#line.leaveBehind(place)
+      bell.close()
+    }
+  }
+
+  #reachHead(options: SemaphoreAcquireOptions): Promise<Place> {
+    return takeTurn(this.#line, {
       ...options,
       word: lockWords[this.#options.naming ?? 'recipe'],
       policy: this.#policy,
       grant: (own: Place) => own,
     })
-    const bell = new Bell(this.client, options.signal)
-    try {
-      return await this.#atHead(place, permits, bell, options.signal)
-    } catch (error) {
-      const lost = error instanceof SessionExpiredError && !bell.over && options.onSessionLoss !== 'throw'
-      if (lost && this.client.state !== 'expired') return undefined
-      throw error
-    } finally {
-      // Unless the transaction has removed it already.
-      if (!this.#spent.has(place)) this.#line.leaveBehind(place)
-      bell.close()
-    }
   }
 
   readonly #spent = new WeakSet<Place>()
