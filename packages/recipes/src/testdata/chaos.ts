@@ -1,0 +1,80 @@
+import { SeededRandom } from '@zabra/runtime'
+import type { Tapped, World } from './world.ts'
+
+/** Numbers that depend on the seed alone. */
+export class Dice {
+  readonly #random: SeededRandom
+
+  constructor(seed: number) {
+    this.#random = new SeededRandom(seed)
+  }
+
+  /** A whole number from `least` up to, without, `end`. */
+  between(least: number, end: number): number {
+    const [a = 0, b = 0, c = 0, d = 0] = this.#random.bytes(4)
+    return least + Math.floor(((((a << 24) | (b << 16) | (c << 8) | d) >>> 0) / 2 ** 32) * (end - least))
+  }
+
+  oneOf<T>(items: readonly T[]): T {
+    return items[this.between(0, items.length)]!
+  }
+
+  chance(percent: number): boolean {
+    return this.between(0, 100) < percent
+  }
+}
+
+/** Breaks the connections of hosts at random: cuts, silences that end in a cut, refusals that outlast a session. */
+export class Chaos {
+  readonly log: string[] = []
+  readonly #world: World
+  readonly #dice: Dice
+  readonly #hosts: readonly string[]
+  readonly #refused = new Map<string, number>()
+  readonly #silent = new Set<Tapped>()
+  #over = false
+
+  constructor(world: World, dice: Dice, hosts: readonly string[]) {
+    this.#world = world
+    this.#dice = dice
+    this.#hosts = hosts
+    world.interference.open = ({ host }) => {
+      if (world.clock.monotonic() < (this.#refused.get(host) ?? 0)) throw new Error('refused by the test')
+    }
+    world.interference.toServer = (chunk, wire) => (this.#silent.has(wire) ? undefined : chunk)
+    world.interference.toClient = (chunk, wire) => (this.#silent.has(wire) ? undefined : chunk)
+    this.#next()
+  }
+
+  /** From now on the network is well. */
+  stop(): void {
+    this.#over = true
+    this.#refused.clear()
+  }
+
+  #next(): void {
+    const { clock } = this.#world
+    clock.after(this.#dice.between(20, 1500), 'chaos', () => {
+      if (this.#over) return
+      this.#strike(this.#dice.oneOf(this.#hosts))
+      this.#next()
+    })
+  }
+
+  #strike(host: string): void {
+    const { clock } = this.#world
+    const wire = this.#world.wires.findLast(({ server }) => server.host === host)
+    if (wire === undefined) return
+    const kind = this.#dice.oneOf(['cut', 'away', 'expired', 'silent'] as const)
+    this.log.push(`${clock.monotonic()} ${host} ${kind}`)
+    if (kind === 'cut') return wire.cut()
+    const ms = kind === 'expired' ? 19_000 : this.#dice.between(100, 15_000)
+    if (kind === 'silent') {
+      this.#silent.add(wire)
+      clock.after(ms, 'end of a silence', () => wire.cut())
+      return
+    }
+    this.#refused.set(host, clock.monotonic() + ms)
+    wire.cut()
+  }
+}
