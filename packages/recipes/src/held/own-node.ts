@@ -69,7 +69,7 @@ export class OwnNode {
 }
 
 /** Resolves at the next state in which requests are answered, or with the end of the client. */
-async function connected(client: Client): Promise<void> {
+export async function connected(client: Client): Promise<void> {
   for await (const { state } of client.states()) {
     if (state === 'connected' || state === 'connectedReadOnly') return
   }

@@ -6,6 +6,7 @@ import {
   type Bytes,
   type Client,
 } from '@zabra/client/core'
+import { connected } from '../held/own-node.ts'
 import type { RecipeOptions } from '../held/types.ts'
 
 /** What observers see of a leader. */
@@ -61,6 +62,29 @@ export async function announce(
       const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
       stale = exists ? await versionOfOther(client, path, leader) : undefined
       if (stale === OURS) return
+    }
+  }
+}
+
+/**
+ * Takes the name back and leaves the place in one transaction: while the place stands nobody else can have announced
+ * itself. Resolves when both are gone, and gives false when there was no name to take back.
+ */
+export async function withdraw(client: Client, path: string, own: string): Promise<boolean> {
+  for (;;) {
+    try {
+      await client.multi(
+        [
+          { op: 'delete', path: own },
+          { op: 'delete', path },
+        ],
+        { retry: {} },
+      )
+      return true
+    } catch (error) {
+      if (error instanceof MultiError && error.cause instanceof NoNodeError) return error.index === 0
+      if (!(error instanceof RecoverableError)) throw error
+      await connected(client)
     }
   }
 }

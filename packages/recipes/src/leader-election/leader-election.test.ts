@@ -268,3 +268,18 @@ describe('an announcement', () => {
     expect(await line()).toEqual([])
   })
 })
+
+it('a participant that gives up after it has lost leadership takes its announcement back', async () => {
+  const stop = new AbortController()
+  const terms = of(a, 'one', true).leadership({ signal: stop.signal })
+  const leadership = (await run(terms.next())).value as Leadership
+  const goOn = refuseConnections(world)
+  world.wires[0]!.cut()
+  await world.settle()
+  expect(leadership.signal.aborted).toBe(true)
+  stop.abort()
+  goOn()
+  await world.advance(5000)
+  expect(a.state).toBe('connected')
+  expect(await line()).toEqual([])
+})

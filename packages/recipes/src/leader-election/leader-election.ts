@@ -1,4 +1,10 @@
-import { NoNodeError, type Client, type ErrorPolicy } from '@zabra/client/core'
+import {
+  ClosedError,
+  NoNodeError,
+  SessionExpiredError,
+  type Client,
+  type ErrorPolicy,
+} from '@zabra/client/core'
 import { bodyAndRelease } from '../held/combine.ts'
 import { LostError } from '../held/lost.ts'
 import { Right } from '../held/right.ts'
@@ -7,7 +13,7 @@ import { parserOf } from '../line/contenders.ts'
 import { Line, type Place } from '../line/line.ts'
 import { takeTurn } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
-import { announce, type Leader } from './announcement.ts'
+import { announce, withdraw, type Leader } from './announcement.ts'
 import { lookAtAnnouncement, lookAtLine, observing } from './observe.ts'
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
@@ -55,7 +61,7 @@ export class LeaderElection implements AsyncDisposable {
    */
   async *leadership({ signal }: Abortable = {}): AsyncGenerator<Leadership, void, undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
-    const term = new Term(this.#line)
+    const term = new Term((place) => this.#resign(place))
     const abort = (): void => this.#track(term.leave())
     stop.addEventListener('abort', abort, { once: true })
     try {
@@ -154,11 +160,16 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** The name goes while nobody else can have written one; then the place. */
+  /** Leaves the place, and takes the name back that stands for it. */
   async #resign(place: Place): Promise<void> {
-    const gone = { guaranteed: true, missingOk: true } as const
-    const name = this.#options.announce ? this.client.delete(this.#leaderPath, gone) : undefined
-    await Promise.all([name, this.#line.leave(place)])
+    if (place.owner !== this.client.session.id) return
+    try {
+      const done = this.#options.announce && (await withdraw(this.client, this.#leaderPath, place.path))
+      if (!done) await this.#line.leave(place)
+    } catch (error) {
+      // With its session both are gone.
+      if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
+    }
   }
 
   #track(work: Promise<void>): void {
@@ -192,12 +203,12 @@ class LeadershipRight extends Right implements Leadership {
 
 /** What one participant has: a right while it leads, a place while one is left to stand on. */
 class Term {
-  readonly #line: Line
+  readonly #resign: (place: Place) => Promise<void>
   #right: Right | undefined
   #place: Place | undefined
 
-  constructor(line: Line) {
-    this.#line = line
+  constructor(resign: (place: Place) => Promise<void>) {
+    this.#resign = resign
   }
 
   begin(right: Right, place: Place): void {
@@ -231,6 +242,6 @@ class Term {
     await this.#right?.release()
     // A leadership that was lost has given nothing back.
     const lost = (this.#right?.signal.reason as LostError | undefined)?.reason !== 'released'
-    if (place !== undefined && lost) await this.#line.leave(place)
+    if (place !== undefined && lost) await this.#resign(place)
   }
 }

@@ -104,14 +104,16 @@ async function write(client: Client, path: string, grant: Grant, version: number
 async function serverTime(client: Client, path: string, { acl, signal }: LeaseOptions): Promise<number> {
   const probe = `${path}-${uuid(client)}`
   try {
-    const [{ stat }] = await client.multi(
+    // Apache's servers tell no Stat of a create in a transaction, but one of a write.
+    const [, stat] = await client.multi(
       [
         { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
+        { op: 'setData', path: probe, data: new Uint8Array(0) },
         { op: 'delete', path: probe },
       ],
       signal === undefined ? {} : { signal },
     )
-    return stat.ctime
+    return stat.mtime
   } catch (error) {
     if (error instanceof MultiError) throw error.cause
     throw error

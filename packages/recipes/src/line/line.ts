@@ -5,6 +5,7 @@ import {
   type Bytes,
   type Client,
   type CreateResult,
+  type Stat,
 } from '@zabra/client/core'
 import type { RightNode } from '../held/right.ts'
 import type { Naming, RecipeOptions } from '../held/types.ts'
@@ -107,6 +108,15 @@ export class Line {
   }
 }
 
-function placeOf({ path, stat }: CreateResult): Place {
+export function placeOf({ path, stat }: Pick<CreateResult, 'path' | 'stat'>): Place {
   return { path, name: path.slice(path.lastIndexOf('/') + 1), token: stat.czxid, owner: stat.ephemeralOwner }
+}
+
+/** The place that a transaction made. Apache's servers tell no Stat there, so that it has to be asked for. */
+export async function madePlace(
+  client: Client,
+  made: { path: string; stat?: Stat },
+): Promise<Place | undefined> {
+  const stat = made.stat ?? (await client.exists(made.path))
+  return stat === undefined ? undefined : placeOf({ path: made.path, stat })
 }

@@ -9,8 +9,8 @@ import { bodyAndRelease } from '../held/combine.ts'
 import { Right } from '../held/right.ts'
 import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
 import { inOrder, parserOf } from '../line/contenders.ts'
-import { Line, marks, type Place } from '../line/line.ts'
-import { takeTurn, tryTurn, type TurnOptions } from '../line/turn.ts'
+import { Line, madePlace, marks, placeOf, type Place } from '../line/line.ts'
+import { deleted, takeTurn, tryTurn, type TurnOptions } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
 import { isAlone } from './upgrade.ts'
 
@@ -204,7 +204,9 @@ export class ReadWriteLock {
         },
         { op: 'delete', path: from.path },
       ])
-      return placeOf(made)
+      const place = await madePlace(this.client, made)
+      if (place === undefined) throw deleted(from)
+      return place
     } catch (error) {
       if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
       // A znode of that name says that it happened.
@@ -215,10 +217,3 @@ export class ReadWriteLock {
     }
   }
 }
-
-const placeOf = ({ path, stat }: Pick<CreateResult, 'path' | 'stat'>): Place => ({
-  path,
-  name: path.slice(path.lastIndexOf('/') + 1),
-  token: stat.czxid,
-  owner: stat.ephemeralOwner,
-})

@@ -14,7 +14,7 @@ import { bodyAndRelease } from '../held/combine.ts'
 import { Right } from '../held/right.ts'
 import type { AcquireOptions, Held, RecipeOptions } from '../held/types.ts'
 import { Bell } from '../line/bell.ts'
-import { Line, marks, type Place } from '../line/line.ts'
+import { Line, madePlace, marks, placeOf, type Place } from '../line/line.ts'
 import { deleted, isSafe, takeTurn, throwIfAborted } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
 import { lockWords, parseLock } from '../mutex/names.ts'
@@ -190,7 +190,9 @@ export class Semaphore {
     try {
       const [, made] = await orAbort(taken, signal, this.path)
       this.#spent.add(place)
-      return placeOf(made)
+      const lease = await madePlace(this.client, made)
+      if (lease === undefined) throw deleted(place)
+      return lease
     } catch (error) {
       if (error instanceof MultiError && error.cause instanceof NoNodeError) {
         // The head of the line is gone, or the directory of the leases is.
@@ -294,19 +296,6 @@ class Watches {
     this.#live.clear()
   }
 }
-
-const placeOf = ({
-  path,
-  stat,
-}: {
-  path: string
-  stat: { czxid: bigint; ephemeralOwner: bigint }
-}): Place => ({
-  path,
-  name: path.slice(path.lastIndexOf('/') + 1),
-  token: stat.czxid,
-  owner: stat.ephemeralOwner,
-})
 
 /** What a promise comes to, unless the caller gives up first. */
 async function orAbort<T>(promise: Promise<T>, signal: AbortSignal | undefined, path: string): Promise<T> {

@@ -1,0 +1,30 @@
+"""Adds to a counter under locks that it shares with another client. The counter is read and written without versions."""
+
+import sys
+
+from kazoo.client import KazooClient
+from kazoo.recipe.lock import Lock, WriteLock
+
+address, rounds, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+zk = KazooClient(hosts=address, timeout=10)
+zk.start(timeout=15)
+
+if kind == "rw":
+    write = WriteLock(zk, "/rw", "kazoo")
+    # A ReadLock of kazoo 2.8 waits for later writers too, which wait for it.
+    read = write
+elif kind == "patterns":
+    write = read = Lock(zk, "/lock", "kazoo", extra_lock_patterns=["lock-"])
+else:
+    write = read = Lock(zk, "/lock", "kazoo")
+
+print("ready", flush=True)
+sys.stdin.readline()
+for _ in range(rounds):
+    with write:
+        value = int(zk.get("/counter")[0])
+        zk.set("/counter", str(value + 1).encode())
+    with read:
+        assert zk.get("/counter")[0] == zk.get("/counter")[0]
+print("done", flush=True)
+zk.stop()

@@ -1,0 +1,131 @@
+import { resolve } from 'node:path'
+import { connect, utf8, type Client, type TypedClient } from '@zabra/client'
+import { lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/recipes'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { describeWith, python } from './harness/available.ts'
+import { reference, Server, spawnOwned } from './harness/servers.ts'
+
+const ROUNDS = 30
+const script = resolve(import.meta.dirname, '../python/locks.py')
+
+interface Kazoo {
+  /** Lets it begin. */
+  go(): void
+  readonly done: Promise<void>
+}
+
+/** A kazoo process that is connected and waits to begin. */
+async function kazoo(server: Server, kind: 'lock' | 'patterns' | 'rw'): Promise<Kazoo> {
+  const child = spawnOwned(python, [script, server.address, String(ROUNDS), kind])
+  let output = ''
+  let ready = (): void => {}
+  const begun = new Promise<void>((settle) => (ready = settle))
+  child.stdout.on('data', (chunk: Buffer) => {
+    output += chunk.toString()
+    if (output.includes('ready')) ready()
+  })
+  child.stderr.on('data', (chunk: Buffer) => void (output += chunk.toString()))
+  const done = new Promise<void>((settle, reject) => {
+    child.once('close', (code) => {
+      if (code === 0 && output.includes('done')) settle()
+      else reject(new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}`))
+    })
+  })
+  await Promise.race([begun, done])
+  return { go: () => void child.stdin.write('go\n'), done }
+}
+
+describeWith(['apache', 'kazoo'], 'locks on an Apache server', () => {
+  let server: Server
+  let clients: Client[]
+  let counter: TypedClient<string>
+
+  beforeAll(async () => {
+    server = await Server.start({ kind: reference })
+  })
+  afterAll(() => server.stop())
+  beforeEach(async () => {
+    const servers = server.address
+    clients = await Promise.all(
+      [1, 2, 3].map(() => connect({ servers, signal: AbortSignal.timeout(15_000) })),
+    )
+    counter = clients[0]!.withCodec(utf8)
+    await counter.set('/counter', '0', { createIfMissing: true })
+  })
+  afterEach(() => Promise.all(clients.map((client) => client.close())))
+
+  const increment = async (): Promise<void> => {
+    const { value } = await counter.get('/counter')
+    await counter.set('/counter', String(Number(value) + 1), { idempotent: true })
+  }
+  const everybody = (turn: (client: Client) => Promise<unknown>): Promise<unknown> =>
+    Promise.all(
+      clients.map(async (client) => {
+        for (let round = 0; round < ROUNDS; round++) await turn(client)
+      }),
+    )
+  const total = async (): Promise<number> => Number((await counter.get('/counter')).value)
+  const children = async (path: string): Promise<string[]> => (await clients[0]!.getChildren(path)).children
+
+  it('are shared with kazoo, in its words', async () => {
+    const other = await kazoo(server, 'lock')
+    other.go()
+    await everybody((client) => new Mutex(client, '/lock', { naming: 'kazoo' }).run(increment))
+    await other.done
+    expect(await total()).toBe(4 * ROUNDS)
+    expect(await children('/lock')).toEqual([])
+  })
+
+  it('are shared with a kazoo that was told of our names', async () => {
+    const other = await kazoo(server, 'patterns')
+    other.go()
+    await everybody((client) => new Mutex(client, '/lock').run(increment))
+    await other.done
+    expect(await total()).toBe(4 * ROUNDS)
+    expect(await children('/lock')).toEqual([])
+  })
+
+  it('of readers and writers are shared with kazoo', async () => {
+    const other = await kazoo(server, 'rw')
+    other.go()
+    await everybody(async (client) => {
+      const lock = new ReadWriteLock(client, '/rw', { naming: 'kazoo' })
+      await lock.write.run(increment)
+      await lock.read.run(async () => {
+        expect((await counter.get('/counter')).value).toBe((await counter.get('/counter')).value)
+      })
+    })
+    await other.done
+    expect(await total()).toBe(4 * ROUNDS)
+    expect(await children('/rw')).toEqual([])
+  })
+
+  it('downgrade, guard, count permits, lease and elect leaders there', async () => {
+    const [a, b] = clients as [Client, Client]
+    const lock = new ReadWriteLock(a, '/rw2')
+    const read = await lock.downgrade(await lock.write.acquire())
+    const other = await new ReadWriteLock(b, '/rw2').read.acquire()
+    expect(await lock.tryUpgrade(read)).toBeUndefined()
+    await other.release()
+    const write = await lock.tryUpgrade(read)
+    await write!.guard([{ op: 'setData', path: '/counter', data: utf8.encode('7') }])
+    expect(await total()).toBe(7)
+    await write!.release()
+    const permits = await new Semaphore(a, '/s', { permits: 2 }).acquire(2)
+    const waiting = new Semaphore(b, '/s', { permits: 2 }).acquire(1)
+    await permits.release()
+    await (await waiting).release()
+    const leased = await lease(a, '/l', { holder: 'a', durationMs: 60_000 })
+    expect(await lease(b, '/l', { holder: 'b', durationMs: 60_000 })).toBeUndefined()
+    await leased!.renew()
+    await leased!.release()
+    const ids: string[] = []
+    const body = (id: string) => async () => void ids.push(id)
+    await Promise.all([
+      new LeaderElection(a, '/e', { announce: true }).lead(body('a')),
+      new LeaderElection(b, '/e', { announce: true }).lead(body('b')),
+    ])
+    expect(ids.toSorted()).toEqual(['a', 'b'])
+    for (const path of ['/rw2', '/s/locks', '/s/leases', '/e']) expect(await children(path)).toEqual([])
+  })
+})
