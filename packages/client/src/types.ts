@@ -161,8 +161,9 @@ export type WriteOp =
     }
   | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
   | { readonly op: 'setData'; readonly path: string; readonly data: Bytes | null; readonly version?: number }
+/** Apache's servers tell no Stat of what a transaction creates; those of this project do. */
 export type WriteResult<O> = O extends { op: 'create' }
-  ? { path: string; stat: Stat }
+  ? { path: string; stat?: Stat }
   : O extends { op: 'setData' }
     ? Stat
     : undefined
