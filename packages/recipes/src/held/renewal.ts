@@ -1,4 +1,4 @@
-import { ClosedError, FatalError, RecoverableError, type Client, type ErrorPolicy } from '@zabra/client/core'
+import { FatalError, RecoverableError, type Client, type ErrorPolicy } from '@zabra/client/core'
 
 const renewals = new WeakMap<Client, Renewal>()
 
@@ -47,8 +47,7 @@ class Renewal {
       await this.#client.syncCommitted({ retry: false, timeout: this.#client.session.timeout / 3 })
     } catch (error) {
       // Then the lease runs out, which is what its holders look at.
-      if (error instanceof RecoverableError || error instanceof ClosedError || error instanceof FatalError)
-        return
+      if (error instanceof RecoverableError || error instanceof FatalError) return
       this.#client.instrumentation?.recipe?.({ recipe: 'lease', path: '/', phase: 'renewalFailed' })
     }
   }

@@ -32,6 +32,8 @@ export interface RightOptions {
   readonly policy: ErrorPolicy
   /** Instead of a new watch on the znode, one that is there already. */
   readonly ownNode?: OwnNode
+  /** Milliseconds that its holder waited for it, for observers. */
+  readonly waitedMs?: number
   /** Why it is over when the znode has gone (default `nodeDeleted`). */
   readonly reasonWhenGone?: () => LostReason
   /** Makes the right end, instead of deleting its znode. */
@@ -74,7 +76,7 @@ export class Right implements Held {
       if (renews(options.policy)) this.#leaveLease = keepLease(client)
       this.#armHorizon()
     }
-    this.#tell('held')
+    this.#tell('held', options.waitedMs)
   }
 
   get token(): bigint {
@@ -218,10 +220,11 @@ export class Right implements Held {
     this.#options.ended?.(error)
   }
 
-  #tell(phase: string): void {
+  #tell(phase: string, waitedMs?: number): void {
     const { recipe } = this.#options
+    const waited = waitedMs === undefined ? {} : { waitedMs }
     try {
-      this.#client.instrumentation?.recipe?.({ recipe, path: this.path, phase })
+      this.#client.instrumentation?.recipe?.({ recipe, path: this.path, phase, ...waited })
     } catch {
       // An observer must not break what it observes.
     }

@@ -1,4 +1,5 @@
 import { ClosedError, type Client } from '@zabra/client/core'
+import { SeededRandom } from '@zabra/runtime'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { failureOf, metered, refuseConnections, World, type Meter } from '../testdata/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
@@ -281,5 +282,41 @@ it('a participant that gives up after it has lost leadership takes its announcem
   goOn()
   await world.advance(5000)
   expect(a.state).toBe('connected')
+  expect(await line()).toEqual([])
+})
+
+it('fifty participants who end in any order are followed one by one, each told once', async () => {
+  const events: string[] = []
+  const instrumentation = { event: ({ type }: { type: string }) => void events.push(type) }
+  const all = new Map<string, Client>()
+  const leading: string[] = []
+  for (let i = 0; i < 50; i++) {
+    const id = `p${i}`
+    const client = await world.client({ instrumentation })
+    all.set(id, client)
+    void new LeaderElection(client, '/e', { id })
+      .lead(async ({ signal }) => {
+        leading.push(id)
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      })
+      .catch(() => {})
+    await world.settle()
+  }
+  const random = new SeededRandom(5)
+  const ended = new Set<string>()
+  while (all.size > 0) {
+    const ids = [...all.keys()]
+    const id = random.below(2) === 0 ? leading.at(-1)! : ids[random.below(ids.length)]!
+    const before = events.length
+    const closed = all.get(id)!.close()
+    all.delete(id)
+    ended.add(id)
+    await world.settle()
+    await closed
+    await world.settle()
+    // One for the next one in line, and the own one of a leader who ends.
+    expect(events.length - before).toBeLessThanOrEqual(2)
+    if (all.size > 0) expect(ended.has(leading.at(-1)!)).toBe(false)
+  }
   expect(await line()).toEqual([])
 })

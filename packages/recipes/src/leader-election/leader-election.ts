@@ -137,8 +137,9 @@ export class LeaderElection implements AsyncDisposable {
       signal,
       word: words[this.#line.naming],
       policy: this.#policy,
-      grant: (place) => {
-        const right = new LeadershipRight(this.client, place, this.#policy, () => this.#resign(place))
+      grant: (place, waitedMs) => {
+        const options = { policy: this.#policy, waitedMs }
+        const right = new LeadershipRight(this.client, place, options, () => this.#resign(place))
         term.begin(right, place)
         return right
       },
@@ -184,10 +185,15 @@ export class LeaderElection implements AsyncDisposable {
 
 /** Leadership that was lost leaves the place as it is: the next one may stand on it. */
 class LeadershipRight extends Right implements Leadership {
-  constructor(client: Client, place: Place, policy: ErrorPolicy, resign: () => Promise<void>) {
+  constructor(
+    client: Client,
+    place: Place,
+    options: { policy: ErrorPolicy; waitedMs: number },
+    resign: () => Promise<void>,
+  ) {
     super(client, place, {
+      ...options,
       recipe: 'leadership',
-      policy,
       giveBack: () => (this.#wasReleased ? resign() : Promise.resolve()),
     })
   }

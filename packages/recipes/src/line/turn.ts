@@ -25,7 +25,7 @@ export interface TurnOptions<T> extends AcquireOptions {
   readonly word: string
   readonly policy: ErrorPolicy
   /** Makes the right, at the very instant at which it is known to be held. */
-  readonly grant: (place: Place) => T
+  readonly grant: (place: Place, waitedMs: number) => T
   /** Called with each znode that waits; it rings when it wants to be asked. */
   readonly accompany?: (place: Place, ring: () => void) => Companion
   /** Called when a znode no longer waits, whatever came of it. */
@@ -38,10 +38,11 @@ export interface TurnOptions<T> extends AcquireOptions {
  */
 export async function takeTurn<T>(line: Line, options: TurnOptions<T>, place?: Place): Promise<T> {
   const { signal, onSessionLoss = 'requeue' } = options
+  const since = line.client.ports.clock.monotonic()
   for (let own = place; ; own = undefined) {
     try {
       if (own === undefined) throwIfAborted(signal, line.directory)
-      const granted = await attempt(line, options, own)
+      const granted = await attempt(line, options, own, since)
       if (granted !== undefined) return granted.right
       // The place went with its session, or with the whole directory.
       if (onSessionLoss === 'throw') throw expired(line)
@@ -68,7 +69,7 @@ export async function tryTurn<T>(
     const { names } = listing ?? (await line.list(signal)) ?? { names: [] }
     if (verdictOf(names, place.name, line.parse).turn === 'now') {
       await freshen(line.client, options.policy, signal)
-      if (isSafe(line.client, place, options.policy)) return options.grant(place)
+      if (isSafe(line.client, place, options.policy)) return options.grant(place, 0)
     }
   } catch (error) {
     line.leaveBehind(place)
@@ -82,6 +83,7 @@ async function attempt<T>(
   line: Line,
   options: TurnOptions<T>,
   own: Place | undefined,
+  since: number,
 ): Promise<{ right: T } | undefined> {
   const entered = own === undefined ? await line.enter(options.word, options.signal) : { place: own }
   const { place, listing } = { listing: undefined, ...entered }
@@ -89,7 +91,7 @@ async function attempt<T>(
   const predecessor = new Predecessor(line, bell)
   try {
     const companion = options.accompany?.(place, bell.ring)
-    const granted = await patience({ line, options, place, bell, predecessor, companion }, listing)
+    const granted = await patience({ line, options, place, bell, predecessor, companion, since }, listing)
     if (granted === undefined) line.leaveBehind(place)
     return granted
   } catch (error) {
@@ -109,6 +111,7 @@ interface Wait<T> {
   readonly bell: Bell
   readonly predecessor: Predecessor
   readonly companion: Companion | undefined
+  readonly since: number
 }
 
 /** Looks and waits by turns. Undefined when the place is gone through nobody's will, and another may be taken. */
@@ -136,7 +139,9 @@ async function patience<T>(wait: Wait<T>, first: Listing | undefined): Promise<{
     await freshen(client, policy, signal)
     throwIfAborted(signal, place.path)
     companion?.check()
-    if (isSafe(client, place, policy)) return { right: options.grant(place) }
+    if (isSafe(client, place, policy)) {
+      return { right: options.grant(place, client.ports.clock.monotonic() - wait.since) }
+    }
     if (client.state !== 'connected') await bell.wait()
   }
 }

@@ -1,16 +1,17 @@
-import { AbortedError, SessionExpiredError, UsageError, type Client } from '@zabra/client/core'
+import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { LostError } from '../held/lost.ts'
+import { pass } from '../testdata/faults.ts'
 import {
   bytes,
   countListeners,
   failureOf,
   metered,
-  refuseConnections,
   stoppable,
   watchSettled,
   World,
   type Meter,
+  type Tapped,
 } from '../testdata/world.ts'
 import { Mutex } from './mutex.ts'
 
@@ -149,6 +150,78 @@ describe('a mutex', () => {
     const participants = await run(new Mutex(a, '/lock').participants())
     expect(participants.map(({ owner }) => owner)).toEqual([a.session.id, b.session.id])
     expect(participants.map(({ data }) => data)).toEqual([bytes('A'), bytes('B')])
+  })
+
+  it('lets a thousand holders follow each other with one notification and one listing each', async () => {
+    const events: string[] = []
+    const requests: string[] = []
+    const instrumentation = {
+      event: ({ type }: { type: string }) => void events.push(type),
+      request: ({ operation }: { operation: string }) => void requests.push(operation),
+    }
+    const clients: Client[] = []
+    for (let i = 0; i < 50; i++) clients.push(await world.client({ instrumentation }))
+    let holders = 0
+    let most = 0
+    const tokens: bigint[] = []
+    await run(a.mkdirp('/lock'))
+    const rounds = clients.map(async (client) => {
+      for (let round = 0; round < 20; round++) {
+        await new Mutex(client, '/lock').run(async ({ token }) => {
+          most = Math.max(most, ++holders)
+          tokens.push(token)
+          await client.exists('/lock')
+          holders--
+        })
+      }
+    })
+    await pass(world, 1000, Promise.all(rounds))
+    await world.settle()
+    expect(most).toBe(1)
+    expect(tokens).toEqual(tokens.toSorted((x, y) => (x < y ? -1 : 1)))
+    const count = (operation: string): number => requests.filter((one) => one === operation).length
+    expect(tokens).toHaveLength(1000)
+    // One for the waiter who follows, and one for each holder's own watch.
+    expect(events.length).toBeLessThanOrEqual(2000)
+    expect(count('create')).toBe(1000)
+    expect(count('delete')).toBe(1000)
+    // One with the create, one at the wake-up, and few who meet a predecessor that has just gone.
+    expect(count('getChildren')).toBeLessThanOrEqual(2100)
+  })
+
+  it('tells observers how long a holder has waited', async () => {
+    const told: unknown[] = []
+    const recipe = (info: { phase: string }): void => void told.push(info)
+    const c = await world.client({ instrumentation: { recipe } })
+    const first = await run(new Mutex(a, '/lock').acquire())
+    const second = new Mutex(c, '/lock').acquire()
+    await world.settle()
+    await world.advance(500)
+    await run(first.release())
+    const held = await run(second)
+    expect(told).toEqual([{ recipe: 'mutex', path: held.path, phase: 'held', waitedMs: 500 }])
+    await run(held.release())
+  })
+
+  it('a store that remembers the highest token refuses a holder who was silent for too long', async () => {
+    const slow = await world.client({ servers: 'slow:2181', errorPolicy: 'session' })
+    let highest = 0n
+    const write = (token: bigint): boolean => {
+      if (token < highest) return false
+      highest = token
+      return true
+    }
+    const first = await run(new Mutex(slow, '/lock').acquire())
+    expect(write(first.token)).toBe(true)
+    const waiting = new Mutex(b, '/lock').acquire()
+    const silence = (chunk: Uint8Array, wire: Tapped): Uint8Array | undefined =>
+      wire.server.host === 'slow' ? undefined : chunk
+    world.interference.toServer = world.interference.toClient = silence
+    const second = await world.within(15_000, waiting)
+    expect(write(second.token)).toBe(true)
+    first.assertHeld()
+    expect(write(first.token)).toBe(false)
+    await run(second.release())
   })
 
   it('guards writes by the existence of its node, whatever the clocks say', async () => {
@@ -308,162 +381,5 @@ describe('when the lock is lost', () => {
     expect(['closed', 'nodeDeleted']).toContain(reasonOf(three.signal))
     await run(three.release())
     expect(meterB.phases).toEqual([])
-  })
-})
-
-describe('what went wrong in other locks', () => {
-  it('is not granted on a node of the session before (CURATOR-498): a waiter whose session expired goes to the end', async () => {
-    const holder = await run(new Mutex(a, '/lock', { errorPolicy: 'session' }).acquire())
-    const waiting = new Mutex(b, '/lock').acquire()
-    await world.settle()
-    const before = (await line()).length
-    const { client: c } = await metered(world)
-    const later = new Mutex(c, '/lock').acquire()
-    await world.settle()
-    expect(before).toBe(2)
-    const goOn = refuseConnections(world)
-    const epoch = b.session.epoch
-    world.wires[1]!.cut()
-    await world.advance(17_000)
-    goOn()
-    await world.advance(20_000)
-    expect(b.session.epoch).toBe(epoch + 1)
-    await run(holder.release())
-    const second = await run(later)
-    const settled = watchSettled(waiting)
-    await world.settle()
-    expect(settled()).toBe(false)
-    await run(second.release())
-    const third = await run(waiting)
-    expect(third.token).toBeGreaterThan(second.token)
-    await run(third.release())
-  })
-
-  it('a waiter that would rather fail than go to the end of the line is told of the expiry', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = failureOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
-    await world.settle()
-    const goOn = refuseConnections(world)
-    world.wires[1]!.cut()
-    await world.advance(17_000)
-    goOn()
-    await world.advance(3000)
-    expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
-    await run(holder.release())
-  })
-
-  it('a client that does not renew its session ends the wait', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const { client: c } = await metered(world, { sessionExpiry: 'close' })
-    const waiting = failureOf(new Mutex(c, '/lock').acquire())
-    await world.settle()
-    refuseConnections(world)
-    world.wires[2]!.cut()
-    await world.advance(17_000)
-    expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
-    await run(holder.release())
-  })
-
-  it('a waiter wakes when its predecessor went while it was suspended (kazoo 170)', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = new Mutex(b, '/lock').acquire()
-    await world.settle()
-    const goOn = refuseConnections(world)
-    world.wires[1]!.cut()
-    await world.settle()
-    await run(holder.release())
-    goOn()
-    const held = await world.within(5000, waiting)
-    await run(held.release())
-  })
-
-  it('a lost reply to the create leaves no node that everybody waits for', async () => {
-    world.interference.toClient = (chunk, wire) => {
-      if (wire !== world.wires[0]) return chunk
-      delete world.interference.toClient
-      wire.cut()
-      return undefined
-    }
-    const held = await world.within(5000, new Mutex(a, '/lock').acquire())
-    expect(await line()).toHaveLength(1)
-    await run(held.release())
-    expect(await line()).toEqual([])
-  })
-
-  it('failed tries leave no nodes under load (kazoo 732)', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const tries = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
-    expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
-    expect(await line()).toHaveLength(1)
-    await run(holder.release())
-    const races = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
-    const winners = (await run(Promise.all(races))).filter((held) => held !== undefined)
-    expect(winners.length).toBeLessThanOrEqual(1)
-    for (const winner of winners) await run(winner.release())
-    expect(await line()).toEqual([])
-  })
-
-  it('two locks of one session are two contenders (the id of the session in the name made them one)', async () => {
-    const options = { localQueue: false }
-    const first = await run(new Mutex(a, '/lock', options).acquire())
-    const second = new Mutex(a, '/lock', options).acquire()
-    const settled = watchSettled(second)
-    await world.settle()
-    expect(settled()).toBe(false)
-    await run(first.release())
-    await run((await run(second)).release())
-  })
-
-  it('a waiter whose own node is deleted hears of it at its turn, and the line goes on', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = failureOf(new Mutex(b, '/lock').acquire())
-    await world.settle()
-    const own = (await line()).find((name) => !holder.path.endsWith(name))!
-    await run(a.delete(`/lock/${own}`))
-    await run(holder.release())
-    expect(await run(waiting)).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
-  })
-
-  it('a directory that is deleted with all that is in it is made again, and waiters stand in line anew', async () => {
-    const holder = await run(new Mutex(a, '/lock').acquire())
-    const waiting = new Mutex(b, '/lock').acquire()
-    await world.settle()
-    const nodes = (await line()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
-    await run(a.multi([...nodes, { op: 'delete', path: '/lock' }]))
-    await run((await run(waiting)).release())
-    expect(() => holder.assertHeld()).toThrow('somebody has deleted its znode')
-    await run(holder.release())
-  })
-
-  it('two clients with different roots share a lock', async () => {
-    await run(a.mkdirp('/app/lock'))
-    const view = b.chroot('/app')
-    const holder = await run(new Mutex(a, '/app/lock').acquire())
-    const waiting = new Mutex(view, '/lock').acquire()
-    await world.settle()
-    await run(holder.release())
-    const held = await run(waiting)
-    expect(held.path).toMatch(/^\/lock\//)
-    const [made] = await run(held.guard([{ op: 'create', path: '/made' }]))
-    expect(made.path).toBe('/made')
-    await run(held.release())
-  })
-
-  it('contenders with names of Curator, kazoo and ours stand in one line', async () => {
-    const kinds = ['recipe', 'curator', 'kazoo'] as const
-    const order: string[] = []
-    const first = await run(new Mutex(a, '/lock').acquire())
-    const all = kinds.map(async (naming) => {
-      const held = await new Mutex(b, '/lock', { naming, localQueue: false }).acquire()
-      order.push(naming)
-      await held.release()
-    })
-    await world.settle()
-    const names = (await line()).join(' ')
-    expect(names).toMatch(/_c_[0-9a-f-]{36}-lock-\d{10}/)
-    expect(names).toMatch(/(^| )[0-9a-f]{32}__lock__\d{10}/)
-    await run(first.release())
-    await run(Promise.all(all))
-    expect(order).toEqual(kinds)
   })
 })

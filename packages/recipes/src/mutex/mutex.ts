@@ -110,7 +110,8 @@ export class Mutex {
       ...options,
       word: this.#word,
       policy: this.policy,
-      grant: (place: Place) => new Right(this.client, place, { recipe: 'mutex', policy: this.policy }),
+      grant: (place: Place, waitedMs: number) =>
+        new Right(this.client, place, { recipe: 'mutex', policy: this.policy, waitedMs }),
     }
   }
 

@@ -140,14 +140,15 @@ export class ReadWriteLock {
       ...(onSessionLoss === undefined ? {} : { onSessionLoss }),
       word: words[this.#line.naming][mode],
       policy: this.#policy,
-      grant: (place) => this.#grant(place, mode),
+      grant: (place, waitedMs) => this.#grant(place, mode, waitedMs),
     }
   }
 
-  #grant(place: Place, mode: Mode): Right {
+  #grant(place: Place, mode: Mode, waitedMs = 0): Right {
     const right: Right = new Right(this.client, place, {
       recipe: `${mode} lock`,
       policy: this.#policy,
+      waitedMs,
       reasonWhenGone: () => (entry.passing ? 'released' : 'nodeDeleted'),
     })
     const entry: Entry = { right, place, mode, passing: false }

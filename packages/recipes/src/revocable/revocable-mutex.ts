@@ -43,15 +43,16 @@ export class RevocableMutex extends Mutex {
         return watch
       },
       ended: ({ path }) => void this.#watches.delete(path),
-      grant: (place) => this.#grant(place),
+      grant: (place, waitedMs) => this.#grant(place, waitedMs),
     }
   }
 
-  #grant(place: Place): Right {
+  #grant(place: Place, waitedMs: number): Right {
     const watch = this.#watches.get(place.path) ?? new RevocationWatch(this, place, () => {})
     const right = new Right(this.client, place, {
       recipe: 'revocable mutex',
       policy: this.policy,
+      waitedMs,
       ownNode: watch.node,
       reasonWhenGone: () => (watch.asked ? 'revoked' : 'nodeDeleted'),
     })

@@ -94,6 +94,7 @@ export class Semaphore {
 
   /** One turn at the head of the line. Undefined when it was lost with the session. */
   async #acquire(permits: number, options: SemaphoreAcquireOptions): Promise<Right | undefined> {
+    const since = this.client.ports.clock.monotonic()
     const bell = new Bell(this.client, options.signal)
     let place: Place | undefined
     try {
@@ -101,7 +102,7 @@ export class Semaphore {
       if (!this.#found) await this.#permits.read(options.signal)
       this.#found = true
       place = await this.#reachHead(options)
-      return await this.#atHead(place, permits, bell, options.signal)
+      return await this.#atHead({ place, permits, bell, signal: options.signal, since })
     } catch (error) {
       const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
       if (over || !(error instanceof SessionExpiredError)) throw error
@@ -125,12 +126,8 @@ export class Semaphore {
   readonly #spent = new WeakSet<Place>()
 
   /** Waits until enough permits are free, and takes them. */
-  async #atHead(
-    place: Place,
-    permits: number,
-    bell: Bell,
-    signal: AbortSignal | undefined,
-  ): Promise<Right | undefined> {
+  async #atHead(head: Head): Promise<Right | undefined> {
+    const { place, permits, bell, signal } = head
     const watches = new Watches(this.client, [this.#leases, this.path], bell)
     try {
       for (;;) {
@@ -144,7 +141,7 @@ export class Semaphore {
         }
         if (fits(names, permits, limit)) {
           const lease = await this.#take(place, permits, signal)
-          if (lease !== undefined) return await this.#grant(lease, bell, signal)
+          if (lease !== undefined) return await this.#grant(lease, head)
         } else if (await watches.armed(signal)) await bell.wait()
       }
     } finally {
@@ -233,7 +230,7 @@ export class Semaphore {
   }
 
   /** Holds what it has taken as soon as the policy allows. */
-  async #grant(lease: Place, bell: Bell, signal: AbortSignal | undefined): Promise<Right | undefined> {
+  async #grant(lease: Place, { bell, signal, since }: Head): Promise<Right | undefined> {
     try {
       while (!isSafe(this.client, lease, this.#policy)) {
         throwIfAborted(signal, lease.path)
@@ -242,12 +239,23 @@ export class Semaphore {
         if (this.client.state !== 'connected') await bell.wait()
         else await this.client.syncCommitted()
       }
-      return new Right(this.client, lease, { recipe: 'semaphore', policy: this.#policy })
+      const waitedMs = this.client.ports.clock.monotonic() - since
+      return new Right(this.client, lease, { recipe: 'semaphore', policy: this.#policy, waitedMs })
     } catch (error) {
       this.#line.leaveBehind(lease)
       throw error
     }
   }
+}
+
+/** The one at the head of the line, and what it wants. */
+interface Head {
+  readonly place: Place
+  readonly permits: number
+  readonly bell: Bell
+  readonly signal: AbortSignal | undefined
+  /** When it began to wait. */
+  readonly since: number
 }
 
 /** The watches of the one at the head, kept over wake-ups that spend only some of them. */

@@ -1,0 +1,175 @@
+import { SessionExpiredError, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { failureOf, metered, refuseConnections, watchSettled, World } from '../testdata/world.ts'
+import { Mutex } from './mutex.ts'
+
+let world: World
+let a: Client
+let b: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  a = await world.client()
+  b = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
+
+describe('what went wrong in other locks', () => {
+  it('is not granted on a node of the session before (CURATOR-498): a waiter whose session expired goes to the end', async () => {
+    const holder = await run(new Mutex(a, '/lock', { errorPolicy: 'session' }).acquire())
+    const waiting = new Mutex(b, '/lock').acquire()
+    await world.settle()
+    const before = (await line()).length
+    const { client: c } = await metered(world)
+    const later = new Mutex(c, '/lock').acquire()
+    await world.settle()
+    expect(before).toBe(2)
+    const goOn = refuseConnections(world)
+    const epoch = b.session.epoch
+    world.wires[1]!.cut()
+    await world.advance(17_000)
+    goOn()
+    await world.advance(20_000)
+    expect(b.session.epoch).toBe(epoch + 1)
+    await run(holder.release())
+    const second = await run(later)
+    const settled = watchSettled(waiting)
+    await world.settle()
+    expect(settled()).toBe(false)
+    await run(second.release())
+    const third = await run(waiting)
+    expect(third.token).toBeGreaterThan(second.token)
+    await run(third.release())
+  })
+
+  it('a waiter that would rather fail than go to the end of the line is told of the expiry', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const waiting = failureOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
+    await world.settle()
+    const goOn = refuseConnections(world)
+    world.wires[1]!.cut()
+    await world.advance(17_000)
+    goOn()
+    await world.advance(3000)
+    expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
+    await run(holder.release())
+  })
+
+  it('a client that does not renew its session ends the wait', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const { client: c } = await metered(world, { sessionExpiry: 'close' })
+    const waiting = failureOf(new Mutex(c, '/lock').acquire())
+    await world.settle()
+    refuseConnections(world)
+    world.wires[2]!.cut()
+    await world.advance(17_000)
+    expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
+    await run(holder.release())
+  })
+
+  it('a waiter wakes when its predecessor went while it was suspended (kazoo 170)', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const waiting = new Mutex(b, '/lock').acquire()
+    await world.settle()
+    const goOn = refuseConnections(world)
+    world.wires[1]!.cut()
+    await world.settle()
+    await run(holder.release())
+    goOn()
+    const held = await world.within(5000, waiting)
+    await run(held.release())
+  })
+
+  it('a lost reply to the create leaves no node that everybody waits for', async () => {
+    world.interference.toClient = (chunk, wire) => {
+      if (wire !== world.wires[0]) return chunk
+      delete world.interference.toClient
+      wire.cut()
+      return undefined
+    }
+    const held = await world.within(5000, new Mutex(a, '/lock').acquire())
+    expect(await line()).toHaveLength(1)
+    await run(held.release())
+    expect(await line()).toEqual([])
+  })
+
+  it('failed tries leave no nodes under load (kazoo 732)', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const tries = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
+    expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
+    expect(await line()).toHaveLength(1)
+    await run(holder.release())
+    const races = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
+    const winners = (await run(Promise.all(races))).filter((held) => held !== undefined)
+    expect(winners.length).toBeLessThanOrEqual(1)
+    for (const winner of winners) await run(winner.release())
+    expect(await line()).toEqual([])
+  })
+
+  it('two locks of one session are two contenders (the id of the session in the name made them one)', async () => {
+    const options = { localQueue: false }
+    const first = await run(new Mutex(a, '/lock', options).acquire())
+    const second = new Mutex(a, '/lock', options).acquire()
+    const settled = watchSettled(second)
+    await world.settle()
+    expect(settled()).toBe(false)
+    await run(first.release())
+    await run((await run(second)).release())
+  })
+
+  it('a waiter whose own node is deleted hears of it at its turn, and the line goes on', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const waiting = failureOf(new Mutex(b, '/lock').acquire())
+    await world.settle()
+    const own = (await line()).find((name) => !holder.path.endsWith(name))!
+    await run(a.delete(`/lock/${own}`))
+    await run(holder.release())
+    expect(await run(waiting)).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
+  })
+
+  it('a directory that is deleted with all that is in it is made again, and waiters stand in line anew', async () => {
+    const holder = await run(new Mutex(a, '/lock').acquire())
+    const waiting = new Mutex(b, '/lock').acquire()
+    await world.settle()
+    const nodes = (await line()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
+    await run(a.multi([...nodes, { op: 'delete', path: '/lock' }]))
+    await run((await run(waiting)).release())
+    expect(() => holder.assertHeld()).toThrow('somebody has deleted its znode')
+    await run(holder.release())
+  })
+
+  it('two clients with different roots share a lock', async () => {
+    await run(a.mkdirp('/app/lock'))
+    const view = b.chroot('/app')
+    const holder = await run(new Mutex(a, '/app/lock').acquire())
+    const waiting = new Mutex(view, '/lock').acquire()
+    await world.settle()
+    await run(holder.release())
+    const held = await run(waiting)
+    expect(held.path).toMatch(/^\/lock\//)
+    const [made] = await run(held.guard([{ op: 'create', path: '/made' }]))
+    expect(made.path).toBe('/made')
+    await run(held.release())
+  })
+
+  it('contenders with names of Curator, kazoo and ours stand in one line', async () => {
+    const kinds = ['recipe', 'curator', 'kazoo'] as const
+    const order: string[] = []
+    const first = await run(new Mutex(a, '/lock').acquire())
+    const all = kinds.map(async (naming) => {
+      const held = await new Mutex(b, '/lock', { naming, localQueue: false }).acquire()
+      order.push(naming)
+      await held.release()
+    })
+    await world.settle()
+    const names = (await line()).join(' ')
+    expect(names).toMatch(/_c_[0-9a-f-]{36}-lock-\d{10}/)
+    expect(names).toMatch(/(^| )[0-9a-f]{32}__lock__\d{10}/)
+    await run(first.release())
+    await run(Promise.all(all))
+    expect(order).toEqual(kinds)
+  })
+})
