@@ -151,6 +151,8 @@ const timed: Scenario = async (actor, stage) => {
 const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   mutex: { run: mutex({}) },
   'mutex with a lease': { run: mutex({ errorPolicy: { lease: {} } }) },
+  // Holders may overlap by design: only that it ends, leaves nothing and keeps the order of tokens is asked.
+  'mutex until expiry': { run: mutex({ errorPolicy: 'session' }), limit: Infinity },
   'mutex with names of kazoo': { run: mutex({ naming: 'kazoo' }) },
   'read/write lock': { run: readWrite, limit: 10 },
   semaphore: { run: semaphore, limit: 2 },

@@ -285,6 +285,24 @@ it('a participant that gives up after it has lost leadership takes its announcem
   expect(await line()).toEqual([])
 })
 
+it('a leader goes on leading when all servers were started again within its session', async () => {
+  const { leadership, rest } = await first(of(a, 'a', true))
+  const again = rest.next()
+  const waiting = of(b, 'b', true).leadership()
+  const next = waiting.next()
+  await world.settle()
+  await world.stop()
+  await world.restart()
+  const second = (await world.within(10_000, again)).value as Leadership
+  expect(second.token).toBe(leadership.token)
+  await world.advance(2000)
+  await run(second.resign())
+  ;((await run(next)).value as Leadership).assertHeld()
+  await run(waiting.return(undefined))
+  await run(rest.return(undefined))
+  expect(await line()).toEqual([])
+})
+
 it('fifty participants who end in any order are followed one by one, each told once', async () => {
   const events: string[] = []
   const instrumentation = { event: ({ type }: { type: string }) => void events.push(type) }

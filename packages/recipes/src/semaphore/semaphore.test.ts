@@ -196,6 +196,33 @@ describe('a semaphore', () => {
     expect(await left()).toEqual([])
   })
 
+  it('gives permits back that came with the end of the connection, when the caller does not wait for the next one', async () => {
+    await run((await run(of(a).acquire())).release())
+    await world.settle()
+    const stop = new AbortController()
+    let goOn = (): void => {}
+    world.interference.toServer = (chunk) => {
+      if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
+      delete world.interference.toServer
+      world.interference.toClient = (reply, wire) => {
+        delete world.interference.toClient
+        goOn = refuseConnections(world)
+        wire.deliver(reply)
+        wire.cut()
+        return undefined
+      }
+      return chunk
+    }
+    const waiting = failureOf(of(a).acquire(1, { signal: stop.signal }))
+    await world.settle()
+    stop.abort()
+    goOn()
+    await world.advance(3000)
+    expect(await run(waiting)).toBeInstanceOf(AbortedError)
+    await world.advance(3000)
+    expect(await left()).toEqual([])
+  })
+
   it('finds the permits whose reply was lost', async () => {
     const semaphore = new Semaphore(a, '/s', { permits: 1 })
     await run((await run(semaphore.acquire())).release())
