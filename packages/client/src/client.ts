@@ -1,15 +1,7 @@
 import { OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
-import type { Cancel } from '@zabra/runtime'
 import { checkCreate, checkData, checkIdentity, EMPTY, flagsOf, isSequential } from './calls.ts'
 import { normalRoot, toServer } from './chroot.ts'
-import {
-  abortedBy,
-  ClosedError,
-  NoNodeError,
-  UsageError,
-  type ErrorFacts,
-  type ZooKeeperError,
-} from './errors.ts'
+import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
 import { insist } from './insist.ts'
 import * as kinds from './kinds.ts'
 import { multiOperation, multiResults, readResults } from './multi.ts'
@@ -20,6 +12,7 @@ import type { Kind, Slot } from './session/slot.ts'
 import { checkSchemes } from './transport.ts'
 import { createWithParents, deleteTree, mkdirp, orCreate, walk } from './tree.ts'
 import { typed } from './typed.ts'
+import { waitFor } from './wait-for.ts'
 import type {
   ACL,
   Bytes,
@@ -212,7 +205,7 @@ export class View implements Client {
       ...(idempotent === undefined ? {} : { idempotent }),
     }
     const facts = { path, operation: 'delete' }
-    return this.#waitFor(() => insist(twin, () => twin.#deleteOnce(path, call)), facts, options)
+    return waitFor(this.ports.clock, () => insist(twin, () => twin.#deleteOnce(path, call)), facts, options)
   }
 
   exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined> {
@@ -361,7 +354,7 @@ export class View implements Client {
       new Promise((resolve, reject) => {
         this.#session.addAuth({ scheme, auth }, (error) => (error === undefined ? resolve() : reject(error)))
       })
-    await this.#waitFor(prove, { operation: 'addAuth' }, options)
+    await waitFor(this.ports.clock, prove, { operation: 'addAuth' }, options)
   }
 
   whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]> {
@@ -471,32 +464,5 @@ export class View implements Client {
 
   #wrong(operation: string, path: string, reason: string): Promise<never> {
     return Promise.reject(new UsageError(reason, { path, operation }))
-  }
-
-  /** Begins something that goes on when its caller no longer waits. */
-  async #waitFor<T>(begin: () => Promise<T>, facts: ErrorFacts, options: CallOptions): Promise<T> {
-    const { signal, timeout } = options
-    if (signal?.aborted) throw abortedBy(signal.reason, facts)
-    const done = begin()
-    if (signal === undefined && timeout === undefined) return done
-    done.catch(() => {})
-    let stop = (): void => {}
-    let cancel: Cancel = () => {}
-    const ended = new Promise<never>((_resolve, reject) => {
-      const fail = (reason: unknown): void => reject(abortedBy(reason, { ...facts, maybeApplied: true }))
-      stop = () => fail(signal?.reason)
-      signal?.addEventListener('abort', stop, { once: true })
-      if (timeout !== undefined) {
-        cancel = this.ports.clock.after(timeout, `deadline of ${facts.operation}`, () =>
-          fail({ name: 'TimeoutError' }),
-        )
-      }
-    })
-    try {
-      return await Promise.race([done, ended])
-    } finally {
-      cancel()
-      signal?.removeEventListener('abort', stop)
-    }
   }
 }

@@ -92,3 +92,13 @@ it('a create whose session has expired is not made again under the same mark', a
   await failed
   expect(await children()).toEqual([])
 })
+
+it('a create below a missing parent makes the parent also when the first try was lost', async () => {
+  world.interference.toServer = (_chunk, wire) => {
+    delete world.interference.toServer
+    wire.cut()
+    return undefined
+  }
+  const created = client.create('/dir/x-', undefined, { mode: 'ephemeralSequential', parents: true })
+  expect((await world.within(10_000, created)).path).toMatch(/^\/dir\/_c_/)
+})

@@ -3,6 +3,7 @@ import { partOptions } from './calls.ts'
 import type { View } from './client.ts'
 import {
   AbortedError,
+  NoNodeError,
   abortedBy,
   connectionLoss,
   OperationTimeoutError,
@@ -53,6 +54,8 @@ export async function createProtected(
       const found = await insist(find.view, () => search(find, part()))
       if (found !== undefined) return found
     } catch (cause) {
+      // Where there is no parent there is no znode: the next try says so, if nobody makes the parent meanwhile.
+      if (cause instanceof NoNodeError) continue
       // What it may have made has gone with its session.
       if (cause instanceof SessionExpiredError && find.ephemeral) throw cause
       void clean(find)
