@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Client } from '@zabra/client/core'
+import { enumerateFaults, withSeeds } from '../testdata/stage.ts'
+import { World } from '../testdata/world.ts'
+import { Barrier } from './barrier.ts'
+import { passes } from './decide.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+/** Whether a promise has been kept so far. */
+function watched(promise: Promise<unknown>): { done: boolean } {
+  const state = { done: false }
+  void promise.then(() => (state.done = true))
+  return state
+}
+
+describe('the decision', () => {
+  it('lets everybody pass a barrier that is not there', () => {
+    expect(passes(undefined, 5n, false)).toBe(true)
+    expect(passes(5n, 5n, true)).toBe(false)
+  })
+
+  it('tells a barrier that was set again only when asked to', () => {
+    expect(passes(9n, 5n, false)).toBe(false)
+    expect(passes(9n, 5n, true)).toBe(true)
+  })
+})
+
+describe('a barrier', () => {
+  it('holds waiters until it is removed', async () => {
+    const barrier = new Barrier(client, '/parents/barrier')
+    await run(barrier.set())
+    const waiting = new Barrier(other, '/parents/barrier').wait()
+    const state = watched(waiting)
+    await world.advance(5000)
+    expect(state.done).toBe(false)
+    await run(barrier.remove())
+    await run(waiting)
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('lets pass at once when it was never set, and leaves no watch for it', async () => {
+    await run(new Barrier(client, '/none').wait())
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('may be set and removed twice', async () => {
+    const barrier = new Barrier(client, '/b')
+    await run(barrier.set())
+    await run(barrier.set())
+    await run(barrier.remove())
+    await run(barrier.remove())
+  })
+
+  it('wakes each waiter once and costs it one read', async () => {
+    const requests: string[] = []
+    const counted = await world.client({
+      instrumentation: { request: ({ operation }) => void requests.push(operation) },
+    })
+    await run(new Barrier(client, '/b').set())
+    const waiting = new Barrier(counted, '/b').wait()
+    await world.settle()
+    await run(new Barrier(client, '/b').remove())
+    await run(waiting)
+    expect(requests).toEqual(['getData', 'getData'])
+  })
+
+  it('opens for a waiter that was cut off when it was removed', async () => {
+    await run(new Barrier(client, '/b').set())
+    const waiting = new Barrier(other, '/b').wait()
+    const state = watched(waiting)
+    await world.settle()
+    world.interference.open = () => {
+      throw new Error('cut off')
+    }
+    world.wires[1]!.cut()
+    await run(new Barrier(client, '/b').remove())
+    await world.advance(3000)
+    expect(state.done).toBe(false)
+    delete world.interference.open
+    await world.within(5000, waiting)
+  })
+
+  it('that was removed and set again during an outage holds a waiter, unless it waits for a generation', async () => {
+    const barrier = new Barrier(client, '/b')
+    await run(barrier.set())
+    const plain = watched(new Barrier(other, '/b').wait())
+    const careful = watched(new Barrier(other, '/b').wait({ generation: true }))
+    await world.settle()
+    world.interference.open = () => {
+      throw new Error('cut off')
+    }
+    world.wires[1]!.cut()
+    await run(barrier.remove())
+    await run(barrier.set())
+    delete world.interference.open
+    await world.advance(5000)
+    expect([plain.done, careful.done]).toEqual([false, true])
+    await run(barrier.remove())
+    await world.settle()
+    expect(plain.done).toBe(true)
+  })
+
+  it('waits on when a session ends, where kazoo waits for ever', async () => {
+    await run(new Barrier(client, '/b').set())
+    const waiting = new Barrier(other, '/b').wait()
+    await world.settle()
+    world.interference.open = () => {
+      throw new Error('cut off')
+    }
+    world.wires[1]!.cut()
+    await world.advance(20_000)
+    delete world.interference.open
+    await world.advance(3000)
+    const remover = await world.client()
+    await run(new Barrier(remover, '/b').remove())
+    await run(waiting)
+  })
+
+  it('lets a waiter go whose signal aborts, with its watch', async () => {
+    await run(new Barrier(client, '/b').set())
+    const abort = new AbortController()
+    const waiting = new Barrier(client, '/b').wait({ signal: abort.signal })
+    waiting.catch(() => {})
+    await world.settle()
+    expect(world.server.stats().watches).toBe(1)
+    abort.abort()
+    await expect(run(waiting)).rejects.toMatchObject({ name: 'AbortError' })
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('opens by creation for those who wait for presence', async () => {
+    const waiting = new Barrier(other, '/gate').waitForPresence()
+    await world.settle()
+    await run(new Barrier(client, '/gate').set())
+    await run(waiting)
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('ends a wait when the client is closed', async () => {
+    await run(new Barrier(client, '/b').set())
+    const waiting = new Barrier(other, '/b').wait()
+    waiting.catch(() => {})
+    await world.settle()
+    await run(other.close())
+    await expect(run(waiting)).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+})
+
+it('an example: work waits for the end of maintenance', async () => {
+  const maintenance = new Barrier(client, '/maintenance')
+  await run(maintenance.set())
+  const log: string[] = []
+  const worker = (async () => {
+    await new Barrier(other, '/maintenance').wait()
+    log.push('work')
+  })()
+  await world.settle()
+  log.push('maintained')
+  await run(maintenance.remove())
+  await run(worker)
+  expect(log).toEqual(['maintained', 'work'])
+})
+
+it('is never early and never stuck, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async ({ world: { clock } }, { client: waiter, abort }) => {
+    const setter = new Barrier(waiter, '/x/barrier')
+    await setter.set()
+    let removed = false
+    const waiting = new Barrier(waiter, '/x/barrier').wait({ signal: abort.signal }).then(
+      () => {
+        if (!removed) throw new Error('too early')
+      },
+      (error: Error) => {
+        if (error.name !== 'AbortError') throw error
+      },
+    )
+    await new Promise<void>((resolve) => void clock.after(3000, 'test', resolve))
+    removed = true
+    await setter.remove()
+    await waiting
+  })
+  expect(played).toBeGreaterThan(30)
+})
+
+it('lets all of many waiters pass once it is open and none before, with random cuts', async () => {
+  await withSeeds([1, 2, 3, 4, 5], async (random) => {
+    const crowd = await World.start()
+    const clients = await Promise.all(Array.from({ length: 3 + random.below(10) }, () => crowd.client()))
+    const barrier = new Barrier(clients[0]!, '/b')
+    await crowd.outcome(barrier.set())
+    let open = false
+    const waits = clients.map(async (each) => {
+      await new Barrier(each, '/b').wait()
+      if (!open) throw new Error('too early')
+    })
+    for (let step = 0; step < 10; step++) {
+      crowd.wires[random.below(crowd.wires.length)]!.cut()
+      await crowd.advance(random.below(500))
+    }
+    open = true
+    await crowd.within(20_000, barrier.remove())
+    await crowd.within(20_000, Promise.all(waits))
+    await crowd.settle()
+    expect(crowd.server.stats().watches).toBe(0)
+    await crowd.end()
+  })
+})

@@ -1,0 +1,69 @@
+import { NodeExistsError, type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
+import { throughSessions } from '../waiting/errors.ts'
+import { watchUntil } from '../waiting/watch-until.ts'
+import { passes, type Seen } from './decide.ts'
+
+export interface BarrierOptions {
+  /** Default: anybody may do everything. */
+  readonly acl?: readonly ACL[]
+  /** What missing parents become (default `container`). */
+  readonly parents?: 'container' | 'persistent'
+  /** What the znode holds. */
+  readonly data?: Bytes
+}
+
+export interface BarrierWaitOptions {
+  readonly signal?: AbortSignal
+  /** Also pass when the barrier was removed and set again before this waiter could look. */
+  readonly generation?: boolean
+}
+
+/** Holds back whoever waits for as long as a znode exists. */
+export class Barrier {
+  readonly #client: Client
+  readonly #options: BarrierOptions
+  readonly path: string
+
+  constructor(client: Client, path: string, options: BarrierOptions = {}) {
+    this.#client = client
+    this.path = path
+    this.#options = options
+  }
+
+  /** Closes the barrier. One that is closed already stays so. */
+  async set(): Promise<void> {
+    const { acl, parents, data } = this.#options
+    const options: CreateOptions = {
+      parents: parents === 'persistent' ? 'persistent' : true,
+      idempotent: true,
+      ...(acl && { acl }),
+    }
+    try {
+      await throughSessions(this.#client, () => this.#client.create(this.path, data, options))
+    } catch (error) {
+      if (!(error instanceof NodeExistsError)) throw error
+    }
+  }
+
+  /** Opens the barrier and lets everybody go. One that is open already stays so. */
+  remove(): Promise<void> {
+    return throughSessions(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
+  }
+
+  /** Resolves when the barrier is open. Waits on through lost connections and sessions. */
+  async wait({ signal, generation = false }: BarrierWaitOptions = {}): Promise<void> {
+    let first: Seen
+    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (look) => {
+      const now = (await look.data(this.path))?.stat.czxid
+      first ??= now
+      return passes(now, first, generation) || undefined
+    })
+  }
+
+  /** Resolves when the znode exists: a gate that is opened by creating it. */
+  async waitForPresence({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (look) =>
+      look.exists(this.path),
+    )
+  }
+}

@@ -1,0 +1,176 @@
+import {
+  abortedBy,
+  NoNodeError,
+  type Bytes,
+  type Client,
+  type OneShotWatch,
+  type Ordered,
+  type Stat,
+} from '@zabra/client/core'
+import { isNewSession } from './errors.ts'
+
+/** One look at the tree. What it reads is watched, so that a change brings the next look. */
+export interface Look {
+  readonly client: Client
+  readonly signal: AbortSignal | undefined
+  /** Undefined, and no watch, when there is no such znode. */
+  data(path: string): Promise<({ data: Bytes; stat: Stat } & Ordered) | undefined>
+  /** Also waits for creation. */
+  exists(path: string): Promise<Stat | undefined>
+  /** Undefined, and no watch, when there is no such znode. */
+  children(path: string): Promise<{ children: readonly string[]; stat: Stat } | undefined>
+  /** Looks again after so many milliseconds, if nothing happens before. */
+  again(ms: number): void
+  /** Looks again when this settles. */
+  when(settled: Promise<unknown>): void
+}
+
+export interface WatchUntilOptions {
+  readonly signal?: AbortSignal | undefined
+  /** What waits, for messages. */
+  readonly operation: string
+}
+
+/**
+ * Looks until there is an answer. Whatever happens in between, a change, a reconnect or a new session, means no more than
+ * that it is worth looking again. A look only reads: it is repeated when the session ends in its midst.
+ *
+ * Nothing is left when this settles: no watch, no listener, no timer.
+ */
+export async function watchUntil<T>(
+  client: Client,
+  { signal, operation }: WatchUntilOptions,
+  look: (look: Look) => Promise<T | undefined>,
+): Promise<T> {
+  const bell = new Bell(client)
+  let watching: Round | undefined
+  try {
+    for (;;) {
+      if (signal?.aborted) throw abortedBy(signal.reason, { operation })
+      const round = new Round(client, signal)
+      bell.ring = () => round.wake()
+      let answer: T | undefined
+      try {
+        answer = await look(round)
+      } catch (error) {
+        if (!isNewSession(client, error)) throw error
+        round.wake()
+      } finally {
+        // Only now, since what both rounds watch stays armed on the server.
+        watching?.close()
+        watching = round
+      }
+      if (answer !== undefined) return answer
+      await round.woken(operation)
+    }
+  } finally {
+    watching?.close()
+    bell.close()
+  }
+}
+
+/** Rings when a connection stands again: events may be missing then. */
+class Bell {
+  ring: () => void = () => {}
+  readonly #states: ReturnType<Client['states']>
+
+  constructor(client: Client) {
+    this.#states = client.states()
+    void this.#listen()
+  }
+
+  close(): void {
+    this.ring = () => {}
+    void this.#states.return?.()
+  }
+
+  async #listen(): Promise<void> {
+    // The state of now is no news.
+    await this.#states.next()
+    for await (const { state } of this.#states) {
+      if (state !== 'suspended' && state !== 'connecting') this.ring()
+    }
+    // The client is finished: the next look says how.
+    this.ring()
+  }
+}
+
+/** The watches of one look. */
+class Round implements Look {
+  readonly client: Client
+  readonly signal: AbortSignal | undefined
+  readonly #watches: OneShotWatch[] = []
+  readonly #awake: Promise<void>
+  #wake: () => void = () => {}
+  #cancelTimer: () => void = () => {}
+
+  constructor(client: Client, signal: AbortSignal | undefined) {
+    this.client = client
+    this.signal = signal
+    this.#awake = new Promise((resolve) => (this.#wake = resolve))
+  }
+
+  async data(path: string): Promise<({ data: Bytes; stat: Stat } & Ordered) | undefined> {
+    const watch = await this.#watch(path, 'data')
+    return watch && { data: watch.data!, stat: watch.stat!, order: watch.order }
+  }
+
+  async exists(path: string): Promise<Stat | undefined> {
+    return (await this.#watch(path, 'exists'))?.stat
+  }
+
+  async children(path: string): Promise<{ children: readonly string[]; stat: Stat } | undefined> {
+    const watch = await this.#watch(path, 'children')
+    return watch && { children: watch.children!, stat: watch.stat! }
+  }
+
+  again(ms: number): void {
+    this.#cancelTimer()
+    this.#cancelTimer = this.client.ports.clock.after(ms, 'look again', () => this.wake())
+  }
+
+  when(settled: Promise<unknown>): void {
+    const wake = (): void => this.wake()
+    settled.then(wake, wake)
+  }
+
+  wake(): void {
+    this.#wake()
+  }
+
+  /** Resolves when it is worth looking again; rejects when the caller has left. */
+  async woken(operation: string): Promise<void> {
+    const { signal } = this
+    if (signal === undefined) return this.#awake
+    let leave = (): void => {}
+    const left = new Promise<never>((_resolve, reject) => {
+      leave = () => reject(abortedBy(signal.reason, { operation }))
+      signal.addEventListener('abort', leave, { once: true })
+      if (signal.aborted) leave()
+    })
+    try {
+      await Promise.race([this.#awake, left])
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+  }
+
+  /** Not awaited: a connection that hangs must not keep a caller who leaves. */
+  close(): void {
+    this.#cancelTimer()
+    for (const watch of this.#watches) void watch.close()
+  }
+
+  async #watch(path: string, kind: 'data' | 'exists' | 'children'): Promise<OneShotWatch | undefined> {
+    const { signal } = this
+    try {
+      const watch = await this.client.watchOnce(path, kind, signal === undefined ? {} : { signal })
+      this.#watches.push(watch)
+      this.when(watch.fired)
+      return watch
+    } catch (error) {
+      if (error instanceof NoNodeError && kind !== 'exists') return undefined
+      throw error
+    }
+  }
+}
