@@ -119,7 +119,17 @@ export class Stage {
     victim.client = await this.world.client({ servers: `${name}:2181` })
     return victim
   }
+
+  /** Waits until what goes on in the background is done, and sessions that died are over. */
+  calm(): Promise<void> {
+    const dying = [...this.victims.values()].some(({ fault }) => fault?.startsWith('session'))
+    return after(this.world, dying ? OUTAGE_MS + 15_000 : 1000)
+  }
 }
+
+/** Resolves after so much time of a world. */
+export const after = (world: World, ms: number): Promise<void> =>
+  new Promise((resolve) => void world.clock.after(ms, 'test', resolve))
 
 /** The scenario of a test: plays with `victim`, whose signal may abort, and throws when something is wrong. */
 export type Scenario = (stage: Stage, victim: Victim) => Promise<void>
@@ -195,4 +205,14 @@ export async function tree(client: Client, path = '/'): Promise<string[]> {
   const paths: string[] = []
   for await (const at of client.walk(path)) if (!at.startsWith('/zookeeper')) paths.push(at)
   return paths
+}
+
+/** Calls with the signal of a victim, and once more without it when that has aborted. */
+export async function insist<T>(victim: Victim, call: (signal: AbortSignal | undefined) => Promise<T>): Promise<T> {
+  try {
+    return await call(victim.abort.signal)
+  } catch (error) {
+    if ((error as Error).name !== 'AbortError') throw error
+    return call(undefined)
+  }
 }

@@ -1,8 +1,9 @@
-import type { Client } from '@zabra/client/core'
+import type { Client, Stat } from '@zabra/client/core'
 import { inBackground, isNewSession, orMissing } from './errors.ts'
 import { watchUntil } from './watch-until.ts'
 
-const SEQUENCE = /(-?\d{10})$/
+/** After the hyphen that ends the prefix. Servers print a sign within the width of ten. */
+const SEQUENCE = /-(-?\d{10}|-\d{9})$/
 
 /** The number that a server gave to a sequential znode, or undefined for a name that has none. */
 export function sequenceOf(name: string): number | undefined {
@@ -24,8 +25,18 @@ export function bySequence(names: readonly string[]): string[] {
 /** A place in a line of waiters, at its head. */
 export interface Place {
   readonly path: string
+  /** The session that holds it. */
+  readonly owner: bigint
   /** Lets the next one come. Also done by deleting `path` in a transaction. */
   leave(): void
+}
+
+export interface LineOptions {
+  readonly signal?: AbortSignal | undefined
+  /** What waits, for messages. */
+  readonly operation: string
+  /** Hears of the znode that was made, and when that was asked for. */
+  readonly made?: (stat: Stat, sentAt: number) => void
 }
 
 /**
@@ -33,13 +44,9 @@ export interface Place {
  * that leaves wakes one. The line saves work and gives an order; it is no lock: who comes back from an outage may find
  * that it is no longer alone.
  */
-export async function atHead(
-  client: Client,
-  line: string,
-  options: { readonly signal?: AbortSignal | undefined; readonly operation: string },
-): Promise<Place> {
+export async function atHead(client: Client, line: string, options: LineOptions): Promise<Place> {
   for (;;) {
-    const place = await join(client, line, options.signal)
+    const place = await join(client, line, options)
     if (place === undefined) continue
     try {
       if (await isFirst(client, line, place.path, options)) return place
@@ -51,16 +58,14 @@ export async function atHead(
 }
 
 /** Undefined when the session ended meanwhile. */
-async function join(
-  client: Client,
-  line: string,
-  signal: AbortSignal | undefined,
-): Promise<Place | undefined> {
+async function join(client: Client, line: string, { signal, made }: LineOptions): Promise<Place | undefined> {
   try {
     const options = { mode: 'ephemeralSequential', parents: true, ...(signal && { signal }) } as const
-    const { path } = await client.create(`${line}/at-`, undefined, options)
+    const sentAt = client.ports.clock.monotonic()
+    const { path, stat } = await client.create(`${line}/at-`, undefined, options)
+    made?.(stat, sentAt)
     const leave = (): void => inBackground(client.delete(path, { guaranteed: true, missingOk: true }))
-    return { path, leave }
+    return { path, owner: stat.ephemeralOwner, leave }
   } catch (error) {
     if (isNewSession(client, error)) return undefined
     throw error
@@ -68,12 +73,7 @@ async function join(
 }
 
 /** Waits until nobody is before `own`; false when it is no longer there itself. */
-function isFirst(
-  client: Client,
-  line: string,
-  own: string,
-  options: { readonly signal?: AbortSignal | undefined; readonly operation: string },
-): Promise<boolean> {
+function isFirst(client: Client, line: string, own: string, options: LineOptions): Promise<boolean> {
   const name = own.slice(line.length + 1)
   return watchUntil(client, options, async (look) => {
     for (;;) {

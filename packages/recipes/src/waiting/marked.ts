@@ -11,7 +11,7 @@ import {
   type WriteResult,
 } from '@zabra/client/core'
 import { AmbiguousResultError } from './ambiguous.ts'
-import { inBackground, isUnclear, orMissing } from './errors.ts'
+import { inBackground, isNewSession, isUnclear, orMissing, throughSessions } from './errors.ts'
 
 /** Tries against a server that removes an empty container again and again. */
 const TRIES = 8
@@ -20,6 +20,12 @@ const TRIES = 8
 export interface Committed<T> {
   readonly results: T | undefined
   readonly mark: Stat
+}
+
+export interface CommitOptions {
+  readonly signal?: AbortSignal | undefined
+  /** What missing parents of the mark become (default `container`). */
+  readonly parents?: 'container' | 'persistent'
 }
 
 /**
@@ -33,7 +39,7 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
   client: Client,
   mark: string,
   operations: T,
-  { signal }: { readonly signal?: AbortSignal | undefined } = {},
+  { signal, parents = 'container' }: CommitOptions = {},
 ): Promise<Committed<{ [K in keyof T]: WriteResult<T[K]> }>> {
   const tag = client.ports.random.bytes(16)
   const marking = { op: 'create', path: mark, mode: 'ephemeral', data: tag } as const
@@ -50,9 +56,10 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
         const stat = await fate(client, { mark, tag, epoch }, error)
         if (stat !== undefined) return { results: undefined, mark: stat }
         if (isGivenUp(error)) throw error
-      } else if (isNoParent(error) && tries++ < TRIES)
-        await client.mkdirp(parentOf(mark), signal ? { signal } : {})
-      else throw shifted(error)
+      } else if (isNoParent(error) && tries++ < TRIES) {
+        const options = { mode: parents, ...(signal && { signal }) } as const
+        await throughSessions(client, () => client.mkdirp(parentOf(mark), options))
+      } else if (!isNewSession(client, error)) throw shifted(error)
     }
   }
 }
@@ -96,9 +103,9 @@ const isGivenUp = (error: unknown): boolean =>
 const isNoParent = (error: unknown): boolean =>
   error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError
 
-/** The positions of the caller's operations, who knows nothing of the mark. */
+/** The positions of the caller's operations; that of the mark is -1. */
 function shifted(error: unknown): unknown {
-  if (!(error instanceof MultiError) || error.index === 0) return error
+  if (!(error instanceof MultiError)) return error
   const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
   return new MultiError(error.message, error.index - 1, cause)
 }

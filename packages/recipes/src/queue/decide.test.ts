@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import { choose, runLength } from './decide.ts'
+import { layoutOf } from './names.ts'
+import { ServerClock } from './server-clock.ts'
+
+const own = layoutOf('/q', 'recipe')
+const kazoo = layoutOf('/q', 'kazoo')
+const none: ReadonlySet<string> = new Set()
+const names = (items: readonly { name: string }[]): string[] => items.map(({ name }) => name)
+
+describe('names', () => {
+  it('tell priority, due time and sequence, and read back', () => {
+    const name = `${own.prefix(-5, 1_700_000_000_123)}0000000042`
+    expect(name).toBe('queue-7ffffffb-18bcfe5687b-0000000042')
+    expect(own.parse(name)).toEqual({ name, priority: -5, due: 1_700_000_000_123, sequence: 42 })
+  })
+
+  it('of the page of recipes are items of the middle priority', () => {
+    expect(own.parse('queue-0000000007')).toMatchObject({ priority: 0, due: 0, sequence: 7 })
+  })
+
+  it('wrap around to negative numbers', () => {
+    expect(own.parse(`${own.prefix(0, undefined)}-2147483648`)).toMatchObject({ sequence: -2147483648 })
+    expect(own.parse(`${own.prefix(0, undefined)}-000000001`)).toMatchObject({ sequence: -1 })
+  })
+
+  it('of others are no items', () => {
+    expect([own.parse('entry-100-0000000001'), own.parse('x'), kazoo.parse('queue-0000000001')]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('of kazoo hold priorities from 0 to 999 and no delays', () => {
+    expect(kazoo.prefix(undefined, undefined)).toBe('entry-100-')
+    expect(kazoo.parse('entry-007-0000000003')).toMatchObject({ priority: 7, sequence: 3 })
+    expect(() => kazoo.prefix(1000, undefined)).toThrow('0 to 999')
+    expect(() => kazoo.prefix(1, 5)).toThrow('no delay')
+    expect(() => own.prefix(2 ** 31, undefined)).toThrow('32 bits')
+  })
+})
+
+describe('the choice', () => {
+  const item = (priority: number, sequence: number, due?: number): string =>
+    `${own.prefix(priority, due)}${String(sequence).padStart(10, '0')}`
+
+  it('is the most urgent and then the oldest, negative priorities before all', () => {
+    const list = [item(1, 1), item(0, 3), item(-1, 4), item(0, 2), 'foreign']
+    expect(names(choose(list, none, 0, own.parse).ready)).toEqual([
+      item(-1, 4),
+      item(0, 2),
+      item(0, 3),
+      item(1, 1),
+    ])
+  })
+
+  it('takes numbers that wrapped for newer ones', () => {
+    const [before, after] = [
+      `${own.prefix(0, undefined)}2147483647`,
+      `${own.prefix(0, undefined)}-2147483648`,
+    ]
+    expect(names(choose([after, before], none, 0, own.parse).ready)).toEqual([before, after])
+  })
+
+  it('leaves out what others are at work on and what is not due', () => {
+    const list = [item(0, 1), item(0, 2, 500), item(0, 3, 300), item(0, 4, 100)]
+    const choice = choose(list, new Set([item(0, 1)]), 100, own.parse)
+    expect(choice).toMatchObject({ nextDue: 300, busy: 1 })
+    expect(names(choice.ready)).toEqual([item(0, 4, 100)])
+  })
+
+  it('gives items that fall due together in the order in which they were put', () => {
+    const list = [item(0, 9, 100), item(0, 8, 100)]
+    expect(names(choose(list, none, 100, own.parse).ready)).toEqual([item(0, 8, 100), item(0, 9, 100)])
+  })
+
+  it('reads short listings anew for each item and long ones seldom', () => {
+    expect([1, 64, 100, 10_000].map(runLength)).toEqual([1, 1, 10, 100])
+  })
+})
+
+describe('the clock of the servers', () => {
+  it('is wrong by half a round trip at most, whatever the local wall clock says', () => {
+    let local = 1000
+    const clock = new ServerClock({ monotonic: () => local })
+    expect(clock.now()).toBeUndefined()
+    const sentAt = local
+    local += 40
+    clock.observe(5_000_000 + 10, sentAt)
+    expect(Math.abs(clock.now()! - 5_000_040)).toBeLessThanOrEqual(20)
+  })
+
+  it('keeps the better of two measurements, until it is old', () => {
+    let local = 0
+    const clock = new ServerClock({ monotonic: () => local })
+    clock.observe(100, 0)
+    local = 1000
+    clock.observe(5000, 0)
+    expect(clock.now()).toBe(1100)
+    local = 400_000
+    clock.observe(500_000, 399_000)
+    expect(clock.now()).toBe(500_500)
+  })
+})

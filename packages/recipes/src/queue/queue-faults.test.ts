@@ -1,0 +1,209 @@
+import { expect, it } from 'vitest'
+import { utf8, type Client } from '@zabra/client/core'
+import { LostError } from '../held/lost.ts'
+import {
+  after,
+  enumerateFaults,
+  insist,
+  swiftly,
+  tree,
+  withSeeds,
+  type Stage,
+  type Victim,
+} from '../testdata/stage.ts'
+import { World } from '../testdata/world.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { Queue } from './queue.ts'
+
+const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
+
+/** What went in and what came out. */
+class Account {
+  readonly put: string[] = []
+  readonly maybePut: string[] = []
+  readonly out: string[] = []
+  readonly maybeOut: string[] = []
+
+  async putting(value: string, put: Promise<string>): Promise<void> {
+    try {
+      await put
+      this.put.push(value)
+    } catch (error) {
+      if (!(error instanceof AmbiguousResultError)) throw error
+      this.maybePut.push(value)
+    }
+  }
+
+  async taking(take: Promise<string>): Promise<void> {
+    try {
+      this.out.push(await take)
+    } catch (error) {
+      if (!(error instanceof AmbiguousResultError)) throw error
+      this.maybeOut.push(error.value as string)
+    }
+  }
+
+  checkExactlyOnce(): void {
+    const out = [...this.out, ...this.maybeOut]
+    if (new Set(out).size !== out.length) throw new Error(`something came out twice: ${out.join()}`)
+    const lost = this.put.filter((value) => !out.includes(value))
+    if (lost.length > 0) throw new Error(`lost: ${lost.join()}`)
+    const known = new Set([...this.put, ...this.maybePut])
+    if (!out.every((value) => known.has(value))) throw new Error(`came from nowhere: ${out.join()}`)
+  }
+
+  checkAtLeastOnce(): void {
+    const lost = this.put.filter((value) => !this.out.includes(value))
+    if (lost.length > 0) throw new Error(`never delivered: ${lost.join()}`)
+  }
+}
+
+async function drain(queue: Queue<string>, account: Account): Promise<void> {
+  while ((await queue.size()) > 0) await account.taking(queue.take())
+}
+
+async function checkNothingLeft(stage: Stage, client: Client): Promise<void> {
+  await stage.calm()
+  const left = (await tree(client)).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
+  if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
+}
+
+/** Only a session that ended may leave a doubt. */
+function checkDoubts(account: Account, victim: Victim): void {
+  const doubts = account.maybePut.length + account.maybeOut.length
+  if (doubts > 0 && !victim.fault?.startsWith('session')) throw new Error('in doubt without a reason')
+}
+
+it('takes each item exactly once, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const bystander = await stage.world.client()
+    const queue = queueOf(victim.client)
+    const account = new Account()
+    await account.putting(
+      'a',
+      insist(victim, (signal) => queue.put('a', { ...(signal && { signal }) })),
+    )
+    await account.putting(
+      'b',
+      insist(victim, (signal) => queue.put('b', { ...(signal && { signal }) })),
+    )
+    await account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
+    await account.putting('c', queueOf(bystander).put('c'))
+    await account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
+    await drain(queueOf(bystander), account)
+    const late = account.taking(insist(victim, (signal) => queue.take({ ...(signal && { signal }) })))
+    await after(stage.world, 500)
+    await account.putting('d', queueOf(bystander).put('d'))
+    await late
+    await drain(queueOf(bystander), account)
+    account.checkExactlyOnce()
+    checkDoubts(account, victim)
+    await checkNothingLeft(stage, bystander)
+  })
+  expect(played).toBeGreaterThan(120)
+})
+
+it('delivers each message until it is acknowledged, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const bystander = await stage.world.client()
+    const account = new Account()
+    for (const value of ['a', 'b', 'c']) await account.putting(value, queueOf(bystander).put(value))
+    const work = async (queue: Queue<string>, count: number, signal?: AbortSignal): Promise<void> => {
+      let done = 0
+      for await (const message of queue.receive({ ...(signal && { signal }) })) {
+        account.out.push(message.value)
+        if (message.value === 'b' && message.deliveries === 1) continue
+        try {
+          await message.ack()
+        } catch (error) {
+          if (!(error instanceof LostError)) throw error
+        }
+        if (++done === count) return
+      }
+    }
+    await insist(victim, (signal) => work(queueOf(victim.client), 2, signal))
+    await after(stage.world, 1000)
+    const rest = await queueOf(bystander).size()
+    if (rest > 0) await work(queueOf(bystander), rest)
+    account.checkAtLeastOnce()
+    await checkNothingLeft(stage, bystander)
+  })
+  expect(played).toBeGreaterThan(60)
+})
+
+it('makes room exactly once, whatever happens to a producer that waits for it', async () => {
+  await enumerateFaults(async (stage, victim) => {
+    const bystander = await stage.world.client()
+    const options = { codec: utf8, maxItems: 1 }
+    const account = new Account()
+    await account.putting('a', new Queue(bystander, '/q', options).put('a'))
+    const waiting = account.putting(
+      'b',
+      insist(victim, (signal) =>
+        new Queue(victim.client, '/q', options).put('b', { ...(signal && { signal }) }),
+      ),
+    )
+    await after(stage.world, 500)
+    await account.taking(queueOf(bystander).take())
+    await waiting
+    await drain(queueOf(bystander), account)
+    account.checkExactlyOnce()
+    await checkNothingLeft(stage, bystander)
+  })
+})
+
+it('keeps its promises among many producers and consumers with random cuts and deaths', async () => {
+  await withSeeds([1, 2, 3, 4, 5, 6, 7, 8], async (random) => {
+    const world = await World.start()
+    const account = new Account()
+    const producers = await Promise.all(Array.from({ length: 1 + random.below(5) }, () => world.client()))
+    const takers = await Promise.all(Array.from({ length: 2 + random.below(10) }, () => world.client()))
+    const watcher = await world.client({ servers: 'watcher:2181' })
+    const stop = new AbortController()
+    const puts = producers.map(async (client, n) => {
+      for (let i = 0; i < 6; i++) await account.putting(`${n}-${i}`, queueOf(client).put(`${n}-${i}`))
+    })
+    const takes = takers.map(async (client) => {
+      const queue = queueOf(client)
+      while (!stop.signal.aborted) await account.taking(queue.take({ signal: stop.signal }))
+    })
+    for (const take of takes) take.catch(() => {})
+    for (let step = 0; step < 30; step++) {
+      const wire = world.wires[random.below(world.wires.length)]!
+      if (wire.server.host !== 'watcher') wire.cut()
+      await world.advance(random.below(200))
+    }
+    await swiftly(world, 60_000, Promise.all(puts))
+    await swiftly(
+      world,
+      60_000,
+      (async () => {
+        while ((await queueOf(watcher).size()) > 0) await after(world, 100)
+      })(),
+    )
+    stop.abort()
+    await swiftly(world, 60_000, Promise.allSettled(takes))
+    await world.advance(1000)
+    account.checkExactlyOnce()
+    expect(account.maybeOut).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+    await world.end()
+  })
+})
+
+it('gives ten thousand items in order, with few listings', async () => {
+  const world = await World.start()
+  const client = await world.client()
+  const queue = new Queue<string>(client, '/q', { codec: utf8, maxItems: 20_000 })
+  for (let n = 0; n < 10_000; n += 1000) {
+    await world.outcome(queue.putAll(Array.from({ length: 1000 }, (_, i) => String(n + i))))
+  }
+  const requests: string[] = []
+  const taker = await world.client({
+    instrumentation: { request: ({ operation }) => void requests.push(operation) },
+  })
+  const own = queueOf(taker)
+  for (let n = 0; n < 250; n++) expect(await world.outcome(own.take())).toBe(String(n))
+  expect(requests.filter((operation) => operation === 'getChildren')).toHaveLength(3)
+  await world.end()
+})

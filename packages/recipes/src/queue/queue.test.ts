@@ -1,0 +1,419 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { json, utf8, type Client } from '@zabra/client/core'
+import { LostError } from '../held/lost.ts'
+import { tree } from '../testdata/stage.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import type { Message } from './message.ts'
+import { Queue } from './queue.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const queueOf = (on: Client, options: { maxItems?: number; deadLetterAfter?: number } = {}): Queue<string> =>
+  new Queue(on, '/q', { codec: utf8, ...options })
+const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> => {
+  const { done, value } = await run(messages.next())
+  if (done) throw new Error('Expected a message')
+  return value as Message<T>
+}
+const leftOver = async (): Promise<string[]> => {
+  await world.settle()
+  return (await run(tree(client))).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
+}
+async function expire(victim: number): Promise<void> {
+  world.interference.open = () => {
+    throw new Error('cut off')
+  }
+  world.wires[victim]!.cut()
+  await world.advance(20_000)
+  delete world.interference.open
+  await world.advance(12_000)
+}
+
+describe('take', () => {
+  it('gives items in the order in which they were put, and leaves nothing', async () => {
+    const queue = queueOf(client)
+    for (const value of ['a', 'b', 'c']) await run(queue.put(value))
+    const taken = [await run(queue.take()), await run(queue.take()), await run(queue.take())]
+    expect(taken).toEqual(['a', 'b', 'c'])
+    expect(await leftOver()).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('waits for an item, with one watch whoever waits', async () => {
+    const waiting = [client, other, client].map((each) => queueOf(each).take())
+    await world.settle()
+    expect(world.server.stats().watches).toBe(3)
+    const producer = queueOf(client)
+    await run(producer.putAll(['a', 'b', 'c']))
+    expect((await run(Promise.all(waiting))).toSorted()).toEqual(['a', 'b', 'c'])
+    expect(await leftOver()).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('wakes one of many consumers for one item', async () => {
+    const events: string[] = []
+    const crowd = await Promise.all(
+      Array.from({ length: 10 }, () =>
+        world.client({ instrumentation: { event: ({ type, path }) => void events.push(`${type} ${path}`) } }),
+      ),
+    )
+    await run(queueOf(client).put('first'))
+    await run(queueOf(client).take())
+    const abort = new AbortController()
+    const waits = crowd.map((each) => queueOf(each).take({ signal: abort.signal }))
+    for (const wait of waits) wait.catch(() => {})
+    await world.settle()
+    await run(queueOf(client).put('a'))
+    await world.settle()
+    expect(events.filter((event) => event.includes('/items'))).toHaveLength(1)
+    expect(events.filter((event) => event.includes('/line/'))).toHaveLength(1)
+    abort.abort()
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('lets a caller go whose signal aborts, with its place and its watch', async () => {
+    const abort = new AbortController()
+    const waiting = queueOf(client).take({ signal: abort.signal })
+    waiting.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(waiting)).rejects.toMatchObject({ name: 'AbortError' })
+    await run(queueOf(other).put('a'))
+    expect(await run(queueOf(other).take())).toBe('a')
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('hands the line on when the head of it dies', async () => {
+    const doomed = queueOf(other).take()
+    doomed.catch(() => {})
+    await world.settle()
+    const heir = queueOf(client).take()
+    await world.settle()
+    await run(other.close())
+    await run(queueOf(client).put('a'))
+    expect(await run(heir)).toBe('a')
+  })
+
+  it('takes what others wrote by the page of recipes', async () => {
+    await run(
+      client.create('/q/items/queue-', bytes('a'), {
+        mode: 'persistentSequential',
+        parents: true,
+        protected: false,
+      }),
+    )
+    await run(client.create('/q/items/readme', bytes('no item')))
+    expect(await run(queueOf(client).take())).toBe('a')
+  })
+})
+
+describe('urgency and delay', () => {
+  it('lets an urgent item overtake, for a consumer that waits and for one that works', async () => {
+    const queue = queueOf(client)
+    await run(queue.put('later', { priority: 5 }))
+    await run(queue.put('normal'))
+    await run(queue.put('urgent', { priority: -5 }))
+    expect(await run(queue.take())).toBe('urgent')
+    await run(queue.put('more urgent', { priority: -6 }))
+    expect(await run(queue.take())).toBe('more urgent')
+    expect(await run(queue.take())).toBe('normal')
+    expect(await run(queue.take())).toBe('later')
+  })
+
+  it('holds an item back until it is due', async () => {
+    const queue = queueOf(client)
+    await run(queue.put('late', { delayMs: 5000 }))
+    await run(queue.put('early', { delayMs: 2000 }))
+    const taken: string[] = []
+    for (let i = 0; i < 2; i++)
+      void queueOf(other)
+        .take()
+        .then((value) => taken.push(value))
+    await world.advance(1900)
+    expect(taken).toEqual([])
+    await world.advance(400)
+    expect(taken).toEqual(['early'])
+    await world.advance(3000)
+    expect(taken).toEqual(['early', 'late'])
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('goes by the clock of the servers when the local one jumps', async () => {
+    const queue = queueOf(client)
+    await run(queue.put('late', { delayMs: 5000 }))
+    world.clock.jumpWall(3_600_000)
+    const taking = queueOf(other).take()
+    let taken = false
+    void taking.then(() => (taken = true))
+    await world.settle()
+    expect(taken).toBe(true)
+  })
+
+  it('gives what is ready before what is not due', async () => {
+    const queue = queueOf(client)
+    await run(queue.put('late', { delayMs: 5000, priority: -100 }))
+    await run(queue.put('now'))
+    expect(await run(queue.take())).toBe('now')
+  })
+})
+
+describe('receive', () => {
+  it('gives each message to one consumer, and removes it when it is acknowledged', async () => {
+    await run(queueOf(client).putAll(['a', 'b']))
+    const [one, two] = [queueOf(client).receive(), queueOf(other).receive()]
+    const first = await nextOf(one)
+    const second = await nextOf(two)
+    expect([first.value, second.value]).toEqual(['a', 'b'])
+    expect(first.deliveries).toBe(1)
+    expect(second.token).toBeGreaterThan(first.token)
+    await run(first.ack())
+    expect(await run(queueOf(client).size())).toBe(1)
+    expect(first.signal.reason).toMatchObject({ reason: 'released' })
+    await run(second.ack())
+    await run(Promise.all([one.return(), two.return()]))
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('gives a message back that is left without an acknowledgement', async () => {
+    const queue = queueOf(client)
+    await run(queue.put('a'))
+    await run(
+      (async () => {
+        for await (const message of queue.receive()) {
+          await using own = message
+          expect(own.deliveries).toBe(1)
+          break
+        }
+      })(),
+    )
+    const again = await nextOf(queueOf(other).receive())
+    expect([again.value, again.deliveries]).toEqual(['a', 2])
+    await run(again.ack())
+  })
+
+  it('wakes a waiting consumer when a message is given back', async () => {
+    await run(queueOf(client).put('a'))
+    const message = await nextOf(queueOf(client).receive())
+    const waiting = queueOf(other).receive().next()
+    await world.settle()
+    await run(message.nack())
+    expect(((await run(waiting)).value as Message<string>).value).toBe('a')
+  })
+
+  it('delays a message that is given back with a delay', async () => {
+    await run(queueOf(client).put('a'))
+    const message = await nextOf(queueOf(client).receive())
+    await run(message.nack({ delayMs: 2000 }))
+    const waiting = queueOf(other).take()
+    let got = false
+    void waiting.then(() => (got = true))
+    await world.advance(1900)
+    expect(got).toBe(false)
+    await world.advance(200)
+    expect(got).toBe(true)
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('delivers again when a consumer dies between claim and acknowledgement', async () => {
+    await run(queueOf(client).put('a'))
+    const dying = await nextOf(queueOf(other).receive())
+    const waiting = queueOf(client).receive().next()
+    await world.settle()
+    await run(other.close())
+    expect(dying.signal.reason).toBeInstanceOf(LostError)
+    const message = (await run(waiting)).value as Message<string>
+    expect([message.value, message.deliveries]).toEqual(['a', 2])
+    await run(message.ack())
+  })
+
+  it('tells a consumer that its connection broke, and that somebody else has got its message', async () => {
+    await run(queueOf(client).put('a'))
+    const message = await nextOf(queueOf(other).receive())
+    world.wires[1]!.cut()
+    await world.settle()
+    expect(message.signal.reason).toMatchObject({ reason: 'suspended' })
+    await world.advance(3000)
+    // Nobody else had a chance, so it can be acknowledged all the same.
+    await run(message.ack())
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('refuses an acknowledgement of what was delivered to somebody else', async () => {
+    await run(queueOf(client).put('a'))
+    const stale = await nextOf(queueOf(other).receive())
+    await expire(1)
+    const fresh = await world.client()
+    const message = await nextOf(queueOf(fresh).receive())
+    const late = stale.ack()
+    late.catch(() => {})
+    await expect(run(late)).rejects.toBeInstanceOf(LostError)
+    await run(message.ack())
+    await expect(run(message.ack())).resolves.toBeUndefined()
+  })
+
+  it('refuses an acknowledgement after the message was given back', async () => {
+    await run(queueOf(client).put('a'))
+    const message = await nextOf(queueOf(client).receive())
+    await run(message.nack())
+    await expect(run(message.ack())).rejects.toMatchObject({ reason: 'released' })
+  })
+
+  it('works on as many messages at a time as asked for', async () => {
+    await run(queueOf(client).putAll(['a', 'b', 'c']))
+    const messages = queueOf(client).receive({ concurrency: 2 })
+    const first = await nextOf(messages)
+    const second = await nextOf(messages)
+    const third = messages.next()
+    let got = false
+    void third.then(() => (got = true))
+    await world.settle()
+    expect(got).toBe(false)
+    await run(first.ack())
+    expect(((await run(third)).value as Message<string>).value).toBe('c')
+    await run(second.ack())
+  })
+
+  it('puts poison away after so many deliveries, and does not lose it', async () => {
+    const queue = queueOf(client, { deadLetterAfter: 2 })
+    await run(queue.putAll(['poison', 'good']))
+    const messages = queue.receive()
+    const seen = [await nextOf(messages), await nextOf(messages)].map(
+      ({ value, deliveries }) => `${value} ${deliveries}`,
+    )
+    expect(seen).toEqual(['poison 1', 'poison 2'])
+    expect((await nextOf(messages)).value).toBe('good')
+    const [dead] = await run(queue.deadLetters())
+    expect(text(dead!.data)).toBe('poison')
+    await run(messages.return())
+  })
+
+  it('puts away what cannot be decoded instead of stumbling over it for ever', async () => {
+    const queue = new Queue<{ n: number }>(client, '/q', { codec: json() })
+    await run(queue.put({ n: 1 }))
+    const [name] = (await run(client.getChildren('/q/items'))).children
+    await run(client.setData(`/q/items/${name}`, bytes('{')))
+    await run(queue.put({ n: 2 }))
+    expect(await run(queue.take())).toEqual({ n: 2 })
+    expect(await run(queue.deadLetters())).toHaveLength(1)
+  })
+})
+
+describe('a full queue', () => {
+  it('makes producers wait, one of which goes on for each item that is taken', async () => {
+    const queue = queueOf(client, { maxItems: 2 })
+    await run(queue.put('a'))
+    await run(queue.put('b'))
+    const done: string[] = []
+    for (const value of ['c', 'd'])
+      void queueOf(other, { maxItems: 2 })
+        .put(value)
+        .then(() => done.push(value))
+    await world.settle()
+    expect(done).toEqual([])
+    expect(await run(queue.take())).toBe('a')
+    await world.settle()
+    expect(done).toEqual(['c'])
+    expect(await run(queue.take())).toBe('b')
+    await world.settle()
+    expect(done).toEqual(['c', 'd'])
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('lets a producer go whose signal aborts', async () => {
+    const queue = queueOf(client, { maxItems: 1 })
+    await run(queue.put('a'))
+    const abort = new AbortController()
+    const waiting = queue.put('b', { signal: abort.signal })
+    waiting.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(waiting)).rejects.toMatchObject({ name: 'AbortError' })
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+    expect((await leftOver()).filter((path) => path.includes('putters/'))).toEqual([])
+  })
+})
+
+describe('what an item costs', () => {
+  async function counted(): Promise<{ queue: Queue<string>; requests: string[] }> {
+    const requests: string[] = []
+    const own = await world.client({
+      instrumentation: { request: ({ operation }) => void requests.push(operation) },
+    })
+    return { queue: queueOf(own), requests }
+  }
+
+  it('to put: a transaction and the removal of its mark', async () => {
+    const { queue, requests } = await counted()
+    await run(queue.put('first'))
+    requests.length = 0
+    await run(queue.put('second'))
+    expect(requests).toEqual(['multi', 'delete'])
+  })
+
+  it('to receive from a long queue: a read, the claim and the acknowledgement', async () => {
+    await run(queueOf(client).putAll(Array.from({ length: 400 }, (_, n) => String(n))))
+    const { queue, requests } = await counted()
+    const messages = queue.receive()
+    for (let n = 0; n < 40; n++) {
+      const message = await nextOf(messages)
+      expect(message.value).toBe(String(n))
+      await run(message.ack())
+    }
+    expect(requests.filter((operation) => operation === 'getChildren').length).toBeLessThanOrEqual(3)
+    expect(requests.length).toBeLessThanOrEqual(40 * 3 + 5)
+    await run(messages.return())
+  })
+
+  it('to receive from an empty queue: no more than eight requests, the place in the line included', async () => {
+    const { queue, requests } = await counted()
+    const messages = queue.receive()
+    const deliver = async (): Promise<void> => {
+      const next = messages.next()
+      await world.settle()
+      await run(queueOf(client).put('x'))
+      await run(((await run(next)).value as Message<string>).ack())
+    }
+    await deliver()
+    requests.length = 0
+    await deliver()
+    expect(requests.length).toBeLessThanOrEqual(8)
+  })
+})
+
+it('an example: workers share jobs, and one that fails does not lose its job', async () => {
+  interface Job {
+    readonly to: string
+  }
+  const jobs = new Queue<Job>(client, '/jobs', { codec: json<Job>(), deadLetterAfter: 3 })
+  await run(jobs.put({ to: 'ada' }))
+  await run(jobs.put({ to: 'grace' }, { priority: -1 }))
+  const done: string[] = []
+  const stop = new AbortController()
+  let failures = 1
+  const worker = async (own: Queue<Job>): Promise<void> => {
+    for await (const job of own.receive({ signal: stop.signal })) {
+      if (failures-- > 0) continue // not acknowledged: somebody gets it again
+      done.push(job.value.to)
+      await job.ack()
+    }
+  }
+  const workers = [worker(jobs), worker(new Queue<Job>(other, '/jobs', { codec: json<Job>() }))]
+  await world.advance(100)
+  stop.abort()
+  await run(Promise.allSettled(workers))
+  expect(done.toSorted()).toEqual(['ada', 'grace'])
+})

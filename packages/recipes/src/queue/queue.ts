@@ -1,0 +1,211 @@
+import { abortedBy, UsageError, type Client, type Codec } from '@zabra/client/core'
+import { isNewSession, orMissing } from '../waiting/errors.ts'
+import { atHead, type LineOptions, type Place } from '../waiting/line.ts'
+import { watchUntil, type Look } from '../waiting/watch-until.ts'
+import { receive, take, type ClaimContext, type ClaimOptions, type Failed } from './claims.ts'
+import { choose, runLength, type Choice } from './decide.ts'
+import type { Message } from './message.ts'
+import { layoutOf, type Item, type Layout } from './names.ts'
+import { Producer, type PutOptions } from './producer.ts'
+import { ServerClock } from './server-clock.ts'
+
+export interface QueueOptions<T> {
+  /** How values become bytes. An item that cannot be decoded goes to the dead letters. */
+  readonly codec: Codec<T>
+  /** Items at which `put` begins to wait (default 10 000). A soft bound: several producers may pass it together. */
+  readonly maxItems?: number
+  /** Deliveries after which an item that was never acknowledged goes to the dead letters (default: never). */
+  readonly deadLetterAfter?: number
+  /** `kazoo` shares the queue with kazoo's `LockingQueue`. */
+  readonly naming?: 'recipe' | 'kazoo'
+}
+
+export interface ReceiveOptions {
+  readonly signal?: AbortSignal
+  /** Messages that may be at work at a time (default 1). */
+  readonly concurrency?: number
+}
+
+type Claimer<R> = (context: ClaimContext<never>, name: string, options: ClaimOptions) => Promise<R | Failed>
+
+/** Items in a line that survive their producers, each for one of many consumers. */
+export class Queue<T> {
+  readonly path: string
+  readonly #client: Client
+  readonly #layout: Layout
+  readonly #context: ClaimContext<T>
+  readonly #producer: Producer<T>
+  readonly #clock: ServerClock
+  /** What is left of the last listing. */
+  #listed: Item[] = []
+  /** Others are at work on items, so listings need the claims beside them. */
+  #contended = false
+  /** The last item had to be waited for. */
+  #idle = false
+
+  constructor(client: Client, path: string, options: QueueOptions<T>) {
+    const { codec, deadLetterAfter, maxItems = 10_000, naming = 'recipe' } = options
+    if (!(maxItems >= 1)) throw new UsageError(`Expected maxItems from 1 up, got ${maxItems}`)
+    if (deadLetterAfter !== undefined && !(deadLetterAfter >= 1)) {
+      throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
+    }
+    this.#client = client
+    this.path = path
+    this.#layout = layoutOf(path, naming)
+    this.#clock = new ServerClock(client.ports.clock)
+    this.#context = { client, layout: this.#layout, codec, clock: this.#clock, deadLetterAfter }
+    this.#producer = new Producer(client, this.#layout, codec, this.#clock, maxItems)
+  }
+
+  /** Adds an item, exactly once, and returns its name. Waits while the queue is full. */
+  async put(value: T, options: PutOptions = {}): Promise<string> {
+    return (await this.#producer.put([value], options))[0]!
+  }
+
+  /** Adds several items in one transaction: all or none. */
+  putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
+    return this.#producer.put(values, options)
+  }
+
+  /** Waits for an item and removes it: at most once. What its taker does not finish is not done. */
+  async take({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T> {
+    const taken = await this.#next<{ value: T }>(take as Claimer<{ value: T }>, 'queue.take', signal)
+    return taken.value
+  }
+
+  /**
+   * Waits for items and hands them out until it is left: at least once. With a concurrency of 1, asking for the next
+   * message gives back one that was not acknowledged; with more, it waits until one of them is settled.
+   */
+  async *receive({ signal, concurrency = 1 }: ReceiveOptions = {}): AsyncGenerator<
+    Message<T>,
+    void,
+    undefined
+  > {
+    if (!(concurrency >= 1)) throw new UsageError(`Expected a concurrency from 1 up, got ${concurrency}`)
+    const working = new Set<Promise<void>>()
+    for (;;) {
+      const message = await this.#next<Message<T>>(receive as Claimer<Message<T>>, 'queue.receive', signal)
+      if (signal?.aborted) {
+        await message.nack()
+        throw abortedBy(signal.reason, { operation: 'queue.receive', path: this.path })
+      }
+      if (concurrency === 1) {
+        try {
+          yield message
+        } finally {
+          await message.nack()
+        }
+        continue
+      }
+      const settled = message.settled.then(() => void working.delete(settled))
+      working.add(settled)
+      yield message
+      while (working.size >= concurrency) await Promise.race(working)
+    }
+  }
+
+  /** How many items there are, those at work included. */
+  async size(): Promise<number> {
+    return (await this.#client.exists(this.#layout.items))?.numChildren ?? 0
+  }
+
+  /** The items that were delivered too often or could not be decoded, as they were put. */
+  async deadLetters(): Promise<{ readonly name: string; readonly data: Uint8Array }[]> {
+    const { dead } = this.#layout
+    const list = await orMissing(this.#client.getChildren(dead))
+    const letters = (list?.children ?? []).map(async (name) => {
+      const found = await orMissing(this.#client.getData(`${dead}/${name}`))
+      return found === undefined ? [] : [{ name, data: found.data }]
+    })
+    return (await Promise.all(letters)).flat()
+  }
+
+  async #next<R>(claimer: Claimer<R>, operation: string, signal: AbortSignal | undefined): Promise<R> {
+    const waiting = { signal, operation }
+    for (;;) {
+      try {
+        const item = this.#listed.shift() ?? (this.#idle ? undefined : await this.#peek(signal))
+        const got = item && (await this.#claim(claimer, item, { signal, place: undefined }))
+        if (got !== undefined && !isFailed(got)) return got
+        return await this.#inLine(claimer, waiting)
+      } catch (error) {
+        if (!isNewSession(this.#client, error)) throw error
+      }
+    }
+  }
+
+  async #claim<R>(claimer: Claimer<R>, { name }: Item, options: ClaimOptions): Promise<R | Failed> {
+    const got = await claimer(this.#context as ClaimContext<never>, name, options)
+    if (isFailed(got)) {
+      // The listing is old, and somebody else is at work: from now on the claims count too.
+      this.#listed = []
+      this.#contended = true
+    }
+    return got
+  }
+
+  /** Only the head of the line watches, so that one new item wakes one consumer. */
+  async #inLine<R>(claimer: Claimer<R>, waiting: LineOptions): Promise<R> {
+    for (;;) {
+      const made: LineOptions['made'] = (stat, sentAt) => this.#clock.observe(stat.ctime, sentAt)
+      const place = await atHead(this.#client, this.#layout.line, { ...waiting, made })
+      let got: R | Failed = 'again'
+      try {
+        got = await this.#whileFirst(claimer, waiting, place)
+      } finally {
+        if (isFailed(got)) place.leave()
+      }
+      if (!isFailed(got)) return got
+    }
+  }
+
+  /** `again` when the place is lost. */
+  async #whileFirst<R>(claimer: Claimer<R>, waiting: LineOptions, place: Place): Promise<R | Failed> {
+    for (;;) {
+      let looks = 0
+      const item = await watchUntil(this.#client, waiting, async (look) => {
+        if (this.#client.session.id !== place.owner) return 'again' as const
+        this.#idle = looks > 0
+        // What is probably there needs no watch.
+        const likely = looks++ > 0 || this.#contended
+        return (likely && (await this.#peek(waiting.signal))) || this.#watched(look)
+      })
+      if (item === 'again') return item
+      const got = await this.#claim(claimer, item, { signal: waiting.signal, place })
+      if (got !== 'gone') return got
+    }
+  }
+
+  /** The first item that can be had now, if there is one. */
+  async #peek(signal: AbortSignal | undefined): Promise<Item | undefined> {
+    const { items, claims } = this.#layout
+    const options = signal ? { signal } : {}
+    const list = await orMissing(this.#client.getChildren(items, options))
+    if (list === undefined || list.children.length === 0) return undefined
+    const busy = this.#contended ? await orMissing(this.#client.getChildren(claims, options)) : undefined
+    return this.#choose(list.children, busy?.children ?? []).ready[0]
+  }
+
+  /** The same, with watches that tell of the next one: new items, and those that others give back. */
+  async #watched(look: Look): Promise<Item | undefined> {
+    const { items, claims } = this.#layout
+    const list = await look.children(items)
+    if (list === undefined) return (await look.exists(items)) === undefined ? undefined : this.#watched(look)
+    if (list.children.length === 0) return undefined
+    const busy = this.#contended ? await look.children(claims) : undefined
+    const { ready, nextDue } = this.#choose(list.children, busy?.children ?? [])
+    const now = this.#clock.now()
+    if (ready.length === 0 && nextDue !== undefined && now !== undefined) look.again(nextDue - now + 1)
+    return ready[0]
+  }
+
+  #choose(names: readonly string[], busy: readonly string[]): Choice {
+    this.#contended = busy.length > 0
+    const choice = choose(names, new Set(busy), this.#clock.now() ?? 0, this.#layout.parse)
+    this.#listed = this.#contended ? [] : choice.ready.slice(1, runLength(choice.ready.length))
+    return choice
+  }
+}
+
+const isFailed = (got: unknown): got is Failed => got === 'gone' || got === 'again'
