@@ -1,5 +1,6 @@
 import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
 import { LostError, type LostReason } from '../held/lost.ts'
+import { lossOf, situationOf } from '../held/policy.ts'
 import { inBackground, isNewSession, isUnclear, throughSessions } from '../waiting/errors.ts'
 
 /** Where a message is in its queue. */
@@ -30,6 +31,7 @@ export class Message<T> implements AsyncDisposable {
   readonly settled: Promise<void>
   #ending: Promise<void> | undefined
   #acked = false
+  #cancelHorizon = (): void => {}
 
   constructor(client: Client, value: T, at: MessageAt, claim: Stat) {
     this.value = value
@@ -97,7 +99,7 @@ export class Message<T> implements AsyncDisposable {
         return
       } catch (error) {
         if (error instanceof MultiError)
-          throw this.#lost(this.#reasonIn(this.#client.state) ?? 'nodeDeleted', error)
+          throw this.#lost(this.#lossIn(this.#client.state) ?? 'nodeDeleted', error)
         if (!isUnclear(error) && !isNewSession(this.#client, error)) throw error
         if (await throughSessions(this.#client, () => this.#isGone())) return
       }
@@ -134,17 +136,27 @@ export class Message<T> implements AsyncDisposable {
   }
 
   async #follow(): Promise<void> {
-    for await (const { state } of this.#states) {
-      const reason = this.#reasonIn(state)
-      if (reason !== undefined) return this.#lose(reason)
-    }
+    if (typeof this.#client.errorPolicy === 'object') this.#armHorizon()
+    for await (const { state } of this.#states) this.#check(state)
     this.#lose('closed')
   }
 
-  #reasonIn(state: StateChange['state']): LostReason | undefined {
-    if (state === 'closed' || state === 'authFailed') return 'closed'
-    if (state === 'expired' || this.#client.session.id !== this.#owner) return 'expired'
-    return state !== 'connected' && this.#client.errorPolicy === 'connection' ? 'suspended' : undefined
+  #check(state: StateChange['state']): void {
+    const reason = this.#lossIn(state)
+    if (reason !== undefined) this.#lose(reason)
+  }
+
+  #lossIn(state: StateChange['state']): LostReason | undefined {
+    return lossOf(this.#client.errorPolicy, situationOf(this.#client, this.#owner, state))
+  }
+
+  #armHorizon(): void {
+    const { clock } = this.#client.ports
+    const left = Math.max(1, this.#client.leaseHorizon - clock.monotonic())
+    this.#cancelHorizon = clock.after(left, 'end of the lease of a message', () => {
+      this.#check(this.#client.state)
+      if (!this.signal.aborted) this.#armHorizon()
+    })
   }
 
   #lost(reason: LostReason, cause?: unknown): LostError {
@@ -155,6 +167,7 @@ export class Message<T> implements AsyncDisposable {
   #lose(reason: LostReason): void {
     if (this.signal.aborted) return
     this.#controller.abort(this.#lost(reason))
+    this.#cancelHorizon()
     void this.#states.return?.()
     this.#settled()
   }

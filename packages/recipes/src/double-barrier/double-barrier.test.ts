@@ -1,0 +1,280 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { SessionExpiredError, type Client } from '@zabra/client/core'
+import { after, enumerateFaults, swiftly, tree, withSeeds, type Victim } from '../testdata/stage.ts'
+import { bytes, World } from '../testdata/world.ts'
+import { nextStep, roundOf } from './decide.ts'
+import { DoubleBarrier, type Inside } from './double-barrier.ts'
+
+let world: World
+
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const clientsOf = (count: number): Promise<Client[]> =>
+  Promise.all(Array.from({ length: count }, () => world.client()))
+const barrierOf = (client: Client, members = 3): DoubleBarrier => new DoubleBarrier(client, '/b', { members })
+
+function count<T>(promises: readonly Promise<T>[]): { done: number } {
+  const state = { done: 0 }
+  for (const promise of promises) {
+    promise.then(
+      () => state.done++,
+      () => {},
+    )
+  }
+  return state
+}
+
+describe('the decision to leave', () => {
+  it('keeps the lowest inside until it is alone, and lets it wait from the top down', () => {
+    expect(nextStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forEndOf: 'c' })
+    expect(nextStep(['a'], 'a')).toEqual({ do: 'goAway', last: true })
+  })
+
+  it('lets all others go at once and wait for the lowest', () => {
+    expect(nextStep(['a', 'b'], 'b')).toEqual({ do: 'goAway', last: false })
+    expect(nextStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forEndOf: 'a' })
+    expect(nextStep([], 'b')).toEqual({ do: 'nothing' })
+  })
+
+  it('takes whatever is no number for the first round', () => {
+    expect(['', '7', '-1', 'x', '1e3'].map(roundOf)).toEqual([0, 7, 0, 0, 0])
+  })
+})
+
+describe('a double barrier', () => {
+  it('opens when the last one comes, and not before', async () => {
+    const clients = await clientsOf(3)
+    const two = clients.slice(0, 2).map((client) => barrierOf(client).enter())
+    const state = count(two)
+    await world.advance(5000)
+    expect(state.done).toBe(0)
+    const third = await run(barrierOf(clients[2]!).enter())
+    expect((await run(Promise.all(two))).map(({ round }) => round)).toEqual([third.round, third.round])
+  })
+
+  it('lets nobody leave before the last one does, and leaves nothing behind', async () => {
+    const clients = await clientsOf(3)
+    const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
+    const leaving = inside.slice(0, 2).map((each) => each.leave())
+    const state = count(leaving)
+    await world.advance(5000)
+    expect(state.done).toBe(0)
+    await run(inside[2]!.leave())
+    await run(Promise.all(leaving))
+    await world.settle()
+    expect(await run(tree(clients[0]!, '/b'))).toEqual(['/b'])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('can be used again at once, a hundred times', async () => {
+    const clients = await clientsOf(3)
+    let inside = 0
+    const wrong: string[] = []
+    const play = async (client: Client): Promise<void> => {
+      const barrier = barrierOf(client)
+      for (let n = 0; n < 100; n++) {
+        const entered = await barrier.enter()
+        const { round } = entered
+        if (round !== n) wrong.push(`round ${round} instead of ${n}`)
+        inside++
+        await Promise.resolve()
+        inside--
+        await entered.leave()
+      }
+    }
+    await swiftly(world, 60_000, Promise.all(clients.map(play)))
+    expect(wrong).toEqual([])
+    expect(inside).toBe(0)
+  })
+
+  it('lets nobody slip into a round that is open already', async () => {
+    const clients = await clientsOf(3)
+    await run(Promise.all(clients.slice(0, 2).map((client) => barrierOf(client, 2).enter())))
+    const late = barrierOf(clients[2]!, 2).enter()
+    const state = count([late])
+    late.catch(() => {})
+    await world.advance(1000)
+    expect(state.done).toBe(0)
+  })
+
+  it('does not open on a stray wake-up (CGH-1290)', async () => {
+    const [client, other] = (await clientsOf(2)) as [Client, Client]
+    const entering = barrierOf(client).enter()
+    entering.catch(() => {})
+    const state = count([entering])
+    await world.settle()
+    await run(other.setData('/b', bytes('0')))
+    world.wires[0]!.cut()
+    await world.advance(5000)
+    expect(state.done).toBe(0)
+  })
+
+  it('does not count a member that gave up (CGH-601)', async () => {
+    const clients = await clientsOf(3)
+    const abort = new AbortController()
+    const impatient = barrierOf(clients[0]!, 2).enter({ signal: abort.signal })
+    impatient.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(impatient)).rejects.toMatchObject({ name: 'AbortError' })
+    const patient = barrierOf(clients[1]!, 2).enter()
+    const state = count([patient])
+    await world.advance(1000)
+    expect(state.done).toBe(0)
+    await run(barrierOf(clients[2]!, 2).enter())
+    await run(patient)
+  })
+
+  it('does not count a member that died while waiting', async () => {
+    const clients = await clientsOf(4)
+    const doomed = barrierOf(clients[0]!).enter()
+    doomed.catch(() => {})
+    const waiting = barrierOf(clients[1]!).enter()
+    const state = count([waiting])
+    await world.settle()
+    await run(clients[0]!.close())
+    void barrierOf(clients[2]!).enter()
+    await world.advance(1000)
+    expect(state.done).toBe(0)
+    void barrierOf(clients[3]!).enter()
+    await run(waiting)
+  })
+
+  it('lets the others leave when one dies inside', async () => {
+    const clients = await clientsOf(3)
+    const inside = await run(Promise.all(clients.map((client) => barrierOf(client).enter())))
+    const leaving = inside.slice(0, 2).map((each) => each.leave())
+    await world.settle()
+    await run(clients[2]!.close())
+    await run(Promise.all(leaving))
+  })
+
+  it('lets a member leave alone whose signal aborts', async () => {
+    const clients = await clientsOf(2)
+    const inside = await run(Promise.all(clients.map((client) => barrierOf(client, 2).enter())))
+    const abort = new AbortController()
+    const leaving = inside[0]!.leave({ signal: abort.signal })
+    leaving.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(leaving)).rejects.toMatchObject({ name: 'AbortError' })
+    await run(inside[1]!.leave())
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('wakes each waiter once when it opens, and needs two notifications a member to leave', async () => {
+    let events = 0
+    const crowd = await Promise.all(
+      Array.from({ length: 10 }, () => world.client({ instrumentation: { event: () => void events++ } })),
+    )
+    const entering: Promise<Inside>[] = []
+    for (const client of crowd) {
+      entering.push(barrierOf(client, 10).enter())
+      await world.settle()
+    }
+    const inside = await run(Promise.all(entering))
+    expect(events).toBe(9)
+    events = 0
+    await run(Promise.all(inside.map((each) => each.leave())))
+    expect(events).toBeLessThanOrEqual(20)
+  })
+})
+
+it('an example: three workers begin and end together', async () => {
+  const log: string[] = []
+  const work = async (client: Client, name: string): Promise<void> => {
+    const inside = await new DoubleBarrier(client, '/start', { members: 3 }).enter()
+    log.push(`${name} begins`)
+    await inside.leave()
+    log.push('done')
+  }
+  const clients = await clientsOf(3)
+  await run(Promise.all(clients.map((client, n) => work(client, `worker ${n}`))))
+  expect(log.slice(0, 3).every((line) => line.endsWith('begins'))).toBe(true)
+  expect(log.slice(3)).toEqual(['done', 'done', 'done'])
+})
+
+async function leave(victim: Victim, inside: Inside): Promise<void> {
+  try {
+    await inside.leave({ signal: victim.abort.signal })
+  } catch (error) {
+    if (!(error instanceof SessionExpiredError) && (error as Error).name !== 'AbortError') throw error
+  }
+}
+
+it('is never early and never stuck, whatever happens to a member at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const peer = await stage.world.client()
+    const arrived = new Set<string>()
+    const through = async (
+      client: Client,
+      name: string,
+      call: (barrier: DoubleBarrier) => Promise<Inside>,
+    ) => {
+      arrived.add(name)
+      const inside = await call(barrierOf(client, 2))
+      if (arrived.size < 2) throw new Error('too early')
+      return inside
+    }
+    let peerInside = false
+    const own = through(victim.client, 'victim', (barrier) =>
+      barrier.enter({ signal: victim.abort.signal }),
+    ).catch(async (error: unknown) => {
+      if ((error as Error).name !== 'AbortError') throw error
+      await after(stage.world, 1000)
+      // It may have been counted on before it gave up.
+      return peerInside ? undefined : barrierOf(victim.client, 2).enter()
+    })
+    own.catch(() => {})
+    await after(stage.world, 500)
+    const others = through(peer, 'peer', (barrier) => barrier.enter())
+    others.then(
+      () => (peerInside = true),
+      () => {},
+    )
+    const [mine, second] = await Promise.allSettled([own, others])
+    if (second.status === 'rejected') throw second.reason
+    if (mine.status === 'rejected' && !(mine.reason instanceof SessionExpiredError)) throw mine.reason
+    const leaving = second.value.leave()
+    if (mine.status === 'fulfilled' && mine.value !== undefined) await leave(victim, mine.value)
+    await leaving
+    await stage.calm()
+    const left = await tree(peer, '/b')
+    if (left.some((path) => path.split('/').length > 3)) throw new Error(`left behind: ${left.join(' ')}`)
+  })
+  expect(played).toBeGreaterThan(40)
+})
+
+it('keeps rounds together among many participants with random cuts', async () => {
+  await withSeeds([1, 2, 3, 4, 5], async (random) => {
+    const own = await World.start()
+    const size = 3 + random.below(8)
+    const clients = await Promise.all(Array.from({ length: size }, () => own.client()))
+    const inside = new Map<number, number>()
+    const play = async (client: Client): Promise<void> => {
+      const barrier = new DoubleBarrier(client, '/b', { members: size })
+      for (let n = 0; n < 5; n++) {
+        const entered = await barrier.enter()
+        const { round } = entered
+        inside.set(round, (inside.get(round) ?? 0) + 1)
+        await entered.leave()
+        if (inside.get(round) !== size)
+          throw new Error(`left round ${round} with ${inside.get(round)} of ${size}`)
+      }
+    }
+    const all = Promise.all(clients.map(play))
+    all.catch(() => {})
+    for (let step = 0; step < 20; step++) {
+      own.wires[random.below(own.wires.length)]!.cut()
+      await own.advance(random.below(300))
+    }
+    await swiftly(own, 120_000, all)
+    expect([...inside.keys()]).toEqual([0, 1, 2, 3, 4])
+    expect(own.server.stats().watches).toBe(0)
+    await own.end()
+  })
+})

@@ -1,0 +1,199 @@
+import {
+  BadVersionError,
+  NodeExistsError,
+  NoNodeError,
+  SessionExpiredError,
+  UsageError,
+  utf8,
+  type Client,
+} from '@zabra/client/core'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { causeAt, inBackground, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
+import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
+import { watchUntil } from '../waiting/watch-until.ts'
+import { nextStep, roundOf } from './decide.ts'
+
+export interface Abortable {
+  /** Stops waiting; nothing is left behind. */
+  readonly signal?: AbortSignal
+}
+
+/** Being inside a double barrier. */
+export interface Inside {
+  /** One more than that of those who were inside before. */
+  readonly round: number
+  /**
+   * Leaves and waits until everybody has. An abort leaves at once, without waiting. Rejects with a `SessionExpiredError`
+   * when the session ended inside: the others did not wait for this member any more.
+   */
+  leave(options?: Abortable): Promise<void>
+}
+
+interface Entry {
+  readonly round: number
+  readonly version: number
+  readonly name: string
+  readonly path: string
+  readonly owner: bigint
+}
+
+/** Lets a number of participants begin together and end together, round after round. */
+export class DoubleBarrier {
+  readonly path: string
+  readonly #client: Client
+  readonly #members: number
+
+  constructor(client: Client, path: string, { members }: { readonly members: number }) {
+    if (!(Number.isInteger(members) && members >= 1))
+      throw new UsageError(`Expected members from 1 up, got ${members}`)
+    this.#client = client
+    this.path = path
+    this.#members = members
+  }
+
+  /**
+   * Waits until so many participants have come, and enters with them. Goes on in a new session while the round is not
+   * open; rejects with a `SessionExpiredError` when it opened without this one.
+   */
+  async enter({ signal }: Abortable = {}): Promise<Inside> {
+    for (;;) {
+      const entry = await this.#join(signal)
+      if (entry === undefined) continue
+      try {
+        const outcome = await this.#whenOpen(entry, signal)
+        if (outcome === 'open') return this.#inside(entry)
+        if (outcome === 'missed') throw this.#sessionLost(entry.owner)
+      } catch (error) {
+        dropMark(this.#client, entry.path)
+        throw error
+      }
+    }
+  }
+
+  /** Becomes a member of the current round; undefined when it was over before. */
+  async #join(signal: AbortSignal | undefined): Promise<Entry | undefined> {
+    const { round, version } = await throughSessions(this.#client, () => this.#current(signal))
+    const name = uniqueName(this.#client)
+    const path = `${this.path}/r${round}/${name}`
+    try {
+      const check = { op: 'check', path: this.path, version } as const
+      const { mark } = await commitMarked(this.#client, path, [check], { signal })
+      return { round, version, name, path, owner: mark.ephemeralOwner }
+    } catch (error) {
+      const cause = causeAt(error, 0)
+      if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
+      if (!(error instanceof AmbiguousResultError)) throw error
+      // The session is over, and with it what it may have made; but the others may have counted on it before.
+      const now = await throughSessions(this.#client, () => this.#current(signal))
+      if (now.round !== round) throw this.#sessionLost(this.#client.session.id)
+      return undefined
+    }
+  }
+
+  async #current(signal: AbortSignal | undefined): Promise<{ round: number; version: number }> {
+    const options = signal ? { signal } : {}
+    for (;;) {
+      const found = await orMissing(this.#client.getData(this.path, options))
+      if (found !== undefined) return { round: roundOf(utf8.decode(found.data)), version: found.stat.version }
+      try {
+        await this.#client.create(this.path, utf8.encode('0'), {
+          ...options,
+          parents: true,
+          idempotent: true,
+        })
+      } catch (error) {
+        if (!(error instanceof NodeExistsError)) throw error
+      }
+    }
+  }
+
+  /** `missed`: the session ended, and the round opened; `again`: it ended, and the round is still open to join. */
+  async #whenOpen(entry: Entry, signal: AbortSignal | undefined): Promise<'open' | 'missed' | 'again'> {
+    const { round, version } = entry
+    for (;;) {
+      const seen = await watchUntil(
+        this.#client,
+        { signal, operation: 'doubleBarrier.enter' },
+        async (look) => {
+          const found = await look.data(this.path)
+          const own = this.#client.session.id === entry.owner
+          const now = found === undefined ? round : roundOf(utf8.decode(found.data))
+          if (now > round) return own ? 'open' : 'missed'
+          if (!own || found === undefined) return 'again'
+          const inside = await this.#listed(round, look.signal)
+          return inside.length >= this.#members ? 'complete' : undefined
+        },
+      )
+      if (seen !== 'complete') return seen
+      await this.#open(round, version)
+    }
+  }
+
+  /** Whoever sees that all have come opens the round; what became of it the next look tells. */
+  async #open(round: number, version: number): Promise<void> {
+    try {
+      await this.#client.setData(this.path, utf8.encode(String(round + 1)), { version, retry: false })
+    } catch (error) {
+      if (!(error instanceof BadVersionError || error instanceof NoNodeError || isUnclear(error))) throw error
+    }
+  }
+
+  async #listed(round: number, signal: AbortSignal | undefined): Promise<readonly string[]> {
+    const list = await orMissing(this.#client.getChildren(`${this.path}/r${round}`, signal ? { signal } : {}))
+    return list?.children ?? []
+  }
+
+  #inside(entry: Entry): Inside {
+    let left: Promise<void> | undefined
+    return {
+      round: entry.round,
+      leave: (options = {}) => (left ??= this.#leave(entry, options)),
+    }
+  }
+
+  async #leave(entry: Entry, { signal }: Abortable): Promise<void> {
+    try {
+      for (;;) {
+        const step = await this.#nextStep(entry, signal)
+        if (step === 'expired') throw this.#sessionLost(entry.owner)
+        if (step.do === 'nothing') return
+        await this.#client.delete(entry.path, {
+          guaranteed: true,
+          missingOk: true,
+          ...(signal && { signal }),
+        })
+        if (step.do === 'goAway' && step.last) return this.#clear(entry.round)
+      }
+    } catch (error) {
+      dropMark(this.#client, entry.path)
+      throw error
+    }
+  }
+
+  #nextStep(
+    { round, name, owner }: Entry,
+    signal: AbortSignal | undefined,
+  ): Promise<'expired' | Exclude<ReturnType<typeof nextStep>, { do: 'wait' }>> {
+    return watchUntil(this.#client, { signal, operation: 'doubleBarrier.leave' }, async (look) => {
+      for (;;) {
+        if (this.#client.session.id !== owner) return 'expired'
+        const step = nextStep(await this.#listed(round, look.signal), name)
+        if (step.do !== 'wait') return step
+        if ((await look.data(`${this.path}/r${round}/${step.forEndOf}`)) !== undefined) return undefined
+      }
+    })
+  }
+
+  /** The last one tidies up. Should it die before, the server does: the round is an empty container. */
+  #clear(round: number): void {
+    inBackground(this.#client.delete(`${this.path}/r${round}`, { guaranteed: true, missingOk: true }))
+  }
+
+  #sessionLost(owner: bigint): SessionExpiredError {
+    return new SessionExpiredError(
+      `The session ended, and the others at ${this.path} went on without this participant`,
+      owner,
+      { path: this.path },
+    )
+  }
+}
