@@ -39,9 +39,19 @@ export interface WatchUntilOptions {
  */
 export async function watchUntil<T>(
   client: Client,
-  { signal, operation }: WatchUntilOptions,
+  options: WatchUntilOptions,
   look: (look: Look) => Promise<T | undefined>,
 ): Promise<T> {
+  for await (const answer of watchEach(client, options, look)) return answer
+  throw abortedBy(options.signal?.reason, { operation: options.operation })
+}
+
+/** Every answer of a look that is repeated whenever something may have changed, until the consumer leaves. */
+export async function* watchEach<T>(
+  client: Client,
+  { signal, operation }: WatchUntilOptions,
+  look: (look: Look) => Promise<T | undefined>,
+): AsyncGenerator<T, void, undefined> {
   const bell = new Bell(client)
   let watching: Round | undefined
   try {
@@ -60,7 +70,7 @@ export async function watchUntil<T>(
         watching?.close()
         watching = round
       }
-      if (answer !== undefined) return answer
+      if (answer !== undefined) yield answer
       await round.woken(operation)
     }
   } finally {

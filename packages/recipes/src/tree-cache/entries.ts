@@ -1,0 +1,98 @@
+import type { Stat } from '@zabra/client/core'
+
+/** A znode as a cache holds it. */
+export interface Entry<T> {
+  readonly value: T
+  readonly stat: Stat
+}
+
+/** What a cache tells of a znode. `updated` also when it was deleted and made again meanwhile. */
+export type NodeChange<T> =
+  | { readonly type: 'added'; readonly path: string; readonly value: T; readonly stat: Stat }
+  | {
+      readonly type: 'updated'
+      readonly path: string
+      readonly value: T
+      readonly stat: Stat
+      readonly old: T
+    }
+  | { readonly type: 'removed'; readonly path: string; readonly old: T }
+
+interface Held<T> extends Entry<T> {
+  /** When it was read, in the order of what the client was told. */
+  readonly order: number
+}
+
+/** The znodes of a tree, and what each piece of news changes. */
+export class Entries<T> {
+  readonly #entries = new Map<string, Held<T>>()
+  readonly #children = new Map<string, Set<string>>()
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(path: string): Entry<T> | undefined {
+    return this.#entries.get(path)
+  }
+
+  /** The names below a path, sorted; undefined when there is no such path. */
+  children(path: string): readonly string[] | undefined {
+    return this.#entries.has(path) ? [...(this.#children.get(path) ?? [])].sort() : undefined
+  }
+
+  /** All of them, each before those below it. */
+  *all(): Generator<[string, Entry<T>]> {
+    for (const path of [...this.#entries.keys()].sort()) yield [path, this.#entries.get(path)!]
+  }
+
+  /** A znode was read. Versions say nothing here: one that was made again has them as well. */
+  read(path: string, { value, stat }: Entry<T>, order: number): NodeChange<T> | undefined {
+    const old = this.#entries.get(path)
+    if (old !== undefined && old.order > order) return undefined
+    this.#entries.set(path, { value, stat, order })
+    if (old === undefined) {
+      this.#link(path)
+      return { type: 'added', path, value, stat }
+    }
+    if (old.stat.czxid === stat.czxid && old.stat.mzxid === stat.mzxid) return undefined
+    return { type: 'updated', path, value, stat, old: old.value }
+  }
+
+  /** A znode is gone, and with it all below. The deepest come first. */
+  removed(path: string): NodeChange<T>[] {
+    const gone: NodeChange<T>[] = []
+    for (const name of this.children(path) ?? []) gone.push(...this.removed(below(path, name)))
+    const old = this.#entries.get(path)
+    if (old === undefined) return gone
+    this.#entries.delete(path)
+    this.#children.delete(path)
+    this.#children.get(above(path))?.delete(nameOf(path))
+    gone.push({ type: 'removed', path, old: old.value })
+    return gone
+  }
+
+  /** After a full look that began at `since`: what it did not see is gone, unless it was told of later. */
+  forget(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
+    const stale = [...this.#entries].filter(([path, { order }]) => !seen.has(path) && order < since)
+    return stale.flatMap(([path]) => this.removed(path))
+  }
+
+  #link(path: string): void {
+    const names = this.#children.get(above(path))
+    if (names === undefined) this.#children.set(above(path), new Set([nameOf(path)]))
+    else names.add(nameOf(path))
+  }
+}
+
+/** The path of a name below another. */
+export const below = (path: string, name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
+const above = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
+const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
+
+/** How many levels a path lies below a root, or undefined outside of it. */
+export function depthBelow(root: string, path: string): number | undefined {
+  if (path === root) return 0
+  const prefix = root === '/' ? '/' : `${root}/`
+  return path.startsWith(prefix) ? path.slice(prefix.length).split('/').length : undefined
+}

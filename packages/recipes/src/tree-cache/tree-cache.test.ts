@@ -1,0 +1,388 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { json, utf8, type Client, type Stat } from '@zabra/client/core'
+import { enumerateFaults, swiftly, withSeeds } from '../testdata/stage.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import { depthBelow, Entries } from './entries.ts'
+import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
+import { settledChildren, watchChildren, watchData } from './watchers.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const words = (events: readonly CacheEvent<string>[]): string[] =>
+  events.map((event) => ('path' in event ? `${event.type} ${event.path}` : event.type))
+
+async function cacheOf(root = '/t'): Promise<{ cache: TreeCache<string>; events: CacheEvent<string>[] }> {
+  const cache = new TreeCache(client, root, { codec: utf8 })
+  const events = world.collect(cache.events())
+  await run(cache.ready)
+  await world.settle()
+  return { cache, events }
+}
+
+function darken(): () => void {
+  world.interference.open = () => {
+    throw new Error('cut off')
+  }
+  world.wires[0]!.cut()
+  return () => delete world.interference.open
+}
+
+describe('the entries', () => {
+  const stat = (czxid: bigint, mzxid = czxid): Stat =>
+    ({ czxid, mzxid, pzxid: 0n, version: 0, cversion: 0 }) as Stat
+
+  it('take a znode that was made again for changed, though its version is the same (CGH-911)', () => {
+    const entries = new Entries<string>()
+    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 1)?.type).toBe('added')
+    expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 2)).toBeUndefined()
+    expect(entries.read('/a', { value: 'x', stat: stat(5n) }, 3)?.type).toBe('updated')
+  })
+
+  it('ignore what is older than what they hold', () => {
+    const entries = new Entries<string>()
+    entries.read('/a', { value: 'new', stat: stat(1n, 9n) }, 8)
+    expect(entries.read('/a', { value: 'old', stat: stat(1n, 3n) }, 4)).toBeUndefined()
+    expect(entries.get('/a')?.value).toBe('new')
+  })
+
+  it('forget what a full look did not see, but not what was told of since', () => {
+    const entries = new Entries<string>()
+    entries.read('/a', { value: '', stat: stat(1n) }, 1)
+    entries.read('/b', { value: '', stat: stat(2n) }, 12)
+    expect(entries.forget(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
+  })
+
+  it('lose with a znode all below it, the deepest first', () => {
+    const entries = new Entries<string>()
+    for (const path of ['/a', '/a/b', '/a/b/c', '/ab']) entries.read(path, { value: '', stat: stat(1n) }, 1)
+    expect(entries.removed('/a').map(({ path }) => path)).toEqual(['/a/b/c', '/a/b', '/a'])
+    expect(entries.size).toBe(1)
+  })
+
+  it('know how deep a path is, and that /ab is not below /a', () => {
+    expect([depthBelow('/', '/a/b'), depthBelow('/a', '/a'), depthBelow('/a', '/ab')]).toEqual([
+      2,
+      0,
+      undefined,
+    ])
+  })
+})
+
+describe('a tree cache', () => {
+  it('holds what is there and follows every change', async () => {
+    await run(client.create('/t/a/b', bytes('1'), { parents: true }))
+    const { cache, events } = await cacheOf()
+    expect(words(events).toSorted()).toEqual(['added /t', 'added /t/a', 'added /t/a/b', 'initialized'])
+    expect(cache.children('/t/a')).toEqual(['b'])
+    events.length = 0
+    await run(other.setData('/t/a/b', bytes('2')))
+    await run(other.create('/t/c', bytes('3')))
+    await run(other.delete('/t/a/b'))
+    await world.settle()
+    expect(words(events)).toEqual(['updated /t/a/b', 'added /t/c', 'removed /t/a/b'])
+    expect(cache.get('/t/c')?.value).toBe('3')
+    expect(cache.children('/t')).toEqual(['a', 'c'])
+    expect(cache.children('/t/x')).toBeUndefined()
+    await run(cache.close())
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('is ready for a root that does not exist, and sees it come and go', async () => {
+    const { cache, events } = await cacheOf()
+    expect(words(events)).toEqual(['initialized'])
+    await run(other.create('/t', bytes('1')))
+    await world.settle()
+    expect(cache.get('/t')?.value).toBe('1')
+    await run(other.delete('/t'))
+    await world.settle()
+    expect(cache.size).toBe(0)
+    await run(other.create('/t', bytes('2')))
+    await world.settle()
+    expect(cache.get('/t')?.value).toBe('2')
+  })
+
+  it('tells no false deletions in an outage, and the differences after it', async () => {
+    await run(client.create('/t/a', bytes('1'), { parents: true }))
+    await run(client.create('/t/b', bytes('1')))
+    const { cache, events } = await cacheOf()
+    events.length = 0
+    const light = darken()
+    await world.settle()
+    expect(cache.stale).toBe(true)
+    await run(other.delete('/t/a'))
+    await run(other.setData('/t/b', bytes('2')))
+    await run(other.create('/t/c', bytes('1')))
+    await world.advance(2000)
+    expect(words(events)).toEqual(['stale'])
+    light()
+    await world.advance(12_000)
+    expect(words(events).toSorted()).toEqual([
+      'added /t/c',
+      'removed /t/a',
+      'resynced',
+      'stale',
+      'updated /t/b',
+    ])
+    expect(words(events).at(-1)).toBe('resynced')
+    expect(cache.stale).toBe(false)
+  })
+
+  it('notices a znode that was deleted and made again while it could not look', async () => {
+    await run(client.create('/t', bytes('same')))
+    const { events } = await cacheOf()
+    events.length = 0
+    const light = darken()
+    await run(other.delete('/t'))
+    await run(other.create('/t', bytes('same')))
+    light()
+    await world.advance(12_000)
+    expect(words(events)).toEqual(['stale', 'updated /t', 'resynced'])
+  })
+
+  it('goes on in a new session', async () => {
+    await run(client.create('/t', bytes('1')))
+    const { cache } = await cacheOf()
+    const light = darken()
+    await world.advance(20_000)
+    const late = world.connecting({ servers: 'late:2181' })
+    light()
+    await world.advance(12_000)
+    await run((await late).setData('/t', bytes('2')))
+    await world.settle()
+    expect(cache.get('/t')?.value).toBe('2')
+    expect(cache.stale).toBe(false)
+    await run((await late).close())
+  })
+
+  it('reads once for many changes of one znode that come together', async () => {
+    await run(client.create('/t', bytes('0')))
+    let reads = 0
+    const counted = await world.client({
+      instrumentation: { request: ({ operation }) => void (operation === 'getData' && reads++) },
+    })
+    const cache = new TreeCache(counted, '/t', { codec: utf8 })
+    await run(cache.ready)
+    reads = 0
+    await run(Promise.all(Array.from({ length: 500 }, (_, n) => other.setData('/t', bytes(String(n))))))
+    await world.settle()
+    expect(cache.get('/t')?.value).toBe('499')
+    expect(reads).toBeLessThan(250)
+  })
+
+  it('costs one notification and one read for each change', async () => {
+    await run(client.create('/t/a', bytes(''), { parents: true }))
+    const log: string[] = []
+    const counted = await world.client({
+      instrumentation: {
+        request: ({ operation }) => void log.push(operation),
+        event: () => void log.push('event'),
+      },
+    })
+    const cache = new TreeCache(counted, '/t')
+    await run(cache.ready)
+    log.length = 0
+    await run(other.setData('/t/a', bytes('1')))
+    await world.settle()
+    expect(log).toEqual(['event', 'getData'])
+  })
+
+  it('keeps no more than the depth and the filter allow', async () => {
+    await run(client.create('/t/a/b', undefined, { parents: true }))
+    await run(client.create('/t/skip/x', undefined, { parents: true }))
+    const cache = new TreeCache(client, '/t', { depth: 1, filter: (path) => !path.endsWith('skip') })
+    await run(cache.ready)
+    await run(client.create('/t/skip/y'))
+    await run(client.create('/t/c'))
+    await world.settle()
+    expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/c'])
+    await run(cache.close())
+  })
+
+  it('ends with a typed error when the tree outgrows it (CUR-690)', async () => {
+    for (const name of ['a', 'b', 'c']) await run(client.create(`/t/${name}`, undefined, { parents: true }))
+    const cache = new TreeCache(client, '/t', { maxNodes: 2 })
+    await expect(run(cache.ready)).rejects.toBeInstanceOf(TreeTooLargeError)
+    const late = world.collect<unknown>(cache.events())
+    await world.settle()
+    expect(late.at(-1)).toBeInstanceOf(TreeTooLargeError)
+  })
+
+  it('keeps the last good value of what it cannot decode, and says so', async () => {
+    await run(client.create('/t', bytes('1')))
+    const cache = new TreeCache(client, '/t', { codec: json<number>() })
+    const events = world.collect(cache.events())
+    await run(cache.ready)
+    await run(client.setData('/t', bytes('{')))
+    await world.settle()
+    expect(cache.get('/t')?.value).toBe(1)
+    expect(events.at(-1)).toMatchObject({ type: 'unreadable', path: '/t' })
+  })
+
+  it('shows a consumer that comes late what is there', async () => {
+    await run(client.create('/t/a', bytes('1'), { parents: true }))
+    const { cache } = await cacheOf()
+    const late = world.collect(cache.events())
+    await world.settle()
+    expect(words(late)).toEqual(['added /t', 'added /t/a', 'initialized'])
+    await run(cache.close())
+  })
+
+  it('survives the loss of events in a burst that is too long for its buffer', async () => {
+    await run(client.create('/t', bytes('')))
+    const { cache } = await cacheOf()
+    await run(Promise.all(Array.from({ length: 3000 }, (_, n) => other.create(`/t/${n}`))))
+    await world.advance(1000)
+    expect(cache.size).toBe(3001)
+  })
+})
+
+describe('watchers of one znode', () => {
+  it('give the newest data and tell when it is gone', async () => {
+    const abort = new AbortController()
+    const seen: (string | undefined)[] = []
+    const loop = (async () => {
+      for await (const found of watchData(client, '/w', { signal: abort.signal }))
+        seen.push(found && text(found.data))
+    })()
+    loop.catch(() => {})
+    await world.settle()
+    await run(other.create('/w', bytes('1')))
+    await world.settle()
+    await run(other.setData('/w', bytes('2')))
+    await world.settle()
+    await run(other.delete('/w'))
+    await world.settle()
+    expect(seen).toEqual([undefined, '1', '2', undefined])
+    abort.abort()
+    await world.settle()
+    await expect(run(loop)).rejects.toMatchObject({ name: 'AbortError' })
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('give the names of children, and leave no watch when the loop is left', async () => {
+    await run(client.create('/w/a', undefined, { parents: true }))
+    const seen: unknown[] = []
+    const loop = (async () => {
+      for await (const names of watchChildren(client, '/w')) if (seen.push(names) === 2) break
+    })()
+    await world.settle()
+    await run(other.create('/w/b'))
+    await run(loop)
+    await world.settle()
+    expect(seen).toEqual([['a'], ['a', 'b']])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('wait until a crowd has arrived', async () => {
+    await run(client.create('/w', bytes('')))
+    const settled = settledChildren(client, '/w', 1000)
+    for (const name of ['a', 'b', 'c']) {
+      await world.advance(600)
+      await run(other.create(`/w/${name}`))
+    }
+    expect(await world.within(1200, settled)).toEqual(['a', 'b', 'c'])
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+})
+
+const cached = (cache: TreeCache<string>): Map<string, string> =>
+  new Map([...cache.entries()].map(([path, { value }]) => [path, value]))
+
+async function contents(on: Client): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  for await (const path of on.walk('/t')) found.set(path, text((await on.getData(path)).data))
+  return found
+}
+
+it('equals the tree at the end, whatever happens at any request', async () => {
+  const played = await enumerateFaults(
+    async (stage, { client: victim }) => {
+      const writer = await stage.world.client()
+      await writer.create('/t/a', bytes('1'), { parents: true })
+      const cache = new TreeCache(victim, '/t', { codec: utf8 })
+      await cache.ready
+      await writer.setData('/t/a', bytes('2'))
+      await writer.create('/t/b/c', bytes('3'), { parents: true })
+      await writer.delete('/t/a')
+      await writer.create('/t/a', bytes('4'))
+      await stage.calm()
+      expect(cached(cache)).toEqual(await contents(writer))
+      expect(cache.stale).toBe(false)
+      await cache.close()
+    },
+    [
+      'cut before the server reads it',
+      'cut after it was carried out, before the reply',
+      'cut after the reply',
+      'session expired before the server reads it',
+      'session expired after it was carried out',
+    ],
+  )
+  expect(played).toBeGreaterThan(40)
+})
+
+it('equals a model after random changes, cuts and chunkings, as do the events it told', async () => {
+  await withSeeds([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], async (random) => {
+    const own = await World.start()
+    const reader = await own.client()
+    const writer = await own.client()
+    own.network.chunkBytes = [1, 7, 100, 64 * 1024][random.below(4)]!
+    const cache = new TreeCache(reader, '/t', { codec: utf8 })
+    const told = new Map<string, string>()
+    const events = own.collect(cache.events())
+    const names = ['/t', '/t/a', '/t/b', '/t/a/x', '/t/a/y', '/t/b/x']
+    for (let step = 0; step < 60; step++) {
+      const path = names[random.below(names.length)]!
+      const write = [
+        () => writer.create(path, bytes(`c${step}`)),
+        () => writer.setData(path, bytes(`s${step}`)),
+        () => writer.delete(path),
+      ][random.below(3)]!()
+      void Promise.resolve(write).catch(() => {})
+      if (random.below(6) === 0) own.wires[0]!.cut()
+      if (random.below(6) === 0) own.wires.at(-1)!.cut()
+      if (random.below(3) === 0) await own.settle()
+      if (random.below(8) === 0) await own.advance(random.below(400))
+    }
+    await own.advance(20_000)
+    await own.within(5000, writer.create('/t', bytes('end')).catch(() => {}) as Promise<unknown>)
+    await own.settle()
+    for (const event of events) {
+      if (event.type === 'removed') told.delete(event.path)
+      else if (event.type === 'added' || event.type === 'updated') told.set(event.path, event.value)
+    }
+    const truth = await swiftly(own, 10_000, contents(writer))
+    expect(cached(cache)).toEqual(truth)
+    expect(told).toEqual(truth)
+    await own.outcome(cache.close())
+    await own.end()
+  })
+})
+
+it('an example: a table of services that follows the tree', async () => {
+  const cache = new TreeCache<{ port: number }>(client, '/services', {
+    codec: json<{ port: number }>(),
+    depth: 1,
+  })
+  await run(cache.ready)
+  await run(other.create('/services', bytes('null')))
+  await run(other.create('/services/api', bytes('{"port":80}'), { mode: 'ephemeral' }))
+  await world.settle()
+  expect(cache.get('/services/api')?.value.port).toBe(80)
+  await run(other.close())
+  await world.settle()
+  expect(cache.children('/services')).toEqual([])
+  await run(cache.close())
+})
