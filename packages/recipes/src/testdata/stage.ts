@@ -121,9 +121,10 @@ export class Stage {
   }
 
   /** Waits until what goes on in the background is done, and sessions that died are over. */
-  calm(): Promise<void> {
+  async calm(): Promise<void> {
+    await after(this.world, 1000)
     const dying = [...this.victims.values()].some(({ fault }) => fault?.startsWith('session'))
-    return after(this.world, dying ? OUTAGE_MS + 15_000 : 1000)
+    if (dying) await after(this.world, OUTAGE_MS + 15_000)
   }
 }
 
@@ -143,7 +144,7 @@ async function play(scenario: Scenario, plan: Victim['plan']): Promise<number> {
   victim.start()
   const done = scenario(stage, victim)
   done.catch(() => {})
-  await swiftly(world, 120_000, done)
+  await swiftly(world, 300_000, done)
   await world.advance(1000)
   const { watches } = world.server.stats()
   if (watches !== 0) throw new Error(`Expected no watch to be left, got ${watches}`)

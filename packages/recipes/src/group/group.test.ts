@@ -1,0 +1,215 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { json, utf8, type Client } from '@zabra/client/core'
+import { enumerateFaults, swiftly, withSeeds } from '../testdata/stage.ts'
+import { bytes, World } from '../testdata/world.ts'
+import { difference } from './decide.ts'
+import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client({ servers: 'b:2181' })
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const groupOf = (on: Client, settleMs = 0): Group<string> => new Group(on, '/g', { codec: utf8, settleMs })
+const last = (changes: readonly GroupChange<string>[]): string[] =>
+  [...(changes.at(-1)?.members.keys() ?? [])].toSorted()
+
+it('the difference of two views tells who came, went and changed', () => {
+  const before = new Map([
+    ['a', 1],
+    ['b', 1],
+    ['c', 1],
+  ])
+  const now = new Map([
+    ['b', 1],
+    ['c', 2],
+    ['d', 1],
+  ])
+  expect(difference(before, now)).toEqual({ joined: ['d'], left: ['a'], changed: ['c'] })
+})
+
+describe('a group', () => {
+  it('shows who joins, changes and leaves', async () => {
+    const changes = world.collect(groupOf(other).changes())
+    await world.settle()
+    expect(changes).toMatchObject([{ joined: [], left: [] }])
+    const me = await run(groupOf(client).join('a/1', 'one'))
+    await world.settle()
+    expect(changes.at(-1)).toMatchObject({ joined: ['a/1'] })
+    expect(changes.at(-1)!.members.get('a/1')).toBe('one')
+    await run(me.update('two'))
+    await world.settle()
+    expect(changes.at(-1)).toMatchObject({ joined: [], left: [], changed: ['a/1'] })
+    expect(await run(groupOf(other).members())).toEqual(new Map([['a/1', 'two']]))
+    await run(me.leave())
+    await world.settle()
+    expect(changes.at(-1)).toMatchObject({ left: ['a/1'] })
+  })
+
+  it('does not take another live member for oneself, as kazoo and Curator do', async () => {
+    await run(groupOf(other).join('a', 'theirs'))
+    const joining = groupOf(client).join('a', 'mine')
+    joining.catch(() => {})
+    await expect(run(joining)).rejects.toBeInstanceOf(MemberIdConflictError)
+    expect(await run(groupOf(other).members())).toEqual(new Map([['a', 'theirs']]))
+  })
+
+  it('gives the place of a member that leaves to one that waits for it', async () => {
+    const first = await run(groupOf(other).join('a', 'theirs'))
+    const second = groupOf(client).join('a', 'mine', { wait: true })
+    await world.settle()
+    await run(first.leave())
+    await run(second)
+    expect(await run(groupOf(other).members())).toEqual(new Map([['a', 'mine']]))
+  })
+
+  it('is joined again after the end of a session, and says only what has changed', async () => {
+    await run(groupOf(client).join('a', 'one'))
+    const changes = world.collect(groupOf(other).changes())
+    await world.settle()
+    world.interference.open = ({ host }) => {
+      if (host === 'a') throw new Error('cut off')
+    }
+    world.wires[0]!.cut()
+    await world.advance(20_000)
+    expect(last(changes)).toEqual([])
+    delete world.interference.open
+    await world.advance(12_000)
+    expect(last(changes)).toEqual(['a'])
+  })
+
+  it('stands still while its observer is cut off', async () => {
+    await run(groupOf(client).join('a', 'one'))
+    const changes = world.collect(groupOf(other).changes())
+    await world.settle()
+    world.interference.open = ({ host }) => {
+      if (host === 'b') throw new Error('cut off')
+    }
+    world.wires[1]!.cut()
+    await run(groupOf(client).join('c', 'one'))
+    await world.settle()
+    expect(changes).toHaveLength(1)
+    delete world.interference.open
+    await world.advance(12_000)
+    expect(changes).toHaveLength(2)
+    expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [] })
+  })
+
+  it('tells a crowd once when it settles, and reads each member once', async () => {
+    let reads = 0
+    const counted = await world.client({
+      instrumentation: { request: ({ operation }) => void (operation.startsWith('get') && reads++) },
+    })
+    const changes = world.collect(groupOf(counted, 1000).changes())
+    await world.settle()
+    reads = 0
+    await run(Promise.all(Array.from({ length: 500 }, (_, n) => groupOf(client).join(`m${n}`, ''))))
+    await world.advance(1500)
+    expect(changes).toHaveLength(2)
+    expect(changes[1]!.joined).toHaveLength(500)
+    expect(reads).toBeLessThanOrEqual(500 + 2)
+  })
+
+  it('ignores what others put into its folder', async () => {
+    await run(client.create('/g/%zz', bytes('?'), { parents: true }))
+    expect(await run(groupOf(other).members())).toEqual(new Map())
+  })
+
+  it('leaves with everybody when it is disposed, and ends its loops', async () => {
+    const group = groupOf(client)
+    await run(group.join('a', '1'))
+    await run(group.join('b', '1'))
+    let ended = false
+    void (async () => {
+      for await (const change of group.changes()) void change
+      ended = true
+    })()
+    await world.settle()
+    await run(group[Symbol.asyncDispose]())
+    await world.settle()
+    expect(ended).toBe(true)
+    expect(await run(groupOf(other).members())).toEqual(new Map())
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('ends a loop over changes with the signal of its caller', async () => {
+    const abort = new AbortController()
+    const loop = (async () => {
+      for await (const change of groupOf(client).changes({ signal: abort.signal })) void change
+    })()
+    loop.catch(() => {})
+    await world.settle()
+    abort.abort()
+    await expect(run(loop)).rejects.toMatchObject({ name: 'AbortError' })
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+})
+
+it('an example: workers that know each other', async () => {
+  const group = new Group<{ port: number }>(client, '/workers', { codec: json<{ port: number }>() })
+  const me = await run(group.join('worker-7', { port: 8080 }))
+  const seen = await run(
+    new Group<{ port: number }>(other, '/workers', { codec: json<{ port: number }>() }).members(),
+  )
+  expect(seen.get('worker-7')).toEqual({ port: 8080 })
+  await run(me.leave())
+})
+
+it('shows a member exactly as long as it is in, whatever happens at any request', async () => {
+  const kinds = [
+    'cut before the server reads it',
+    'cut after it was carried out, before the reply',
+    'cut after the reply',
+    'session expired before the server reads it',
+    'session expired after it was carried out',
+  ] as const
+  await enumerateFaults(async (stage, victim) => {
+    const observer = await stage.world.client()
+    const stop = new AbortController()
+    const changes = stage.world.collect(groupOf(observer).changes({ signal: stop.signal }))
+    const me = await groupOf(victim.client).join('a', 'one')
+    await me.update('two')
+    await stage.calm()
+    expect(changes.at(-1)!.members).toEqual(new Map([['a', 'two']]))
+    await me.leave()
+    await stage.calm()
+    expect(last(changes)).toEqual([])
+    stop.abort()
+    await stage.calm()
+  }, kinds)
+})
+
+it('ends up the same for all observers after random joins, leaves and cuts', async () => {
+  await withSeeds([1, 2, 3, 4, 5], async (random) => {
+    const own = await World.start()
+    const clients = await Promise.all(Array.from({ length: 3 + random.below(8) }, () => own.client()))
+    const views = clients.map((each) => own.collect(groupOf(each).changes()))
+    const inside = new Set<number>()
+    const work = clients.map(async (each, n) => {
+      for (let round = 0; round < 3; round++) {
+        const me = await groupOf(each).join(`m${n}`, String(round))
+        if (round === 2 && n % 2 === 0) return void inside.add(n)
+        await me.leave()
+      }
+    })
+    const all = Promise.all(work)
+    all.catch(() => {})
+    for (let step = 0; step < 15; step++) {
+      own.wires[random.below(own.wires.length)]!.cut()
+      await own.advance(random.below(400))
+    }
+    await swiftly(own, 60_000, all)
+    await own.advance(12_000)
+    const expected = [...inside].map((n) => `m${n}`).toSorted()
+    for (const view of views) expect(last(view)).toEqual(expected)
+    await own.end()
+  })
+})

@@ -1,0 +1,177 @@
+import { abortedBy, type Bytes, type Client, type Codec } from '@zabra/client/core'
+import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
+import type { Entry } from '../tree-cache/entries.ts'
+import { TreeCache } from '../tree-cache/tree-cache.ts'
+import { decodeName, encodeName } from '../waiting/names.ts'
+import { orMissing } from '../waiting/errors.ts'
+import { difference, type Difference } from './decide.ts'
+
+export interface GroupOptions<T> {
+  /** How what members say of themselves becomes bytes (default: it is bytes). */
+  readonly codec?: Codec<T>
+  /** Milliseconds for which changes are collected before they are told (default 0). */
+  readonly settleMs?: number
+}
+
+/** Another live session is in the group under the same id. */
+export class MemberIdConflictError extends NodeConflictError {
+  static override readonly tag = 'MemberIdConflictError'
+}
+
+/** A view of a group that differs from the last one; the first has everybody in `joined`. */
+export interface GroupChange<T> extends Difference {
+  readonly members: ReadonlyMap<string, T>
+}
+
+/** Being in a group. Disposal leaves it. */
+export interface Membership<T> extends AsyncDisposable {
+  readonly id: string
+  /** From now on this is what the others see. */
+  update(value: T): Promise<void>
+  leave(): Promise<void>
+}
+
+/** Who is there: members come, go and disappear, and everybody sees it. */
+export class Group<T = Bytes> implements AsyncDisposable {
+  readonly path: string
+  readonly #client: Client
+  readonly #codec: Codec<T>
+  readonly #settleMs: number
+  readonly #memberships = new Set<PersistentNode>()
+  readonly #stop = new AbortController()
+  /** By what was read, so that what has not changed is the same. */
+  readonly #decoded = new WeakMap<Entry<Bytes>, { readonly value: T }>()
+
+  constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
+    this.#client = client
+    this.path = path
+    this.#codec = codec ?? (asItIs as unknown as Codec<T>)
+    this.#settleMs = settleMs
+  }
+
+  /**
+   * Joins under an id, and stays in through lost sessions until it leaves. Rejects with a `MemberIdConflictError` when
+   * somebody else is in under this id; with `wait` it takes the place once it is free.
+   */
+  async join(
+    id: string,
+    value: T,
+    { wait = false }: { readonly wait?: boolean } = {},
+  ): Promise<Membership<T>> {
+    const node = new PersistentNode(this.#client, this.#pathOf(id), this.#codec.encode(value), {
+      onConflict: wait ? 'wait' : 'fail',
+    })
+    this.#memberships.add(node)
+    const leave = async (): Promise<void> => {
+      this.#memberships.delete(node)
+      await node.close()
+    }
+    try {
+      await node.ready
+    } catch (error) {
+      await leave()
+      throw error instanceof NodeConflictError
+        ? new MemberIdConflictError(this.#pathOf(id), error.owner)
+        : error
+    }
+    return {
+      id,
+      update: (next) => node.setData(this.#codec.encode(next)),
+      leave,
+      [Symbol.asyncDispose]: leave,
+    }
+  }
+
+  /** Who is in now. */
+  async members(): Promise<ReadonlyMap<string, T>> {
+    const list = await orMissing(this.#client.getChildren(this.path))
+    const found = (list?.children ?? []).map(async (name): Promise<[string, T][]> => {
+      const id = decodeName(name)
+      const node =
+        id === undefined ? undefined : await orMissing(this.#client.getData(`${this.path}/${name}`))
+      return id === undefined || node === undefined ? [] : [[id, this.#codec.decode(node.data)]]
+    })
+    return new Map((await Promise.all(found)).flat())
+  }
+
+  /** The members at once, and then again after each change, until the loop is left or `signal` aborts. */
+  async *changes({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
+    GroupChange<T>,
+    void,
+    undefined
+  > {
+    const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
+    const cache = new TreeCache(this.#client, this.path, { depth: 1 })
+    let known: ReadonlyMap<string, { readonly value: T }> = new Map()
+    let told = false
+    try {
+      for await (const { type } of cache.events({ signal: stopped })) {
+        if (cache.stale || type === 'stale' || type === 'unreadable') continue
+        if (this.#settleMs > 0 && told) await this.#settled(stopped)
+        const entries = this.#seen(cache)
+        const members = new Map([...entries].map(([id, { value }]) => [id, value]))
+        const changes = difference(known, entries)
+        if (told && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
+        known = entries
+        told = true
+        yield { members, ...changes }
+      }
+      if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'group.changes', path: this.path })
+    } finally {
+      void cache.close()
+    }
+  }
+
+  /** Leaves with all members that joined here, and ends the loops over changes. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    const nodes = [...this.#memberships]
+    this.#memberships.clear()
+    await Promise.all(nodes.map((node) => node.close()))
+  }
+
+  /** Members whose values cannot be decoded are left out: they speak another language. */
+  #seen(cache: TreeCache): Map<string, { readonly value: T }> {
+    const found = new Map<string, { readonly value: T }>()
+    for (const name of cache.children(this.path) ?? []) {
+      const id = decodeName(name)
+      const entry = cache.get(`${this.path}/${name}`)
+      const member = entry && this.#memberOf(entry)
+      if (id !== undefined && member !== undefined) found.set(id, member)
+    }
+    return found
+  }
+
+  #memberOf(entry: Entry<Bytes>): { readonly value: T } | undefined {
+    const known = this.#decoded.get(entry)
+    if (known !== undefined) return known
+    try {
+      const member = { value: this.#codec.decode(entry.value) }
+      this.#decoded.set(entry, member)
+      return member
+    } catch {
+      return undefined
+    }
+  }
+
+  #settled(stopped: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#client.ports.clock.after(this.#settleMs, 'settling of a group', () => {
+        stopped.removeEventListener('abort', end)
+        resolve()
+      })
+      const end = (): void => {
+        cancel()
+        resolve()
+      }
+      stopped.addEventListener('abort', end, { once: true })
+      if (stopped.aborted) end()
+    })
+  }
+
+  #pathOf(id: string): string {
+    return `${this.path}/${encodeName(id)}`
+  }
+}
+
+const asItIs: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }

@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { NoAuthError, NoNodeError, type Client } from '@zabra/client/core'
+import { enumerateFaults, tree } from '../testdata/stage.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import { whenFound } from './decide.ts'
+import { NodeConflictError, PersistentNode } from './persistent-node.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const dataOf = async (path: string): Promise<string> => text((await run(other.getData(path))).data)
+
+async function expire(): Promise<void> {
+  world.interference.open = ({ host }) => {
+    if (host === 'a') throw new Error('cut off')
+  }
+  world.wires[0]!.cut()
+  await world.advance(20_000)
+  delete world.interference.open
+  await world.advance(12_000)
+}
+
+describe('the decision about what is found', () => {
+  const keeper = { session: 2n, earlier: new Set([1n]), ephemeral: true }
+  it('keeps, mends and replaces what is ours, and nothing else', () => {
+    expect(whenFound({ owner: 2n, same: true }, keeper)).toBe('keep')
+    expect(whenFound({ owner: 2n, same: false }, keeper)).toBe('write')
+    expect(whenFound({ owner: 1n, same: true }, keeper)).toBe('replace')
+    expect(whenFound({ owner: 3n, same: true }, keeper)).toBe('conflict')
+    expect(whenFound({ owner: 0n, same: true }, keeper)).toBe('conflict')
+    expect(whenFound({ owner: 0n, same: true }, { ...keeper, ephemeral: false })).toBe('keep')
+  })
+})
+
+describe('a persistent node', () => {
+  it('comes back when somebody deletes it, again and again, and not after it was closed', async () => {
+    const node = new PersistentNode(client, '/p/node', bytes('1'))
+    expect(await run(node.ready)).toBe('/p/node')
+    for (let n = 0; n < 10; n++) {
+      await run(other.delete('/p/node'))
+      await world.settle()
+      expect(await dataOf('/p/node')).toBe('1')
+    }
+    await run(node.close())
+    expect(await run(other.exists('/p/node'))).toBeUndefined()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('comes back in a new session with the newest data (CUR-146, CUR-181)', async () => {
+    const patient = await world.client({ servers: 'b:2181' })
+    const node = new PersistentNode(client, '/n', bytes('1'))
+    await run(node.ready)
+    await run(node.setData(bytes('2')))
+    await expire()
+    expect(text((await run(patient.getData('/n'))).data)).toBe('2')
+    await run(node.close())
+    expect(await run(patient.exists('/n'))).toBeUndefined()
+  })
+
+  it('takes data before it is there', async () => {
+    const node = new PersistentNode(client, '/n', bytes('1'))
+    await run(node.setData(bytes('2')))
+    expect(await dataOf('/n')).toBe('2')
+    await run(node.close())
+  })
+
+  it("is never somebody else's", async () => {
+    await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
+    const node = new PersistentNode(client, '/n', bytes('mine'))
+    await expect(run(node.ready)).rejects.toBeInstanceOf(NodeConflictError)
+    await run(node.close())
+    expect(await dataOf('/n')).toBe('theirs')
+  })
+
+  it('waits for its place if asked', async () => {
+    await run(other.create('/n', bytes('theirs'), { mode: 'ephemeral' }))
+    const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
+    await world.settle()
+    await run(other.delete('/n'))
+    await run(node.ready)
+    expect(await dataOf('/n')).toBe('mine')
+    await run(node.close())
+  })
+
+  it('leaves nothing when it is closed while it waits', async () => {
+    await run(other.create('/n', bytes('theirs')))
+    const node = new PersistentNode(client, '/n', bytes('mine'), { onConflict: 'wait' })
+    await world.settle()
+    await run(node.close())
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+    await expect(run(node.ready)).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  it('says why it cannot be, instead of trying for ever', async () => {
+    const orphan = new PersistentNode(client, '/none/n', bytes(''), { parents: false })
+    await expect(run(orphan.ready)).rejects.toBeInstanceOf(NoNodeError)
+    await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
+    const refused = new PersistentNode(client, '/locked/n', bytes(''))
+    await expect(run(refused.ready)).rejects.toBeInstanceOf(NoAuthError)
+    await expect(run(refused.setData(bytes('x')))).rejects.toBeInstanceOf(NoAuthError)
+  })
+
+  it('keeps the name that a sequence gave it', async () => {
+    const node = new PersistentNode(client, '/s/n-', bytes('1'), { mode: 'ephemeralSequential' })
+    const path = await run(node.ready)
+    await run(other.delete(path))
+    await world.settle()
+    expect((await run(other.exists(path)))?.ephemeralOwner).toBe(client.session.id)
+    await run(node.close())
+    expect(await run(tree(other, '/s'))).toEqual(['/s'])
+  })
+
+  it('stays when it was asked to', async () => {
+    const node = new PersistentNode(client, '/n', bytes('1'), { mode: 'persistent', leaveBehind: true })
+    await run(node.ready)
+    await run(node.close())
+    expect(await dataOf('/n')).toBe('1')
+  })
+})
+
+it('an example: a worker that is seen as long as it works', async () => {
+  const node = new PersistentNode(client, '/workers/7', bytes('idle'))
+  await run(node.ready)
+  await run(node.setData(bytes('busy')))
+  expect(await dataOf('/workers/7')).toBe('busy')
+  await run(node.close())
+  expect(await run(other.getChildren('/workers'))).toMatchObject({ children: [] })
+})
+
+it('is there with the newest data until it is closed, whatever happens at any request', async () => {
+  const kinds = [
+    'cut before the server reads it',
+    'cut after it was carried out, before the reply',
+    'cut after the reply',
+    'session expired before the server reads it',
+    'session expired after it was carried out',
+  ] as const
+  const played = await enumerateFaults(async (stage, { client: victim }) => {
+    const peer = await stage.world.client()
+    const node = new PersistentNode(victim, '/p/n', bytes('1'))
+    await node.ready
+    await node.setData(bytes('2'))
+    await peer.delete('/p/n', { missingOk: true })
+    await stage.calm()
+    expect(text((await peer.getData('/p/n')).data)).toBe('2')
+    await node.close()
+    await stage.calm()
+    expect(await peer.exists('/p/n')).toBeUndefined()
+  }, kinds)
+  expect(played).toBeGreaterThan(30)
+})
