@@ -1,0 +1,193 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { json, utf8, type Client } from '@zabra/client/core'
+import { enumerateFaults, insist, swiftly, tree, withSeeds } from '../testdata/stage.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { AtomicValue, Counter } from './atomic-value.ts'
+import { bigEndian, decimal, fateOf, nextVersion, pause } from './decide.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+describe('the decisions', () => {
+  it('take a znode that is as it was for not written', () => {
+    const before = { czxid: 1n, version: 4 }
+    expect(fateOf(before, { czxid: 1n, version: 4, same: false })).toBe('notWritten')
+    expect(fateOf(before, { czxid: 1n, version: 5, same: false })).toBe('notWritten')
+  })
+
+  it('take nothing for certain that somebody else may have done as well', () => {
+    const before = { czxid: 1n, version: 4 }
+    expect(fateOf(before, { czxid: 1n, version: 5, same: true })).toBe('unknown')
+    expect(fateOf(before, { czxid: 1n, version: 6, same: false })).toBe('unknown')
+    expect(fateOf(before, { czxid: 9n, version: 4, same: false })).toBe('unknown')
+    expect(fateOf(before, undefined)).toBe('unknown')
+  })
+
+  it('know that versions wrap and leave out -1', () => {
+    expect([0, 2147483647, -2].map(nextVersion)).toEqual([1, -2147483648, 0])
+  })
+
+  it('wait longer the more tries are lost', () => {
+    expect([pause(0, 0.99), pause(3, 0.99), pause(20, 0.99)]).toEqual([0, 7, 63])
+  })
+
+  it('write numbers as kazoo and as Curator do, and refuse what does not fit', () => {
+    expect(text(decimal.encode(-12n))).toBe('-12')
+    expect([decimal.decode(bytes('')), decimal.decode(bytes('7'))]).toEqual([0n, 7n])
+    expect(() => decimal.decode(bytes('7.5'))).toThrow('whole number')
+    expect([...bigEndian(4).encode(-2n)]).toEqual([255, 255, 255, 254])
+    expect(bigEndian(8).decode(bigEndian(8).encode(-(2n ** 63n)))).toBe(-(2n ** 63n))
+    expect(() => bigEndian(4).encode(2n ** 31n)).toThrow('fits 4 bytes')
+    expect(() => bigEndian(8).decode(bytes('abc'))).toThrow('8 bytes, got 3')
+  })
+})
+
+describe('an atomic value', () => {
+  it('begins with the initial value and changes by what it was', async () => {
+    const value = new AtomicValue(client, '/deep/v', { codec: json<number[]>(), initial: [] })
+    expect((await run(value.get())).value).toEqual([])
+    expect(await run(value.update((list) => [...list, 1]))).toEqual([1])
+    expect(await run(value.set([9]))).toEqual([9])
+  })
+
+  it('is written by compareAndSet only if nobody was faster', async () => {
+    const value = new AtomicValue(client, '/v', { codec: utf8, initial: 'a' })
+    const read = await run(value.get())
+    expect(await run(value.compareAndSet(read, 'b'))).toBe(true)
+    expect(await run(value.compareAndSet(read, 'c'))).toBe(false)
+    await run(client.delete('/v'))
+    expect(await run(value.compareAndSet(read, 'd'))).toBe(false)
+  })
+
+  it('tells every newest value, also of a znode that was made again (CUR-688)', async () => {
+    const value = new AtomicValue(client, '/v', { codec: utf8, initial: 'a' })
+    const abort = new AbortController()
+    const seen = world.collect(value.updates({ signal: abort.signal }))
+    await world.settle()
+    await run(new AtomicValue(other, '/v', { codec: utf8, initial: 'x' }).set('b'))
+    await world.settle()
+    await run(other.delete('/v'))
+    await run(other.create('/v', bytes('c')))
+    await world.settle()
+    expect(seen.at(-1)).toBe('c')
+    expect(seen.slice(0, 2)).toEqual(['a', 'b'])
+    abort.abort()
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('costs a read, a transaction and the removal of its mark', async () => {
+    const requests: string[] = []
+    const counted = await world.client({
+      instrumentation: { request: ({ operation }) => void requests.push(operation) },
+    })
+    const counter = new Counter(counted, '/n')
+    await run(counter.add())
+    requests.length = 0
+    await run(counter.add())
+    expect(requests).toEqual(['getData', 'multi', 'delete'])
+    const fast = new Counter(counted, '/n', { mode: 'fast' })
+    requests.length = 0
+    await run(fast.add())
+    expect(requests).toEqual(['getData', 'setData'])
+  })
+
+  it('does not count twice when the reply to a change is lost, as counters elsewhere do', async () => {
+    const counter = new Counter(client, '/n')
+    await run(counter.add())
+    let replies = 0
+    // The first reply is to the read, the second to the change.
+    world.interference.toClient = (chunk, wire) => {
+      if (++replies < 2) return chunk
+      delete world.interference.toClient
+      wire.cut()
+      return undefined
+    }
+    await world.within(20_000, counter.add())
+    expect(await run(counter.get())).toBe(2n)
+  })
+
+  it('says in fast mode that nobody knows', async () => {
+    const counter = new Counter(client, '/n', { mode: 'fast' })
+    await run(counter.add())
+    let replies = 0
+    world.interference.toClient = (chunk, wire) => {
+      if (++replies < 2) return chunk
+      delete world.interference.toClient
+      wire.cut()
+      return undefined
+    }
+    const adding = counter.add()
+    adding.catch(() => {})
+    await expect(world.within(20_000, adding)).rejects.toBeInstanceOf(AmbiguousResultError)
+  })
+})
+
+it('an example: visits are counted by everybody', async () => {
+  const [here, there] = [new Counter(client, '/visits'), new Counter(other, '/visits')]
+  await run(Promise.all([here.add(1), there.add(2), here.add(3)]))
+  expect(await run(there.get())).toBe(6n)
+})
+
+it('counts each change exactly once, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const rival = await stage.world.client()
+    const counter = new Counter(victim.client, '/n')
+    let sure = 0n
+    let doubts = 0n
+    const add = async (own: Counter, amount: bigint, signal?: AbortSignal): Promise<void> => {
+      try {
+        await own.add(amount, signal ? { signal } : {})
+        sure += amount
+      } catch (error) {
+        if (!(error instanceof AmbiguousResultError)) throw error
+        if (!victim.fault?.startsWith('session')) throw error
+        doubts += amount
+      }
+    }
+    await insist(victim, (signal) => add(counter, 1n, signal))
+    await Promise.all([
+      insist(victim, (signal) => add(counter, 10n, signal)),
+      add(new Counter(rival, '/n'), 100n),
+    ])
+    await insist(victim, (signal) => add(counter, 1000n, signal))
+    const sum = await new Counter(rival, '/n').get()
+    if (sum !== sure && sum !== sure + doubts)
+      throw new Error(`counted ${sum} instead of ${sure} or ${sure + doubts}`)
+    await stage.calm()
+    const left = (await tree(rival)).filter((path) => path.includes('/op-') || path.includes('/line/'))
+    if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
+  })
+  expect(played).toBeGreaterThan(60)
+})
+
+it('adds up exactly with many clients and random cuts, and everybody gets through', async () => {
+  await withSeeds([1, 2, 3, 4, 5, 6], async (random) => {
+    const own = await World.start()
+    const clients = await Promise.all(Array.from({ length: 3 + random.below(18) }, () => own.client()))
+    const all = Promise.all(
+      clients.map(async (each) => {
+        for (let n = 0; n < 5; n++) await new Counter(each, '/n').add()
+      }),
+    )
+    all.catch(() => {})
+    for (let step = 0; step < 10; step++) {
+      own.wires[random.below(own.wires.length)]!.cut()
+      await own.advance(random.below(300))
+    }
+    await swiftly(own, 120_000, all)
+    expect(await own.outcome(new Counter(clients[0]!, '/n').get())).toBe(BigInt(clients.length * 5))
+    await own.end()
+  })
+})

@@ -1,0 +1,199 @@
+import {
+  abortedBy,
+  BadVersionError,
+  NodeExistsError,
+  NoNodeError,
+  type Bytes,
+  type Client,
+  type Codec,
+  type Stat,
+} from '@zabra/client/core'
+import { watchData } from '../tree-cache/watchers.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { causeAt, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
+import { atHead, type Place } from '../waiting/line.ts'
+import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
+import { bigEndian, decimal, fateOf, pause } from './decide.ts'
+
+export interface AtomicValueOptions<T> {
+  readonly codec: Codec<T>
+  /** The value of a znode that does not exist yet. */
+  readonly initial: T
+  /**
+   * `exact` (default): a write whose reply is lost is found out about. `fast`: it throws an `AmbiguousResultError`, and saves
+   * the two requests for a mark.
+   */
+  readonly mode?: 'exact' | 'fast'
+}
+
+export interface Abortable {
+  /** Stops trying. What was written by then is told as written. */
+  readonly signal?: AbortSignal
+}
+
+/** A value and what the servers say of it. */
+export interface Versioned<T> {
+  readonly value: T
+  readonly stat: Stat
+}
+
+/** Tries that may be lost to others before one waits in line. */
+const TRIES = 6
+
+/** One value that many change, each change exactly once. */
+export class AtomicValue<T> {
+  readonly path: string
+  readonly #client: Client
+  readonly #options: AtomicValueOptions<T>
+
+  constructor(client: Client, path: string, options: AtomicValueOptions<T>) {
+    this.#client = client
+    this.path = path
+    this.#options = options
+  }
+
+  /** The value now. Makes the znode with the initial value when it is missing. */
+  get({ signal }: Abortable = {}): Promise<Versioned<T>> {
+    return throughSessions(this.#client, async () => {
+      const { data, stat } = await this.#read(signal)
+      return { value: this.#options.codec.decode(data), stat }
+    })
+  }
+
+  /** Writes if nobody has written since `expected` was read; false if somebody has. */
+  compareAndSet(expected: { readonly stat: Stat }, value: T, { signal }: Abortable = {}): Promise<boolean> {
+    return this.#write(expected.stat, this.#options.codec.encode(value), signal)
+  }
+
+  /** Reads, changes and writes until nobody came between. `change` may run more than once, and counts once. */
+  async update(change: (current: T) => T, { signal }: Abortable = {}): Promise<T> {
+    let place: Place | undefined
+    try {
+      for (let lost = 0; ; lost++) {
+        const { value, stat } = await this.get(signal ? { signal } : {})
+        const next = change(value)
+        if (await this.#write(stat, this.#options.codec.encode(next), signal)) return next
+        // Whoever loses again and again waits in line with its like, so that one of them at a time tries.
+        if (lost === TRIES) place = await this.#enter(signal)
+        else if (place === undefined) await this.#pause(lost, signal)
+      }
+    } finally {
+      place?.leave()
+    }
+  }
+
+  /** Writes whatever the value was. */
+  set(value: T, options: Abortable = {}): Promise<T> {
+    return this.update(() => value, options)
+  }
+
+  /** The value at once, and the newest after each change. */
+  async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
+    await this.get(signal ? { signal } : {})
+    for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
+      yield found === undefined ? this.#options.initial : this.#options.codec.decode(found.data)
+    }
+  }
+
+  async #read(signal: AbortSignal | undefined): Promise<{ data: Bytes; stat: Stat }> {
+    const options = signal ? { signal } : {}
+    const { codec, initial } = this.#options
+    for (;;) {
+      const found = await orMissing(this.#client.getData(this.path, options))
+      if (found !== undefined) return found
+      try {
+        await this.#client.create(this.path, codec.encode(initial), {
+          ...options,
+          parents: 'persistent',
+          idempotent: true,
+        })
+      } catch (error) {
+        if (!(error instanceof NodeExistsError)) throw error
+      }
+    }
+  }
+
+  async #write(stat: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<boolean> {
+    try {
+      if (this.#options.mode === 'fast') await this.#writeFast(stat, data, signal)
+      else await this.#writeMarked(stat, data, signal)
+      return true
+    } catch (error) {
+      const cause = causeAt(error, 0) ?? error
+      if (cause instanceof BadVersionError || cause instanceof NoNodeError) return false
+      if (!(error instanceof AmbiguousResultError) || this.#options.mode === 'fast') throw error
+      if (await throughSessions(this.#client, () => this.#wasNotWritten(stat, data))) return false
+      throw error
+    }
+  }
+
+  async #writeFast({ version }: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<void> {
+    try {
+      await this.#client.setData(this.path, data, { version, retry: false, ...(signal && { signal }) })
+    } catch (error) {
+      if (!isUnclear(error)) throw error
+      const message = `Nobody can tell whether ${this.path} was written; mode 'exact' would find out`
+      throw new AmbiguousResultError(message, { path: this.path, cause: error })
+    }
+  }
+
+  async #writeMarked({ version }: Stat, data: Bytes, signal: AbortSignal | undefined): Promise<void> {
+    const mark = `${this.#folder}/op-${uniqueName(this.#client)}`
+    await commitMarked(this.#client, mark, [{ op: 'setData', path: this.path, data, version }], { signal })
+    dropMark(this.#client, mark)
+  }
+
+  async #wasNotWritten(before: Stat, data: Bytes): Promise<boolean> {
+    await this.#client.sync(this.path)
+    const now = await orMissing(this.#client.getData(this.path))
+    const same =
+      now !== undefined && now.data.length === data.length && now.data.every((byte, at) => byte === data[at])
+    return fateOf(before, now && { czxid: now.stat.czxid, version: now.stat.version, same }) === 'notWritten'
+  }
+
+  /** Beside the value, since what is below it may be somebody else's. */
+  get #folder(): string {
+    return `${this.path}-ops`
+  }
+
+  #enter(signal: AbortSignal | undefined): Promise<Place> {
+    return atHead(this.#client, `${this.#folder}/line`, { signal, operation: 'atomicValue.update' })
+  }
+
+  async #pause(lost: number, signal: AbortSignal | undefined): Promise<void> {
+    const { clock, random } = this.#client.ports
+    const ms = pause(lost, random.below(1024) / 1024)
+    if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'atomicValue.update', path: this.path })
+    if (ms > 0) await new Promise<void>((resolve) => void clock.after(ms, 'retry of an update', resolve))
+  }
+}
+
+export interface CounterOptions {
+  /** Decimal text (default, as kazoo), or 4 or 8 bytes as Curator. */
+  readonly format?: 'decimal' | 4 | 8
+  readonly mode?: 'exact' | 'fast'
+}
+
+/** A whole number that many change. */
+export class Counter {
+  readonly #value: AtomicValue<bigint>
+
+  constructor(client: Client, path: string, { format = 'decimal', mode = 'exact' }: CounterOptions = {}) {
+    const codec = format === 'decimal' ? decimal : bigEndian(format)
+    this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode })
+  }
+
+  async get(options: Abortable = {}): Promise<bigint> {
+    return (await this.#value.get(options)).value
+  }
+
+  /** Adds, exactly once, and returns the sum. Throws a `UsageError` when it does not fit the format. */
+  add(amount: bigint | number = 1n, options: Abortable = {}): Promise<bigint> {
+    const by = BigInt(amount)
+    return this.#value.update((current) => current + by, options)
+  }
+
+  updates(options: Abortable = {}): AsyncGenerator<bigint, void, undefined> {
+    return this.#value.updates(options)
+  }
+}
