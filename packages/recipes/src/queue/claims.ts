@@ -14,7 +14,7 @@ import type { Place } from '../waiting/line.ts'
 import { commitMarked, dropMark, type Committed } from '../waiting/marked.ts'
 import { Message } from './message.ts'
 import type { Layout } from './names.ts'
-import type { ServerClock } from './server-clock.ts'
+import type { ServerClock } from '../waiting/server-clock.ts'
 
 export interface ClaimContext<T> {
   readonly client: Client

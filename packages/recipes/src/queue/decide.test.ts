@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { choose, runLength } from './decide.ts'
 import { layoutOf } from './names.ts'
-import { ServerClock } from './server-clock.ts'
+import { ServerClock } from '../waiting/server-clock.ts'
 
 const own = layoutOf('/q', 'recipe')
 const kazoo = layoutOf('/q', 'kazoo')

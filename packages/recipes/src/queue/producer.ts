@@ -5,7 +5,7 @@ import { atHead } from '../waiting/line.ts'
 import { commitMarked, dropMark, uniqueName, type Committed } from '../waiting/marked.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import type { Layout } from './names.ts'
-import type { ServerClock } from './server-clock.ts'
+import type { ServerClock } from '../waiting/server-clock.ts'
 
 export interface PutOptions {
   /** Stops waiting. An item that was added by then is told as added. */

@@ -7,7 +7,7 @@ import { choose, runLength, type Choice } from './decide.ts'
 import type { Message } from './message.ts'
 import { layoutOf, type Item, type Layout } from './names.ts'
 import { Producer, type PutOptions } from './producer.ts'
-import { ServerClock } from './server-clock.ts'
+import { ServerClock } from '../waiting/server-clock.ts'
 
 export interface QueueOptions<T> {
   /** How values become bytes. An item that cannot be decoded goes to the dead letters. */

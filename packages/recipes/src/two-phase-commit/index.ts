@@ -1,0 +1,5 @@
+export { twoPhaseCommit } from './coordinate.ts'
+export type { TransactionRequest } from './coordinate.ts'
+export { participate } from './participate.ts'
+export type { Handlers } from './participate.ts'
+export type { Decision, Vote } from './decide.ts'

@@ -1,0 +1,135 @@
+import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
+import { watchChildren } from '../tree-cache/watchers.ts'
+import { isFinished, throughSessions } from '../waiting/errors.ts'
+import { atHead } from '../waiting/line.ts'
+import { encodeName } from '../waiting/names.ts'
+import { watchUntil } from '../waiting/watch-until.ts'
+import { coordinate, fromBase64 } from './coordinate.ts'
+import { COORDINATOR, type Decision, type Record, type Vote } from './decide.ts'
+import { decodeRecord, Transaction } from './transaction.ts'
+
+/** What a site does for a transaction. All of it may be called again for the same id, after a crash. */
+export interface Handlers {
+  /** Makes sure that the site can do either, durably, and votes. `signal` aborts when it is decided already. */
+  prepare(transaction: { readonly id: string; readonly payload: Bytes }, signal: AbortSignal): Promise<Vote>
+  commit(transaction: { readonly id: string }): Promise<void>
+  abort(transaction: { readonly id: string }): Promise<void>
+  /** A handler threw, or the site cannot go on with a transaction. A failed `prepare` is a vote to abort. */
+  failed?(error: unknown, transaction: { readonly id: string }): void
+}
+
+/** Takes part in all transactions below a path, under the name of a site, until it is disposed. */
+export function participate(client: Client, path: string, site: string, handlers: Handlers): AsyncDisposable {
+  const stop = new AbortController()
+  const working = new Map<string, Promise<void>>()
+  const over = (error: unknown): boolean => error instanceof AbortedError || isFinished(client)
+  const begin = (name: string): void => {
+    const work = new Site(client, `${path}/${name}`, site, handlers, stop.signal)
+      .run()
+      .catch((error: unknown) => {
+        if (!over(error)) handlers.failed?.(error, { id: name })
+      })
+    working.set(name, work)
+  }
+  const follow = async (): Promise<void> => {
+    for await (const names of watchChildren(client, path, { signal: stop.signal })) {
+      const there = new Set(names)
+      for (const name of working.keys()) if (!there.has(name)) working.delete(name)
+      for (const name of there) if (name.startsWith('tx-') && !working.has(name)) begin(name)
+    }
+  }
+  const following = follow().catch((error: unknown) => {
+    if (!over(error)) handlers.failed?.(error, { id: '' })
+  })
+  return {
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await Promise.all([following, ...working.values()])
+    },
+  }
+}
+
+/** One site in one transaction. */
+class Site {
+  readonly #transaction: Transaction
+  readonly #client: Client
+  readonly #site: string
+  readonly #handlers: Handlers
+  readonly #stop: AbortSignal
+
+  constructor(client: Client, path: string, site: string, handlers: Handlers, stop: AbortSignal) {
+    this.#client = client
+    this.#transaction = new Transaction(client, path)
+    this.#site = site
+    this.#handlers = handlers
+    this.#stop = stop
+  }
+
+  async run(): Promise<void> {
+    const found = await this.#transaction.read()
+    if (!found?.record.participants.includes(this.#site)) return
+    const decision = await this.#vote(found.record)
+    if (decision === undefined) return
+    const { id } = this.#transaction
+    await (decision === 'committed' ? this.#handlers.commit({ id }) : this.#handlers.abort({ id }))
+    await this.#transaction.acknowledge(encodeName(this.#site), found.record)
+  }
+
+  /** Votes, and waits for the decision meanwhile and after. */
+  async #vote(record: Record): Promise<Decision | undefined> {
+    const early = new AbortController()
+    const decision = this.#decision().finally(() => early.abort())
+    decision.catch(() => {})
+    const voted = this.#prepareAndVote(record, AbortSignal.any([early.signal, this.#stop]))
+    const [decided] = await Promise.all([decision, voted])
+    return decided
+  }
+
+  async #prepareAndVote({ payload }: Record, signal: AbortSignal): Promise<void> {
+    if (await this.#transaction.hasVoted(this.#site)) return
+    const { id } = this.#transaction
+    let vote: Vote = 'abort'
+    try {
+      vote = await this.#handlers.prepare({ id, payload: fromBase64(payload) }, signal)
+    } catch (error) {
+      if (signal.aborted) return
+      this.#handlers.failed?.(error, { id })
+    }
+    // A vote of which nobody knows whether it was cast is cast again: it counts once.
+    while (!signal.aborted && !(await this.#transaction.hasVoted(this.#site))) {
+      await this.#transaction.vote(this.#site, vote)
+    }
+  }
+
+  /** Waits for the decision; when the coordinator is gone, one site after the other takes its place. */
+  async #decision(): Promise<Decision | undefined> {
+    const { path } = this.#transaction
+    const waiting = { signal: this.#stop, operation: 'participate' }
+    for (;;) {
+      await throughSessions(this.#client, () => this.#transaction.showUp(encodeName(this.#site)))
+      const session = this.#client.session.id
+      const seen = await watchUntil(this.#client, waiting, async (look) => {
+        const found = await look.data(path)
+        if (found === undefined) return 'gone'
+        const { state } = decodeRecord(found.data)
+        if (state !== 'voting') return state
+        if (this.#client.session.id !== session) return 'newSession'
+        return (await look.data(`${path}/alive/${COORDINATOR}`)) === undefined ? 'orphan' : undefined
+      })
+      if (seen === 'gone') return undefined
+      if (seen === 'orphan') return this.#takeOver()
+      if (seen !== 'newSession') return seen
+    }
+  }
+
+  async #takeOver(): Promise<Decision | undefined> {
+    const { path } = this.#transaction
+    if ((await this.#transaction.read()) === undefined) return undefined
+    const place = await atHead(this.#client, `${path}/line`, { signal: this.#stop, operation: 'participate' })
+    try {
+      return await coordinate(this.#transaction, { leave: this.#stop })
+    } finally {
+      place.leave()
+    }
+  }
+}

@@ -1,0 +1,341 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Client } from '@zabra/client/core'
+import { after, enumerateFaults, swiftly, tree, withSeeds } from '../testdata/stage.ts'
+import { bytes, text, World } from '../testdata/world.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { twoPhaseCommit } from './coordinate.ts'
+import { decide, isDone, type Decision, type Vote } from './decide.ts'
+import { participate, type Handlers } from './participate.ts'
+
+let world: World
+let client: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client({ servers: 'coordinator:2181' })
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+/** What sites did, by site and transaction. */
+class Ledger {
+  readonly entries: string[] = []
+  readonly outcomes = new Map<string, Set<Decision>>()
+  readonly failures: unknown[] = []
+
+  handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): Handlers {
+    const note = (id: string, outcome: Decision): Promise<void> => {
+      this.entries.push(`${site} ${outcome}`)
+      this.outcomes.set(id, (this.outcomes.get(id) ?? new Set()).add(outcome))
+      return Promise.resolve()
+    }
+    return {
+      prepare: ({ payload }) => {
+        this.entries.push(`${site} prepares ${text(payload)}`)
+        return typeof vote === 'function' ? vote() : Promise.resolve(vote)
+      },
+      commit: ({ id }) => note(id, 'committed'),
+      abort: ({ id }) => note(id, 'aborted'),
+      failed: (error) => void this.failures.push(error),
+    }
+  }
+
+  /** One decision for each transaction, whoever asks. */
+  checkOneDecision(): void {
+    for (const [id, outcomes] of this.outcomes) {
+      if (outcomes.size > 1) throw new Error(`${id} was both committed and aborted`)
+    }
+  }
+}
+
+const begin = (on: Client, participants: readonly string[], deadlineMs = 5000): Promise<Decision> =>
+  twoPhaseCommit(on, '/t', { participants, payload: bytes('pay'), deadlineMs })
+
+describe('the decision', () => {
+  const poll = {
+    participants: ['a', 'b'],
+    votes: new Map(),
+    lost: new Set<string>(),
+    deadlinePassed: false,
+    givenUp: false,
+  }
+  const votes = (entries: Record<string, Vote>): Map<string, Vote> => new Map(Object.entries(entries))
+
+  it('is to commit when all agree, late or not', () => {
+    expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), deadlinePassed: true })).toBe(
+      'committed',
+    )
+  })
+
+  it('is to abort for one vote against it, and without waiting for the others', () => {
+    expect(decide({ ...poll, votes: votes({ a: 'abort' }) })).toBe('aborted')
+  })
+
+  it('waits for votes, until the deadline, the loss of a site without one, or the end of patience', () => {
+    const one = { ...poll, votes: votes({ a: 'commit' }) }
+    expect(decide(one)).toBeUndefined()
+    expect(decide({ ...one, lost: new Set(['a']) })).toBeUndefined()
+    expect(decide({ ...one, lost: new Set(['b']) })).toBe('aborted')
+    expect(decide({ ...one, deadlinePassed: true })).toBe('aborted')
+    expect(decide({ ...one, givenUp: true })).toBe('aborted')
+  })
+
+  it('is forgotten when all sites have applied it and the coordinator knows it or is gone', () => {
+    expect([isDone(poll, 1, false), isDone(poll, 2, true), isDone(poll, 2, false)]).toEqual([
+      false,
+      false,
+      true,
+    ])
+  })
+})
+
+async function sites(
+  ledger: Ledger,
+  votes: Record<string, Vote | (() => Promise<Vote>)>,
+): Promise<Map<string, Client>> {
+  const clients = new Map<string, Client>()
+  for (const [site, vote] of Object.entries(votes)) {
+    const own = await world.client({ servers: `${site}:2181` })
+    participate(own, '/t', site, ledger.handlers(site, vote))
+    clients.set(site, own)
+  }
+  await world.settle()
+  return clients
+}
+
+describe('a transaction', () => {
+  it('commits when all sites agree, and is forgotten', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: 'commit', b: 'commit' })
+    expect(await run(begin(client, ['a', 'b']))).toBe('committed')
+    await world.settle()
+    expect(ledger.entries.toSorted()).toEqual([
+      'a committed',
+      'a prepares pay',
+      'b committed',
+      'b prepares pay',
+    ])
+    expect(await run(tree(client, '/t'))).toEqual(['/t'])
+    expect(ledger.failures).toEqual([])
+  })
+
+  it('aborts everywhere when one site is against it', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: 'commit', b: 'abort' })
+    expect(await run(begin(client, ['a', 'b']))).toBe('aborted')
+    await world.settle()
+    expect(ledger.entries.filter((entry) => entry.endsWith('aborted'))).toHaveLength(2)
+    expect(await run(tree(client, '/t'))).toEqual(['/t'])
+  })
+
+  it('aborts when a site cannot prepare, and tells why', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: () => Promise.reject(new Error('disk full')) })
+    expect(await run(begin(client, ['a']))).toBe('aborted')
+    await world.settle()
+    expect(ledger.failures).toMatchObject([{ message: 'disk full' }])
+  })
+
+  it('leaves sites alone that are not asked', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: 'commit', other: 'abort' })
+    expect(await run(begin(client, ['a']))).toBe('committed')
+    await world.settle()
+    expect(ledger.entries.some((entry) => entry.startsWith('other'))).toBe(false)
+  })
+
+  it('aborts at the deadline when a site never comes, and tells it when it comes late', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: 'commit' })
+    const outcome = begin(client, ['a', 'late'])
+    expect(await world.within(6000, outcome)).toBe('aborted')
+    await sites(ledger, { late: 'commit' })
+    await world.settle()
+    expect(ledger.entries).toContain('late aborted')
+    expect(await run(tree(client, '/t'))).toEqual(['/t'])
+  })
+
+  it('aborts before the deadline when a site dies without a vote', async () => {
+    const ledger = new Ledger()
+    const clients = await sites(ledger, { a: 'commit', b: () => new Promise(() => {}) })
+    const outcome = begin(client, ['a', 'b'], 60_000)
+    await world.settle()
+    await run(clients.get('b')!.close())
+    expect(await run(outcome)).toBe('aborted')
+  })
+
+  it('does not take a late vote into account after it was aborted', async () => {
+    const ledger = new Ledger()
+    let vote: (vote: Vote) => void = () => {}
+    await sites(ledger, { a: () => new Promise((resolve) => (vote = resolve)) })
+    expect(await world.within(6000, begin(client, ['a']))).toBe('aborted')
+    vote('commit')
+    await world.settle()
+    expect(ledger.entries).toEqual(['a prepares pay', 'a aborted'])
+  })
+
+  it('is given up by the signal of its coordinator', async () => {
+    const ledger = new Ledger()
+    await sites(ledger, { a: () => new Promise(() => {}) })
+    const abort = new AbortController()
+    const outcome = twoPhaseCommit(client, '/t', {
+      participants: ['a'],
+      payload: bytes('pay'),
+      deadlineMs: 60_000,
+      signal: abort.signal,
+    })
+    await world.settle()
+    abort.abort()
+    expect(await run(outcome)).toBe('aborted')
+  })
+
+  it('is decided by a site when the coordinator dies', async () => {
+    const ledger = new Ledger()
+    let vote: (vote: Vote) => void = () => {}
+    await sites(ledger, { a: 'commit', b: () => new Promise((resolve) => (vote = resolve)), c: 'commit' })
+    const outcome = begin(client, ['a', 'b', 'c'], 60_000)
+    outcome.catch(() => {})
+    await world.settle()
+    await run(client.close())
+    await world.settle()
+    vote('commit')
+    await world.settle()
+    expect(ledger.entries.filter((entry) => entry.endsWith('committed')).toSorted()).toEqual([
+      'a committed',
+      'b committed',
+      'c committed',
+    ])
+    const observer = await world.client()
+    expect(await run(tree(observer, '/t'))).toEqual(['/t'])
+  })
+
+  it('wants participants that differ', async () => {
+    await expect(begin(client, [])).rejects.toThrow('one at least')
+    await expect(begin(client, ['a', 'a'])).rejects.toThrow('differ')
+  })
+
+  it('with two hundred participants costs each of them the same few messages', async () => {
+    const ledger = new Ledger()
+    let messages = 0
+    const count = { request: () => void messages++, event: () => void messages++ }
+    const names = Array.from({ length: 200 }, (_, n) => `site ${n}`)
+    const shared = await world.client({ instrumentation: count })
+    for (const name of names) participate(shared, '/t', name, ledger.handlers(name))
+    const coordinator = await world.client({ instrumentation: count })
+    await world.settle()
+    messages = 0
+    expect(await world.within(2000, begin(coordinator, names))).toBe('committed')
+    await world.advance(1000)
+    expect(ledger.entries.filter((entry) => entry.endsWith('committed'))).toHaveLength(200)
+    expect(messages).toBeLessThan(200 * 30)
+  })
+
+  it('leaves no watch when a site is disposed', async () => {
+    const ledger = new Ledger()
+    const own = await world.client()
+    const site = participate(
+      own,
+      '/t',
+      'a',
+      ledger.handlers('a', () => new Promise(() => {})),
+    )
+    const other = participate(own, '/t', 'b', ledger.handlers('b'))
+    void begin(client, ['b', 'never'], 60_000).catch(() => {})
+    await world.settle()
+    await run(Promise.all([site[Symbol.asyncDispose](), other[Symbol.asyncDispose]()]))
+    await run(client.close())
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+})
+
+it('an example: a transfer between two banks', async () => {
+  const ledger = new Ledger()
+  await sites(ledger, { 'bank-a': 'commit', 'bank-b': 'commit' })
+  const outcome = await run(
+    twoPhaseCommit(client, '/t', {
+      participants: ['bank-a', 'bank-b'],
+      payload: bytes('100'),
+      deadlineMs: 5000,
+    }),
+  )
+  expect(outcome).toBe('committed')
+})
+
+it('comes to one decision, whatever happens to the coordinator at any request', async () => {
+  await enumerateFaults(async (stage, victim) => {
+    const ledger = new Ledger()
+    const running = await Promise.all(
+      ['a', 'b'].map(async (site) =>
+        participate(await stage.world.client(), '/t', site, ledger.handlers(site)),
+      ),
+    )
+    const told = await twoPhaseCommit(victim.client, '/t', {
+      participants: ['a', 'b'],
+      payload: bytes('pay'),
+      deadlineMs: 5000,
+      signal: victim.abort.signal,
+    }).catch((error: unknown) => {
+      if (!(error instanceof AmbiguousResultError)) throw error
+    })
+    await stage.calm()
+    ledger.checkOneDecision()
+    if (ledger.failures.length > 0) throw ledger.failures[0]
+    const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
+    if (told !== undefined && applied !== told) throw new Error(`told ${told}, but applied ${applied}`)
+    await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))
+    const left = await tree(await stage.world.client())
+    if (left.some((path) => path.startsWith('/t/'))) throw new Error(`left behind: ${left.join(' ')}`)
+  })
+})
+
+it('comes to one decision, whatever happens to a site at any request', async () => {
+  await enumerateFaults(async (stage, victim) => {
+    const ledger = new Ledger()
+    const coordinator = await stage.world.client()
+    const steady = participate(await stage.world.client(), '/t', 'a', ledger.handlers('a'))
+    let shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
+    const told = await twoPhaseCommit(coordinator, '/t', {
+      participants: ['a', 'b'],
+      payload: bytes('p'),
+      deadlineMs: 60_000,
+    })
+    if (victim.abort.signal.aborted) {
+      await shaky[Symbol.asyncDispose]()
+      shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
+    }
+    await stage.calm()
+    ledger.checkOneDecision()
+    if (ledger.failures.length > 0) throw ledger.failures[0]
+    const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))
+    if (applied.size !== 2) throw new Error(`told ${told}, but sites say ${ledger.entries.join()}`)
+    await Promise.all([steady, shaky].map((site) => site[Symbol.asyncDispose]()))
+  })
+})
+
+it('decides once among random deaths of coordinators and cuts of sites', async () => {
+  await withSeeds([1, 2, 3, 4, 5, 6], async (random) => {
+    const own = await World.start()
+    const ledger = new Ledger()
+    const names = Array.from({ length: 3 + random.below(6) }, (_, n) => `s${n}`)
+    for (const name of names) {
+      const vote: Vote = random.below(12) === 0 ? 'abort' : 'commit'
+      participate(await own.client(), '/t', name, ledger.handlers(name, vote))
+    }
+    const told: Promise<Decision | undefined>[] = []
+    for (let n = 0; n < 4; n++) {
+      const coordinator = await own.client()
+      told.push(begin(coordinator, names).catch(() => undefined))
+      await own.advance(random.below(100))
+      if (random.below(2) === 0) void coordinator.close()
+      own.wires[random.below(own.wires.length)]!.cut()
+    }
+    await swiftly(own, 60_000, Promise.all(told))
+    await swiftly(own, 60_000, after(own, 20_000))
+    ledger.checkOneDecision()
+    expect(ledger.failures).toEqual([])
+    expect([...ledger.outcomes.values()].every((outcomes) => outcomes.size === 1)).toBe(true)
+    await own.end()
+  })
+})
