@@ -77,7 +77,8 @@ export class DoubleBarrier {
     const path = `${this.path}/r${round}/${name}`
     try {
       const check = { op: 'check', path: this.path, version } as const
-      const { mark } = await commitMarked(this.#client, path, [check], { signal })
+      const { mark } = await commitMarked(this.#client, path, [check], { signal, needMark: true })
+      if (mark === undefined) return undefined
       return { round, version, name, path, owner: mark.ephemeralOwner }
     } catch (error) {
       const cause = causeAt(error, 0)

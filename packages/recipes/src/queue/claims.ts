@@ -52,7 +52,7 @@ export async function take<T>(
   if (found === undefined) return 'gone'
   const path = `${layout.items}/${name}`
   try {
-    const claimed = await claim(context, name, { op: 'delete', path, version: found.version }, options)
+    const claimed = await claim(context, name, { op: 'delete', path, version: found.version }, options, false)
     if (typeof claimed === 'string') return claimed
     dropMark(client, `${layout.claims}/${name}`)
     return { value: found.value }
@@ -78,9 +78,9 @@ export async function receive<T>(
   try {
     // Each delivery raises the version: it counts them, and only the newest claim can be acknowledged.
     const count: WriteOp = { op: 'setData', path, data: found.data, version: found.version }
-    const claimed = await claim(context, name, count, options)
+    const claimed = await claim(context, name, count, options, true)
     if (typeof claimed === 'string') return claimed
-    if (claimed.mark.ephemeralOwner !== client.session.id) return 'again'
+    if (claimed.mark?.ephemeralOwner !== client.session.id) return 'again'
     const at = { item: path, claim: `${layout.claims}/${name}`, version: found.version + 1 }
     return new Message(client, found.value, at, claimed.mark)
   } catch (error) {
@@ -100,13 +100,19 @@ async function claim<T>(
   name: string,
   operation: WriteOp,
   { signal, place }: ClaimOptions,
+  needMark: boolean,
 ): Promise<Committed<unknown> | Failed> {
   const mark = `${layout.claims}/${name}`
   const operations: WriteOp[] = place ? [operation, { op: 'delete', path: place.path }] : [operation]
   const sentAt = client.ports.clock.monotonic()
   try {
-    const committed = await commitMarked(client, mark, operations, { signal, parents: layout.parents })
-    if (committed.results !== undefined) clock.observe(committed.mark.ctime, sentAt)
+    const committed = await commitMarked(client, mark, operations, {
+      signal,
+      parents: layout.parents,
+      needMark,
+    })
+    if (committed.results !== undefined && committed.mark !== undefined)
+      clock.observe(committed.mark.ctime, sentAt)
     return committed
   } catch (error) {
     if (isLostRace(error)) return 'gone'

@@ -56,9 +56,11 @@ export class Producer<T> {
     const committed = await this.#commit(mark, operations, signal, values)
     dropMark(this.#client, mark)
     if (committed.results === undefined) {
-      return throughSessions(this.#client, () => this.#madeWith(committed.mark.czxid))
+      // A lost reply is found out about by the mark, so there is one.
+      const zxid = committed.mark!.czxid
+      return throughSessions(this.#client, () => this.#madeWith(zxid))
     }
-    this.#clock.observe(committed.mark.ctime, sentAt)
+    if (committed.mark !== undefined) this.#clock.observe(committed.mark.ctime, sentAt)
     return (committed.results as { path: string }[]).map(({ path: made }) => made.slice(items.length + 1))
   }
 

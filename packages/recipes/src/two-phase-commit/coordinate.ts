@@ -1,5 +1,6 @@
 import { abortedBy, utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
+import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { inBackground } from '../waiting/errors.ts'
 import { uniqueName } from '../waiting/marked.ts'
@@ -54,79 +55,121 @@ export async function coordinate(
   transaction: Transaction,
   { giveUp, leave }: CoordinateOptions,
 ): Promise<Decision | undefined> {
-  const { client, path } = transaction
-  const wake = new Waker(client)
-  const cache = new TreeCache(client, path)
-  const startedAt = client.ports.clock.monotonic()
-  const lost = new Set<string>()
-  const follow = async (): Promise<void> => {
-    for await (const event of cache.events()) {
-      const gone = event.type === 'removed' ? siteBelow(`${path}/alive/`, event.path) : undefined
-      if (gone !== undefined) lost.add(gone)
-      wake.now()
-    }
-  }
-  let ended = false
-  const following = follow().finally(() => {
-    ended = true
-    wake.now()
-  })
-  following.catch(() => {})
-  const call = (): void => wake.now()
+  const poll = new PollWatch(transaction)
+  const call = (): void => poll.wake.now()
   for (const signal of [giveUp, leave]) signal?.addEventListener('abort', call, { once: true })
   try {
-    await cache.ready
     for (;;) {
-      if (leave?.aborted) throw abortedBy(leave.reason, { operation: 'twoPhaseCommit', path })
-      const decided = await step(transaction, cache, { lost, startedAt, givenUp: giveUp?.aborted ?? false })
+      if (leave?.aborted)
+        throw abortedBy(leave.reason, { operation: 'twoPhaseCommit', path: transaction.path })
+      const decided = await poll.step(giveUp?.aborted ?? false)
       if (decided !== 'wait') return decided
-      if (ended) await following.then(() => transaction.read())
-      const entry = cache.get(path)
-      const deadline = startedAt + (entry === undefined ? 0 : decodeRecord(entry.value).deadlineMs)
-      await wake.wait(deadline - client.ports.clock.monotonic())
+      await poll.next()
     }
   } finally {
     for (const signal of [giveUp, leave]) signal?.removeEventListener('abort', call)
-    wake.close()
-    inBackground(Promise.all([cache.close(), following]))
+    poll.close()
   }
 }
 
-async function step(
-  transaction: Transaction,
-  cache: TreeCache,
-  { lost, startedAt, givenUp }: { lost: ReadonlySet<string>; startedAt: number; givenUp: boolean },
-): Promise<Decision | 'wait' | undefined> {
-  const { client, path } = transaction
-  if (cache.stale) return 'wait'
-  const entry = cache.get(path)
-  if (entry === undefined) return undefined
-  const record = decodeRecord(entry.value)
-  if (record.state !== 'voting') return record.state
-  const deadlinePassed = client.ports.clock.monotonic() >= startedAt + record.deadlineMs
-  const votes = votesIn(cache, path)
-  const decision = decide({ participants: record.participants, votes, lost, deadlinePassed, givenUp })
-  if (decision === undefined) return 'wait'
-  await transaction.announce(decision, record)
-  const found = await transaction.read()
-  if (found === undefined) return undefined
-  return found.record.state === 'voting' ? 'wait' : found.record.state
-}
+/**
+ * The votes of a transaction as they come in. Recursive watches are on the folders, not on the transaction itself: servers
+ * of Apache before 3.9 forget one when the same client sets a one-shot watch on its path, as its sites do.
+ */
+class PollWatch {
+  readonly wake: Waker
+  readonly #transaction: Transaction
+  readonly #votes: TreeCache
+  readonly #alive: TreeCache
+  readonly #startedAt: number
+  readonly #stop = new AbortController()
+  readonly #lost = new Set<string>()
+  /** What the transaction holds; undefined until it was read. */
+  #seen: { readonly record: Record | undefined } | undefined
+  #failure: { readonly error: unknown } | undefined
 
-function votesIn(cache: TreeCache, path: string): Map<string, Vote> {
-  const votes = new Map<string, Vote>()
-  for (const name of cache.children(`${path}/votes`) ?? []) {
-    const site = decodeName(name)
-    const vote = voteOf(utf8.decode(cache.get(`${path}/votes/${name}`)!.value))
-    if (site !== undefined && vote !== undefined) votes.set(site, vote)
+  constructor(transaction: Transaction) {
+    const { client, path } = transaction
+    this.#transaction = transaction
+    this.wake = new Waker(client)
+    this.#startedAt = client.ports.clock.monotonic()
+    this.#votes = new TreeCache(client, `${path}/votes`, { depth: 1 })
+    this.#alive = new TreeCache(client, `${path}/alive`, { depth: 1 })
+    for (const work of [this.#followVotes(), this.#followSites(), this.#followRecord()]) {
+      work.catch((error: unknown) => {
+        this.#failure ??= { error }
+        this.wake.now()
+      })
+    }
   }
-  return votes
-}
 
-const siteBelow = (prefix: string, path: string): string | undefined =>
-  path.startsWith(prefix) && path !== `${prefix}${COORDINATOR}`
-    ? decodeName(path.slice(prefix.length))
-    : undefined
+  /** The decision, if there is one or can be one. */
+  async step(givenUp: boolean): Promise<Decision | 'wait' | undefined> {
+    if (this.#failure !== undefined) throw this.#failure.error
+    if (this.#seen === undefined || this.#votes.stale || this.#alive.stale) return 'wait'
+    const { record } = this.#seen
+    if (record === undefined || record.state !== 'voting') return record?.state as Decision | undefined
+    const { participants } = record
+    const deadlinePassed = this.#left(record) <= 0
+    const decision = decide({ participants, votes: this.#cast(), lost: this.#lost, deadlinePassed, givenUp })
+    if (decision === undefined) return 'wait'
+    await this.#transaction.announce(decision, record)
+    const found = await this.#transaction.read()
+    if (found === undefined) return undefined
+    return found.record.state === 'voting' ? 'wait' : found.record.state
+  }
+
+  /** Resolves when there is news, or at the deadline. */
+  next(): Promise<void> {
+    const record = this.#seen?.record
+    return this.wake.wait(record === undefined ? 0 : this.#left(record))
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.wake.close()
+    inBackground(Promise.all([this.#votes.close(), this.#alive.close()]))
+  }
+
+  #left({ deadlineMs }: Record): number {
+    return this.#startedAt + deadlineMs - this.#transaction.client.ports.clock.monotonic()
+  }
+
+  #cast(): Map<string, Vote> {
+    const { path } = this.#transaction
+    const votes = new Map<string, Vote>()
+    for (const name of this.#votes.children(`${path}/votes`) ?? []) {
+      const site = decodeName(name)
+      const vote = voteOf(utf8.decode(this.#votes.get(`${path}/votes/${name}`)!.value))
+      if (site !== undefined && vote !== undefined) votes.set(site, vote)
+    }
+    return votes
+  }
+
+  async #followVotes(): Promise<void> {
+    for await (const event of this.#votes.events()) if (event.type !== 'added') this.wake.now()
+  }
+
+  async #followSites(): Promise<void> {
+    const prefix = `${this.#transaction.path}/alive/`
+    for await (const event of this.#alive.events()) {
+      if (event.type === 'removed' && event.path.startsWith(prefix)) {
+        const name = event.path.slice(prefix.length)
+        const site = name === COORDINATOR ? undefined : decodeName(name)
+        if (site !== undefined) this.#lost.add(site)
+      }
+      this.wake.now()
+    }
+  }
+
+  async #followRecord(): Promise<void> {
+    const { client, path } = this.#transaction
+    for await (const found of watchData(client, path, { signal: this.#stop.signal })) {
+      this.#seen = { record: found && decodeRecord(found.data) }
+      this.wake.now()
+    }
+  }
+}
 
 /** Waits for a moment or a call. */
 class Waker {

@@ -19,11 +19,14 @@ const TRIES = 8
 /** A transaction was carried out. Without `results` its reply was lost, and `mark` is how it was found. */
 export interface Committed<T> {
   readonly results: T | undefined
-  readonly mark: Stat
+  /** Unknown on servers that do not tell it, unless it was asked for; and when it is gone already with its session. */
+  readonly mark: Stat | undefined
 }
 
 export interface CommitOptions {
   readonly signal?: AbortSignal | undefined
+  /** The mark is needed: read it where the server does not tell of it, as Apache's before 3.9 in a transaction. */
+  readonly needMark?: boolean
   /** What missing parents of the mark become (default `container`). */
   readonly parents?: 'container' | 'persistent'
 }
@@ -39,7 +42,7 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
   client: Client,
   mark: string,
   operations: T,
-  { signal, parents = 'container' }: CommitOptions = {},
+  { signal, parents = 'container', needMark = false }: CommitOptions = {},
 ): Promise<Committed<{ [K in keyof T]: WriteResult<T[K]> }>> {
   const tag = client.ports.random.bytes(16)
   const marking = { op: 'create', path: mark, mode: 'ephemeral', data: tag } as const
@@ -47,10 +50,9 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
     const { epoch } = client.session
     try {
       const [made, ...results] = await client.multi([marking, ...operations], signal ? { signal } : {})
-      return {
-        results: results as { [K in keyof T]: WriteResult<T[K]> },
-        mark: (made as { stat: Stat }).stat,
-      }
+      const told = (made as { stat?: Stat }).stat
+      const stat = told ?? (needMark ? await readMark(client, mark) : undefined)
+      return { results: results as { [K in keyof T]: WriteResult<T[K]> }, mark: stat }
     } catch (error) {
       if (isUnclear(error)) {
         const stat = await fate(client, { mark, tag, epoch }, error)
@@ -61,6 +63,16 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
         await throughSessions(client, () => client.mkdirp(parentOf(mark), options))
       } else if (!isNewSession(client, error)) throw shifted(error)
     }
+  }
+}
+
+/** A session that ends meanwhile takes the mark along; what was carried out stays so. */
+async function readMark(client: Client, mark: string): Promise<Stat | undefined> {
+  try {
+    return await client.exists(mark)
+  } catch (error) {
+    if (isNewSession(client, error)) return undefined
+    throw error
   }
 }
 

@@ -1,0 +1,183 @@
+import { resolve } from 'node:path'
+import { connect, utf8, type Client } from '@zabra/client'
+import {
+  Barrier,
+  Counter,
+  Group,
+  Queue,
+  TreeCache,
+  twoPhaseCommit,
+  participate,
+  DoubleBarrier,
+} from '@zabra/recipes'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describeWith, python } from './harness/available.ts'
+import { ours, reference, Server, spawnOwned } from './harness/servers.ts'
+
+const script = resolve(import.meta.dirname, '../python/data.py')
+
+/** A kazoo process, by what it writes. */
+class Kazoo {
+  readonly done: Promise<void>
+  readonly #child: ReturnType<typeof spawnOwned>
+  #output = ''
+  #waiting: { readonly word: string; readonly resolve: () => void }[] = []
+
+  private constructor(server: Server, kind: string) {
+    const child = spawnOwned(python, [script, server.address, kind])
+    this.#child = child
+    child.stdout.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
+    child.stderr.on('data', (chunk: Buffer) => this.#hear(chunk.toString()))
+    this.done = new Promise((settle, reject) => {
+      child.once('close', (code) => {
+        if (code === 0 && this.words.includes('done')) settle()
+        else reject(new Error(`kazoo ended with ${code}:\n${this.#output.slice(-3000)}`))
+      })
+    })
+    this.done.catch(() => {})
+  }
+
+  static async start(server: Server, kind: string): Promise<Kazoo> {
+    const kazoo = new Kazoo(server, kind)
+    await kazoo.says('ready')
+    return kazoo
+  }
+
+  get words(): string[] {
+    return this.#output.split('\n')
+  }
+
+  go(): void {
+    this.#child.stdin.write('go\n')
+  }
+
+  /** Resolves when it has written a line; rejects when it ends without. */
+  says(word: string): Promise<void> {
+    const said = new Promise<void>((resolve) => this.#waiting.push({ word, resolve }))
+    this.#hear('')
+    return Promise.race([said, this.done])
+  }
+
+  #hear(text: string): void {
+    this.#output += text
+    for (const { word, resolve: settle } of this.#waiting) if (this.words.includes(word)) settle()
+  }
+}
+
+const suites = (server: () => Server, clientOf: () => Client): void => {
+  it('share a queue with kazoo: each message reaches one of the two', async () => {
+    const kazoo = await Kazoo.start(server(), 'queue')
+    const queue = new Queue(clientOf(), '/queue', { codec: utf8, naming: 'kazoo' })
+    for (let n = 0; n < 20; n++) await queue.put(`own-${n}`, { priority: 100 + (n % 3) })
+    const got: string[] = []
+    const stop = new AbortController()
+    const receiving = (async () => {
+      for await (const message of queue.receive({ signal: stop.signal })) {
+        got.push(message.value)
+        await message.ack()
+      }
+    })()
+    receiving.catch(() => {})
+    kazoo.go()
+    await kazoo.done
+    expect(await queue.size()).toBe(0)
+    stop.abort()
+    await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
+    const theirs = kazoo.words.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const all = ['own', 'kazoo'].flatMap((who) => Array.from({ length: 20 }, (_, n) => `${who}-${n}`))
+    expect([...got, ...theirs].toSorted()).toEqual(all.toSorted())
+    expect(got.length).toBeGreaterThan(0)
+    expect((await clientOf().getChildren('/queue/taken')).children).toEqual([])
+  })
+
+  it('count together with kazoo', async () => {
+    const kazoo = await Kazoo.start(server(), 'counter')
+    const counter = new Counter(clientOf(), '/counter')
+    kazoo.go()
+    for (let n = 0; n < 50; n++) await counter.add()
+    await kazoo.done
+    expect(await counter.get()).toBe(100n)
+  })
+
+  it('wait at a barrier of kazoo, and let kazoo wait at theirs', async () => {
+    const theirs = await Kazoo.start(server(), 'barrier')
+    theirs.go()
+    await theirs.says('created')
+    let through = false
+    const waiting = new Barrier(clientOf(), '/barrier').wait().then(() => (through = true))
+    await clientOf().sync('/')
+    expect(through).toBe(false)
+    theirs.go()
+    await waiting
+    await theirs.done
+    const own = new Barrier(clientOf(), '/barrier')
+    await own.set()
+    const guest = await Kazoo.start(server(), 'wait')
+    guest.go()
+    await clientOf().sync('/')
+    await own.remove()
+    await guest.done
+    expect(guest.words).toContain('through')
+  })
+
+  it('see in a cache what kazoo writes', async () => {
+    const kazoo = await Kazoo.start(server(), 'tree')
+    const cache = new TreeCache(clientOf(), '/tree', { codec: utf8 })
+    await cache.ready
+    const seen: string[] = []
+    const following = (async () => {
+      for await (const event of cache.events()) {
+        if (!('path' in event)) continue
+        seen.push(`${event.type} ${event.path}`)
+        if (seen.includes('added /tree/b') && cache.get('/tree/a') === undefined) return
+      }
+    })()
+    kazoo.go()
+    await kazoo.done
+    await following
+    expect(cache.children('/tree')).toEqual(['b'])
+    await cache.close()
+  })
+
+  it('keep groups, rounds and transactions there', async () => {
+    const client = clientOf()
+    const group = new Group(client, '/group', { codec: utf8 })
+    await group.join('a', 'one')
+    expect(await group.members()).toEqual(new Map([['a', 'one']]))
+    await group[Symbol.asyncDispose]()
+    const rounds = [1, 2].map(() => new DoubleBarrier(client, '/rounds', { members: 2 }).enter())
+    await Promise.all((await Promise.all(rounds)).map((inside) => inside.leave()))
+    const applied: string[] = []
+    const site = participate(client, '/tx', 'a', {
+      prepare: () => Promise.resolve('commit'),
+      commit: ({ id }) => Promise.resolve(void applied.push(id)),
+      abort: () => Promise.resolve(),
+    })
+    const payload = utf8.encode('x')
+    expect(await twoPhaseCommit(client, '/tx', { participants: ['a'], payload, deadlineMs: 10_000 })).toBe(
+      'committed',
+    )
+    await site[Symbol.asyncDispose]()
+  })
+}
+
+describeWith(['apache', 'kazoo'], 'recipes with kazoo', () => {
+  for (const kind of [reference, ours]) {
+    describe(`on ${kind}`, () => {
+      let server: Server
+      let client: Client
+      beforeAll(async () => {
+        server = await Server.start({ kind })
+      })
+      afterAll(() => server.stop())
+      beforeEach(async () => {
+        client = await connect({ servers: server.address, signal: AbortSignal.timeout(15_000) })
+      })
+      afterEach(() => client.close())
+      suites(
+        () => server,
+        () => client,
+      )
+    })
+  }
+})
