@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
+import { enumerateFaults, tree } from '../testdata/stage.ts'
+import { World } from '../testdata/world.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { NameService } from './name-service.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const namesOf = (on: Client): NameService<string> => new NameService(on, '/names', utf8)
+
+describe('a name service', () => {
+  it('gives values names of any text', async () => {
+    for (const name of ['a', '.', '..', 'a/b', '', 'ä', '😀', '%']) {
+      await run(namesOf(client).register(name, `value of ${name}`))
+      expect(await run(namesOf(other).resolve(name, { fresh: true }))).toBe(`value of ${name}`)
+    }
+    expect(await run(namesOf(other).names())).toEqual(['', '%', '.', '..', 'a', 'a/b', 'ä', '😀'])
+    expect(await run(namesOf(other).resolve('none'))).toBeUndefined()
+  })
+
+  it('gives a name to exactly one of those who want it', async () => {
+    const wanting = Array.from({ length: 5 }, (_, n) =>
+      namesOf(n % 2 ? client : other).register('a', String(n)),
+    )
+    const got = await run(Promise.allSettled(wanting))
+    expect(got.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
+    const refused = got.find(({ status }) => status === 'rejected') as PromiseRejectedResult
+    expect(refused.reason).toBeInstanceOf(NodeExistsError)
+  })
+
+  it('updates and takes back what it registered', async () => {
+    const mine = await run(namesOf(client).register('a', '1'))
+    await run(mine.update('2'))
+    expect(await run(namesOf(other).resolve('a'))).toBe('2')
+    await run(mine.unregister())
+    expect(await run(namesOf(other).resolve('a'))).toBeUndefined()
+  })
+
+  it('forgets an ephemeral name with its owner', async () => {
+    await run(namesOf(other).register('a', '1', { ephemeral: true }))
+    await run(other.close())
+    expect(await run(namesOf(client).resolve('a'))).toBeUndefined()
+  })
+
+  it('renames in one step, and refuses what it cannot', async () => {
+    await run(client.create('/names/a', utf8.encode('1'), { parents: true }))
+    await run(namesOf(client).rename('a', 'b'))
+    expect(await run(namesOf(other).names())).toEqual(['b'])
+    expect(await run(namesOf(other).resolve('b'))).toBe('1')
+    await expect(run(namesOf(client).rename('a', 'c'))).rejects.toBeInstanceOf(NoNodeError)
+    await run(client.create('/names/c'))
+    await expect(run(namesOf(client).rename('b', 'c'))).rejects.toBeInstanceOf(NodeExistsError)
+  })
+})
+
+it('an example: a service is found by its name', async () => {
+  const mine = await run(namesOf(client).register('billing/eu', 'a.example', { ephemeral: true }))
+  expect(await run(namesOf(other).resolve('billing/eu'))).toBe('a.example')
+  await run(mine.unregister())
+})
+
+it('registers and renames exactly once, whatever happens at any request', async () => {
+  const kinds = [
+    'cut before the server reads it',
+    'cut after it was carried out, before the reply',
+    'cut after the reply',
+    'session expired before the server reads it',
+    'session expired after it was carried out',
+  ] as const
+  await enumerateFaults(async (stage, victim) => {
+    const observer = await stage.world.client()
+    const names = namesOf(victim.client)
+    try {
+      const mine = await names.register('a', '1')
+      await mine.update('2')
+      await names.register('e', '1', { ephemeral: true })
+      await observer.create('/names/x', utf8.encode('x'))
+      await names.rename('x', 'y')
+      await stage.calm()
+      expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])
+      expect(await namesOf(observer).resolve('a')).toBe('2')
+      await mine.unregister()
+      expect(await namesOf(observer).resolve('a')).toBeUndefined()
+    } catch (error) {
+      if (!(error instanceof AmbiguousResultError) || !victim.fault?.startsWith('session')) throw error
+    }
+    await stage.calm()
+    const left = (await tree(observer)).filter((path) => path.startsWith('/names-marks/'))
+    if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
+    await victim.client.close()
+  }, kinds)
+})
