@@ -13,6 +13,7 @@ import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { causeAt, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
 import { atHead, type Place } from '../waiting/line.ts'
 import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
+import { pauseFor } from '../waiting/pause.ts'
 import { bigEndian, decimal, fateOf, pause } from './decide.ts'
 
 export interface AtomicValueOptions<T> {
@@ -161,10 +162,9 @@ export class AtomicValue<T> {
   }
 
   async #pause(lost: number, signal: AbortSignal | undefined): Promise<void> {
-    const { clock, random } = this.#client.ports
-    const ms = pause(lost, random.below(1024) / 1024)
+    const ms = pause(lost, this.#client.ports.random.below(1024) / 1024)
+    if (ms > 0) await pauseFor(this.#client, ms, signal)
     if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'atomicValue.update', path: this.path })
-    if (ms > 0) await new Promise<void>((resolve) => void clock.after(ms, 'retry of an update', resolve))
   }
 }
 

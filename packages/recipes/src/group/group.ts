@@ -3,6 +3,7 @@ import { NodeConflictError, PersistentNode } from '../persistent-node/persistent
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { decodeName, encodeName } from '../waiting/names.ts'
+import { pauseFor } from '../waiting/pause.ts'
 import { orMissing } from '../waiting/errors.ts'
 import { difference, type Difference } from './decide.ts'
 
@@ -107,7 +108,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
     try {
       for await (const { type } of cache.events({ signal: stopped })) {
         if (cache.stale || type === 'stale' || type === 'unreadable') continue
-        if (this.#settleMs > 0 && told) await this.#settled(stopped)
+        if (this.#settleMs > 0 && told) await pauseFor(this.#client, this.#settleMs, stopped)
         const entries = this.#seen(cache)
         const members = new Map([...entries].map(([id, { value }]) => [id, value]))
         const changes = difference(known, entries)
@@ -152,21 +153,6 @@ export class Group<T = Bytes> implements AsyncDisposable {
     } catch {
       return undefined
     }
-  }
-
-  #settled(stopped: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#client.ports.clock.after(this.#settleMs, 'settling of a group', () => {
-        stopped.removeEventListener('abort', end)
-        resolve()
-      })
-      const end = (): void => {
-        cancel()
-        resolve()
-      }
-      stopped.addEventListener('abort', end, { once: true })
-      if (stopped.aborted) end()
-    })
   }
 
   #pathOf(id: string): string {

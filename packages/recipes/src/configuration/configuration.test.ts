@@ -1,0 +1,143 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
+import { enumerateFaults } from '../testdata/stage.ts'
+import { bytes, World } from '../testdata/world.ts'
+import { Configuration } from './configuration.ts'
+
+interface Limits {
+  readonly jobs: number
+}
+const codec = json<Limits>((value) => {
+  if (typeof (value as Limits).jobs !== 'number') throw new TypeError('no number of jobs')
+  return value as Limits
+})
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const configOf = (on: Client): Configuration<Limits> =>
+  new Configuration(on, '/c/limits', { codec, defaults: { jobs: 1 } })
+
+describe('a configuration', () => {
+  it('begins with its defaults, which are written once', async () => {
+    const [a, b] = await run(Promise.all([configOf(client).get(), configOf(other).get()]))
+    expect(a).toEqual(b)
+    expect(a).toMatchObject({ value: { jobs: 1 }, version: 0 })
+  })
+
+  it('says that there is none when there are no defaults', async () => {
+    await expect(run(new Configuration(client, '/none', { codec }).get())).rejects.toBeInstanceOf(UsageError)
+  })
+
+  it('tells every reader the newest value', async () => {
+    const abort = new AbortController()
+    const seen = world.collect(configOf(other).updates({ signal: abort.signal }))
+    await world.settle()
+    await run(configOf(client).set({ jobs: 2 }))
+    await world.settle()
+    expect(await run(configOf(client).update(({ jobs }) => ({ jobs: jobs * 2 })))).toEqual({ jobs: 4 })
+    await world.settle()
+    expect(seen.map(({ value }) => value.jobs)).toEqual([1, 2, 4])
+    abort.abort()
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('is written over by those only who saw it', async () => {
+    const { version } = await run(configOf(client).get())
+    await run(configOf(client).set({ jobs: 2 }, version))
+    await expect(run(configOf(other).set({ jobs: 3 }, version))).rejects.toBeInstanceOf(BadVersionError)
+  })
+
+  it('keeps the last good value when somebody writes a bad one, and says so', async () => {
+    const bad: unknown[] = []
+    const config = new Configuration(client, '/c', {
+      codec,
+      defaults: { jobs: 1 },
+      invalid: (cause) => void bad.push(cause),
+    })
+    const seen = world.collect(config.updates())
+    await world.settle()
+    await run(other.setData('/c', bytes('{"jobs":"many"}')))
+    await world.settle()
+    await run(other.setData('/c', bytes('{"jobs":3}')))
+    await world.settle()
+    expect(seen.map(({ value }) => value.jobs)).toEqual([1, 3])
+    expect(bad).toMatchObject([{ message: 'no number of jobs' }])
+  })
+
+  it('tells of a value that was deleted and written again with the same version (CGH-911)', async () => {
+    const seen = world.collect(configOf(other).updates())
+    await world.settle()
+    world.interference.open = ({ host }) => {
+      if (host === 'a') throw new Error('cut off')
+    }
+    world.wires[1]!.cut()
+    await run(client.delete('/c/limits'))
+    await run(client.create('/c/limits', bytes('{"jobs":9}')))
+    delete world.interference.open
+    await world.advance(12_000)
+    expect(seen.at(-1)).toMatchObject({ value: { jobs: 9 }, version: 0 })
+  })
+
+  it('ends with the newest of ten thousand values, without showing them all', async () => {
+    const seen = world.collect(configOf(other).updates())
+    await world.settle()
+    const writes = Array.from({ length: 10_000 }, (_, jobs) => configOf(client).set({ jobs }))
+    await run(Promise.all(writes))
+    await world.settle()
+    expect(seen.at(-1)!.value.jobs).toBe(9999)
+  })
+
+  it('spreads the reads of many', async () => {
+    const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, smearMs: 1000 })
+    const seen = world.collect(config.updates())
+    await world.settle()
+    await run(client.setData('/c', bytes('{"jobs":2}')))
+    await world.advance(1100)
+    expect(seen.map(({ value }) => value.jobs)).toEqual([1, 2])
+  })
+})
+
+it('an example: limits that follow the servers', async () => {
+  const config = configOf(client)
+  const applied: number[] = []
+  const following = (async () => {
+    for await (const { value } of config.updates()) if (applied.push(value.jobs) === 2) break
+  })()
+  await world.settle()
+  await run(config.set({ jobs: 8 }))
+  await run(following)
+  expect(applied).toEqual([1, 8])
+})
+
+it('shows the newest value in the end, whatever happens at any request', async () => {
+  const kinds = [
+    'cut before the server reads it',
+    'cut after it was carried out, before the reply',
+    'cut after the reply',
+    'session expired before the server reads it',
+    'session expired after it was carried out',
+  ] as const
+  await enumerateFaults(async (stage, victim) => {
+    const writer = await stage.world.client()
+    const abort = new AbortController()
+    const seen = stage.world.collect(configOf(victim.client).updates({ signal: abort.signal }))
+    await configOf(writer).set({ jobs: 2 })
+    await configOf(victim.client).set({ jobs: 3 })
+    await configOf(writer).set({ jobs: 4 })
+    await stage.calm()
+    expect(seen.at(-1)).toMatchObject({ value: { jobs: 4 } })
+    abort.abort()
+    await stage.calm()
+  }, kinds)
+})

@@ -1,0 +1,118 @@
+import {
+  NodeExistsError,
+  UsageError,
+  type Bytes,
+  type Client,
+  type Codec,
+  type Stat,
+} from '@zabra/client/core'
+import { AtomicValue } from '../atomic-value/atomic-value.ts'
+import { watchData } from '../tree-cache/watchers.ts'
+import { orMissing, throughSessions } from '../waiting/errors.ts'
+import { pauseFor } from '../waiting/pause.ts'
+
+export interface ConfigurationOptions<T> {
+  /** How values become bytes, and what is a good value: `decode` throws for others. */
+  readonly codec: Codec<T>
+  /** Written when there is none yet. */
+  readonly defaults?: T
+  /** Longest random delay of the read after a change, so that many readers do not come at once (default 0). */
+  readonly smearMs?: number
+  /** Hears of values that cannot be decoded; the last good one stays in force. */
+  readonly invalid?: (cause: unknown, stat: Stat) => void
+}
+
+/** A value and what the servers say of it. */
+export interface Configured<T> {
+  readonly value: T
+  readonly version: number
+  /** The transaction that wrote it: tells values apart when versions begin anew. */
+  readonly mzxid: bigint
+}
+
+/** Settings that many read and few write. */
+export class Configuration<T> {
+  readonly path: string
+  readonly #client: Client
+  readonly #options: ConfigurationOptions<T>
+
+  constructor(client: Client, path: string, options: ConfigurationOptions<T>) {
+    this.#client = client
+    this.path = path
+    this.#options = options
+  }
+
+  /** The value now; the defaults, written, when there is none. Throws what the codec throws for a bad one. */
+  get(): Promise<Configured<T>> {
+    return throughSessions(this.#client, async () => {
+      for (;;) {
+        const found = await orMissing(this.#client.getData(this.path))
+        if (found !== undefined) return this.#configured(found)
+        await this.#writeDefaults()
+      }
+    })
+  }
+
+  /** Writes a value; with a version, only over that one, or rejects with a `BadVersionError`. */
+  async set(value: T, version?: number): Promise<void> {
+    const data = this.#options.codec.encode(value)
+    if (version !== undefined) await this.#client.setData(this.path, data, { version })
+    else {
+      const options = { idempotent: true, createIfMissing: true }
+      await throughSessions(this.#client, () => this.#client.setData(this.path, data, options))
+    }
+  }
+
+  /** Changes the value by what it is, until nobody came between; the change counts once. */
+  async update(change: (current: T) => T, options: { readonly signal?: AbortSignal } = {}): Promise<T> {
+    const { value } = await this.get()
+    const { codec, defaults = value } = this.#options
+    return new AtomicValue(this.#client, this.path, { codec, initial: defaults }).update(change, options)
+  }
+
+  /** The value at once, and then the newest good one after each change; those in between are skipped. */
+  async *updates({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
+    Configured<T>,
+    void,
+    undefined
+  > {
+    const { smearMs = 0, defaults } = this.#options
+    if (defaults !== undefined) await throughSessions(this.#client, () => this.#writeDefaults())
+    for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
+      const good = found && this.#good(found)
+      if (good === undefined) continue
+      yield good
+      if (smearMs > 0) await pauseFor(this.#client, this.#client.ports.random.below(smearMs), signal)
+    }
+  }
+
+  #good(found: { readonly data: Bytes; readonly stat: Stat }): Configured<T> | undefined {
+    try {
+      return this.#configured(found)
+    } catch (error) {
+      this.#options.invalid?.(error, found.stat)
+      return undefined
+    }
+  }
+
+  #configured({ data, stat }: { readonly data: Bytes; readonly stat: Stat }): Configured<T> {
+    return { value: this.#options.codec.decode(data), version: stat.version, mzxid: stat.mzxid }
+  }
+
+  async #writeDefaults(): Promise<void> {
+    const { codec, defaults } = this.#options
+    if (defaults === undefined) {
+      throw new UsageError(`There is no configuration at ${this.path}, and there are no defaults`, {
+        path: this.path,
+      })
+    }
+    try {
+      await this.#client.create(this.path, codec.encode(defaults), {
+        parents: 'persistent',
+        idempotent: true,
+      })
+    } catch (error) {
+      if (!(error instanceof NodeExistsError)) throw error
+    }
+  }
+}

@@ -1,0 +1,2 @@
+export { Configuration } from './configuration.ts'
+export type { Configured, ConfigurationOptions } from './configuration.ts'
