@@ -18,12 +18,14 @@ def attempt(name, call):
         print(name, "!!", type(error).__name__, flush=True)
 
 
-def served(client):
-    """Whether requests are answered. A refused login ends the client, which its threads notice at different times."""
+def serves(client):
+    """Begins, and tells whether requests are answered. A refused login ends the client, which its threads notice at
+    different times: `start` fails when it looks after the refusal, else the first request does."""
     try:
+        client.start(timeout=20)
         client.exists("/")
         return True
-    except KazooException:
+    except (KazooException, client.handler.timeout_exception):
         return False
 
 
@@ -42,8 +44,7 @@ for number, login in enumerate(logins):
     lost = threading.Event()
     client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
     print("login", login, flush=True)
-    client.start(timeout=20)
-    if not served(client):
+    if not serves(client):
         print("refused", lost.wait(20), client.connected)
         client.stop()
         client.close()
