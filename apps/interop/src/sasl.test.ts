@@ -136,7 +136,9 @@ describeWith(['apache'], "Apache ZooKeeper's shell with SASL", () => {
       demanding,
       flags,
     )
-    expect(zabra).toEqual(apache)
+    // Whether the shell tells that its connection is gone depends on what its threads notice first.
+    const told = (lines: string[]): string[] => lines.filter((line) => !line.includes('state:Disconnected'))
+    expect(told(zabra)).toEqual(told(apache))
     expect(zabra).toContain('sasl: bob')
   })
 })
