@@ -52,7 +52,7 @@ it('expiry bears the number of the protocol, in the error and for whoever waited
   const waiting = client.getData('/')
   waiting.catch(() => {})
   await world.advance(17_000)
-  for (const promise of [once.fired, waiting]) {
+  for (const promise of [once.fired, waiting] as Promise<unknown>[]) {
     await expect(world.outcome(promise)).rejects.toMatchObject({
       name: 'SessionExpiredError',
       wireCode: ErrorCode.SESSIONEXPIRED,
