@@ -24,18 +24,22 @@ const entries = {
   "'@zabra/client/otel'": 'otel.ts',
 }
 
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
-const examples = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = ''], index) => ({
-  // The heading above it, and its place.
-  name: `${index + 1}: ${
-    readme
-      .slice(0, readme.indexOf(code))
-      .match(/^#+ .*$/gm)
-      ?.at(-1) ?? ''
-  }`,
-  code,
-  file: join(folder, `example-${index + 1}.ts`),
-}))
+const textOf = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
+const readme = textOf('../README.md')
+/** All of ours, and those of the project that use the client. */
+const examples = [readme, textOf('../../../README.md')].flatMap((text, which) =>
+  [...text.matchAll(/```ts\n([\s\S]*?)```/g)]
+    .filter(([, code = '']) => which === 0 || code.includes("from '@zabra/client"))
+    .map(({ 1: code = '', index }) => ({
+      // Its line, and the heading above it.
+      name: `line ${text.slice(0, index).split('\n').length}, ${text
+        .slice(0, index)
+        .match(/(?<=^#+ ).*$/gm)!
+        .at(-1)}`,
+      code,
+      file: join(folder, `example-${which}-${index}.ts`),
+    })),
+)
 
 /** An example as a module: a function of its stage, behind its imports. */
 function moduleOf(code: string): string {
@@ -143,6 +147,20 @@ describe('the examples of the README', () => {
     expect(stdout).toBe('')
     expect(status).toBe(0)
   })
+})
+
+it('every link of the README leads somewhere', () => {
+  const anchor = (heading: string): string =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-')
+  const anchorsOf = (text: string): string[] =>
+    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchor(heading))
+  for (const [, path = '', target] of readme.matchAll(/\]\(([^)#]*)(?:#([^)]*))?\)/g)) {
+    const text = path === '' ? readme : textOf(`../${path}`)
+    if (target !== undefined) expect(anchorsOf(text)).toContain(target)
+  }
 })
 
 it('no section of the README is longer than a screen', () => {
