@@ -47,6 +47,24 @@ beforeAll(async () => {
     join(folder, 'app/required.cjs'),
     `const client = require('@zabra/client')\n${body}\nmain(client, process.argv[2])\n`,
   )
+  writeFileSync(
+    join(folder, 'app/workers.mjs'),
+    `import { Worker } from 'node:worker_threads'
+for (let i = 0; i < 3; i++) new Worker(new URL('worker.mjs', import.meta.url), { argv: [process.argv[2], i] })
+`,
+  )
+  writeFileSync(
+    join(folder, 'app/worker.mjs'),
+    `import { connect } from '@zabra/client'
+const [servers, name] = process.argv.slice(2)
+const client = await connect({ servers, signal: AbortSignal.timeout(10_000) })
+await client.create('/worker-' + name, undefined, { mode: 'ephemeral' })
+const watch = await client.watchOnce('/worker-' + name, 'data')
+await client.delete('/worker-' + name)
+console.log((await watch.fired).type)
+await client.close()
+`,
+  )
 }, 120_000)
 
 describe('the client from packed tarballs in an empty folder', () => {
@@ -61,6 +79,13 @@ describe('the client from packed tarballs in an empty folder', () => {
       await using server = await Server.start({ kind: ours })
       const ran = await run(node, ['--no-warnings', join(folder, 'app', file), server.address])
       expect(ran.output).toBe('hello\n')
+      expect(ran.code).toBe(0)
+    })
+
+    it('works in several worker threads at once', async () => {
+      await using server = await Server.start({ kind: ours })
+      const ran = await run(node, ['--no-warnings', join(folder, 'app/workers.mjs'), server.address])
+      expect(ran.output).toBe('nodeDeleted\n'.repeat(3))
       expect(ran.code).toBe(0)
     })
   })

@@ -44,6 +44,25 @@ describe('operations', () => {
     expect(await run(client.exists('/a'))).toBeUndefined()
   })
 
+  it('gives a number that grows over re-creations, to fence off whoever came before', async () => {
+    const numbers: bigint[] = []
+    for (let i = 0; i < 3; i++) {
+      numbers.push((await run(client.create('/lock', undefined, { mode: 'ephemeral' }))).stat.czxid)
+      await run(client.delete('/lock'))
+    }
+    expect(numbers[1]! > numbers[0]! && numbers[2]! > numbers[1]!).toBe(true)
+  })
+
+  it('tells what is built on it which policy holders of locks follow', async () => {
+    expect(client.errorPolicy).toBe('connection')
+    const policy = { lease: { margin: 500 } }
+    const leasing = await world.client({ errorPolicy: policy })
+    expect(leasing.errorPolicy).toEqual(policy)
+    const before = world.clock.monotonic()
+    await run(leasing.syncCommitted())
+    expect(leasing.leaseHorizon).toBe(before + 12_000 - 500)
+  })
+
   it('keeps null and empty data apart, in single calls and in a multi', async () => {
     await run(client.create('/empty'))
     await run(client.create('/null', null))

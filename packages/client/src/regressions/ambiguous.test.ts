@@ -34,7 +34,7 @@ it('setData with a version: NoNode after an ambiguous try leaves open whether th
   await expect(done).rejects.toMatchObject({ maybeApplied: true })
 })
 
-it('delete with a version: NoNode after an ambiguous try is not simply success (2.13)', async () => {
+it('delete with a version: NoNode after an ambiguous try is not simply success', async () => {
   // Somebody else deletes the znode; our request never reached the server.
   await world.outcome(client.create('/a'))
   const wire = world.wires[0]!
@@ -48,7 +48,7 @@ it('delete with a version: NoNode after an ambiguous try is not simply success (
   await expect(world.outcome(done)).rejects.toMatchObject({ maybeApplied: true })
 })
 
-it('a multi is repeated only when it identifies itself (2.13): an unversioned delete does not', async () => {
+it('a multi is repeated only when it identifies itself: an unversioned delete does not', async () => {
   await world.outcome(client.create('/item'))
   await world.outcome(client.create('/counter'))
   const done = lost(

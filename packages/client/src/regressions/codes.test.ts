@@ -29,7 +29,7 @@ function answerWith(code: number, times = 1): () => number {
 }
 
 it.each([-4, -7, -122])(
-  'a read that the server answers with %i is tried again (2.13: as ConnectionLoss)',
+  'a read that the server answers with %i is tried again, as after a lost connection',
   async (code) => {
     answerWith(code)
     expect(await world.within(15_000, client.exists('/'))).toBeDefined()
@@ -42,7 +42,7 @@ it.each([-4, -7, -122])('a write that the server answers with %i may have been c
 })
 
 it.each([-13, -14])(
-  'a reconfiguration that the server answers with %i is tried again with backoff (2.13)',
+  'a reconfiguration that the server answers with %i is tried again with backoff',
   async (code) => {
     const given = answerWith(code, 100)
     client.reconfig({ joining: 'server.1=a:1:2' }).catch(() => {})

@@ -63,7 +63,7 @@ it('connect never resolves with a client that is closed already', async () => {
 })
 void bytes
 
-it('a mkdirp that races with the removal of containers backs off (2.16: 8 times with backoff)', async () => {
+it('a mkdirp that races with the removal of containers backs off, eight times', async () => {
   const client = await world.client()
   let refused = 0
   world.interference.toServer = (chunk, wire) => {

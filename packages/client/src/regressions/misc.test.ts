@@ -21,7 +21,7 @@ it('a shorter timeout after a reconnect shortens the lease', () => {
   expect(lease.horizon).toBeLessThanOrEqual(1000 + 6_000 - 1500)
 })
 
-it('connecting after expiry bears the number of the new session (2.7)', async () => {
+it('connecting after expiry bears the number of the new session', async () => {
   const seen: [string, number][] = []
   void (async () => {
     for await (const { state, sessionEpoch } of client.states()) seen.push([state, sessionEpoch])

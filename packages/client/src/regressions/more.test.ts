@@ -26,7 +26,7 @@ it('detach of a view leaves the client to its owner, as close does', async () =>
   expect(client.state).toBe('connected')
 })
 
-it('a move that the client decides upon does not wait as after a failure (2.2)', async () => {
+it('a move that the client decides upon does not wait as after a failure', async () => {
   const waits: number[] = []
   for (let i = 0; i < 10; i++) {
     const client = await world.client({ servers: 'a:2181', sessionTimeout: 30_000 })
@@ -38,7 +38,7 @@ it('a move that the client decides upon does not wait as after a failure (2.2)',
   expect(Math.max(...waits)).toBeLessThanOrEqual(50)
 })
 
-it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing for ever (2.13: fatal, auth)', async () => {
+it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing for ever', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
   world.interference.toServer = (chunk, wire) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
@@ -90,7 +90,7 @@ it('a probe that throws is an unknown answer, not an exception of a timer', asyn
   expect(client.state).toBe('connected')
 })
 
-it('a session that only read-only servers have seen is asked for anew with an empty password (2.5)', async () => {
+it('a session that only read-only servers have seen is asked for anew with an empty password', async () => {
   let ro = true
   const passwords: string[] = []
   world.interference.toClient = (chunk) => {

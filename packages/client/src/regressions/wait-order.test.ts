@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { World } from '../testdata/world.ts'
 
-it('the zxid that a client has seen is not forgotten when its session expires (2.5: never lowered)', async () => {
+it('the zxid that a client has seen is not forgotten when its session expires', async () => {
   const world = await World.start()
   const client = await world.client({ sessionTimeout: 3000 })
   await world.outcome(client.create('/a'))

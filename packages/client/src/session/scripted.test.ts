@@ -66,6 +66,32 @@ describe('a reply', () => {
     expect(client.state).toBe('connected')
   })
 
+  it('of a server with local sessions refuses an ephemeral znode, and the session goes on', async () => {
+    const client = await open()
+    server.asked = ({ xid, peer }) => peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
+    await expect(run(client.create('/e', undefined, { mode: 'ephemeral' }))).rejects.toMatchObject({
+      name: 'EphemeralOnLocalSessionError',
+      maybeApplied: false,
+    })
+    server.asked = ({ xid, peer }) => peer.reply(xid, { body: data('1') })
+    expect(text((await run(client.getData('/a'))).data)).toBe('1')
+  })
+
+  it('with numbers of 64 bits gives them exactly', async () => {
+    server.greeting = () => ({ sessionId: 0x7fff_ffff_ffff_fffdn })
+    const client = await open()
+    expect(client.session.id).toBe(0x7fff_ffff_ffff_fffdn)
+    const mzxid = 0x7fff_ffff_ffff_fffbn
+    server.asked = ({ xid, peer }) =>
+      peer.reply(xid, {
+        body: (w) => {
+          w.buffer(bytes(''))
+          writeStat(w, { mzxid })
+        },
+      })
+    expect((await run(client.getData('/a'))).stat.mzxid).toBe(mzxid)
+  })
+
   it('out of order ends the connection', async () => {
     const client = await open()
     const states = world.states(client)

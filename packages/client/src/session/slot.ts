@@ -9,7 +9,7 @@ export interface Kind {
   readonly name: string
   /** Op code. */
   readonly type: number
-  /** Whether an answer proves that a quorum has committed (2.8 of the lease rules in `lease.ts`). */
+  /** Whether an answer proves that a quorum has committed; `lease.ts` says what that is worth. */
   readonly commits: boolean
   /** The path on the server whose absence is what `NONODE` means. */
   needs?(slot: Slot): string

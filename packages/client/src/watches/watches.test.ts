@@ -194,6 +194,27 @@ describe('a persistent watch', () => {
     expect(kept()).toBe(0)
   })
 
+  it('whose reader takes its time holds up nobody', async () => {
+    const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
+    const slow: string[] = []
+    let goOn = (): void => {}
+    void (async () => {
+      for await (const event of watcher) {
+        slow.push(...words([event]))
+        await new Promise<void>((resolve) => (goOn = resolve))
+      }
+    })()
+    const quick = world.collect(await run(client.watch('/a', { mode: 'persistentRecursive' })))
+    await run(other.create('/a'))
+    await run(client.create('/a/b'))
+    await run(client.getData('/a'))
+    expect(words(quick)).toEqual(['nodeCreated /a', 'nodeCreated /a/b'])
+    expect(slow).toEqual(['nodeCreated /a'])
+    goOn()
+    await world.settle()
+    expect(slow).toEqual(['nodeCreated /a', 'nodeCreated /a/b'])
+  })
+
   it('is shared by those who watch the same path, and removed with the last', async () => {
     const first = await run(client.watch('/a'))
     const one = kept()

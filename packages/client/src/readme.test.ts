@@ -1,0 +1,172 @@
+// oxlint-disable no-restricted-imports -- the examples of the README run against a server on real ports and disks
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { inspect } from 'node:util'
+import { httpUpgrades, nodePorts, tlsNetwork } from '@zabra/runtime/node'
+import { webSocketNetwork } from '@zabra/runtime/ws'
+import { createServer, defaults, type Server } from '@zabra/server'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { connect } from './node/index.ts'
+import type { Stage } from './testdata/readme-stage.ts'
+import { bytes } from './testdata/world.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'zabra-readme-'))
+const certificate = (name: string): string =>
+  resolve(import.meta.dirname, '../../runtime/src/testdata/tls', name)
+
+/** The entry points by the names under which programs import them. */
+const entries = {
+  "'@zabra/client'": 'node/index.ts',
+  "'@zabra/client/web'": 'web/index.ts',
+  "'@zabra/client/otel'": 'otel.ts',
+}
+
+const textOf = (path: string): string => readFileSync(new URL(path, import.meta.url), 'utf8')
+const readme = textOf('../README.md')
+/** All of ours, and those of the project that use the client. */
+const examples = [readme, textOf('../../../README.md')].flatMap((text, which) =>
+  [...text.matchAll(/```ts\n([\s\S]*?)```/g)]
+    .filter(([, code = '']) => which === 0 || code.includes("from '@zabra/client"))
+    .map(({ 1: code = '', index }) => ({
+      // Its line, and the heading above it.
+      name: `line ${text.slice(0, index).split('\n').length}, ${text
+        .slice(0, index)
+        .match(/(?<=^#+ ).*$/gm)!
+        .at(-1)}`,
+      code,
+      file: join(folder, `example-${which}-${index}.ts`),
+    })),
+)
+
+/** An example as a module: a function of its stage, behind its imports. */
+function moduleOf(code: string): string {
+  const lines = code.trimEnd().split('\n')
+  const imports = lines.filter((line) => line.startsWith('import '))
+  const body = lines.filter((line) => !line.startsWith('import '))
+  let head = [
+    `import type { Stage } from ${JSON.stringify(resolve(import.meta.dirname, 'testdata/readme-stage.ts'))}`,
+    ...imports,
+  ].join('\n')
+  for (const [name, entry] of Object.entries(entries)) {
+    head = head.replaceAll(name, JSON.stringify(resolve(import.meta.dirname, entry)))
+  }
+  // A block of its own, since some examples make a client themselves.
+  return `${head}\nexport default async ({ client, bytes, console }: Stage): Promise<void> => {\n{\n${body.join('\n')}\n}\n}\n`
+}
+
+/** What an example says that it prints. */
+const promised = (code: string): string[] =>
+  [...code.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm)].map(([, text = '']) => text)
+
+const portOf = (server: Server, key: string): number =>
+  server.listeners.find((listener) => listener.key === key)!.address.port
+
+/** The code with the addresses and files of this machine for those that it names. */
+function onThisMachine(code: string, server: Server): string {
+  return code
+    .replaceAll('127.0.0.1:2181', `127.0.0.1:${portOf(server, 'clientPort')}`)
+    .replaceAll(/tls:\/\/zk\d\.example\.com:2281/g, `tls://localhost:${portOf(server, 'secureClientPort')}`)
+    .replaceAll('wss://zk.example.com', `ws://127.0.0.1:${portOf(server, 'webSocketPort')}`)
+    .replaceAll('authority.pem', certificate('authority.pem'))
+    .replaceAll('client.pem', certificate('alice.pem'))
+}
+
+async function start(dataDir: string): Promise<Server> {
+  const ports = nodePorts({
+    networks: {
+      tls: tlsNetwork,
+      webSocket: (limits) => webSocketNetwork({ ...limits, clock: ports.clock, upgrades: httpUpgrades({}) }),
+    },
+  })
+  const settings = defaults({
+    dataDir,
+    clientPort: 0,
+    webSocketPort: 0,
+    secureClientPort: 0,
+    sslKeyStoreLocation: certificate('server.pem'),
+    sslTrustStoreLocation: certificate('authority.pem'),
+    sslClientAuth: 'want',
+    saslUsers: { bob: 'secret' },
+  })
+  return createServer(settings, ports)
+}
+
+beforeAll(async () => {
+  // What browsers bring and Node before 22 lacks.
+  const { WebSocket } = createRequire(new URL('../../runtime/package.json', import.meta.url))('ws') as {
+    WebSocket: unknown
+  }
+  vi.stubGlobal('WebSocket', WebSocket)
+})
+afterAll(() => {
+  vi.unstubAllGlobals()
+  rmSync(folder, { recursive: true })
+})
+
+describe('the examples of the README', () => {
+  it.each(examples)('$name', async ({ code, file }) => {
+    const server = await start(mkdtempSync(join(folder, 'data-')))
+    const client = await connect({ servers: `127.0.0.1:${portOf(server, 'clientPort')}` })
+    const printed: string[] = []
+    const show = (word: unknown): string => (typeof word === 'string' ? word : inspect(word))
+    const log = (...words: unknown[]): void => void printed.push(words.map(show).join(' '))
+    try {
+      writeFileSync(file, moduleOf(onThisMachine(code, server)))
+      const example = (await import(/* @vite-ignore */ file)) as { default: (stage: Stage) => Promise<void> }
+      await example.default({ client, bytes, console: { log } })
+      const expected = promised(code)
+      expect(printed.filter((line) => expected.includes(line))).toEqual(expected)
+    } finally {
+      await client.close()
+      await server.close()
+    }
+  })
+
+  it('pass the type checker', () => {
+    for (const { code, file } of examples) writeFileSync(file, moduleOf(code))
+    const base = resolve(import.meta.dirname, '../../../tsconfig.base.json')
+    const compilerOptions = {
+      noEmit: true,
+      rewriteRelativeImportExtensions: false,
+      noUnusedLocals: false,
+      noUnusedParameters: false,
+      types: ['node'],
+      typeRoots: [resolve(import.meta.dirname, '../../../node_modules/@types')],
+    }
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
+    const config = join(folder, 'tsconfig.json')
+    writeFileSync(
+      config,
+      JSON.stringify({ extends: base, compilerOptions, files: examples.map(({ file }) => file) }),
+    )
+    const tsc = resolve(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '-p', config], { encoding: 'utf8' })
+    expect(stdout).toBe('')
+    expect(status).toBe(0)
+  })
+})
+
+it('every link of the README leads somewhere', () => {
+  const anchor = (heading: string): string =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9 -]/g, '')
+      .replaceAll(' ', '-')
+  const anchorsOf = (text: string): string[] =>
+    [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchor(heading))
+  for (const [, path = '', target] of readme.matchAll(/\]\(([^)#]*)(?:#([^)]*))?\)/g)) {
+    const text = path === '' ? readme : textOf(`../${path}`)
+    if (target !== undefined) expect(anchorsOf(text)).toContain(target)
+  }
+})
+
+it('no section of the README is longer than a screen', () => {
+  const sections = readme.split(/^## /m).map((text) => ({
+    title: text.split('\n')[0],
+    lines: text.split('\n').length,
+  }))
+  expect(sections.filter(({ lines }) => lines > 64)).toEqual([])
+})
