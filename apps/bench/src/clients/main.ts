@@ -36,8 +36,13 @@ function measure(task: ClientTask): Promise<ClientResult> {
       // The C client logs there.
       stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
     })
+    // A library that gets stuck is told, and the others go on.
+    const limit = setTimeout(() => child.kill('SIGKILL'), (task.seconds * 2 + 45) * 1000)
     child.once('message', (result) => done(result as ClientResult))
-    child.once('exit', (code) => failed(new Error(`${task.library} ended with ${code} at ${task.work}`)))
+    child.once('exit', (code, signal) => {
+      clearTimeout(limit)
+      failed(new Error(`${task.library} ended with ${signal ?? code} at "${task.work}"`))
+    })
   })
 }
 
@@ -74,9 +79,13 @@ try {
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
         const { seconds, depth, size, clients } = options
         const task = { library, folder, port: server.port, work, seconds, depth, size, clients }
-        const { value, cpu } = await measure(task)
-        note(name, library, value)
-        if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
+        try {
+          const { value, cpu } = await measure(task)
+          note(name, library, value)
+          if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
+        } catch (error) {
+          console.log(`Without a figure: ${(error as Error).message}`)
+        }
       }
     }
   }
@@ -85,13 +94,13 @@ try {
 }
 
 const shown = (value: number): string =>
-  value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
+  Number.isNaN(value) ? '–' : value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
 console.log(
   `\n| figure | ${present.join(' | ')} | spread |\n| --- |${present.map(() => ' ---: |').join('')} ---: |`,
 )
 for (const [name, row] of figures) {
   const values = present.map((library) => row.get(library) ?? [])
-  const noise = Math.max(...values.map(spread))
+  const noise = Math.max(...values.filter(({ length }) => length > 0).map(spread))
   console.log(
     `| ${name} | ${values.map((list) => shown(median(list))).join(' | ')} | ±${Math.round(noise * 100)} % |`,
   )
