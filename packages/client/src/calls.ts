@@ -1,6 +1,6 @@
 import { CreateMode as Flags, MAX_TTL } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
-import { UsageError } from './errors.ts'
+import { abortedBy, UsageError } from './errors.ts'
 import type { Bytes, CallOptions, CreateMode } from './types.ts'
 
 export const EMPTY: Bytes = new Uint8Array(0)
@@ -48,12 +48,19 @@ export function callOptions({ signal, timeout, retry, waitForReadWrite }: CallOp
   }
 }
 
-/** The options for each part of a call that is made of several: what is left of its time goes to the next. */
+/**
+ * The options for each part of a call that is made of several: what is left of its time goes to the next. What it
+ * returns throws an `OperationTimeoutError` when nothing is left.
+ */
 export function partOptions(options: CallOptions, clock: Clock): () => CallOptions {
   const { timeout } = options
   if (timeout === undefined) return () => callOptions(options)
   const end = clock.monotonic() + timeout
-  return () => ({ ...callOptions(options), timeout: Math.max(0, end - clock.monotonic()) })
+  return () => {
+    const left = end - clock.monotonic()
+    if (left <= 0) throw abortedBy({ name: 'TimeoutError' }, {})
+    return { ...callOptions(options), timeout: left }
+  }
 }
 
 /** Why something cannot be the data of a znode, or undefined. Text, which looks like it could, would become zeros. */

@@ -355,7 +355,7 @@ describe('typed values', () => {
     await run(numbers.set('/n', { n: 2 }))
     expect((await run(numbers.get('/n'))).value).toEqual({ n: 2 })
     const changes = Array.from({ length: 5 }, () => numbers.update('/n', ({ n }) => ({ n: n + 1 })))
-    await run(Promise.all(changes))
+    await world.within(10_000, Promise.all(changes))
     expect((await run(numbers.get('/n'))).value).toEqual({ n: 7 })
   })
 

@@ -67,7 +67,6 @@ export class View implements Client {
   readonly root: string
   readonly #session: Session
   readonly #owner: boolean
-  #watchers: WatcherStream[] = []
   #closed: ClosedError | undefined
 
   constructor(shared: Shared, root: string, owner: boolean) {
@@ -304,7 +303,7 @@ export class View implements Client {
       throw new UsageError(`Expected kind data, exists or children, got ${JSON.stringify(kind)}`)
     const slot = this.#slot(request, path, options)
     if (slot instanceof Error) throw slot
-    const watch = new OneShot(this.#session, kind, slot.path, this.root)
+    const watch = new OneShot(this.#session, kind, slot.path, { root: this.root, owner: this })
     slot.watch = true
     slot.extra = watch
     const found = await this.#session.requests.submit<{ stat?: Stat } & Ordered>(slot)
@@ -328,21 +327,14 @@ export class View implements Client {
     if (slot instanceof Error) throw slot
     const kind = mode === 'persistent' ? 'persistent' : 'recursive'
     slot.number = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
-    const at = { path, serverPath: slot.path, root: this.root }
-    const watcher = new WatcherStream(
-      this.#session,
-      kind,
-      at,
-      buffer,
-      (gone) => void (this.#watchers = this.#watchers.filter((other) => other !== gone)),
-    )
+    const at = { path, serverPath: slot.path, root: this.root, owner: this }
+    const watcher = new WatcherStream(this.#session, kind, at, buffer)
     slot.extra = watcher
     await this.#session.requests.submit(slot)
     if (this.#closed !== undefined) {
       await watcher.close()
       throw this.#closed
     }
-    this.#watchers.push(watcher)
     return watcher
   }
 
@@ -409,7 +401,7 @@ export class View implements Client {
       return
     }
     this.#closed ??= new ClosedError('This view is closed', 'CLOSED')
-    await Promise.all([...this.#watchers].map((watcher) => watcher.close()))
+    await Promise.all(this.#session.watches.ownedBy(this).map((watch) => watch.close()))
   }
 
   detach(): Promise<SessionCredentials> {

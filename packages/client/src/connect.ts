@@ -53,7 +53,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
     instrumentation,
-    redactPath: options.redactPath ?? ((path) => path),
+    redactPath: options.redactPath,
     attemptFailed: (info) => (lastFailure = info),
   })
   const shared: Shared = { session, transport, ports, errorPolicy, instrumentation, chroot }

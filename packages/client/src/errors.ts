@@ -319,3 +319,7 @@ export function endedBy(error: ZooKeeperError, facts: ErrorFacts): ZooKeeperErro
   }
   return new ClosedError(message, 'CLOSED', all)
 }
+
+/** Whether a call ended since its caller no longer waits: it is not for others to go on with it. */
+export const isGivenUp = (error: unknown): boolean =>
+  error instanceof AbortedError || (error instanceof OperationTimeoutError && error.cause !== undefined)

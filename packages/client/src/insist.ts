@@ -1,6 +1,6 @@
 import type { Random } from '@zabra/runtime'
 import type { View } from './client.ts'
-import { RecoverableError } from './errors.ts'
+import { isGivenUp, RecoverableError } from './errors.ts'
 import { unit } from './servers/host-list.ts'
 
 const BASE_MS = 100
@@ -30,7 +30,7 @@ export async function insist<T>(view: View, attempt: () => Promise<T>): Promise<
     try {
       return await attempt()
     } catch (error) {
-      if (!(error instanceof RecoverableError)) throw error
+      if (!(error instanceof RecoverableError) || isGivenUp(error)) throw error
     }
     await backOff(view, tries)
     await connected(view)

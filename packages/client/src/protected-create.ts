@@ -2,11 +2,10 @@ import type { Random } from '@zabra/runtime'
 import { partOptions } from './calls.ts'
 import type { View } from './client.ts'
 import {
-  AbortedError,
   NoNodeError,
   abortedBy,
   connectionLoss,
-  OperationTimeoutError,
+  isGivenUp,
   SessionExpiredError,
   ZooKeeperError,
 } from './errors.ts'
@@ -72,9 +71,6 @@ interface Find {
 }
 
 const curatorMark = (id: string): string => `_c_${id}-`
-
-const isGivenUp = (error: unknown): boolean =>
-  error instanceof AbortedError || error instanceof OperationTimeoutError
 
 /** The create may have been carried out, and looking for it has failed. */
 function unknown(lost: ZooKeeperError, cause: unknown): ZooKeeperError {

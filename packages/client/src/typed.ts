@@ -1,8 +1,11 @@
-import { callOptions } from './calls.ts'
-import type { Client, Codec, TypedClient } from './types.ts'
+import { partOptions } from './calls.ts'
+import type { View } from './client.ts'
+import { BadVersionError } from './errors.ts'
+import { backOff } from './insist.ts'
+import type { Codec, TypedClient } from './types.ts'
 
 /** Values instead of bytes, over the same session. */
-export function typed<T>(client: Client, codec: Codec<T>): TypedClient<T> {
+export function typed<T>(client: View, codec: Codec<T>): TypedClient<T> {
   return {
     client,
     create: async (path, value, options) => client.create(path, codec.encode(value), options),
@@ -12,20 +15,21 @@ export function typed<T>(client: Client, codec: Codec<T>): TypedClient<T> {
     },
     set: async (path, value, options) => client.setData(path, codec.encode(value), options),
     update: async (path, change, options = {}) => {
-      for (;;) {
-        const { data, stat } = await client.getData(path, callOptions(options))
+      const part = partOptions(options, client.ports.clock)
+      for (let tries = 0; ; tries++) {
+        const { data, stat } = await client.getData(path, part())
         const value = change(codec.decode(data))
         try {
-          return {
-            value,
-            stat: await client.setData(path, codec.encode(value), {
-              ...callOptions(options),
-              version: stat.version,
-            }),
-          }
+          const written = await client.setData(path, codec.encode(value), {
+            ...part(),
+            version: stat.version,
+          })
+          return { value, stat: written }
         } catch (error) {
-          if ((error as { code?: unknown }).code !== 'BAD_VERSION') throw error
+          if (!(error instanceof BadVersionError)) throw error
         }
+        // The first losers of a race try again at once; who goes on losing makes room.
+        if (tries > 0) await backOff(client, tries)
       }
     },
   }

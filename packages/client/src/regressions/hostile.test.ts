@@ -4,7 +4,13 @@ import { WatchRegistry } from '../watches/registry.ts'
 
 it.each(['abc', ''])('an event with the path %j, which is none, does not hang the process', (path) => {
   const registry = new WatchRegistry()
-  registry.add('recursive', '/x', { notify() {}, resync() {}, end() {} })
+  registry.add('recursive', '/x', {
+    owner: {},
+    close: () => Promise.resolve(),
+    notify() {},
+    resync() {},
+    end() {},
+  })
   // Counts the steps of the walk to the root, so that the endless loop ends the test and not the runner.
   const slice = String.prototype.slice
   let steps = 0

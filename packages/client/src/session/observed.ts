@@ -4,6 +4,7 @@ import type { Instrumentation, RequestEnd, RequestInfo } from '../types.ts'
 export function observeRequest(
   instrumentation: Instrumentation | undefined,
   info: () => RequestInfo,
+  redactPath: ((path: string) => string) | undefined,
 ): RequestEnd | undefined {
   if (instrumentation?.request === undefined) return undefined
   try {
@@ -11,7 +12,7 @@ export function observeRequest(
     if (ended === undefined) return undefined
     return (end) => {
       try {
-        ended(end)
+        ended(redactPath === undefined ? end : redacted(end, redactPath))
       } catch {
         // Theirs to notice.
       }
@@ -19,4 +20,22 @@ export function observeRequest(
   } catch {
     return undefined
   }
+}
+
+/** The same end, with an error that names what observers may see of its path. */
+function redacted(
+  end: Parameters<RequestEnd>[0],
+  redactPath: (path: string) => string,
+): Parameters<RequestEnd>[0] {
+  const { error } = end
+  if (error?.path === undefined) return end
+  const path = redactPath(error.path)
+  const message = error.message.replaceAll(error.path, path)
+  const copy = Object.create(error, {
+    path: { value: path },
+    message: { value: message },
+    stack: { value: error.stack?.replaceAll(error.path, path) },
+    cause: { value: undefined },
+  }) as typeof error
+  return { ...end, error: copy }
 }

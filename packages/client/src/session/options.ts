@@ -27,7 +27,7 @@ export interface SessionOptions {
   readonly maxFrame: number
   readonly maxRequest: number
   readonly instrumentation: Instrumentation | undefined
-  readonly redactPath: (path: string) => string
+  readonly redactPath: ((path: string) => string) | undefined
   /** Hears of every attempt that fails. */
   readonly attemptFailed: (info: { server: string; error: Error }) => void
 }

@@ -107,7 +107,11 @@ export class Requests {
       slot.reject = reject
     })
     slot.startedAt = this.#now()
-    slot.ended = observeRequest(this.#options.instrumentation, () => this.#info(slot))
+    slot.ended = observeRequest(
+      this.#options.instrumentation,
+      () => this.#info(slot),
+      this.#options.redactPath,
+    )
     const finished = this.#host.finished()
     if (finished !== undefined) {
       this.#reject(slot, finished)
@@ -446,7 +450,7 @@ export class Requests {
     const path = this.#clientPath(slot)
     return {
       operation: slot.kind.name,
-      ...(path === undefined ? {} : { path: this.#options.redactPath(path) }),
+      ...(path === undefined ? {} : { path: this.#options.redactPath?.(path) ?? path }),
       ...(this.#server === undefined ? {} : { server: this.#server }),
     }
   }

@@ -461,7 +461,11 @@ export class Session {
     const zxid = told ? (BigInt(high) << 32n) | BigInt(low >>> 0) : undefined
     const watchers = this.watches.fire({ type: name, path, zxid, order: this.nextOrder() })
     this.#observe(() =>
-      this.#options.instrumentation?.event?.({ type: name, path: this.#options.redactPath(path), watchers }),
+      this.#options.instrumentation?.event?.({
+        type: name,
+        path: this.#options.redactPath?.(path) ?? path,
+        watchers,
+      }),
     )
   }
 

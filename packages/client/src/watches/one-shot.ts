@@ -14,13 +14,20 @@ export class OneShot implements WatchListener {
   /** On the server. */
   readonly #path: string
   readonly #root: string
+  readonly owner: object
   readonly fired: Promise<NodeEvent>
   #resolve: (event: NodeEvent) => void = () => {}
   #reject: (error: Error) => void = () => {}
   #over = false
 
-  constructor(session: Session, kind: OneShotKind, path: string, root: string) {
+  constructor(
+    session: Session,
+    kind: OneShotKind,
+    path: string,
+    { root, owner }: { root: string; owner: object },
+  ) {
     this.#session = session
+    this.owner = owner
     this.#kind = kind
     this.#path = path
     this.#root = root

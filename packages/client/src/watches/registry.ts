@@ -14,6 +14,10 @@ export interface ServerEvent {
 
 /** Somebody who watches one path in one way. */
 export interface WatchListener {
+  /** The view that it was made by. */
+  readonly owner: object
+  /** Nobody waits for it any more. */
+  close(): Promise<void>
   /** A change. A one-shot watch is out of the registry by then. */
   notify(event: ServerEvent): void
   /** Events may be missing. */
@@ -103,6 +107,15 @@ export class WatchRegistry {
 
   get size(): number {
     return watchKinds.reduce((sum, kind) => sum + (this.#listeners[kind]?.size ?? 0), 0)
+  }
+
+  /** Everybody who was made by a view. */
+  ownedBy(owner: object): WatchListener[] {
+    return watchKinds.flatMap((kind) =>
+      [...(this.#listeners[kind]?.values() ?? [])].flatMap((listeners) =>
+        [...listeners].filter((listener) => listener.owner === owner),
+      ),
+    )
   }
 
   /** Tells everybody whom the change concerns; one-shot watches are spent by it. Returns how many they were. */

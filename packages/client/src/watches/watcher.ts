@@ -14,23 +14,22 @@ export class WatcherStream implements Watcher, WatchListener {
   readonly #serverPath: string
   readonly #root: string
   readonly #stream: Stream<WatchedEvent>
-  readonly #left: (watcher: WatcherStream) => void
+  readonly owner: object
   #closed: Promise<void> | undefined
   #armed = false
 
   constructor(
     session: Session,
     kind: 'persistent' | 'recursive',
-    at: { readonly path: string; readonly serverPath: string; readonly root: string },
+    at: { readonly path: string; readonly serverPath: string; readonly root: string; readonly owner: object },
     buffer: number,
-    left: (watcher: WatcherStream) => void,
   ) {
     this.path = at.path
     this.#session = session
     this.#kind = kind
     this.#serverPath = at.serverPath
     this.#root = at.root
-    this.#left = left
+    this.owner = at.owner
     // What no longer fits is gone, and with it the worth of what waits: one item says so.
     this.#stream = new Stream(
       buffer,
@@ -64,7 +63,6 @@ export class WatcherStream implements Watcher, WatchListener {
   end(error: Error | undefined): void {
     this.#closed ??= Promise.resolve()
     this.#stream.end(error instanceof ClosedError ? undefined : error)
-    this.#left(this)
   }
 
   close(): Promise<void> {
@@ -82,7 +80,6 @@ export class WatcherStream implements Watcher, WatchListener {
 
   #close(): Promise<void> {
     this.#stream.end()
-    this.#left(this)
     if (!this.#armed) return Promise.resolve()
     return this.#session.watches.remove(this.#kind, this.#serverPath, this)
       ? disarm(this.#session, this.#kind, this.#serverPath)
