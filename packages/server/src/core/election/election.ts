@@ -121,7 +121,7 @@ export class Election {
   #quorums: Quorums | undefined
   #voters: readonly ServerId[] = []
   #configuration = ''
-  /** E1 (5.1) Counts elections; in memory only. */
+  /** E1 Counts elections; in memory only. */
   #round = 0
   #vote: Vote = { leader: NOBODY, zxid: NOBODY, round: 0, epoch: NOBODY }
   /** Ballots of this round. */
@@ -176,7 +176,7 @@ export class Election {
         this.#oracleSaysGo = input.goOn
         return
       case 'installed':
-        // E2 (5.5) The vote tells late comers the epoch that the leader leads in, not the one that it was elected with.
+        // E2 The vote tells late comers the epoch that the leader leads in, not the one that it was elected with.
         if (this.#state !== 'looking') this.#vote = { ...this.#vote, epoch: input.epoch }
         return
       case 'configured':
@@ -184,7 +184,7 @@ export class Election {
     }
   }
 
-  /** E3 (5.5) An election begins with the next round, a vote for oneself, and a word to everybody. */
+  /** E3 An election begins with the next round, a vote for oneself, and a word to everybody. */
   #look(footing: Footing): void {
     this.#footing = footing
     this.#configure(footing)
@@ -217,7 +217,7 @@ export class Election {
   }
 
   /**
-   * E4 (5.1) A voter votes for itself. An observer has no candidate at all. A participant that the configuration does
+   * E4 A voter votes for itself. An observer has no candidate at all. A participant that the configuration does
    * not name yet shows what it has, but nobody can follow it.
    */
   #ownVote(): Vote {
@@ -232,7 +232,7 @@ export class Election {
     return this.#footing!.active.members.get(this.#settings.self)?.role === 'observer'
   }
 
-  // What comes in, before it counts for the election (5.2)
+  // What comes in, before it counts for the election
 
   #heard(from: ServerId, notification: Notification): void {
     if (this.#replacesConfiguration(from, notification)) return
@@ -307,10 +307,10 @@ export class Election {
     this.#work.push({ do: 'warn', facts: { from, ...facts }, sentence })
   }
 
-  // Choosing (5.5)
+  // Choosing
 
   #count(from: ServerId, notification: Notification): void {
-    // E9 (5.5) Only voters can be voted for.
+    // E9 Only voters can be voted for.
     if (!this.#voters.includes(notification.vote.leader)) return
     if (this.#settling && !this.#interrupts(notification)) return
     switch (notification.state) {
@@ -323,7 +323,7 @@ export class Election {
     }
   }
 
-  /** E10 (5.5) Once a quorum agrees, nothing but a better vote counts until the wait is over. */
+  /** E10 Once a quorum agrees, nothing but a better vote counts until the wait is over. */
   #interrupts({ state, vote }: Notification): boolean {
     if (state === 'looking' && vote.round < this.#round) return false
     if (!isBetter(vote, this.#vote, this.#quorums!)) return false
@@ -333,17 +333,17 @@ export class Election {
   }
 
   #countLooking(from: ServerId, vote: Vote): void {
-    // E11 (5.5) Data that cannot be trusted must not choose a leader: neither mine nor that of others.
+    // E11 Data that cannot be trusted must not choose a leader: neither mine nor that of others.
     if (this.#footing!.zxid === UNTRUSTED || vote.zxid === UNTRUSTED) return
     if (vote.round < this.#round) return
     if (vote.round > this.#round) {
-      // E12 (5.5) A later round counts alone: what was said in earlier ones is void.
+      // E12 A later round counts alone: what was said in earlier ones is void.
       this.#round = vote.round
       this.#ballots.clear()
       const own = this.#ownVote()
       this.#change(isBetter(vote, own, this.#quorums!) ? vote : own)
     } else if (isBetter(vote, this.#vote, this.#quorums!)) {
-      // E13 (5.5) A better candidate gets my voice too, and everybody hears of it.
+      // E13 A better candidate gets my voice too, and everybody hears of it.
       this.#change(vote)
     }
     this.#ballots.set(from, { ...vote, state: 'looking', version: 0 })
@@ -355,7 +355,7 @@ export class Election {
     this.#broadcast()
   }
 
-  /** E14 (5.5) When a quorum has my vote, a while is left for better ones. */
+  /** E14 When a quorum has my vote, a while is left for better ones. */
   #judge(): void {
     if (this.#settling || !isSupported(this.#ballots, this.#proposal(), this.#quorums!)) return
     this.#settling = true
@@ -369,19 +369,19 @@ export class Election {
 
   #countSettled(from: ServerId, { state, vote, version }: Notification): void {
     const ballot: Ballot = { ...vote, state, version }
-    // E15 (5.5) Somebody may have decided in my own round already. Kept without version, so that the epoch, which the
+    // E15 Somebody may have decided in my own round already. Kept without version, so that the epoch, which the
     // leader may have raised meanwhile, does not keep votes of one round apart.
     if (vote.round === this.#round) {
       this.#ballots.set(from, { ...ballot, version: 0 })
       if (this.#isEstablished(this.#ballots, ballot)) return this.#decide(vote)
     }
-    // E16 (5.5) An established leader is joined in whatever round it was elected, even with a better vote at hand.
+    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand.
     this.#outside.set(from, ballot)
     if (this.#isEstablished(this.#outside, ballot)) {
       this.#round = vote.round
       return this.#decide(vote)
     }
-    // E17 (2.5) Of two servers one leads by the oracle's word. Unless the oracle says the same of me, I join it.
+    // E17 Of two servers one leads by the oracle's word. Unless the oracle says the same of me, I join it.
     if (state === 'leading' && this.#quorums!.active.mayAskOracle && !this.#oracleSaysGo) {
       this.#round = vote.round
       this.#decide(vote)
@@ -395,7 +395,7 @@ export class Election {
     )
   }
 
-  /** E18 (5.5, 3.4) After a silence everybody hears my vote again; the next silence may last twice as long. */
+  /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */
   #resend(): void {
     if (this.#settling) return
     this.#resendMs = Math.min(this.#resendMs * 2, this.#settings.maxResendMs)
@@ -404,12 +404,12 @@ export class Election {
     this.#broadcast()
     this.#startResending()
     this.#judge()
-    // E19 (2.5) One of two goes on alone when the oracle says so, and not before the other one had time to speak.
+    // E19 One of two goes on alone when the oracle says so, and not before the other one had time to speak.
     const alone = this.#quorums!.active.mayAskOracle && this.#oracleSaysGo
     if (!this.#settling && alone && this.#ballots.has(this.#settings.self)) this.#decide(this.#vote)
   }
 
-  /** E20 (5.5) The role follows from the vote; an observer follows without a voice. */
+  /** E20 The role follows from the vote; an observer follows without a voice. */
   #decide(vote: Vote): void {
     this.#running = false
     this.#stopTimers()
@@ -421,7 +421,7 @@ export class Election {
 
   // Going out
 
-  /** E21 (5.5) Every voter hears my vote, I myself among them if I am one. */
+  /** E21 Every voter hears my vote, I myself among them if I am one. */
   #broadcast(): void {
     for (const to of this.#others()) this.#send(to, this.#vote)
     const { self } = this.#settings

@@ -32,7 +32,7 @@ export interface Ballot extends Vote {
 export type Ballots = ReadonlyMap<ServerId, Ballot>
 
 /**
- * V1 (5.3) The total order: epoch first, then zxid, then id. A newer epoch beats a longer log, since what is longer in an
+ * V1 The total order: epoch first, then zxid, then id. A newer epoch beats a longer log, since what is longer in an
  * older epoch was never committed. Whoever has no weight cannot be better than anybody.
  */
 export function isBetter(
@@ -52,7 +52,7 @@ function weightOf(id: ServerId, { active, proposed }: Quorums): number {
 }
 
 /**
- * V2 (5.4) Whether two ballots mean the same leader. While somebody chooses, everything must agree. Of those who have
+ * V2 Whether two ballots mean the same leader. While somebody chooses, everything must agree. Of those who have
  * chosen, the leader and its epoch count: zxid and round are those of whenever each of them chose. Messages without a
  * version come from servers that do not keep the epoch of their vote up to date, so against these only the leader counts.
  */
@@ -63,7 +63,7 @@ export function matches(a: Ballot, b: Ballot): boolean {
   return a.version > 0 !== b.version > 0 || a.epoch === b.epoch
 }
 
-/** V3 (5.4) Whether those who cast a matching ballot are a quorum of each configuration that matters. */
+/** V3 Whether those who cast a matching ballot are a quorum of each configuration that matters. */
 export function isSupported(ballots: Ballots, vote: Ballot, quorums: Quorums): boolean {
   const supporters = new Set<ServerId>()
   for (const [id, ballot] of ballots) if (matches(ballot, vote)) supporters.add(id)
@@ -71,7 +71,7 @@ export function isSupported(ballots: Ballots, vote: Ballot, quorums: Quorums): b
 }
 
 /**
- * V4 (5.5) Whether somebody whom others follow does lead: it says so itself. A quorum of followers is not enough, since
+ * V4 Whether somebody whom others follow does lead: it says so itself. A quorum of followers is not enough, since
  * their leader may have died a moment ago. Of myself I know it when they speak of the round that I am in.
  */
 export function doesLead(ballots: Ballots, vote: Vote, self: ServerId, round: number): boolean {

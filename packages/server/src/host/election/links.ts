@@ -77,11 +77,11 @@ interface Peer {
  * One connection to each other server, for votes. Rules are numbered, with their section in the description of the
  * server protocol in brackets.
  *
- * L1 (3.1) There is one connection between two servers, and the one with the larger id has opened it.
- * L2 (3.3) So the smaller one that wants a connection opens one, says who it is and hangs up, as one rings a doorbell;
+ * L1 There is one connection between two servers, and the one with the larger id has opened it.
+ * L2 So the smaller one that wants a connection opens one, says who it is and hangs up, as one rings a doorbell;
  *    the larger one drops what it still had and calls back.
- * L3 (3.4) Only the newest message to a server matters: one that is not sent yet is replaced.
- * L4 (3.4) A new connection begins with the last message, in case the former one took it to its grave.
+ * L3 Only the newest message to a server matters: one that is not sent yet is replaced.
+ * L4 A new connection begins with the last message, in case the former one took it to its grave.
  * L5 A connection to a member that breaks is opened again, after a pause that grows while it breaks at once.
  * L6 Nobody is believed to be a member who does not say so in time, and strangers come in only when they may.
  */
