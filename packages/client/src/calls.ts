@@ -1,9 +1,12 @@
-import { CreateMode as Flags, MAX_TTL } from '@zabra/protocol'
+import { CreateMode as Flags, MAX_TTL, Perms } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import { abortedBy, UsageError } from './errors.ts'
-import type { Bytes, CallOptions, CreateMode } from './types.ts'
+import type { ACL, Bytes, CallOptions, CreateMode } from './types.ts'
 
 export const EMPTY: Bytes = new Uint8Array(0)
+
+/** Anybody may do everything: what a znode gets whose maker says nothing. */
+export const OPEN_ACL: readonly ACL[] = [{ perms: Perms.ALL, scheme: 'world', id: 'anyone' }]
 
 export const flagsOf: Readonly<Record<CreateMode, number>> = {
   persistent: Flags.PERSISTENT,

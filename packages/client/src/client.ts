@@ -1,5 +1,5 @@
 import { OpCode, validatePath, WatchMode, type MultiOperation } from '@zabra/protocol'
-import { checkCreate, checkData, checkIdentity, EMPTY, flagsOf, isSequential } from './calls.ts'
+import { checkCreate, checkData, checkIdentity, EMPTY, flagsOf, isSequential, OPEN_ACL } from './calls.ts'
 import { normalRoot, toServer } from './chroot.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
 import { insist } from './insist.ts'
@@ -46,7 +46,6 @@ import type {
 import { OneShot } from './watches/one-shot.ts'
 import { WatcherStream } from './watches/watcher.ts'
 
-const OPEN_ACL: readonly ACL[] = [{ perms: 31, scheme: 'world', id: 'anyone' }]
 const CONFIG_PATH = '/zookeeper/config'
 const EVENT_BUFFER = 1024
 

@@ -1,4 +1,3 @@
-import type { Random } from '@zabra/runtime'
 import type { View } from './client.ts'
 import { isGivenUp, RecoverableError } from './errors.ts'
 import { unit } from './servers/host-list.ts'
@@ -9,7 +8,7 @@ const CAP_MS = 10_000
 /** Resolves a while after a failed try, the longer the more there were. */
 export function backOff(view: View, tries: number): Promise<void> {
   const { clock, random } = view.ports
-  const wait = unit(random as Random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
+  const wait = unit(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
   return new Promise((resolve) => void clock.after(wait, 'backoff', resolve))
 }
 

@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, validatePath, type MultiOperation } from '@zabra/protocol'
 import { toClient, toServer } from './chroot.ts'
-import { checkCreate, checkData, EMPTY, flagsOf, isSequential } from './calls.ts'
+import { checkCreate, checkData, EMPTY, flagsOf, isSequential, OPEN_ACL } from './calls.ts'
 import { connectionLoss, errorOf, MultiError, UsageError } from './errors.ts'
 import { isFailure, type MultiAnswer } from './kinds.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
@@ -45,9 +45,7 @@ function createOperation(operation: WriteOp & { op: 'create' }, path: string): M
   return { type: mode === 'container' ? OpCode.createContainer : OpCode.create2, ...create }
 }
 
-const wireAcl = (
-  acl: readonly ACL[] = [{ perms: 31, scheme: 'world', id: 'anyone' }],
-): { perms: number; id: { scheme: string; id: string } }[] =>
+const wireAcl = (acl: readonly ACL[] = OPEN_ACL): { perms: number; id: { scheme: string; id: string } }[] =>
   acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } }))
 
 /** The results of a multi that was carried out. Throws a `MultiError` for one that was not. */

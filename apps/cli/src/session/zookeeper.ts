@@ -1,30 +1,7 @@
+import type { CreateMode, Stat } from '@zabra/client'
 import type { ACL } from '@zabra/protocol'
 
-/** How a node lives. */
-export type CreateMode =
-  | 'persistent'
-  | 'ephemeral'
-  | 'persistentSequential'
-  | 'ephemeralSequential'
-  | 'container'
-  | 'persistentWithTtl'
-  | 'persistentSequentialWithTtl'
-
-/** What a server tells of a node beside its data. */
-export interface Stat {
-  readonly czxid: bigint
-  readonly mzxid: bigint
-  /** Milliseconds since 1970. */
-  readonly ctime: number
-  readonly mtime: number
-  readonly version: number
-  readonly cversion: number
-  readonly aversion: number
-  readonly ephemeralOwner: bigint
-  readonly dataLength: number
-  readonly numChildren: number
-  readonly pzxid: bigint
-}
+export type { CreateMode, Stat }
 
 export interface CreateOptions {
   readonly mode?: CreateMode

@@ -2,13 +2,12 @@ import type { Instrumentation, RequestEnd, RequestInfo } from '../types.ts'
 
 /** Tells an observer that a request begins. Observers must not break what they observe, so what they throw is theirs. */
 export function observeRequest(
-  instrumentation: Instrumentation | undefined,
+  instrumentation: Instrumentation,
   info: () => RequestInfo,
   redactPath: ((path: string) => string) | undefined,
 ): RequestEnd | undefined {
-  if (instrumentation?.request === undefined) return undefined
   try {
-    const ended = instrumentation.request(info())
+    const ended = instrumentation.request?.(info())
     if (ended === undefined) return undefined
     return (end) => {
       try {

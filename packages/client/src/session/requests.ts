@@ -107,11 +107,10 @@ export class Requests {
       slot.reject = reject
     })
     slot.startedAt = this.#now()
-    slot.ended = observeRequest(
-      this.#options.instrumentation,
-      () => this.#info(slot),
-      this.#options.redactPath,
-    )
+    const { instrumentation, redactPath } = this.#options
+    if (instrumentation?.request !== undefined) {
+      slot.ended = observeRequest(instrumentation, () => this.#info(slot), redactPath)
+    }
     const finished = this.#host.finished()
     if (finished !== undefined) {
       this.#reject(slot, finished)

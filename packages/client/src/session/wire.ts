@@ -58,11 +58,6 @@ export class Wire {
     return this.#open
   }
 
-  /** Whether what is written now leaves with this turn. */
-  get flowing(): boolean {
-    return !this.#blocked
-  }
-
   /** Hands the events over to somebody else, such as from a handshake to a session. */
   listen(events: WireEvents): void {
     this.#events = events
