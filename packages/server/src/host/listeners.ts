@@ -64,7 +64,8 @@ export class Listeners {
     const { clientPortListenBacklog: backlog, clientTcpKeepAlive: keepAlive } = this.#settings
     const { logger } = this.#ports
     try {
-      for (const { key, network, port, host, secure } of this.#wanted()) {
+      // The one that needs no files is the last: whoever gets an answer there finds the others open too.
+      for (const { key, network, port, host, secure } of this.#wanted().toReversed()) {
         const listener = await network.listen(
           {
             port,
@@ -75,7 +76,7 @@ export class Listeners {
           accepted,
           (error) => logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
         )
-        this.#open.push({ served: { key, address: listener.address, secure }, listener })
+        this.#open.unshift({ served: { key, address: listener.address, secure }, listener })
       }
     } catch (error) {
       await this.close()

@@ -382,3 +382,32 @@ describe('certificates of the server', () => {
     expect((await before.ask(1, OpCode.create, create('/still'))).err).toBe(0)
   })
 })
+
+it('answers on its plain port only when all other ports are open', async () => {
+  const { network } = nodePorts()
+  const opened: string[] = []
+  const told = (name: string, inner: Network): Network => ({
+    connect: (to, options) => inner.connect(to, options),
+    async listen(at, accepted, refused) {
+      const listener = await inner.listen(at, accepted, refused)
+      opened.push(name)
+      return listener
+    },
+  })
+  const server = await createServer(
+    defaults({ dataDir: '/data', clientPort: 0, ...local, ...secure }),
+    nodePorts({
+      disk: new MemoryDisk(),
+      network: told('plain', network),
+      networks: {
+        tls: (options) => {
+          const tls = tlsNetwork(options)
+          return { ...told('tls', tls), reload: () => tls.reload() }
+        },
+      },
+    }),
+  )
+  servers.push(server)
+  expect(opened).toEqual(['tls', 'plain'])
+  expect(server.listeners.map(({ key }) => key)).toEqual(['clientPort', 'secureClientPort'])
+})
