@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { word } from './client.ts'
@@ -167,11 +167,28 @@ export class Server {
     const deadline = Date.now() + 30_000
     while (Date.now() < deadline) {
       if (!this.alive) throw new Error(`The ${this.kind} server ended before it served:\n${this.#output}`)
-      if ((await word(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:')) return
+      if (
+        (await word(this.port, 'srvr', { timeoutMs: 500 }).catch(() => '')).includes('Mode:') &&
+        (await this.#secureOpen())
+      )
+        return
       await new Promise((done) => setTimeout(done, 20))
     }
     await this.kill()
     throw new Error(`The ${this.kind} server did not serve within 30 s:\n${this.#output}`)
+  }
+
+  /** Apache ZooKeeper serves its plain port before its TLS port is open. */
+  async #secureOpen(): Promise<boolean> {
+    const port = this.#options.config?.['secureClientPort']
+    if (port === undefined) return true
+    const socket = connect({ host: '127.0.0.1', port: Number(port) })
+    const open = await new Promise<boolean>((done) => {
+      socket.once('connect', () => done(true))
+      socket.once('error', () => done(false))
+    })
+    socket.destroy()
+    return open
   }
 
   /** Resident memory in bytes. */
