@@ -41,6 +41,10 @@ export interface ServerFigures {
  * had, a `CertificateError` when a key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, ports: Ports): Promise<Server> {
+  if (settings.ensemble !== undefined)
+    throw new RangeError(
+      'Ensembles are not served yet, and this server would be on its own. Leave one server.N line to run a single server',
+    )
   const unlock = await lock(settings, ports)
   try {
     const recovery = await recovered(settings, ports)
