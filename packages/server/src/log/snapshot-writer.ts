@@ -1,14 +1,13 @@
-import { adler32, Writer, writeACL } from '@zabra/protocol'
+import { adler32, Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import { snapshotName, type SnapshotKind } from './file-names.ts'
+import { END_OF_NODES, SNAPSHOT_MAGIC, writeNode, writeTables } from './snapshot-codec.ts'
 import { SnappyPacker } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
 const SLICE_BYTES = 1 << 16
-/** "ZKSN". */
-export const SNAPSHOT_MAGIC = 0x5a4b534e
 
 export interface SnapshotOptions {
   readonly disk: Disk
@@ -21,6 +20,11 @@ export interface SnapshotOptions {
   readonly sliceNodes?: number
   /** Gives up before the next slice, and removes what was written. */
   readonly signal?: AbortSignal
+  /**
+   * Awaited before the snapshot gets its name, with the last transaction whose effects it may hold. The log must be durable
+   * up to that: a snapshot that is ahead of its log is refused at the next start.
+   */
+  readonly ready?: (lastZxid: Zxid) => Promise<void>
 }
 
 export interface SnapshotTaken {
@@ -52,6 +56,7 @@ export async function takeSnapshot(
   try {
     const result = await new SnapshotStream(file, options).run(tree, sessions)
     await file.sync()
+    await options.ready?.(result.lastZxid)
     done = true
     return { file: name, zxid, ...result }
   } finally {
@@ -98,7 +103,7 @@ class SnapshotStream {
           more && left > 0 && this.#writer.length <= SLICE_BYTES;
           left--
         ) {
-          more = cursor.next(1, (node) => this.#node(tree, node))
+          more = cursor.next(1, (node) => writeNode(this.#writer, tree, node))
           nodes++
         }
         if (more && this.#writer.length > SLICE_BYTES) await this.#drain()
@@ -120,43 +125,13 @@ class SnapshotStream {
     w.int(SNAPSHOT_MAGIC)
     w.int(2)
     w.long(-1n)
-    const list = [...sessions]
-    w.int(list.length)
-    for (const [id, timeoutMs] of list) {
-      w.long(id)
-      w.int(timeoutMs)
-    }
-    const acls = tree.acls.entries()
-    w.int(acls.length)
-    for (const [id, acl] of acls) {
-      w.longNumber(id)
-      w.int(acl.length)
-      for (const entry of acl) writeACL(w, entry)
-    }
-  }
-
-  #node(tree: Tree, node: number): void {
-    const w = this.#writer
-    const path = tree.pathOf(node)
-    const stat = tree.statOf(node)
-    w.string(path === '/' ? '' : path)
-    tree.writeData(node, w)
-    w.longNumber(tree.aclIdOf(node))
-    w.longNumber(stat.czxid)
-    w.longNumber(stat.mzxid)
-    w.longNumber(stat.ctime)
-    w.longNumber(stat.mtime)
-    w.int(stat.version)
-    w.int(stat.cversion)
-    w.int(stat.aversion)
-    w.long(stat.owner)
-    w.longNumber(stat.pzxid)
+    writeTables(w, tree, sessions)
   }
 
   #tail(tree: Tree, lastZxid: Zxid): void {
     const w = this.#writer
     const { digest } = tree
-    w.string('/')
+    w.string(END_OF_NODES)
     this.#seal()
     if (digest) {
       w.longNumber(lastZxid)

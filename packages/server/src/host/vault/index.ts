@@ -1,0 +1,12 @@
+/** The disk of a server and the tree that stands for it, through all its roles. */
+export type {
+  Epochs,
+  History,
+  RawTxn,
+  RoleWriter,
+  SnapshotSink,
+  SnapshotSource,
+  Truncated,
+  Vault,
+} from './contract.ts'
+export { openVault } from './vault.ts'
