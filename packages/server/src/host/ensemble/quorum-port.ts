@@ -1,6 +1,7 @@
 import { NetworkError, type Address, type Cancel, type Connection, type Listener } from '@zabra/runtime'
 import type { Clock, Logger, Network } from '@zabra/runtime'
-import { decodePacket, PacketType, type QuorumPacket } from '../../core/zab/index.ts'
+import { ProtocolError } from '@zabra/protocol'
+import { PacketSplitter, PacketType, type QuorumPacket } from '../../core/zab/index.ts'
 import { printAddress } from '../election/hello.ts'
 
 /** What a quorum port needs. Times are in milliseconds. */
@@ -27,9 +28,15 @@ const FIRST_PACKET_BYTES = 1024
 /** At most one line about strangers in so many milliseconds. */
 const COMPLAINT_MS = 10_000
 
+/** A packet without data and identities. */
+const BARE_PACKET_BYTES = 20
+
 interface Stranger {
   readonly wire: Connection
-  bytes: Uint8Array
+  readonly splitter: PacketSplitter
+  /** What it has sent, in bytes. */
+  received: number
+  packet: QuorumPacket | undefined
   cancel: Cancel
 }
 
@@ -110,7 +117,13 @@ export class QuorumPort {
 
   #admit(wire: Connection): void {
     const { clock, maxUnidentified, firstPacketMs } = this.#options
-    const stranger: Stranger = { wire, bytes: new Uint8Array(0), cancel: () => {} }
+    const splitter = new PacketSplitter({
+      maxData: FIRST_PACKET_BYTES,
+      packet: (type, zxid, data, auth) => {
+        stranger.packet ??= { type, zxid, data: data?.slice() ?? null, auth }
+      },
+    })
+    const stranger: Stranger = { wire, splitter, received: 0, packet: undefined, cancel: () => {} }
     wire.listen({
       data: (chunk) => this.#read(stranger, chunk),
       drain() {},
@@ -125,20 +138,26 @@ export class QuorumPort {
     stranger.cancel = clock.after(firstPacketMs, 'first packet of a learner', () =>
       this.#dismiss(
         stranger,
-        `it did not say who it is within ${firstPacketMs} ms (${stranger.bytes.length} bytes came)`,
+        `it did not say who it is within ${firstPacketMs} ms (${stranger.received} bytes came)`,
       ),
     )
   }
 
   #read(stranger: Stranger, chunk: Uint8Array): void {
     if (!this.#strangers.has(stranger)) return
-    stranger.bytes = joined(stranger.bytes, chunk)
-    const { bytes, wire } = stranger
-    const decoded = decodeFirst(bytes)
-    if (decoded === undefined) return
-    if (typeof decoded === 'string') return this.#dismiss(stranger, decoded)
+    stranger.received += chunk.length
+    try {
+      stranger.splitter.push(chunk)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      return this.#dismiss(stranger, error.message)
+    }
+    const { packet, received, wire } = stranger
+    if (packet === undefined) return
+    const objection = objectionTo(packet, received)
+    if (objection !== undefined) return this.#dismiss(stranger, objection)
     this.#forget(stranger)
-    this.#options.identified(decoded, wire)
+    this.#options.identified(packet, wire)
   }
 
   #forget(stranger: Stranger): void {
@@ -169,4 +188,12 @@ export class QuorumPort {
     this.#unmentioned = 0
     this.#options.logger.warn({ address, reason, others }, 'A connection to the quorum port was closed')
   }
+}
+
+/** A learner waits for an answer before it says anything else, so there is nothing behind its first packet. */
+function objectionTo({ type, data }: QuorumPacket, received: number): string | undefined {
+  if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
+    return `expected it to introduce itself as a learner, got a packet of type ${type}`
+  const behind = received - BARE_PACKET_BYTES - (data?.length ?? 0)
+  return behind > 0 ? `${behind} bytes came behind its first packet` : undefined
 }

@@ -4,6 +4,11 @@ import { expect, it } from 'vitest'
 import { QuorumWire, type QuorumWireOptions } from './quorum-wire.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+/** The bytes of a packet of a type, in hexadecimal: 20 of them. */
+const packet = (type: number): string => `${type.toString(16).padStart(8, '0')}${'0'.repeat(16)}${'f'.repeat(16)}`
+
+const hex = (data: Uint8Array): string =>
+  [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** A wire, and the other end in the hands of the test. */
 async function pair(options: Partial<QuorumWireOptions> = {}) {
@@ -14,7 +19,7 @@ async function pair(options: Partial<QuorumWireOptions> = {}) {
   let other!: Connection
   await network.listen({ port: 1 }, (wire) => {
     other = wire
-    wire.listen({ data: (chunk) => chunks.push(new TextDecoder().decode(chunk)), drain() {}, closed() {} })
+    wire.listen({ data: (chunk) => chunks.push(hex(chunk)), drain() {}, closed() {} })
   })
   const wire = new QuorumWire({
     wire: await network.connect({ host: 'x', port: 1 }),
@@ -29,37 +34,37 @@ async function pair(options: Partial<QuorumWireOptions> = {}) {
 
 it('sends what is sent in one turn in one write', async () => {
   const { clock, wire, chunks } = await pair()
-  for (const packet of ['a', 'b', 'c']) wire.send(text(packet))
+  for (const type of [1, 2, 3]) wire.send(type, 0)
   await clock.settle()
-  wire.send(text('d'))
+  wire.send(4, 0)
   await clock.settle()
-  expect(chunks).toEqual(['abc', 'd'])
+  expect(chunks).toEqual([packet(1) + packet(2) + packet(3), packet(4)])
 })
 
 it('keeps packets back while a stream is on its way', async () => {
   const { clock, wire, chunks } = await pair()
-  wire.send(text('before '))
+  wire.send(1, 0)
   wire.beginStream()
-  wire.stream(text('stream '))
-  wire.send(text('behind'))
+  wire.stream(Uint8Array.of(0xaa))
+  wire.send(2, 0)
   await clock.settle()
-  wire.stream(text('more '))
+  wire.stream(Uint8Array.of(0xbb))
   await clock.settle()
   wire.endStream()
   await clock.settle()
-  expect(chunks.join('')).toBe('before stream more behind')
+  expect(chunks.join('')).toBe(`${packet(1)}aabb${packet(2)}`)
 })
 
 it('gives up whoever takes too little of what is sent', async () => {
   const { clock, wire, other, lost } = await pair()
   other.pause()
-  for (let sent = 0; sent < 10; sent++) {
-    wire.send(new Uint8Array(100))
+  for (let sent = 0; sent < 50; sent++) {
+    wire.send(1, 0)
     await clock.settle()
   }
   expect(lost).toEqual([])
-  wire.send(new Uint8Array(1))
-  expect(lost).toEqual(['1001 bytes wait for it to take them'])
+  wire.send(1, 0)
+  expect(lost).toEqual(['1020 bytes wait for it to take them'])
   expect(wire.isOpen).toBe(false)
 })
 
@@ -115,11 +120,11 @@ it('ends with the first bytes that cannot be read', async () => {
 
 it('sends its last packets when it is closed, and tells nobody', async () => {
   const { clock, wire, chunks, lost } = await pair()
-  wire.send(text('last'))
+  wire.send(1, 0)
   wire.close()
   await clock.settle()
   clock.advance(2000)
   await clock.settle()
-  expect(chunks).toEqual(['last'])
+  expect(chunks).toEqual([packet(1)])
   expect(lost).toEqual([])
 })

@@ -1,5 +1,7 @@
 import { ProtocolError, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
+import type { Identity, Zxid } from '../../core/types.ts'
+import { writePacket } from '../../core/zab/index.ts'
 
 /** What a connection of the quorum port is made of, on either side. */
 export interface QuorumWireOptions {
@@ -37,7 +39,7 @@ export class QuorumWire {
     const { wire, clock } = options
     this.#heardAt = clock.monotonic()
     wire.listen({
-      data: (chunk) => this.#take(chunk),
+      data: (chunk) => this.take(chunk),
       drain: () => {
         if (this.#open) options.drained?.()
       },
@@ -55,9 +57,14 @@ export class QuorumWire {
   }
 
   /** Sends a packet with what else is sent in this turn, behind a stream that is on its way. */
-  send(packet: Uint8Array): void {
+  send(
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null = null,
+    auth: readonly Identity[] | null = null,
+  ): void {
     if (!this.#open) return
-    this.#out.raw(packet)
+    writePacket(this.#out, type, zxid, data, auth)
     if (this.unsent > this.#options.maxUnsentBytes)
       return this.fail(`${this.unsent} bytes wait for it to take them`)
     this.#schedule()
@@ -93,6 +100,16 @@ export class QuorumWire {
     this.#watch()
   }
 
+  /** When the other side showed last that it lives, on the monotonic clock. */
+  get heardAt(): number {
+    return this.#heardAt
+  }
+
+  /** It takes what it is sent, so it lives. */
+  heard(): void {
+    this.#heardAt = this.#options.clock.monotonic()
+  }
+
   /** Stops and restarts the flow of bytes to `took`. While it stands nobody is expected to speak. */
   pause(): void {
     this.#options.wire.pause()
@@ -124,7 +141,8 @@ export class QuorumWire {
     this.#lose(reason)
   }
 
-  #take(chunk: Uint8Array): void {
+  /** Takes bytes as if they had just come: those behind something that is no packet. */
+  take(chunk: Uint8Array): void {
     if (!this.#open) return
     this.#heardAt = this.#options.clock.monotonic()
     try {

@@ -1,0 +1,52 @@
+/** Work that is done in order, each part when the one before it is done; at once as long as nothing has to be waited for. */
+export class Jobs {
+  readonly #failed: (error: unknown) => void
+  readonly #waiting: (() => void | Promise<void>)[] = []
+  #busy = false
+  #stopped = false
+
+  constructor(failed: (error: unknown) => void) {
+    this.#failed = failed
+  }
+
+  /** Whether nothing is being done, nor waits. */
+  get idle(): boolean {
+    return !this.#busy
+  }
+
+  add(job: () => void | Promise<void>): void {
+    if (this.#stopped) return
+    this.#waiting.push(job)
+    if (!this.#busy) this.#run()
+  }
+
+  /** What has not begun is not done any more. */
+  stop(): void {
+    this.#stopped = true
+    this.#waiting.length = 0
+  }
+
+  #run(): void {
+    this.#busy = true
+    try {
+      for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) {
+        const done = job()
+        if (done === undefined) continue
+        done.then(
+          () => this.#run(),
+          (error: unknown) => this.#fail(error),
+        )
+        return
+      }
+      this.#busy = false
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.stop()
+    this.#busy = false
+    this.#failed(error)
+  }
+}
