@@ -83,7 +83,10 @@ export type LearnerWork =
   | { readonly do: 'pong'; readonly zxid: Zxid }
   /** SYNC or REVALIDATE, for the client side. */
   | { readonly do: 'deliver'; readonly packet: QuorumPacket }
-  /** Throw all data away, durably; the next leader sends everything. Comes before `leave`. */
+  /**
+   * The data is not to be trusted: durably, before anything else is sent or voted, `lastZxid` is -1 until the next `harden` is
+   * done. Forgetting to say so would take an acknowledged copy away from a quorum. Comes before `leave`.
+   */
   | { readonly do: 'discard'; readonly reason: string }
   /** The role is over: close the connection, settle the log, look for a leader. Nothing comes after it. */
   | { readonly do: 'leave'; readonly reason: string }

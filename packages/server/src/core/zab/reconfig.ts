@@ -11,7 +11,12 @@ const TYPE_OFFSET = 28
 export function configurationIn(payload: Uint8Array): EnsembleConfiguration | undefined {
   const at = TYPE_OFFSET
   // The type is an int, of which ordinary transactions have other last bytes.
-  if (payload[at + 3] !== OpCode.reconfig || payload[at] !== 0 || payload[at + 1] !== 0 || payload[at + 2] !== 0)
+  if (
+    payload[at + 3] !== OpCode.reconfig ||
+    payload[at] !== 0 ||
+    payload[at + 1] !== 0 ||
+    payload[at + 2] !== 0
+  )
     return undefined
   const reader = new Reader(payload, at + 4)
   reader.string()

@@ -159,6 +159,7 @@ function readIdentities(reader: Reader): readonly Identity[] | null {
   const count = reader.int()
   if (count === -1) return null
   const identities: Identity[] = []
-  for (let i = 0; i < count; i++) identities.push({ scheme: reader.string() ?? '', id: reader.string() ?? '' })
+  for (let i = 0; i < count; i++)
+    identities.push({ scheme: reader.string() ?? '', id: reader.string() ?? '' })
   return identities
 }

@@ -89,9 +89,13 @@ const isEpochStart = (zxid: Zxid): boolean => zxid > 0 && counterOf(zxid) === 0
  * which nothing happened cannot be cut to a place in it, and gets everything.
  */
 function planAhead(learner: Zxid, sources: SyncSources): SyncPlan {
-  if (isEpochStart(learner)) return snapshot(sources, 'the learner stands at the start of an epoch without transactions')
+  if (isEpochStart(learner))
+    return snapshot(sources, 'the learner stands at the start of an epoch without transactions')
   if (sources.snapshotBytes() < sources.truncateFromBytes)
-    return snapshot(sources, 'the learner has more than was committed, and a small snapshot is safer than a cut')
+    return snapshot(
+      sources,
+      'the learner has more than was committed, and a small snapshot is safer than a cut',
+    )
   return { how: 'trunc', zxid: sources.window.max, entries: [] }
 }
 
@@ -118,7 +122,10 @@ function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
     return snapshot(sources, 'what the learner lacks is not in the verified part of the log')
   if (!isEpochStart(learner) && !isInRange(learner, range))
     return snapshot(sources, 'the learner has transactions of an epoch that ended without them')
-  if (snapshotSizeFactor > 0 && sources.diskBytesAfter(learner) > sources.snapshotBytes() * snapshotSizeFactor)
+  if (
+    snapshotSizeFactor > 0 &&
+    sources.diskBytesAfter(learner) > sources.snapshotBytes() * snapshotSizeFactor
+  )
     return snapshot(sources, 'the log is long against a snapshot')
   return {
     how: 'diff',
@@ -130,7 +137,9 @@ function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
 
 function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
   if (zxid === after) return true
-  return zxid > after && zxid <= upTo && epochEnds.some((end) => epochOf(end) === epochOf(zxid) && zxid <= end)
+  return (
+    zxid > after && zxid <= upTo && epochEnds.some((end) => epochOf(end) === epochOf(zxid) && zxid <= end)
+  )
 }
 
 /** S7 What is committed and not yet in the tree when it is read comes behind it. */
