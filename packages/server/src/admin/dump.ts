@@ -9,7 +9,7 @@ export function dump(core: ServerCore): string {
 }
 
 function sessions(core: ServerCore): string {
-  const sets = core.sessions.byDeadline()
+  const sets = core.sessions.byDeadline() ?? new Map<number, SessionId[]>()
   const lines = [`Session Sets (${sets.size})/(${core.sessions.size}):`]
   for (const [at, ids] of sets)
     lines.push(`${ids.length} expire at ${date(core, at)}:`, ...ids.map((id) => `\t${hex(id)}`))

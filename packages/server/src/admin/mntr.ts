@@ -19,14 +19,14 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ['packets_received', stats.received],
     ['packets_sent', stats.sent],
     ['num_alive_connections', core.connections.size],
-    ['outstanding_requests', core.pipeline.outstanding],
+    ['outstanding_requests', core.writes.outstanding],
     ['uptime', Math.floor(ports.clock.monotonic() - startedAt)],
     ['znode_count', tree.nodeCount + 1],
     ['watch_count', watches.size],
     ['ephemerals_count', tree.owners.ephemeralCount],
     ['approximate_data_size', tree.approximateDataSize],
     ['global_sessions', core.sessions.size],
-    ['local_sessions', 0],
+    ['local_sessions', core.locals?.size ?? 0],
     ['open_file_descriptor_count', open],
     ['max_file_descriptor_count', max],
     ['connection_drop_probability', '0.0'],
@@ -49,7 +49,7 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ...range('node_children_watch_count', core.firing.told.children),
     ['last_zxid', hexLong(tree.lastZxid)],
     ['process_memory_bytes', ports.system.memory()],
-    ['log_writable', core.pipeline.writable ? 1 : 0],
+    ['log_writable', core.writes.writable ? 1 : 0],
   ]
 }
 

@@ -46,11 +46,11 @@ export class FourLetterWords {
       [
         'hash',
         () =>
-          core.pipeline.digests
+          core.writes.digests
             .map(({ zxid, digest }) => `${zxid.toString(16)}: ${decimalDigest(digest)}\n`)
             .join(''),
       ],
-      ['isro', () => 'rw'],
+      ['isro', () => (core.readOnly ? 'ro' : 'rw')],
       [
         'mntr',
         () =>
@@ -89,14 +89,14 @@ export class FourLetterWords {
   }
 
   #server(): string {
-    const { stats, connections, pipeline, tree } = this.#core
+    const { stats, connections, writes, tree } = this.#core
     const { latency } = stats
     const lines = [
       `Latency min/avg/max: ${Math.floor(latency.min)}/${decimal(latency.mean)}/${Math.floor(latency.max)}`,
       `Received: ${stats.received}`,
       `Sent: ${stats.sent}`,
       `Connections: ${connections.size}`,
-      `Outstanding: ${pipeline.outstanding}`,
+      `Outstanding: ${writes.outstanding}`,
       `Zxid: ${hexLong(tree.lastZxid)}`,
       'Mode: standalone',
       // The reference counts the root twice, under its two names.

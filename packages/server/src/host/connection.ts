@@ -12,7 +12,7 @@ import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import type { Range } from '../core/range.ts'
 import type { Caller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
-import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
+import type { Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
 import type { Listener } from '../core/watches/index.ts'
 import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
@@ -24,14 +24,14 @@ import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
-import type { Entry, Requester } from './pipeline.ts'
 import { writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
+import type { Asker, Entry, Requester } from './writes/index.ts'
 
 const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
-export class ClientConnection implements Listener, Requester, Caller<ClientConnection> {
+export class ClientConnection implements Listener, Requester, Asker, Caller<ClientConnection> {
   readonly listener = this
   readonly watched = new WatchedPaths()
   readonly outbox: Outbox
@@ -63,6 +63,8 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   /** Requests behind a handshake that is not answered yet. */
   #early: Uint8Array[] = []
   #legacy = false
+  /** With what the client resumes its session, while it is found out whether it may. */
+  #resumes: { readonly id: SessionId; readonly timeout: number } | undefined
   /** The results of the multi that is being applied: its events come before its reply. */
   #parts: Writer | undefined
   #endAfterFlush = false
@@ -127,6 +129,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#parts = undefined
     if (entry.type === OpCode.createSession) return this.#sessionCreated(entry)
     if (this.#phase !== 'open') return
+    if (hasMoved(entry)) return this.destroy('Closed: its session has moved to another server')
     this.#nextInLine(entry.xid)
     if (this.#phase !== 'open') return
     const { header, txn } = entry.logged
@@ -146,6 +149,19 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#nextInLine(entry.xid)
     if (this.#phase !== 'open') return
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
+    this.#serve()
+  }
+
+  synced(): void {
+    if (this.#phase !== 'open') return
+    while (this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+    if (this.#phase !== 'open') return
+    const first = this.#line.shift()
+    invariant(first?.echo !== undefined, 'Syncs are answered in the order of their session.', {
+      session: this.sessionId,
+      xid: first?.xid,
+    })
+    this.#read(first!.xid, OpCode.sync, this.#reader.reset(first!.echo!), first!.startedAt)
     this.#serve()
   }
 
@@ -251,17 +267,40 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       case 'create':
         return this.#newSession(verdict.timeout)
       case 'resume':
-        core.stats.sessionsResumed++
-        core.connectionOf(request.sessionId)?.destroy('Closed: its client has connected again')
-        return this.#establish(core.sessions.add(request.sessionId, verdict.timeout, core.turnTime))
+        return this.#resumeSession(request.sessionId, verdict.timeout)
     }
+  }
+
+  #resumeSession(id: SessionId, timeout: number): void {
+    const core = this.#core
+    core.stats.sessionsResumed++
+    this.#phase = 'connecting'
+    this.#resumes = { id, timeout }
+    if (core.locals?.isOpen(id)) return this.revalidated(true)
+    core.writes.revalidate(id, timeout, this)
+    // Somebody else is asked, and the client has to wait.
+    if (this.#phase === 'connecting') this.#flow.hinder('session')
+  }
+
+  revalidated(valid: boolean): void {
+    const resumes = this.#resumes
+    this.#resumes = undefined
+    if (this.#phase !== 'connecting' || resumes === undefined) return
+    const core = this.#core
+    const { id, timeout } = resumes
+    if (!valid) return this.#refuseSession(id)
+    core.connectionOf(id)?.destroy('Closed: its client has connected again')
+    const sessions = core.locals?.isOpen(id) ? core.locals : core.sessions
+    this.#establish(sessions.resume(id, timeout, core.turnTime))
   }
 
   #newSession(timeout: number): void {
     const core = this.#core
+    if (core.locals !== undefined)
+      return this.#establish(core.locals.add(core.newSessionId(), timeout, core.turnTime))
     this.#phase = 'connecting'
     this.#flow.hinder('session')
-    if (core.pipeline.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
+    if (core.writes.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
     core.ports.logger.warn(
       this.facts(),
       'Closed a connection: no session can be stored while the disk is full',
@@ -276,13 +315,15 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
       'Refused a session: it is unknown or over, or the password is wrong',
     )
     this.#phase = 'open'
-    greet(this.outbox, undefined, this.#legacy)
+    greet(this.outbox, undefined, { legacy: this.#legacy, readOnly: this.#core.readOnly })
     this.#endWith('Closed: its session is not valid')
   }
 
   #sessionCreated({ logged }: Entry): void {
-    const session = this.#core.sessions.get(logged.header.sessionId)
-    if (this.#phase === 'connecting' && session !== undefined) this.#establish(session)
+    const { sessions, turnTime } = this.#core
+    const session = sessions.get(logged.header.sessionId)
+    if (this.#phase === 'connecting' && session !== undefined)
+      this.#establish(sessions.resume(session.id, session.timeout, turnTime))
   }
 
   #establish(session: Session): void {
@@ -291,7 +332,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#phase = 'open'
     this.#core.bind(this)
     this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
-    greet(this.outbox, session, this.#legacy)
+    greet(this.outbox, session, { legacy: this.#legacy, readOnly: this.#core.readOnly })
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear('session')
     const early = this.#early
@@ -315,51 +356,88 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
         'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
       )
     }
-    const write = isWrite(type)
-    if (!write && !isRead(type)) {
+    const session = this.session!
+    const write = isWrite(type) && !(session.local && type === OpCode.closeSession)
+    if (!write && !isRead(type) && type !== OpCode.closeSession) {
       this.#splitter.stop()
       this.#line.push({ xid, type, startedAt: this.#core.turnTime, err: ErrorCode.UNIMPLEMENTED })
       return this.#serve()
     }
-    const session = this.session!
     if (session.closing) return
-    this.#core.sessions.touch(session, this.#core.turnTime)
+    this.#core.touch(session)
     const startedAt = this.#core.turnTime
+    const early = write || type === OpCode.sync
     // A write is prepared at once behind whatever is on its way, but never before a write that is put off itself.
-    const now = !this.#flow.isSlow && (write ? this.#line.putOff === 0 : this.#line.length === 0)
+    const now = !this.#flow.isSlow && (early ? this.#mayBegin(write) : this.#line.length === 0)
     if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
-    else if (now) this.#read(xid, type, reader, startedAt)
+    else if (now && !early) return this.#read(xid, type, reader, startedAt)
     else {
       const body = bytes.slice(start + HEADER_BYTES, end)
-      this.#line.push({ xid, type, startedAt, body, identities: this.identities })
+      this.#line.push({ xid, type, startedAt, body, identities: this.identities, early })
       if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
-    if (now && write) this.#serve()
+    if (now) this.#serve()
   }
 
-  /** Hands a write to the pipeline. Gives what stands for it in the line: something on its way, or its refusal. */
+  /** Whether a write, or else a sync, may be begun that stands behind all others. */
+  #mayBegin(write: boolean): boolean {
+    return this.#line.putOff === 0 && (!write || this.#line.syncs === 0)
+  }
+
+  /** Hands a write on. Gives what stands for it in the line: something on its way, or its refusal. */
   #submit(xid: number, type: number, reader: Reader, startedAt: number): Waiting {
-    const { pipeline } = this.#core
+    const { writes } = this.#core
     if (type === OpCode.closeSession) {
       this.#splitter.stop()
       this.#early = []
-      if (!pipeline.closeSession(this.sessionId, xid, this, startedAt))
-        this.destroy('Closed: the disk is full')
+      if (!writes.closeSession(this.sessionId, xid, this, startedAt)) this.destroy('Closed: the disk is full')
       return { xid, type, startedAt }
     }
     const write = { sessionId: this.sessionId, xid, type, identities: this.identities }
-    const err = pipeline.write(write, reader, this, startedAt)
+    const err = writes.write(write, reader, this, startedAt)
     return err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err }
   }
 
-  /** Answers what is first in line until something there is on its way, or the client does not take its answers. */
+  /**
+   * Answers what is first in line until something there is on its way, or the client does not take its answers. Then begins
+   * what was put off and need not wait for its turn.
+   */
   #serve(): void {
-    while (!this.#flow.isSlow && this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+    while (!this.#flow.isSlow && this.#phase === 'open' && (this.#line.isReady || this.#mayBeginPutOff())) {
+      if (this.#line.isReady) this.#serveFirst()
+      else this.#beginPutOff()
+    }
     if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
   }
 
+  #mayBeginPutOff(): boolean {
+    const { firstPutOff, syncs } = this.#line
+    return firstPutOff !== undefined && (syncs === 0 || firstPutOff.type === OpCode.sync)
+  }
+
+  /** Begins the oldest write or sync that is put off. */
+  #beginPutOff(): void {
+    const { xid, type, startedAt, body, identities } = this.#line.firstPutOff!
+    const current = this.identities
+    this.identities = identities!
+    if (type === OpCode.sync) this.#beginSync(xid, startedAt, body!)
+    else this.#line.replacePutOff(this.#submit(xid, type, this.#reader.reset(body!), startedAt))
+    this.identities = current
+  }
+
+  #beginSync(xid: number, startedAt: number, body: Uint8Array): void {
+    const type = OpCode.sync
+    const { sessionId, identities } = this
+    const err = this.#core.writes.sync({ sessionId, xid, type, identities }, this)
+    const sync = { xid, type, startedAt }
+    // When there is nothing to wait for it is a read like others.
+    if (err === ErrorCode.OK) this.#line.replacePutOff({ ...sync, body, identities })
+    else this.#line.replacePutOff(err === undefined ? { ...sync, echo: body } : { ...sync, err })
+  }
+
   #serveFirst(): void {
-    const { xid, type, startedAt, body, identities, err } = this.#line.first!
+    const { xid, type, startedAt, body, identities, err, early } = this.#line.first!
+    if (early === true) return this.#beginPutOff()
     if (body === undefined) {
       this.#line.shift()
       // Behind a request that no client may send there is no other.
@@ -371,17 +449,15 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     }
     const current = this.identities
     this.identities = identities!
-    const reader = this.#reader.reset(body)
-    if (isWrite(type)) this.#line.replaceFirst(this.#submit(xid, type, reader, startedAt))
-    else {
-      this.#line.shift()
-      this.#read(xid, type, reader, startedAt)
-    }
+    this.#line.shift()
+    this.#read(xid, type, this.#reader.reset(body), startedAt)
     this.identities = current
   }
 
   #read(xid: number, type: number, reader: Reader, startedAt: number): void {
     const { reads, tree, scratch, stats } = this.#core
+    if (type === OpCode.ping && !this.#mayAnswerPing()) return
+    if (type === OpCode.closeSession) return this.#endLocal(xid, startedAt)
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // What happened meanwhile is told before the reply, and the reply has no body.
       const err = reads.answer(type, reader, scratch, this)
@@ -393,6 +469,25 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     if (err !== 0) this.outbox.setError(mark, err)
     this.#finish(mark, type, startedAt, stats.readLatency)
     this.#boundWatches()
+  }
+
+  /** Silence makes a client look elsewhere in time, when its session may be over without this server's knowledge. */
+  #mayAnswerPing(): boolean {
+    const { local, timeout } = this.session!
+    return local || this.#core.writes.mayAnswerPing(timeout, this.#core.turnTime)
+  }
+
+  /** The end of a session that only this server knows is no transaction. */
+  #endLocal(xid: number, startedAt: number): void {
+    const { locals, tree, stats } = this.#core
+    locals!.remove(this.sessionId)
+    this.#finish(
+      this.outbox.begin(xid, tree.lastZxid, 0),
+      OpCode.closeSession,
+      startedAt,
+      stats.updateLatency,
+    )
+    this.#endWith('Closed by its client')
   }
 
   #boundWatches(): void {
@@ -478,3 +573,14 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     return { client: `${host}:${this.port}`, session: hex(this.sessionId) }
   }
 }
+
+/**
+ * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
+ * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
+ */
+function hasMoved({ logged: { txn } }: Entry): boolean {
+  if (txn.type === OpCode.multi) return txn.txns.some(isMoved)
+  return isMoved(txn)
+}
+
+const isMoved = (txn: Txn): boolean => txn.type === OpCode.error && txn.err === ErrorCode.SESSIONMOVED

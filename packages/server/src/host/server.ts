@@ -5,10 +5,12 @@ import { SessionTracker } from '../core/sessions/index.ts'
 import { Tree } from '../core/tree/index.ts'
 import { lockFolder, recover, TxnLog, VERSION_FOLDER, type Recovery } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { ClientConnection } from './connection.ts'
 import { ServerCore } from './core.ts'
 import { Listeners, type ServedPort } from './listeners.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
+import { LeaderWrites } from './writes/index.ts'
 
 /** A server that runs. */
 export interface Server {
@@ -92,6 +94,7 @@ class RunningServer implements Server {
   readonly #settings: ServerSettings
   readonly #ports: Ports
   readonly #core: ServerCore
+  #writes!: LeaderWrites<ClientConnection>
   readonly #log: TxnLog
   readonly #snapshots: Snapshots
   readonly #reaper: Reaper
@@ -122,7 +125,13 @@ class RunningServer implements Server {
       ports,
       tree: recovery.tree,
       sessions,
-      journal: this.#log,
+      writes: (kit) =>
+        (this.#writes = new LeaderWrites({
+          ...kit,
+          journal: this.#log,
+          lastZxid: recovery.lastZxid,
+          serverId: settings.serverId,
+        })),
       failed: (error) => this.#fail(error),
     })
     this.#listeners = new Listeners(settings, ports)
@@ -140,14 +149,14 @@ class RunningServer implements Server {
   }
 
   stats(): ServerFigures {
-    const { tree, sessions, connections, watches, pipeline } = this.#core
+    const { tree, sessions, connections, watches, writes } = this.#core
     return {
       lastZxid: tree.lastZxid,
       nodes: tree.nodeCount,
       sessions: sessions.size,
       connections: connections.size,
       watches: watches.size,
-      outstanding: pipeline.outstanding,
+      outstanding: writes.outstanding,
     }
   }
 
@@ -165,7 +174,7 @@ class RunningServer implements Server {
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
     if (this.#fresh) await this.#snapshots.take()
-    this.#endOrphans()
+    this.#writes.endOrphans()
     await this.#listeners.open((wire) => this.#core.turn(() => this.#core.accept(wire)))
     this.#core.portOf = (key) => this.#listeners.portOf(key)
     this.#tick()
@@ -215,15 +224,15 @@ class RunningServer implements Server {
         durable: (zxid) =>
           this.#core.turn(() => {
             this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
-            const { outstanding } = this.#core.pipeline
-            this.#core.pipeline.durable(zxid)
-            this.#core.stats.batchSize.add(outstanding - this.#core.pipeline.outstanding)
+            const { outstanding } = this.#writes
+            this.#writes.commit(zxid)
+            this.#core.stats.batchSize.add(outstanding - this.#writes.outstanding)
             this.#core.releaseHeld()
           }),
         snapshotDue: () => void this.#snapshots.take(),
         full: (durable) =>
           this.#core.turn(() => {
-            this.#core.pipeline.lose(durable)
+            this.#writes.lose(durable)
             this.#core.releaseHeld()
           }),
         space: () => this.#core.turn(() => this.#core.expireSessions()),
@@ -232,18 +241,9 @@ class RunningServer implements Server {
     )
   }
 
-  /** Ephemeral nodes whose session is unknown would stay for ever; they go with a transaction of their own. */
-  #endOrphans(): void {
-    const { tree, sessions, pipeline, ports } = this.#core
-    const orphans = [...tree.owners.sessions()].filter((id) => sessions.get(id) === undefined)
-    for (const id of orphans) pipeline.closeSession(id, 0, undefined, ports.clock.monotonic())
-  }
-
   #tick(): void {
     const { clock } = this.#ports
-    // While nothing can be written no session ends, and the next moment is long gone.
-    const next = this.#core.pipeline.writable ? this.#core.sessions.nextDeadline : Infinity
-    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, next - clock.monotonic()))
+    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, this.#core.nextExpiry - clock.monotonic()))
     this.#cancelTick = clock.after(wait, 'session expiry', () => {
       this.#core.turn(() => this.#core.expireSessions())
       this.#tick()
