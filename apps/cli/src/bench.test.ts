@@ -31,6 +31,19 @@ describe('bench', () => {
     },
   )
 
+  it('keeps to a rate, and counts from when a request was due', async () => {
+    const { figures } = JSON.parse((await bench('get', '--json', '-r', '600')).out) as Told
+    expect(figures[0]!.operations).toBeGreaterThan(0)
+    expect(figures[0]!.operations).toBeLessThan(700)
+  })
+
+  it('holds sessions and watches, and says when they are there', async () => {
+    const { code, out, err } = await bench('hold', '--json', '-w', '7')
+    expect(code).toBe(0)
+    expect(err).toBe('zabra: 3 sessions are open\nzabra: 21 watches are set\n')
+    expect((JSON.parse(out) as Told).figures[0]!.operations).toBe(21)
+  })
+
   it('plays the classic load: each kind in full, and every deletion told', async () => {
     const { figures } = JSON.parse((await bench('classic', '--json')).out) as Told
     expect(figures.map(({ name, operations }) => [name, operations])).toEqual([

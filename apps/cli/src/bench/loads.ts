@@ -1,6 +1,7 @@
 import { Histogram } from './histogram.ts'
 import { keyPath, type Control, type Mode, type Reach, type Share } from './plan.ts'
-import { pump } from './pump.ts'
+import { pace } from './pace.ts'
+import { pump, type PumpOptions } from './pump.ts'
 import type { RawSession } from './raw-session.ts'
 import type { PartResult } from './result.ts'
 import { closeSessions, openSessions } from './sessions.ts'
@@ -41,18 +42,21 @@ const steady: Load = (share, reach, control) =>
     const latency = new Histogram()
     let [counting, over, operations] = [false, false, 0]
     const counted = { add: (value: number): void => (counting ? latency.add(value) : undefined) }
+    const options = (session: RawSession, at: number): PumpOptions => ({
+      depth: share.depth,
+      latency: counted,
+      what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
+      signal: control.signal,
+      answered: () => {
+        if (counting) operations++
+        control.progress(1)
+      },
+      send: (index) => !over && (request(share, session, share.first + at, index), true),
+    })
     const loads = sessions.map((session, at) =>
-      pump(session, {
-        depth: share.depth,
-        latency: counted,
-        what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
-        signal: control.signal,
-        answered: () => {
-          if (counting) operations++
-          control.progress(1)
-        },
-        send: (index) => !over && (request(share, session, share.first + at, index), true),
-      }),
+      share.rate > 0
+        ? pace(session, { ...options(session, at), perSecond: share.rate / share.connections })
+        : pump(session, options(session, at)),
     )
     const all = Promise.all(loads)
     await within(all, share.seconds * 250)
@@ -145,6 +149,45 @@ const storm: Load = async (share, reach, control) => {
   return [{ name: 'session', operations: sessions.length, seconds: took, latency: latency.export() }]
 }
 
+/** Sessions that stay, and watches that nothing fires. */
+const hold: Load = (share, reach, control) =>
+  onSessions(share, reach, control, async (sessions) => {
+    control.note(`${sessions.length} sessions are open`)
+    const ping = setInterval(() => {
+      for (const session of sessions) session.ping()
+      for (const session of sessions) session.flush()
+    }, reach.timeoutMs / 3)
+    try {
+      const latency = new Histogram()
+      const began = performance.now()
+      for (const [at, session] of sessions.entries())
+        await pump(session, {
+          depth: 256,
+          latency,
+          what: 'watch',
+          signal: control.signal,
+          missing: true,
+          send: (index) => index < share.watches && (watchOwn(share, session, at, index), true),
+        })
+      const [count, took] = [share.watches * sessions.length, seconds(began)]
+      control.note(`${count} watches are set`)
+      for (const session of sessions) session.answered = () => {}
+      await new Promise<void>((resolve, reject) => {
+        setTimeout(resolve, share.seconds * 1000)
+        for (const session of sessions) session.failed = reject
+        control.signal.addEventListener('abort', () => reject(control.signal.reason as Error), { once: true })
+      })
+      return [{ name: 'watch', operations: count, seconds: took, latency: latency.export() }]
+    } finally {
+      clearInterval(ping)
+    }
+  })
+
+/** A watch on a node of its own, which is not there. */
+function watchOwn({ root, first }: Share, session: RawSession, at: number, index: number): void {
+  session.watch(`${root}/watched-${first + at}-${index}`)
+}
+
 /** Watches on each node in the classic load. */
 const WATCHES = 5
 
@@ -213,5 +256,6 @@ export const loads: Readonly<Record<Mode, Load>> = {
   mixed: steady,
   watch: fanOut,
   connect: storm,
+  hold,
   classic,
 }

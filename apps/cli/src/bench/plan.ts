@@ -9,6 +9,7 @@ export const modes = {
   mixed: 'reads and writes, by --reads',
   watch: 'one node watched by every connection, written again and again',
   connect: 'new sessions, as many as --connections',
+  hold: 'sessions that stay and do nothing, with --watches on each',
   classic: '110,000 operations per connection: creations, writes, reads, deletions, ephemerals, watches',
 } as const
 
@@ -32,6 +33,10 @@ export interface Plan {
   readonly seconds: number
   /** Operations of each kind in the classic load. */
   readonly count: number
+  /** Requests a second on all connections together; 0 is as many as there are answers. */
+  readonly rate: number
+  /** One-shot watches on each connection that holds. */
+  readonly watches: number
 }
 
 /** One process's part of a plan. */
@@ -55,6 +60,8 @@ export interface Control {
   readonly ready: () => Promise<void>
   /** So many more operations are done. */
   readonly progress: (operations: number) => void
+  /** Something that a person who waits should know. */
+  readonly note: (line: string) => void
   readonly signal: AbortSignal
 }
 

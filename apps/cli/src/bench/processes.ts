@@ -6,6 +6,7 @@ import type { PartResult } from './result.ts'
 type FromWorker =
   | { readonly kind: 'ready' }
   | { readonly kind: 'progress'; readonly operations: number }
+  | { readonly kind: 'note'; readonly line: string }
   | { readonly kind: 'done'; readonly parts: readonly PartResult[] }
   | { readonly kind: 'failed'; readonly reason: string }
 
@@ -32,6 +33,7 @@ export async function work(
   const control: Control = {
     signal,
     progress: (operations) => (unsaid += operations),
+    note: (line) => void tell({ kind: 'note', line }),
     ready: async () => {
       await tell({ kind: 'ready' })
       await start
@@ -55,7 +57,7 @@ export async function lead(
   plan: Plan,
   processes: number,
   args: (index: number) => readonly string[],
-  { progress, signal }: Omit<Control, 'ready'>,
+  { progress, note, signal }: Omit<Control, 'ready'>,
 ): Promise<(readonly PartResult[])[]> {
   const children = Array.from({ length: processes }, (_, index) =>
     fork(process.argv[1]!, args(index), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
@@ -68,6 +70,7 @@ export async function lead(
       children.map((child) =>
         follow(child, plan, {
           progress,
+          note,
           ready: () => {
             if (++ready === processes) for (const each of children) each.send('start')
           },
@@ -86,7 +89,7 @@ export async function lead(
 function follow(
   child: ChildProcess,
   plan: Plan,
-  heard: { ready(): void; progress(operations: number): void },
+  heard: { ready(): void; progress(operations: number): void; note(line: string): void },
 ): Promise<readonly PartResult[]> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
@@ -96,6 +99,7 @@ function follow(
     child.on('message', (message: FromWorker) => {
       if (message.kind === 'ready') heard.ready()
       else if (message.kind === 'progress') heard.progress(message.operations)
+      else if (message.kind === 'note') heard.note(message.line)
       else if (message.kind === 'done') resolve(message.parts)
       else reject(new Error(message.reason))
     })

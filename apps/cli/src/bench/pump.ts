@@ -1,3 +1,4 @@
+import { ErrorCode, errors } from '@zabra/protocol'
 import type { Histogram } from './histogram.ts'
 import type { RawSession } from './raw-session.ts'
 
@@ -5,6 +6,10 @@ import type { RawSession } from './raw-session.ts'
 export class LoadError extends Error {
   override readonly name = 'LoadError'
 }
+
+/** A request that was answered with an error. */
+export const failure = (what: string, err: number): LoadError =>
+  new LoadError(`${what} failed with the error ${errors.get(err)?.name ?? err} of the server`)
 
 export interface PumpOptions {
   /** Requests in flight. */
@@ -17,6 +22,8 @@ export interface PumpOptions {
   readonly answered?: () => void
   /** What a failed request is called. */
   readonly what: string
+  /** Whether a node that is not there is an answer like any other. */
+  readonly missing?: boolean
   readonly signal: AbortSignal
 }
 
@@ -26,7 +33,7 @@ export interface PumpOptions {
  */
 export function pump(
   session: RawSession,
-  { depth, send, latency, answered = () => {}, what, signal }: PumpOptions,
+  { depth, send, latency, answered = () => {}, what, missing = false, signal }: PumpOptions,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     // When each request in flight was sent: answers come in the order of the requests.
@@ -49,7 +56,7 @@ export function pump(
     session.failed = reject
     session.answered = (err) => {
       latency.add((performance.now() - sentAt[back++ % depth]!) * 1000)
-      if (err !== 0) return reject(new LoadError(`${what} failed with the error ${err} of the server`))
+      if (err !== 0 && !(missing && err === ErrorCode.NONODE)) return reject(failure(what, err))
       answered()
       if (scheduled) return
       scheduled = true

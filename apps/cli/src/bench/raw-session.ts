@@ -96,6 +96,13 @@ export class RawSession {
     this.#writer.endFrame(mark)
   }
 
+  /** Says that the client lives. The answer is one like any other. */
+  ping(): void {
+    const mark = this.#writer.beginFrame()
+    writeRequestHeader(this.#writer, { xid: Xid.ping, type: OpCode.ping })
+    this.#writer.endFrame(mark)
+  }
+
   /** Sends what was asked; once for many requests. */
   flush(): void {
     if (this.#writer.length > 0) this.#wire.write(this.#writer.take())

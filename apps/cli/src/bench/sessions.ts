@@ -17,7 +17,7 @@ export interface OpenOptions {
 export async function openSessions(
   reach: Reach,
   { first, count, together, data, latency }: OpenOptions,
-  { progress, signal }: Omit<Control, 'ready'>,
+  { progress, signal }: Pick<Control, 'progress' | 'signal'>,
 ): Promise<RawSession[]> {
   const sessions: RawSession[] = []
   let next = first

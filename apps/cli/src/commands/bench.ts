@@ -26,6 +26,8 @@ interface Flags {
   readonly reads: number
   readonly seconds: number
   readonly count: number
+  readonly rate: number
+  readonly watches: number
   readonly processes: number
   readonly root: string
   readonly keep?: boolean
@@ -50,6 +52,8 @@ export const bench: CommandModule = (program, { io, options }) => {
     .option('--reads <percent>', 'reads in a mixed load', integer(0, 100), 90)
     .option('-s, --seconds <n>', 'how long to count, after a quarter of it', integer(1), 10)
     .option('-n, --count <n>', 'nodes for each connection in the classic load', integer(1), 10_000)
+    .option('-r, --rate <n>', 'requests a second in all (default: as many as are answered)', integer(0), 0)
+    .option('-w, --watches <n>', 'watches for each connection that holds', integer(0), 0)
     .option('-p, --processes <n>', 'processes that make the load', integer(1), 1)
     .option('--root <path>', 'a node below which the load makes its own', '/')
     .option('--keep', 'leave the nodes there')
@@ -88,7 +92,7 @@ async function reachOf({ networks, auth, timeoutMs, server }: GlobalOptions): Pr
 }
 
 function planOf({ keys, root, ...flags }: Flags, { ports }: Io): Plan {
-  const { mode, connections, depth, size, reads, seconds, count } = flags
+  const { mode, connections, depth, size, reads, seconds, count, rate, watches } = flags
   const base = root === '/' ? '' : root
   const own = [...ports.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   return {
@@ -101,6 +105,8 @@ function planOf({ keys, root, ...flags }: Flags, { ports }: Io): Plan {
     reads,
     seconds,
     count,
+    rate,
+    watches,
   }
 }
 
@@ -111,7 +117,11 @@ async function measure(
   run: (index: number, plan: Plan, control: Control) => Promise<PartResult[]>,
 ): Promise<PartResult[]> {
   const live = liveCount(io)
-  const control = { progress: (operations: number) => live.add(operations), signal: io.signal }
+  const control = {
+    progress: (operations: number) => live.add(operations),
+    note: (line: string) => note(io, line),
+    signal: io.signal,
+  }
   try {
     if (processes === 1) return await run(0, plan, { ...control, ready: () => Promise.resolve() })
     // The same command line, so that a worker reaches the servers in the same way.
