@@ -1,4 +1,4 @@
-import { formatZxid, makeZxid } from '@zabra/protocol'
+import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ServerId } from '../../core/quorum/index.ts'
 import { LearnerSessions } from '../../core/sessions/index.ts'
@@ -74,12 +74,16 @@ export class LearnerTerm implements Term {
         syncLimit: settings.syncLimit,
       },
       {
-        append: (zxid, payload) => this.#append(zxid, payload),
-        commit: (zxid, payload) => this.#commit(zxid, payload),
-        ack: (zxid) => this.#acknowledge(zxid),
+        append: (zxid, payload) => this.#inOrder(() => this.#append(zxid, payload)),
+        commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
+        // A proposed configuration is on disk before its proposal is acknowledged.
+        ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
       },
     )
-    this.#jobs = new Jobs((error) => this.#jobFailed(error))
+    this.#jobs = new Jobs({
+      goOn: (action) => this.#turns.run(action),
+      failed: (error) => this.#jobFailed(error),
+    })
     this.#turns = new Turns({
       step: (input) => this.#learner.step(input),
       perform: (work) => this.#jobs.add(() => this.#perform(work)),
@@ -123,7 +127,7 @@ export class LearnerTerm implements Term {
     this.#clients?.end('Closed: this server does not follow any more')
     this.#wire?.close()
     this.#raw.end(new Error('The role is over'))
-    await this.#jobs.stop()
+    this.#jobs.stop()
   }
 
   #leave(because: Over): void {
@@ -292,6 +296,12 @@ export class LearnerTerm implements Term {
 
   // History
 
+  /** What the machine does directly comes behind the work that it has asked for before. */
+  #inOrder(job: () => void): void {
+    if (this.#jobs.idle) job()
+    else this.#jobs.add(job)
+  }
+
   get #log(): RoleWriter {
     this.#writer ??= this.#kit.vault.openWriter(this.#logEvents())
     return this.#writer
@@ -307,7 +317,6 @@ export class LearnerTerm implements Term {
 
   /** Logs a transaction. A tree that is new is written as a whole, so what makes it up is not logged. */
   #append(zxid: Zxid, payload: Uint8Array): void {
-    if (!this.#jobs.idle && this.#clients !== undefined) return this.#jobs.add(() => this.#append(zxid, payload))
     this.#beginIfEmpty()
     if (!this.#kit.vault.replaced) this.#log.appendPayload(zxid, payload)
   }
@@ -327,12 +336,6 @@ export class LearnerTerm implements Term {
     this.#turns.step({ type: 'hardened' })
   }
 
-  #acknowledge(zxid: Zxid): void {
-    // A proposed configuration is on disk before its proposal is acknowledged.
-    if (this.#jobs.idle) this.#wire!.send(PacketType.ack, zxid)
-    else this.#jobs.add(() => this.#wire!.send(PacketType.ack, zxid))
-  }
-
   #logEvents(): TxnLogEvents {
     return {
       durable: (zxid) =>
@@ -348,6 +351,7 @@ export class LearnerTerm implements Term {
   }
 
   #jobFailed(error: unknown): void {
+    if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
     if (error instanceof LogFullError)
       return this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
     this.#kit.failed(error)

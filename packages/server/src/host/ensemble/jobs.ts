@@ -1,12 +1,19 @@
+export interface JobsOptions {
+  /** Runs the next jobs in a turn of their own, after one that had to be waited for. */
+  readonly goOn: (action: () => void) => void
+  /** A job has failed; those behind it are not done. */
+  readonly failed: (error: unknown) => void
+}
+
 /** Work that is done in order, each part when the one before it is done; at once as long as nothing has to be waited for. */
 export class Jobs {
-  readonly #failed: (error: unknown) => void
+  readonly #options: JobsOptions
   readonly #waiting: (() => void | Promise<void>)[] = []
   #busy = false
   #stopped = false
 
-  constructor(failed: (error: unknown) => void) {
-    this.#failed = failed
+  constructor(options: JobsOptions) {
+    this.#options = options
   }
 
   /** Whether nothing is being done, nor waits. */
@@ -33,7 +40,7 @@ export class Jobs {
         const done = job()
         if (done === undefined) continue
         done.then(
-          () => this.#run(),
+          () => this.#options.goOn(() => this.#run()),
           (error: unknown) => this.#fail(error),
         )
         return
@@ -47,6 +54,6 @@ export class Jobs {
   #fail(error: unknown): void {
     this.stop()
     this.#busy = false
-    this.#failed(error)
+    this.#options.failed(error)
   }
 }
