@@ -12,26 +12,26 @@ import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import type { Range } from '../core/range.ts'
 import type { Caller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
-import type { Identity, SessionId, SubTxn, Txn, Zxid } from '../core/types.ts'
+import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { Listener } from '../core/watches/index.ts'
+import { Arrival, type ArrivingClient } from './arrival.ts'
 import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
 import { BACKLOG_LIMIT, Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
-import { greet, judge } from './handshake.ts'
 import { hex } from './hex.ts'
 import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
-import { writeBody, writePart } from './replies.ts'
+import { hasMoved, writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
-import type { Asker, Entry, Requester } from './writes/index.ts'
+import type { Entry, Requester } from './writes/index.ts'
 
 const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
-export class ClientConnection implements Listener, Requester, Asker, Caller<ClientConnection> {
+export class ClientConnection implements Listener, Requester, ArrivingClient, Caller<ClientConnection> {
   readonly listener = this
   readonly watched = new WatchedPaths()
   readonly outbox: Outbox
@@ -62,9 +62,8 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
   #first: FirstBytes | undefined
   /** Requests behind a handshake that is not answered yet. */
   #early: Uint8Array[] = []
-  #legacy = false
-  /** With what the client resumes its session, while it is found out whether it may. */
-  #resumes: { readonly id: SessionId; readonly timeout: number } | undefined
+  /** The handshake, while it is not answered. */
+  #arrival: Arrival | undefined
   /** The results of the multi that is being applied: its events come before its reply. */
   #parts: Writer | undefined
   #endAfterFlush = false
@@ -127,11 +126,9 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
   applied(entry: Entry, err: number): void {
     const parts = this.#parts
     this.#parts = undefined
-    if (entry.type === OpCode.createSession) return this.#sessionCreated(entry)
     if (this.#phase !== 'open') return
-    if (hasMoved(entry)) return this.destroy('Closed: its session has moved to another server')
-    this.#nextInLine(entry.xid)
-    if (this.#phase !== 'open') return
+    if (hasMoved(entry.logged.txn)) return this.destroy('Closed: its session has moved to another server')
+    if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)
     if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
@@ -141,27 +138,18 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
   }
 
   lost(entry: Entry): void {
-    if (entry.type === OpCode.createSession)
-      return this.destroy('Closed: its session could not be stored, the disk is full')
     if (entry.type === OpCode.closeSession)
       return this.destroy('Closed: its session could not be ended, the disk is full')
     if (this.#phase !== 'open') return
-    this.#nextInLine(entry.xid)
-    if (this.#phase !== 'open') return
+    if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
     this.#serve()
   }
 
   synced(): void {
-    if (this.#phase !== 'open') return
-    while (this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
-    if (this.#phase !== 'open') return
-    const first = this.#line.shift()
-    invariant(first?.echo !== undefined, 'Syncs are answered in the order of their session.', {
-      session: this.sessionId,
-      xid: first?.xid,
-    })
-    this.#read(first!.xid, OpCode.sync, this.#reader.reset(first!.echo!), first!.startedAt)
+    const sync = this.#nextInLine(OpCode.sync)
+    if (sync === undefined) return
+    this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.echo!), sync.startedAt)
     this.#serve()
   }
 
@@ -253,86 +241,24 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
   // The handshake
 
   #connect(bytes: Uint8Array, start: number, end: number): void {
-    const core = this.#core
-    core.stats.sessionsRequested++
+    this.#phase = 'connecting'
     const request = readConnectRequest(this.#reader.reset(bytes, start, end))
-    this.#legacy = request.readOnly === undefined
-    const verdict = judge(core, request)
-    switch (verdict.kind) {
-      case 'close':
-        core.ports.logger.warn(this.facts(), verdict.reason)
-        return this.destroy(verdict.reason)
-      case 'invalid':
-        return this.#refuseSession(request.sessionId)
-      case 'create':
-        return this.#newSession(verdict.timeout)
-      case 'resume':
-        return this.#resumeSession(request.sessionId, verdict.timeout)
-    }
+    this.#arrival = new Arrival(this.#core, this, request)
+    this.#arrival.begin()
   }
 
-  #resumeSession(id: SessionId, timeout: number): void {
-    const core = this.#core
-    core.stats.sessionsResumed++
-    this.#phase = 'connecting'
-    this.#resumes = { id, timeout }
-    if (core.locals?.isOpen(id)) return this.revalidated(true)
-    core.writes.revalidate(id, timeout, this)
-    // Somebody else is asked, and the client has to wait.
-    if (this.#phase === 'connecting') this.#flow.hinder('session')
-  }
-
-  revalidated(valid: boolean): void {
-    const resumes = this.#resumes
-    this.#resumes = undefined
-    if (this.#phase !== 'connecting' || resumes === undefined) return
-    const core = this.#core
-    const { id, timeout } = resumes
-    if (!valid) return this.#refuseSession(id)
-    core.connectionOf(id)?.destroy('Closed: its client has connected again')
-    const sessions = core.locals?.isOpen(id) ? core.locals : core.sessions
-    this.#establish(sessions.resume(id, timeout, core.turnTime))
-  }
-
-  #newSession(timeout: number): void {
-    const core = this.#core
-    if (core.locals !== undefined)
-      return this.#establish(core.locals.add(core.newSessionId(), timeout, core.turnTime))
-    this.#phase = 'connecting'
+  wait(): void {
     this.#flow.hinder('session')
-    if (core.writes.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
-    core.ports.logger.warn(
-      this.facts(),
-      'Closed a connection: no session can be stored while the disk is full',
-    )
-    this.destroy('Closed: no session can be stored')
   }
 
-  #refuseSession(sessionId: SessionId): void {
-    const { logger } = this.#core.ports
-    logger.info(
-      { ...this.facts(), session: hex(sessionId) },
-      'Refused a session: it is unknown or over, or the password is wrong',
-    )
-    this.#phase = 'open'
-    greet(this.outbox, undefined, { legacy: this.#legacy, readOnly: this.#core.readOnly })
-    this.#endWith('Closed: its session is not valid')
-  }
-
-  #sessionCreated({ logged }: Entry): void {
-    const { sessions, turnTime } = this.#core
-    const session = sessions.get(logged.header.sessionId)
-    if (this.#phase === 'connecting' && session !== undefined)
-      this.#establish(sessions.resume(session.id, session.timeout, turnTime))
-  }
-
-  #establish(session: Session): void {
+  open(session: Session, greeted: () => void): void {
+    this.#arrival = undefined
     this.session = session
     this.sessionId = session.id
     this.#phase = 'open'
     this.#core.bind(this)
     this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
-    greet(this.outbox, session, { legacy: this.#legacy, readOnly: this.#core.readOnly })
+    greeted()
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear('session')
     const early = this.#early
@@ -368,7 +294,7 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
     const startedAt = this.#core.turnTime
     const early = write || type === OpCode.sync
     // A write is prepared at once behind whatever is on its way, but never before a write that is put off itself.
-    const now = !this.#flow.isSlow && (early ? this.#mayBegin(write) : this.#line.length === 0)
+    const now = !this.#flow.isSlow && (early ? this.#line.mayBegin(write) : this.#line.length === 0)
     if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
     else if (now && !early) return this.#read(xid, type, reader, startedAt)
     else {
@@ -377,11 +303,6 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
       if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
     if (now) this.#serve()
-  }
-
-  /** Whether a write, or else a sync, may be begun that stands behind all others. */
-  #mayBegin(write: boolean): boolean {
-    return this.#line.putOff === 0 && (!write || this.#line.syncs === 0)
   }
 
   /** Hands a write on. Gives what stands for it in the line: something on its way, or its refusal. */
@@ -403,16 +324,15 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
    * what was put off and need not wait for its turn.
    */
   #serve(): void {
-    while (!this.#flow.isSlow && this.#phase === 'open' && (this.#line.isReady || this.#mayBeginPutOff())) {
+    while (
+      !this.#flow.isSlow &&
+      this.#phase === 'open' &&
+      (this.#line.isReady || this.#line.mayBeginPutOff)
+    ) {
       if (this.#line.isReady) this.#serveFirst()
       else this.#beginPutOff()
     }
     if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
-  }
-
-  #mayBeginPutOff(): boolean {
-    const { firstPutOff, syncs } = this.#line
-    return firstPutOff !== undefined && (syncs === 0 || firstPutOff.type === OpCode.sync)
   }
 
   /** Begins the oldest write or sync that is put off. */
@@ -511,16 +431,17 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
     this.#finish(this.outbox.begin(xid, zxid, err), type, startedAt, this.#core.stats.readLatency)
   }
 
-  /** Takes a write out of the line. What is before it goes first, also to a client that is slow: its turn has come. */
-  #nextInLine(xid: number): void {
+  /**
+   * Takes what is answered now out of the line; undefined when the client is gone. What is before it goes first, also to a
+   * client that is slow: its turn has come.
+   */
+  #nextInLine(type: number, xid?: number): Waiting | undefined {
     while (this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
-    if (this.#phase !== 'open') return
+    if (this.#phase !== 'open') return undefined
     const first = this.#line.shift()
-    invariant(first?.xid === xid, 'Writes are answered in the order of their session.', {
-      session: this.sessionId,
-      xid,
-      first: first?.xid,
-    })
+    if (first?.type === type && (xid === undefined || first.xid === xid)) return first
+    const facts = { session: this.sessionId, type, xid, first: first?.xid, firstType: first?.type }
+    invariant(false, 'Requests are answered in the order of their session.', facts)
   }
 
   // Flow and end
@@ -562,6 +483,7 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
     this.#splitter.stop()
     this.#line.clear()
     this.#early = []
+    this.#arrival?.end()
     this.#first = undefined
     this.#core.forget(this)
     this.#core.ports.logger.debug(this.facts(), reason)
@@ -573,14 +495,3 @@ export class ClientConnection implements Listener, Requester, Asker, Caller<Clie
     return { client: `${host}:${this.port}`, session: hex(this.sessionId) }
   }
 }
-
-/**
- * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
- * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
- */
-function hasMoved({ logged: { txn } }: Entry): boolean {
-  if (txn.type === OpCode.multi) return txn.txns.some(isMoved)
-  return isMoved(txn)
-}
-
-const isMoved = (txn: Txn): boolean => txn.type === OpCode.error && txn.err === ErrorCode.SESSIONMOVED

@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import type { Identity } from '../core/types.ts'
 
 /**
@@ -60,6 +61,17 @@ export class Line {
     this.#looked = Math.max(this.#looked, this.#front)
     while (!isPutOff(this.#waiting[this.#looked]!)) this.#looked++
     return this.#waiting[this.#looked]
+  }
+
+  /** Whether a write, or else a sync, may be begun that stands behind all others. */
+  mayBegin(write: boolean): boolean {
+    return this.putOff === 0 && (!write || this.syncs === 0)
+  }
+
+  /** Whether the oldest request that is put off may be begun. */
+  get mayBeginPutOff(): boolean {
+    const { firstPutOff } = this
+    return firstPutOff !== undefined && (this.syncs === 0 || firstPutOff.type === OpCode.sync)
   }
 
   push(waiting: Waiting): void {

@@ -1,6 +1,6 @@
 import { ErrorCode, formatZxid, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Prepared, Preparer } from '../../core/prepare/index.ts'
+import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
 import type { Session } from '../../core/sessions/index.ts'
 import type { PartDone } from '../../core/tree/index.ts'
@@ -51,6 +51,8 @@ export interface LeaderParts<L extends Listener> extends WritesKit<L> {
   /** What the zxids continue: the last transaction of a server that stands alone, else the first zxid of the epoch. */
   readonly lastZxid: Zxid
   readonly serverId: number
+  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
+  readonly upgradesSessions?: boolean
 }
 
 /** The owner of the sessions whose clients are connected to the leader itself. */
@@ -139,6 +141,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
     if (!this.writable) return ErrorCode.SYSTEMERROR
+    if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
     const prepared = this.#preparer.prepare(write, body, zxid, time)
@@ -360,6 +363,20 @@ export class LeaderWrites<L extends Listener> implements Writes {
     if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
     if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
     return global ? ErrorCode.EPHEMERALONLOCALSESSION : ErrorCode.OK
+  }
+
+  /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
+  #upgrade({ sessionId, type }: Write, body: Reader, startedAt: number): void {
+    const { locals, upgradesSessions = false } = this.#parts
+    const session = locals!.get(sessionId)
+    if (session === undefined || !upgradesSessions) return
+    const { offset } = body
+    const { ephemeral } = screen(type, body)
+    body.offset = offset
+    if (!ephemeral) return
+    locals!.remove(sessionId)
+    session.local = false
+    this.#begin(sessionId, 0, session.timeout, HERE, undefined, startedAt)
   }
 
   #mayGoOn(id: SessionId, timeout: number, owner: object): boolean {

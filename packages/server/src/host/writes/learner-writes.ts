@@ -39,8 +39,18 @@ export interface LearnerParts<L extends Listener> extends WritesKit<L> {
   readonly upgradesSessions: boolean
 }
 
+/** A sync on its way. */
+interface Sync {
+  readonly requester: Requester
+  readonly sessionId: SessionId
+  /** Its place among all requests. */
+  readonly place: number
+}
+
 /** What a session has asked the leader for and no transaction has answered yet. */
 interface Asked {
+  /** Its place among all requests. */
+  readonly place: number
   readonly xid: number
   readonly type: number
   readonly requester: Requester | undefined
@@ -67,7 +77,8 @@ export class LearnerWrites<L extends Listener> implements Writes {
   readonly #parts: LearnerParts<L>
   readonly #digests: Digests
   readonly #asked = new Map<SessionId, Asked[]>()
-  readonly #syncs: Requester[] = []
+  readonly #syncs: Sync[] = []
+  #places = 0
   readonly #askers = new Map<SessionId, Asker[]>()
   #outstanding = 0
   #ended = false
@@ -106,7 +117,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
     }
     body.offset = offset
     const bytes = body.raw(body.end - offset).slice()
-    this.#ask(sessionId, { xid, type, requester, startedAt }, bytes, identities)
+    this.#ask(sessionId, { place: this.#places++, xid, type, requester, startedAt }, bytes, identities)
     return ErrorCode.OK
   }
 
@@ -118,12 +129,13 @@ export class LearnerWrites<L extends Listener> implements Writes {
   closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
     const session = this.#parts.sessions.get(id)
     if (session !== undefined) session.closing = true
-    this.#ask(id, { xid, type: OpCode.closeSession, requester, startedAt }, NOTHING, [])
+    const type = OpCode.closeSession
+    this.#ask(id, { place: this.#places++, xid, type, requester, startedAt }, NOTHING, [])
     return true
   }
 
   sync({ sessionId, xid, identities }: Write, requester: Requester): undefined {
-    this.#syncs.push(requester)
+    this.#syncs.push({ requester, sessionId, place: this.#places++ })
     // Nobody looks at what is synchronised; an empty path is what the reference's own checks send.
     this.#parts.link.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT, identities })
   }
@@ -151,9 +163,12 @@ export class LearnerWrites<L extends Listener> implements Writes {
   /** SYNC. */
   synced(): void {
     if (this.#ended) return
-    const requester = this.#syncs.shift()
-    if (requester === undefined) return this.#broken('it answers a sync that nobody has asked for')
-    requester.synced()
+    const sync = this.#syncs.shift()
+    if (sync === undefined) return this.#broken('it answers a sync that nobody has asked for')
+    const oldest = this.#asked.get(sync.sessionId)?.[0]
+    if (oldest !== undefined && oldest.place < sync.place)
+      return this.#broken('it answers a sync before an older write of the same session')
+    sync.requester.synced()
   }
 
   /** The answer to REVALIDATE. */
@@ -179,7 +194,8 @@ export class LearnerWrites<L extends Listener> implements Writes {
   #begin(id: SessionId, timeout: number, requester: Requester | undefined, startedAt: number): void {
     const writer = new Writer(4)
     writer.int(timeout)
-    this.#ask(id, { xid: 0, type: OpCode.createSession, requester, startedAt }, writer.take(), [])
+    const type = OpCode.createSession
+    this.#ask(id, { place: this.#places++, xid: 0, type, requester, startedAt }, writer.take(), [])
   }
 
   #ask(sessionId: SessionId, asked: Asked, body: Uint8Array, identities: readonly Identity[]): void {
@@ -237,6 +253,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
     requester.applied(entry, err)
   }
 
+  /** What a transaction answers, if it was asked here. */
   #answered(sessionId: SessionId, xid: number): Asked | undefined {
     const waiting = this.#asked.get(sessionId)
     if (waiting === undefined || waiting[0]!.xid !== xid) return undefined
