@@ -13,7 +13,11 @@ export class ClientDoor {
   readonly #waitingRoom: WaitingRoom
   #core: ServerCore | undefined
 
-  constructor(settings: ServerSettings, ports: Ports) {
+  readonly #opening: (core: ServerCore) => void
+
+  /** `opening` prepares what serves from now on. */
+  constructor(settings: ServerSettings, ports: Ports, opening: (core: ServerCore) => void) {
+    this.#opening = opening
     this.#listeners = new Listeners(settings, ports)
     this.#waitingRoom = new WaitingRoom(settings, ports)
   }
@@ -33,6 +37,7 @@ export class ClientDoor {
   }
 
   open(core: ServerCore): void {
+    this.#opening(core)
     this.#core = core
     core.portOf = (key) => this.#listeners.portOf(key)
   }

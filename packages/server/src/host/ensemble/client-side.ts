@@ -1,4 +1,6 @@
 import type { Cancel } from '@zabra/runtime'
+import type { RoleFigures } from '../../admin/index.ts'
+import type { Reconfigure } from '../../core/prepare/index.ts'
 import type { Sessions } from '../../core/sessions/index.ts'
 import type { ClientConnection } from '../connection.ts'
 import { ServerCore } from '../core.ts'
@@ -9,6 +11,9 @@ import type { MemberKit } from './member-kit.ts'
 export interface ClientSideOptions<W extends Writes> {
   readonly sessions: Sessions
   readonly writes: (kit: WritesKit<ClientConnection>) => W
+  /** What words say of the role. */
+  readonly role: RoleFigures
+  readonly reconfigure?: Reconfigure
   readonly readOnly?: boolean
   /** Whether this server removes containers and nodes whose time is over. */
   readonly reaps?: boolean
@@ -22,8 +27,9 @@ export class ClientSide<W extends Writes> {
   readonly #reaper: Reaper | undefined
   #cancelTick: Cancel = () => {}
 
-  constructor(kit: MemberKit, { sessions, writes, readOnly = false, reaps = false }: ClientSideOptions<W>) {
+  constructor(kit: MemberKit, options: ClientSideOptions<W>) {
     this.#kit = kit
+    const { sessions, writes, role, reconfigure, readOnly = false, reaps = false } = options
     const { settings, ports, vault, stats } = kit
     let made!: W
     this.core = new ServerCore({
@@ -34,7 +40,10 @@ export class ClientSide<W extends Writes> {
       writes: (parts) => (made = writes(parts)),
       localSessions: settings.localSessionsEnabled,
       readOnly,
+      role,
       stats,
+      reconfigEnabled: settings.reconfigEnabled,
+      ...(reconfigure === undefined ? {} : { reconfigure }),
       failed: kit.failed,
     })
     this.writes = made

@@ -125,14 +125,13 @@ export class LeaderTerm implements Term {
     }
   }
 
-  /** Asks another member to take over. The role is over once one of them can; until then no client is served here. */
-  transfer(): void {
-    this.#turns.run(() => {
-      if (this.#clients === undefined) return
-      for (const connection of this.#clients.core.connections)
-        connection.finish('Closed: this server hands leadership over')
-      this.#turns.feed({ type: 'transfer' })
-    })
+  /**
+   * Asks another member to take over. The role is over once one of them can; meanwhile nothing is written. False when there is
+   * nothing to hand over, or nobody to take it.
+   */
+  transfer(): boolean {
+    this.#turns.step({ type: 'transfer' })
+    return this.#clients !== undefined && (this.#over || !this.#leader.accepting)
   }
 
   async end(): Promise<void> {
