@@ -2,13 +2,12 @@ import { formatZxid } from '@zabra/protocol'
 import type { Address, Cancel, Ports } from '@zabra/runtime'
 import { FourLetterWords } from '../admin/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
-import { Tree } from '../core/tree/index.ts'
-import { lockFolder, recover, TxnLog, VERSION_FOLDER, type Recovery } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { ServerCore } from './core.ts'
 import { Listeners, type ServedPort } from './listeners.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
+import { openVault, type RoleWriter, type Vault } from './vault/index.ts'
 
 /** A server that runs. */
 export interface Server {
@@ -41,89 +40,49 @@ export interface ServerFigures {
  * had, a `CertificateError` when a key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, ports: Ports): Promise<Server> {
-  const unlock = await lock(settings, ports)
+  const vault = await openVault(settings, ports, { member: false })
   try {
-    const recovery = await recovered(settings, ports)
-    return await new RunningServer(settings, ports, recovery, unlock).start()
+    return await new RunningServer(settings, ports, vault).start()
   } catch (error) {
-    await unlock()
+    await vault.close()
     throw error
   }
-}
-
-async function lock(settings: ServerSettings, { disk, random, system }: Ports): Promise<() => Promise<void>> {
-  const folders = new Set([settings.dataDir, settings.dataLogDir])
-  const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  const unlocks: (() => Promise<void>)[] = []
-  const unlock = async (): Promise<void> => {
-    for (const one of unlocks.reverse()) await one()
-  }
-  try {
-    for (const folder of folders) {
-      if (settings.autoCreateDataDir) await disk.makeFolder(folder)
-      unlocks.push(await lockFolder(disk, folder, system, token))
-    }
-    return unlock
-  } catch (error) {
-    await unlock()
-    throw error
-  }
-}
-
-function recovered(settings: ServerSettings, ports: Ports): Promise<Recovery> {
-  return recover({
-    disk: ports.disk,
-    logger: ports.logger,
-    compression: ports.compression,
-    dataDir: settings.dataDir,
-    dataLogDir: settings.dataLogDir,
-    autoCreate: settings.autoCreateDataDir,
-    trustEmptySnapshot: settings.snapshotTrustEmpty,
-    createTree: () =>
-      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled }),
-  })
 }
 
 class RunningServer implements Server {
   readonly #settings: ServerSettings
   readonly #ports: Ports
   readonly #core: ServerCore
-  readonly #log: TxnLog
+  readonly #vault: Vault
+  readonly #log: RoleWriter
   readonly #snapshots: Snapshots
   readonly #reaper: Reaper
-  readonly #unlock: () => Promise<void>
-  readonly #fresh: boolean
   readonly failed: Promise<unknown>
   #settle: (reason: unknown) => void = () => {}
   readonly #listeners: Listeners
   #cancelTick: Cancel = () => {}
   #closing: Promise<void> | undefined
 
-  constructor(settings: ServerSettings, ports: Ports, recovery: Recovery, unlock: () => Promise<void>) {
+  constructor(settings: ServerSettings, ports: Ports, vault: Vault) {
     this.#settings = settings
     this.#ports = ports
-    this.#unlock = unlock
-    this.#fresh = recovery.fresh
+    this.#vault = vault
     this.failed = new Promise((resolve) => (this.#settle = resolve))
     const now = ports.clock.monotonic()
     const sessions = new SessionTracker(settings.tickTimeMs, now)
-    for (const [id, timeout] of recovery.sessions) sessions.add(id, timeout, now)
-    const folders = {
-      snapshots: `${settings.dataDir}/${VERSION_FOLDER}`,
-      logs: `${settings.dataLogDir}/${VERSION_FOLDER}`,
-    }
-    this.#log = this.#openLog(folders.logs, recovery)
+    for (const [id, timeout] of vault.sessions) sessions.add(id, timeout, now)
+    this.#log = this.#openLog()
     this.#core = new ServerCore({
       settings,
       ports,
-      tree: recovery.tree,
+      tree: vault.tree,
       sessions,
       journal: this.#log,
       failed: (error) => this.#fail(error),
     })
     this.#listeners = new Listeners(settings, ports)
-    this.#core.words = new FourLetterWords(this.#core, folders, ports.clock.monotonic())
-    this.#snapshots = new Snapshots(this.#core, folders)
+    this.#core.words = new FourLetterWords(this.#core, vault.folders, ports.clock.monotonic())
+    this.#snapshots = new Snapshots(this.#core, vault)
     this.#reaper = new Reaper(this.#core)
   }
 
@@ -160,7 +119,7 @@ class RunningServer implements Server {
       )
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
-    if (this.#fresh) await this.#snapshots.take()
+    if (this.#vault.fresh) await this.#snapshots.take()
     this.#endOrphans()
     await this.#listeners.open((wire) => this.#core.turn(() => this.#core.accept(wire)))
     this.#core.portOf = (key) => this.#listeners.portOf(key)
@@ -186,46 +145,25 @@ class RunningServer implements Server {
     return this.#closing
   }
 
-  #openLog(folder: string, { lastZxid, replayed }: Recovery): TxnLog {
-    const { disk, clock, random, logger } = this.#ports
-    const settings = this.#settings
-    return new TxnLog(
-      {
-        disk,
-        clock,
-        random,
-        logger,
-        folder,
-        lastZxid,
-        sinceSnapshot: replayed,
-        durable: settings.forceSync,
-        preallocateBytes: settings.preAllocSizeBytes,
-        snapCount: settings.snapCount,
-        snapSizeLimitBytes: settings.snapSizeLimitBytes,
-        fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
-        syncWarningMs: settings.fsyncWarningThresholdMs,
-        flushDelayMs: settings.flushDelayMs,
-        maxBatchSize: settings.maxBatchSize,
-      },
-      {
-        durable: (zxid) =>
-          this.#core.turn(() => {
-            this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
-            const { outstanding } = this.#core.pipeline
-            this.#core.pipeline.durable(zxid)
-            this.#core.stats.batchSize.add(outstanding - this.#core.pipeline.outstanding)
-            this.#core.releaseHeld()
-          }),
-        snapshotDue: () => void this.#snapshots.take(),
-        full: (durable) =>
-          this.#core.turn(() => {
-            this.#core.pipeline.lose(durable)
-            this.#core.releaseHeld()
-          }),
-        space: () => this.#core.turn(() => this.#core.expireSessions()),
-        fatal: (error) => this.#fail(error),
-      },
-    )
+  #openLog(): RoleWriter {
+    return this.#vault.openWriter({
+      durable: (zxid) =>
+        this.#core.turn(() => {
+          this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
+          const { outstanding } = this.#core.pipeline
+          this.#core.pipeline.durable(zxid)
+          this.#core.stats.batchSize.add(outstanding - this.#core.pipeline.outstanding)
+          this.#core.releaseHeld()
+        }),
+      snapshotDue: () => void this.#snapshots.take(),
+      full: (durable) =>
+        this.#core.turn(() => {
+          this.#core.pipeline.lose(durable)
+          this.#core.releaseHeld()
+        }),
+      space: () => this.#core.turn(() => this.#core.expireSessions()),
+      fatal: (error) => this.#fail(error),
+    })
   }
 
   /** Ephemeral nodes whose session is unknown would stay for ever; they go with a transaction of their own. */
@@ -268,8 +206,7 @@ class RunningServer implements Server {
     await this.#core.closeConnections()
     this.#core.stop()
     await closed
-    await this.#log.close()
-    await this.#unlock()
+    await this.#vault.close()
     this.#settle(undefined)
     logger.info({ lastZxid: formatZxid(this.#core.tree.lastZxid) }, 'Stopped')
   }
