@@ -3,12 +3,14 @@ import type { ByteTransform, Compression, Disk } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { Digest, SessionId, Zxid } from '../core/types.ts'
 import { ByteStream, FileChunks, TRY_OLDER, type ChunkSource, type PeekReader } from './byte-stream.ts'
-import type { DamageError } from './errors.ts'
+import { DamageError } from './errors.ts'
 import { snapshotKind, type NamedFile } from './file-names.ts'
 import { SnappyUnpacker } from './snappy.ts'
 import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
 import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
 
+/** Every seal ends with the string "/". */
+const SEAL_END = [0, 0, 0, 1, 0x2f]
 const MAX_PART = 0x4000_0000
 
 export interface SnapshotLoaded {
@@ -39,7 +41,37 @@ export async function looksWhole(disk: Disk, path: string): Promise<boolean> {
     if (kind === 'snappy')
       return [0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0].every((byte, i) => bytes[i] === byte)
     await reader.read(bytes.subarray(0, 5), size - 5)
-    return [0, 0, 0, 1, 0x2f].every((byte, i) => bytes[i] === byte)
+    return SEAL_END.every((byte, i) => bytes[i] === byte)
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Whether a snapshot has its last seal, for which a compressed one is unpacked. What lies before is not looked at. */
+export async function endsWhole(
+  disk: Disk,
+  folder: string,
+  name: string,
+  compressor: Compression,
+): Promise<boolean> {
+  const path = `${folder}/${name}`
+  if (!(await looksWhole(disk, path))) return false
+  const unpacker = unpackerOf(name, compressor)
+  if (unpacker === undefined) return true
+  const reader = await disk.openRead(path)
+  try {
+    const chunks = new FileChunks(reader, path, unpacker)
+    let end = new Uint8Array(0)
+    for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
+      const joined = new Uint8Array(end.length + Math.min(5, chunk.length))
+      joined.set(end)
+      joined.set(chunk.subarray(-5), end.length)
+      end = joined.slice(-5)
+    }
+    return end.length === 5 && SEAL_END.every((byte, i) => byte === end[i])
+  } catch (error) {
+    if (error instanceof DamageError) return false
+    throw error
   } finally {
     await reader.close()
   }

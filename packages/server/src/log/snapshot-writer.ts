@@ -50,23 +50,36 @@ export async function takeSnapshot(
   const zxid = tree.lastZxid
   const name = snapshotName(zxid, options.compression)
   const temporary = `${folder}/writing.${name}.tmp`
-  if (await disk.exists(temporary)) await disk.remove(temporary)
-  const file = await disk.openWrite(temporary, { create: true, durable: false })
+  const result = await writeSnapshot(tree, sessions, temporary, options)
+  await disk.rename(temporary, `${folder}/${name}`)
+  await disk.syncFolder(folder)
+  return { file: name, zxid, ...result }
+}
+
+/**
+ * Writes a snapshot to a path of its own, over what is there. Its bytes are durable when this resolves, its name is the
+ * caller's to make so. A failure leaves nothing behind.
+ */
+export async function writeSnapshot(
+  tree: Tree,
+  sessions: Iterable<readonly [SessionId, number]>,
+  path: string,
+  options: SnapshotOptions,
+): Promise<Omit<SnapshotTaken, 'file' | 'zxid'>> {
+  const { disk, signal, ready } = options
+  if (await disk.exists(path)) await disk.remove(path)
+  const file = await disk.openWrite(path, { create: true, durable: false })
   let done = false
   try {
     const result = await new SnapshotStream(file, options).run(tree, sessions)
     await file.sync()
-    await options.ready?.(result.lastZxid)
+    await ready?.(result.lastZxid)
+    signal?.throwIfAborted()
     done = true
-    return { file: name, zxid, ...result }
+    return result
   } finally {
     await file.close()
-    if (done) {
-      await disk.rename(temporary, `${folder}/${name}`)
-      await disk.syncFolder(folder)
-    } else {
-      await disk.remove(temporary)
-    }
+    if (!done) await disk.remove(path)
   }
 }
 

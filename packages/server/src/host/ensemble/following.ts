@@ -15,13 +15,14 @@ import {
   type LearnerWork,
   type QuorumPacket,
 } from '../../core/zab/index.ts'
-import { DamageError, LogFullError, type TxnLogEvents } from '../../log/index.ts'
+import { DamageError, DivergenceError, LogFullError, type TxnLogEvents } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
 import type { RoleWriter } from '../vault/index.ts'
 import { LearnerWrites, type LeaderLink } from '../writes/index.ts'
 import { activate } from './activation.ts'
 import { ClientSide } from './client-side.ts'
 import { dial, dialDefaults } from './dial.ts'
+import { roleFigures } from './figures.ts'
 import { Jobs } from './jobs.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { QuorumWire } from './quorum-wire.ts'
@@ -41,6 +42,7 @@ export class LearnerTerm implements Term {
   readonly #kit: MemberKit
   readonly #events: TermEvents
   readonly #leaderId: ServerId
+  readonly #observer: boolean
   readonly #turns: Turns<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #jobs: Jobs
@@ -61,6 +63,7 @@ export class LearnerTerm implements Term {
     this.#kit = kit
     this.#events = events
     this.#leaderId = leader
+    this.#observer = observer
     const { settings, membership, vault } = kit
     this.#learner = new Learner(
       {
@@ -322,11 +325,20 @@ export class LearnerTerm implements Term {
   }
 
   #commit(zxid: Zxid, payload: Uint8Array): void {
-    const { vault, window } = this.#kit
+    const { window } = this.#kit
     this.#beginIfEmpty()
     if (zxid > window.max) window.add(zxid, payload)
-    if (this.#clients === undefined) vault.apply(payload)
+    if (this.#clients === undefined) this.#apply(zxid, payload)
     else this.#clients.writes.committed(zxid, payload)
+  }
+
+  #apply(zxid: Zxid, payload: Uint8Array): void {
+    try {
+      this.#kit.vault.apply(payload)
+    } catch (error) {
+      if (!(error instanceof DivergenceError)) throw error
+      this.#turns.feed({ type: 'diverged', zxid, reason: error.message })
+    }
   }
 
   async #harden(): Promise<void> {
@@ -373,6 +385,10 @@ export class LearnerTerm implements Term {
     void this.#log
     this.#clients = new ClientSide(this.#kit, {
       sessions,
+      role: roleFigures(this.#kit, {
+        mode: this.#observer ? 'observer' : 'follower',
+        peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
+      }),
       writes: (kit) =>
         new LearnerWrites({
           ...kit,

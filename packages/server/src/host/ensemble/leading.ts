@@ -1,6 +1,7 @@
 import { formatZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
-import type { EnsembleConfiguration, ServerId } from '../../core/quorum/index.ts'
+import type { LeaderFigures } from '../../admin/index.ts'
+import type { EnsembleConfiguration } from '../../core/quorum/index.ts'
 import { SessionTracker } from '../../core/sessions/index.ts'
 import type { Identity, Zxid } from '../../core/types.ts'
 import {
@@ -19,14 +20,16 @@ import {
 } from '../../core/zab/index.ts'
 import type { TxnLogEvents } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
-import type { History, RoleWriter } from '../vault/index.ts'
+import type { RoleWriter } from '../vault/index.ts'
 import { LeaderWrites, type Quorum } from '../writes/index.ts'
 import { listenOn } from './addresses.ts'
 import { broadcastTo } from './broadcast.ts'
 import { ClientSide } from './client-side.ts'
+import { roleFigures } from './figures.ts'
 import { LearnerLink } from './learner-link.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
+import { judgeReconfiguration } from './reconfigure.ts'
 import { Turns } from './turns.ts'
 
 /** A snapshot that is at least this long is worth cutting a learner back for; below it a snapshot is sent, which is always safe. */
@@ -48,12 +51,9 @@ export class LeaderTerm implements Term {
   #nextId = 1
   #nextTicket = 1
   readonly #confirming = new Map<number, () => void>()
-  /** The log that the synchronisation which is planned right now may count on. */
-  #history: History | undefined
-  #historyUpTo = 0
-  #snapshotBytes = 0
   #cancelTick: Cancel = () => {}
   #over = false
+  #leadsSince = 0
 
   constructor(kit: MemberKit, events: TermEvents) {
     this.#kit = kit
@@ -72,13 +72,9 @@ export class LeaderTerm implements Term {
         sources: {
           window,
           applied: () => vault.tree.lastZxid,
-          disk: () =>
-            this.#history === undefined
-              ? undefined
-              : { after: this.#history.base, upTo: this.#historyUpTo },
-          // What is longer than it may be is not opened at all.
-          diskBytesAfter: () => 0,
-          snapshotBytes: () => this.#snapshotBytes,
+          disk: () => vault.verified,
+          diskBytesAfter: (zxid) => vault.verified.bytesAfter(zxid),
+          snapshotBytes: () => vault.snapshotBytes,
           snapshotSizeFactor: settings.snapshotSizeFactor,
           forceSnapshot: settings.forceSnapshotSync,
           truncateFromBytes: TRUNCATE_FROM_BYTES,
@@ -189,48 +185,18 @@ export class LeaderTerm implements Term {
     auth: readonly Identity[] | null,
   ): void {
     if (type === PacketType.ack && this.#leader.ack(link.id, zxid)) return
-    const input = { type: 'packet', from: link.id, packet: { type, zxid, data, auth } } as const
     // Once this server leads a learner hears pings, and answers them.
     if (type === PacketType.ack && this.#leader.phase === 'broadcast') link.expect(this.#syncLimitMs)
-    if (type === PacketType.ackEpoch) void this.#planAhead(link, zxid, input)
-    else this.#turns.feed(input)
-  }
-
-  /** Before it is decided how a learner is brought up to date, it is looked up what of the log can be used. */
-  async #planAhead(link: LearnerLink, zxid: Zxid, input: LeaderInput): Promise<void> {
-    const { vault, window, settings } = this.#kit
-    let history: History | undefined
-    let upTo = window.max
-    try {
-      this.#snapshotBytes = await vault.snapshotBytes()
-      const { snapshotSizeFactor: factor } = settings
-      const most = factor === 0 ? undefined : this.#snapshotBytes * factor
-      upTo = window.max
-      if (factor >= 0 && zxid < window.base && zxid < upTo) history = await vault.history(zxid, upTo, most)
-    } catch (error) {
-      // A damaged log is no reason to stop here: a snapshot does as well.
-      const facts = { peer: link.server, reason: error instanceof Error ? error.message : String(error) }
-      this.#kit.ports.logger.warn(facts, 'The log cannot be used to bring a member up to date')
-    }
-    this.#turns.run(() => {
-      this.#history = history
-      this.#historyUpTo = upTo
-      if (this.#links.has(link.id)) this.#turns.feed(input)
-      if (this.#history !== undefined) void this.#history.entries.return?.()
-      this.#history = undefined
-    })
-    if (this.#turns.stopped) void history?.entries.return?.()
+    this.#turns.feed({ type: 'packet', from: link.id, packet: { type, zxid, data, auth } })
   }
 
   #sync(link: LearnerLink, plan: SyncPlan): void {
     const { vault, ports } = this.#kit
-    const history = plan.how !== 'snap' && plan.disk !== undefined ? this.#history : undefined
-    if (history !== undefined) this.#history = undefined
     const facts = { peer: link.server, observer: link.observer, how: plan.how, entries: plan.entries.length }
     const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     ports.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
     link
-      .sync(plan, { history, streamSnapshot: () => vault.streamSnapshot() })
+      .sync(plan, vault)
       .catch((error: unknown) =>
         link.fail(`it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`),
       )
@@ -310,17 +276,26 @@ export class LeaderTerm implements Term {
   #lead(epoch: number, zxid: Zxid): void {
     const { settings, ports, vault } = this.#kit
     const writer = this.#writer
-    const leader = this.#leader
     const now = ports.clock.monotonic()
     this.#clients = new ClientSide(this.#kit, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: vault.sessions }),
       reaps: true,
+      role: roleFigures(this.#kit, {
+        mode: 'leader',
+        peerState: () => `leading - ${this.#leader.phase}`,
+        leader: () => this.#figures(),
+        yieldLeadership: () => {
+          this.transfer()
+          return 'Sent yield leadership request to leader.'
+        },
+      }),
+      reconfigure: (request, of) => judgeReconfiguration(this.#kit, this.#leader, request, of),
       writes: (kit) =>
         new LeaderWrites({
           ...kit,
           journal: {
             get state() {
-              return leader.accepting ? writer.state : 'handing over'
+              return writer.state
             },
             append: (logged, payload) => writer.appendPayload(logged.header.zxid, payload!),
           },
@@ -329,6 +304,7 @@ export class LeaderTerm implements Term {
           serverId: settings.serverId,
         }),
     })
+    this.#leadsSince = now
     this.#events.installed(epoch)
     for (const link of this.#links.values()) if (link.joined) link.expect(this.#syncLimitMs)
     const { core, writes } = this.#clients
@@ -341,6 +317,7 @@ export class LeaderTerm implements Term {
   }
 
   #quorum(): Quorum {
+    const leader = this.#leader
     return {
       propose: (zxid, payload) => this.#leader.propose(zxid, payload),
       confirm: (done) => {
@@ -349,8 +326,30 @@ export class LeaderTerm implements Term {
         this.#turns.feed({ type: 'confirm', ticket })
       },
       synced: (learner) => (learner as LearnerLink).send(PacketType.sync, 0),
-      // The machine ends the term itself, once all that was proposed is committed.
-      exhausted() {},
+      get accepting() {
+        return leader.accepting
+      },
+    }
+  }
+
+  #figures(): LeaderFigures {
+    const links = [...this.#links.values()].filter(({ joined }) => joined)
+    const { writes } = this.#clients!
+    const isVoter = ({ server, observer }: LearnerLink): boolean =>
+      !observer && this.#kit.membership.active.members.get(server)?.role === 'participant'
+    const observers = links.filter(({ observer }) => observer).length
+    const voters = links.filter(isVoter).length
+    const { min, max } = writes.proposalSize
+    return {
+      learners: this.#links.size,
+      syncedFollowers: voters,
+      syncedNonVotingFollowers: links.length - observers - voters,
+      syncedObservers: observers,
+      pendingSyncs: writes.pendingSyncs,
+      uptimeMs: this.#kit.ports.clock.monotonic() - this.#leadsSince,
+      lastProposalSize: writes.lastProposalSize,
+      minProposalSize: writes.lastProposalSize === -1 ? -1 : min,
+      maxProposalSize: writes.lastProposalSize === -1 ? -1 : max,
     }
   }
 

@@ -9,7 +9,8 @@ import {
   type ConnectionId,
   type SyncPlan,
 } from '../../core/zab/index.ts'
-import type { History, SnapshotSource } from '../vault/index.ts'
+import type { RawTxn } from '../../log/index.ts'
+import type { SnapshotSource, Vault } from '../vault/index.ts'
 import type { MemberKit } from './member-kit.ts'
 import { QuorumWire } from './quorum-wire.ts'
 
@@ -22,13 +23,6 @@ export interface LearnerLinkEvents {
   /** A long transfer to the learner goes on. */
   progress(): void
   lost(reason: string): void
-}
-
-/** Where a synchronisation takes what it sends. */
-export interface SyncStore {
-  /** The part of the log that the plan counts on; undefined when it has none. */
-  readonly history: History | undefined
-  streamSnapshot(): SnapshotSource
 }
 
 /** Bytes that are written at a time while a learner is brought up to date. */
@@ -106,11 +100,11 @@ export class LearnerLink {
    * Sends what brings the learner up to date, no faster than it takes it. Packets that are sent meanwhile go behind it. Does
    * at once what can be done at once, so that nothing comes between the plan and its first packet.
    */
-  async sync(plan: SyncPlan, store: SyncStore): Promise<void> {
+  async sync(plan: SyncPlan, vault: Pick<Vault, 'history' | 'streamSnapshot'>): Promise<void> {
     this.#wire.beginStream()
-    if (plan.how === 'snap') await this.#sendSnapshot(store.streamSnapshot())
+    if (plan.how === 'snap') await this.#sendSnapshot(vault.streamSnapshot())
     else await this.#write(bare(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
-    if (plan.how !== 'snap' && plan.disk !== undefined) await this.#sendHistory(plan.disk.upTo, store.history)
+    if (plan.how !== 'snap' && plan.disk !== undefined) await this.#sendHistory(vault.history(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {
       writeCommitted(writer, zxid, payload)
@@ -139,11 +133,10 @@ export class LearnerLink {
     }
   }
 
-  async #sendHistory(upTo: Zxid, history: History | undefined): Promise<void> {
-    if (history === undefined) throw new RangeError('Expected the log that the plan of this learner counts on, got none')
+  async #sendHistory(history: AsyncIterable<RawTxn>): Promise<void> {
     const writer = new Writer(SLICE_BYTES)
-    for await (const { zxid, payload } of history.entries) {
-      if (zxid > upTo || !this.isOpen) break
+    for await (const { zxid, payload } of history) {
+      if (!this.isOpen) return
       writeCommitted(writer, zxid, payload)
       if (writer.length >= SLICE_BYTES) await this.#write(writer.take())
     }

@@ -262,7 +262,7 @@ class Peer implements Server {
     if (designated !== undefined) return this.#enter(this.#stateUnder(designated), designated)
     if (handedOver === true) return this.#standBack()
     // Observers of a leader that has gone do not all come at once.
-    const wait = (pauseMs ?? 0) + (wasObserving ? ports.random.next() * settings.observerElectionDelayMs : 0)
+    const wait = (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
     if (wait === 0) return this.#look()
     this.#later(wait, 'next election', () => this.#look())
   }

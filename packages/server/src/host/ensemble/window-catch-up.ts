@@ -1,3 +1,5 @@
+import { epochOf } from '@zabra/protocol'
+import type { Zxid } from '../../core/types.ts'
 import type { CommittedWindow } from '../../core/zab/index.ts'
 import type { Vault } from '../vault/index.ts'
 
@@ -9,12 +11,15 @@ const MOST_BYTES = 64 << 20
  * committed is history now, and the next role begins with it. Where the log does not continue the window it begins anew.
  */
 export async function catchUp(window: CommittedWindow, vault: Vault): Promise<void> {
-  const last = vault.lastZxid
-  if (window.max === last) return
-  const history = window.max < last ? await vault.history(window.max, last, MOST_BYTES) : undefined
-  if (history === undefined) return window.restart(last)
-  if (history.base === window.max)
-    for await (const { zxid, payload } of history.entries) window.add(zxid, payload)
-  else await history.entries.return?.()
-  if (window.max !== last) window.restart(last)
+  const { lastZxid, verified } = vault
+  if (window.max === lastZxid) return
+  const continues = window.max >= verified.after && window.max < lastZxid && contains(verified, window.max)
+  if (!continues || verified.bytesAfter(window.max) > MOST_BYTES) return window.restart(lastZxid)
+  for await (const { zxid, payload } of vault.history(window.max, lastZxid)) window.add(zxid, payload)
+  if (window.max !== lastZxid) window.restart(lastZxid)
+}
+
+/** Whether a transaction is a point of the history that the log holds. */
+function contains({ after, epochEnds }: Vault['verified'], zxid: Zxid): boolean {
+  return zxid === after || epochEnds.some((end) => epochOf(end) === epochOf(zxid) && zxid <= end)
 }

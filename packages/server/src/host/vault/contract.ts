@@ -1,6 +1,6 @@
 import type { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Zxid } from '../../core/types.ts'
-import type { TxnLog, TxnLogEvents, TxnLogState } from '../../log/index.ts'
+import type { RawTxn, SessionTimeouts, TxnLog, TxnLogEvents, TxnLogState } from '../../log/index.ts'
 
 /** What one role may do to the log. Once it is revoked every append throws an `InvariantError`: no old role writes late. */
 export interface RoleWriter {
@@ -29,22 +29,15 @@ export interface RoleWriter {
   listen(events: TxnLogEvents): void
 }
 
-/** A transaction as it lies in the log and goes over the wire. */
-export interface RawTxn {
-  readonly zxid: Zxid
-  /** Header, record, digest: a copy, free to keep. */
-  readonly payload: Uint8Array
-}
-
-/** A part of the log, verified while it is read. */
-export interface History {
-  /** The last transaction of ours that is not above the one asked for: equal to it when it is ours too. */
-  readonly base: Zxid
-  /**
-   * Every transaction behind `base`, in order, without a gap. Throws a `DamageError` where the log is not sound, also midway.
-   * Call `return` (or leave the loop) to let go of the files; until then they are not purged.
-   */
-  readonly entries: AsyncIterableIterator<RawTxn>
+/** A stretch of the log that is known to be this server's history without a gap. Grows with each append. */
+export interface LogRange {
+  /** A point of the history: everything behind it is in the log. */
+  readonly after: Zxid
+  readonly upTo: Zxid
+  /** The last transaction of each epoch in it, ascending. Without gaps, these tell which transactions are in it. */
+  readonly epochEnds: readonly Zxid[]
+  /** About how many bytes of log lie behind a transaction: too many rather than too few. */
+  bytesAfter(zxid: Zxid): number
 }
 
 /** Takes a snapshot that comes over the network. The vault keeps its old tree until all has come. */
@@ -113,7 +106,9 @@ export interface Vault {
   readonly replaced: boolean
   readonly folders: { readonly snapshots: string; readonly logs: string }
   /** Bytes of the newest snapshot file; 0 for none. For the bound of a DIFF from disk (`snapshotSizeFactor`). */
-  snapshotBytes(): Promise<number>
+  readonly snapshotBytes: number
+  /** What `history` can give: read and checked since the snapshot that was loaded, and what was appended since then. */
+  readonly verified: LogRange
 
   /** Durable when it resolves. Nothing is written when it is that already. Rejects with a RangeError when it would go back. */
   acceptEpoch(epoch: number): Promise<void>
@@ -122,13 +117,18 @@ export interface Vault {
 
   /** Gives a role the log. The role before must be settled, a replaced tree adopted; else it throws an `InvariantError`. */
   openWriter(events: TxnLogEvents): RoleWriter
-  /** Decodes a transaction and applies it to `tree` and `sessions`; returns it. Below `tree.lastZxid` it is repaired only. */
+  /**
+   * Decodes a transaction and applies it to `tree` and `sessions`; returns it. One that a replaced tree may hold already is
+   * applied again, which changes nothing that counts. Throws a `DivergenceError` when the tree is not the leader's after it.
+   */
   apply(payload: Uint8Array): LoggedTxn
   /**
-   * The log behind a learner's last transaction. Undefined when it is not there without a gap, lies before what this server can
-   * vouch for, or is longer than `maxBytes`: send a snapshot then. `upTo` is the last transaction given.
+   * The transactions behind `after` up to `upTo` from the log, in order and without a gap, checked while they are read; as far
+   * as they are not durable yet they are waited for. `after` must be a point of the history within `verified`. Throws a
+   * `DamageError` where the log is not what it should be, also midway. Until it is over, or `return` is called (as leaving a
+   * loop does), its files are not purged: call `return` also when it was never begun.
    */
-  history(after: Zxid, upTo: Zxid, maxBytes?: number): Promise<History | undefined>
+  history(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn>
 
   /** Removes everything above a zxid, or changes nothing at all; see `Truncated`. No role may be writing. */
   truncateTo(zxid: Zxid): Promise<Truncated>
@@ -147,11 +147,11 @@ export interface Vault {
    */
   adopt(): Promise<void>
   /** Starts a stream of the tree now. `sessions` are those that the leader keeps; the vault's own by default. */
-  streamSnapshot(sessions?: Iterable<readonly [SessionId, number]>): SnapshotSource
+  streamSnapshot(sessions?: SessionTimeouts): SnapshotSource
 
   /** Takes a snapshot file while requests go on. Waits with its name until the log is durable up to what it holds. */
   takeSnapshot(
-    sessions: Iterable<readonly [SessionId, number]>,
+    sessions: SessionTimeouts,
     signal?: AbortSignal,
   ): Promise<{ readonly file: string; readonly nodes: number; readonly bytes: number }>
   /** Removes what recovery from the newest `retain` snapshots does not need, nor a `History` that is open. */
@@ -162,7 +162,7 @@ export interface Vault {
    * transaction of the log; an unfinished replacement is dropped and the old files are loaded again. `sessions` are those that
    * the role kept, as of `tree.lastZxid`. Only then may the member vote. Rejects when the disk cannot be trusted: stop then.
    */
-  settle(sessions?: Iterable<readonly [SessionId, number]>): Promise<void>
+  settle(sessions?: SessionTimeouts): Promise<void>
   /** Makes what is appended durable and gives the folders back. */
   close(): Promise<void>
 }

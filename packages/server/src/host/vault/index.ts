@@ -1,8 +1,7 @@
 /** The disk of a server and the tree that stands for it, through all its roles. */
 export type {
   Epochs,
-  History,
-  RawTxn,
+  LogRange,
   RoleWriter,
   SnapshotSink,
   SnapshotSource,
