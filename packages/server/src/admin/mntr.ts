@@ -2,6 +2,7 @@ import type { Distribution, Range } from '../core/range.ts'
 import type { ServerCore } from '../host/core.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'
+import type { LeaderFigures, RoleFigures } from './role-figures.ts'
 
 type Figure = readonly [key: string, value: string | number]
 
@@ -12,7 +13,8 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
   const { open, max } = ports.system.descriptors()
   return [
     ['version', FULL_VERSION],
-    ['server_state', 'standalone'],
+    ['server_state', core.role.mode],
+    ...peer(core.role),
     ['avg_latency', decimal(latency.mean)],
     ['min_latency', Math.floor(latency.min)],
     ['max_latency', Math.floor(latency.max)],
@@ -37,6 +39,7 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ['auth_failed_count', stats.authFailed],
     ['non_mtls_remote_conn_count', 0],
     ['non_mtls_local_conn_count', 0],
+    ...quorum(core.role),
     ...counters(core),
     ...distribution('readlatency', stats.readLatency),
     ...distribution('updatelatency', stats.updateLatency),
@@ -50,8 +53,36 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ['last_zxid', hexLong(tree.lastZxid)],
     ['process_memory_bytes', ports.system.memory()],
     ['log_writable', core.writes.writable ? 1 : 0],
+    ...(core.role.member?.extra ?? []),
   ]
 }
+
+/** What stands third and fourth, since tools read the first lines only. */
+function peer({ member }: RoleFigures): Figure[] {
+  if (member === undefined) return []
+  const { peerState, observerMasterId } = member
+  const master: Figure[] = observerMasterId === undefined ? [] : [['observer_master_id', observerMasterId]]
+  return [['peer_state', peerState], ...master]
+}
+
+function quorum({ member }: RoleFigures): Figure[] {
+  if (member === undefined) return []
+  const { quorumSize, leader, syncedObservers } = member
+  const observers: Figure[] = syncedObservers === undefined ? [] : [['synced_observers', syncedObservers]]
+  return [['quorum_size', quorumSize], ...(leader === undefined ? observers : leading(leader))]
+}
+
+const leading = (leader: LeaderFigures): Figure[] => [
+  ['learners', leader.learners],
+  ['synced_followers', leader.syncedFollowers],
+  ['synced_non_voting_followers', leader.syncedNonVotingFollowers],
+  ['synced_observers', leader.syncedObservers],
+  ['pending_syncs', leader.pendingSyncs],
+  ['leader_uptime', Math.floor(leader.uptimeMs)],
+  ['last_proposal_size', leader.lastProposalSize],
+  ['min_proposal_size', leader.minProposalSize],
+  ['max_proposal_size', leader.maxProposalSize],
+]
 
 function counters({ stats, firing }: ServerCore): Figure[] {
   return [

@@ -50,6 +50,6 @@ export interface MemberConf {
   readonly electionPort: number
   readonly quorumPort: number
   readonly isObserver: boolean
-  /** The configuration in force, its version in the last line, without a newline at the end. */
-  readonly membership: string
+  /** The configuration in force, its version in the last line, without a newline at the end. A read-only server shows none. */
+  readonly membership?: string
 }
