@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { calm, faults, World, type Fault } from './testdata/world.ts'
+import { faults, World, type Fault, type Weather } from './testdata/world.ts'
 
 // fast-check prints the seed and the plan of a failure; the plan alone plays it again.
 const RUNS = Number(process.env['ZAB_RUNS'] ?? 400)
@@ -18,7 +18,12 @@ const anyPlan = fc.record({
   observers: fc.constantFrom(0, 0, 1, 2),
   weather: anyWeather,
 })
-type Plan = typeof anyPlan extends fc.Arbitrary<infer T> ? T : never
+interface Plan {
+  readonly seed: number
+  readonly voters: number
+  readonly observers: number
+  readonly weather: Weather
+}
 
 function play({ seed, voters, observers, weather }: Plan, planted: readonly Fault[] = []): World {
   const world = new World(seed, voters, observers, { ...weather }, planted)
@@ -74,5 +79,3 @@ describe('a mistake', () => {
     expect(found).toBeDefined()
   })
 })
-
-void calm

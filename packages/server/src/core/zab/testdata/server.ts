@@ -47,6 +47,8 @@ export class Server {
   #incoming: readonly Txn[] = []
   /** Work of the learner on its disk that is not done: commits come after it. */
   #waiting = 0
+  /** The zxid that others are told of. */
+  #shown: Zxid = 0
 
   constructor(world: World, id: ServerId, observer: boolean) {
     this.#world = world
@@ -93,7 +95,11 @@ export class Server {
     this.disk.drain()
     const stale = this.tree.at(-1)?.zxid ?? 0
     this.tree = [...this.disk.history]
-    const zxid = this.#world.faults.has('votes with what was applied') && this.disk.trusted ? Math.min(stale, this.disk.lastZxid) : this.disk.lastZxid
+    this.#shown =
+      this.#world.faults.has('shows what was applied, not what is logged') && this.disk.trusted
+        ? Math.min(stale, this.disk.lastZxid)
+        : this.disk.lastZxid
+    const zxid = this.#shown
     const { configuration } = this.#world
     this.vote({ type: 'look', footing: { zxid, epoch: this.disk.currentEpoch, active: configuration } })
   }
@@ -152,7 +158,7 @@ export class Server {
         active: this.#world.configuration,
         acceptedEpoch: disk.acceptedEpoch,
         currentEpoch: disk.currentEpoch,
-        lastZxid: disk.lastZxid,
+        lastZxid: this.#shown,
         initLimit: INIT_LIMIT,
         syncLimit: SYNC_LIMIT,
         sources: this.#sources(),
@@ -342,7 +348,7 @@ export class Server {
         observer: this.observer,
         acceptedEpoch: disk.acceptedEpoch,
         currentEpoch: disk.currentEpoch,
-        lastZxid: disk.lastZxid,
+        lastZxid: this.#shown,
         configVersion: 0,
         initLimit: INIT_LIMIT,
         syncLimit: SYNC_LIMIT,

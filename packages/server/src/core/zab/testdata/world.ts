@@ -29,7 +29,7 @@ export const faults = [
   'serves before the leader is established',
   'forgets what it accepted',
   'sends NEWLEADER before history',
-  'votes with what was applied',
+  'shows what was applied, not what is logged',
 ] as const
 export type Fault = (typeof faults)[number]
 
