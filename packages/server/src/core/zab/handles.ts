@@ -65,7 +65,7 @@ export class Handles {
   }
 
   *[Symbol.iterator](): IterableIterator<Handle> {
-    yield* [...this.#all.values()]
+    yield* this.#all.values()
   }
 
   /** How many have said who they are. */

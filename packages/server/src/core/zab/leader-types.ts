@@ -105,7 +105,7 @@ export type LeaderWork =
   /** Send what brings a learner up to date. Whatever is sent to it later goes behind, as long as this may take. */
   | { readonly do: 'sync'; readonly to: ConnectionId; readonly plan: SyncPlan }
   | { readonly do: 'drop'; readonly connection: ConnectionId; readonly reason: string }
-  /** Make an epoch durable, then hand in `stored`. */
+  /** Make an epoch durable, then hand in `stored`. Also when `stop` comes right after it. */
   | { readonly do: 'store'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
   /** A configuration was seen that is not in force yet: keep it as the last one seen (`.next`). */
   | { readonly do: 'proposeConfiguration'; readonly configuration: EnsembleConfiguration }

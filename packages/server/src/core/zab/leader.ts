@@ -57,6 +57,8 @@ export class Leader {
   #halfTicks = 0
   #deadline: number
   #leaveBy = Infinity
+  /** An epoch that a voter has accepted, after the one that is led; 0 without one. */
+  #renewal = 0
   /** The tick by which a successor must have caught up. */
   #transferBy: number | undefined
   #work: LeaderWork[] = []
@@ -83,6 +85,7 @@ export class Leader {
     return (
       this.#phase === 'broadcast' &&
       this.#transferBy === undefined &&
+      this.#renewal === 0 &&
       this.#commits.designated === undefined &&
       counterOf(this.#commits.lastProposed) < (this.#options.lastCounter ?? LAST_COUNTER)
     )
@@ -254,6 +257,8 @@ export class Leader {
     const acceptedEpoch = epochOf(zxid)
     const refusal = this.#refusal(serverId, protocolVersion, configVersion, acceptedEpoch)
     if (refusal !== undefined) return this.#drop(handle, refusal)
+    if (this.#discovery.frozen && acceptedEpoch > this.epoch)
+      return this.#outrun(handle, serverId, type === PacketType.observerInfo, acceptedEpoch)
     for (const other of this.#handles)
       if (other.server === serverId) this.#drop(other, 'the same server has come again')
     handle.server = serverId
@@ -262,6 +267,18 @@ export class Leader {
     handle.deadline = Infinity
     if (this.#discovery.connect(serverId, !handle.observer, acceptedEpoch)) this.#freeze()
     else if (this.#acceptedStored) this.#ask(handle)
+  }
+
+  /**
+   * L14 Who has accepted a later epoch must refuse this one, and would be kept out for as long as this leader lives, although
+   * nobody came to lead in that epoch. For a voter the leader commits what is on its way and makes room for an epoch that all
+   * can accept.
+   */
+  #outrun(handle: Handle, server: ServerId, observer: boolean, acceptedEpoch: number): void {
+    const { active, proposed } = this.#commits.quorums
+    const votes = active.voters.has(server) || proposed?.voters.has(server) === true
+    if (votes && !observer) this.#renewal = Math.max(this.#renewal, acceptedEpoch)
+    this.#drop(handle, `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`)
   }
 
   #refusal(
@@ -276,8 +293,6 @@ export class Leader {
       return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(this.active.version)} here`
     if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
       return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
-    if (this.#discovery.frozen && acceptedEpoch > this.epoch)
-      return `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader; it can join the next one`
     return undefined
   }
 
@@ -529,7 +544,10 @@ export class Leader {
     } else if (counterOf(this.lastProposed) >= lastCounter && this.outstanding === 0)
       // T3 (15) The next epoch begins to count anew; all that was accepted is committed by now.
       this.#stop({ reason: 'the transactions of this epoch are used up' })
-    else if (this.#transferBy !== undefined) this.#handOver()
+    else if (this.#renewal > 0 && this.outstanding === 0) {
+      this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: this.#renewal })
+      this.#stop({ reason: `a voter has accepted epoch ${this.#renewal} already` })
+    } else if (this.#transferBy !== undefined) this.#handOver()
   }
 
   // Handing over
