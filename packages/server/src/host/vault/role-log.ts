@@ -1,3 +1,4 @@
+import { epochOf } from '@zabra/protocol'
 import { invariant, type Ports } from '@zabra/runtime'
 import type { LoggedTxn, Zxid } from '../../core/types.ts'
 import { TxnLog, type TxnLogEvents, type TxnLogState, type VerifiedRange } from '../../log/index.ts'
@@ -13,19 +14,32 @@ export interface RoleLogParts {
   /** Grows with the log. */
   readonly verified: VerifiedRange
   readonly events: TxnLogEvents
+  /** The epoch that the member has accepted; no transaction is of a later one. */
+  readonly accepted: () => number
 }
 
 /** The log in the hands of one role. It begins a file of its own, and is closed for good when the role ends. */
 export class RoleLog implements RoleWriter {
   readonly #log: TxnLog
   readonly #verified: VerifiedRange
+  readonly #accepted: () => number
   #events: TxnLogEvents
   #revoked = false
   #lost = false
 
-  constructor({ settings, ports, folder, lastZxid, sinceSnapshot, verified, events }: RoleLogParts) {
+  constructor({
+    settings,
+    ports,
+    folder,
+    lastZxid,
+    sinceSnapshot,
+    verified,
+    events,
+    accepted,
+  }: RoleLogParts) {
     this.#verified = verified
     this.#events = events
+    this.#accepted = accepted
     const { disk, clock, random, logger } = ports
     this.#log = new TxnLog(
       {
@@ -124,5 +138,10 @@ export class RoleLog implements RoleWriter {
 
   #check(zxid: Zxid): void {
     invariant(!this.#revoked, 'A role that has ended appends nothing to the log.', { zxid })
+    invariant(
+      epochOf(zxid) <= this.#accepted(),
+      'A member logs only what is of an epoch that it has accepted.',
+      { zxid },
+    )
   }
 }

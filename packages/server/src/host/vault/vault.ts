@@ -1,4 +1,4 @@
-import { counterOf, formatZxid, OpCode, Reader } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, OpCode, Reader } from '@zabra/protocol'
 import { invariant, type Ports } from '@zabra/runtime'
 import { OPEN, type Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Zxid } from '../../core/types.ts'
@@ -161,6 +161,7 @@ class OpenVault implements Vault {
       sinceSnapshot: this.#sinceSnapshot,
       verified: this.#verified,
       events,
+      accepted: () => this.#epochs?.accepted ?? Infinity,
     })
     return this.#writer
   }
@@ -236,6 +237,10 @@ class OpenVault implements Vault {
       if (!this.#replaced) return
       await this.#stopSnapshots()
       const { tree } = this
+      invariant(
+        epochOf(tree.lastZxid) <= this.epochs.accepted,
+        'A member takes data only of an epoch that it has accepted.',
+      )
       this.#refuseUnlisted()
       const name = snapshotName(tree.lastZxid, this.#compression)
       const incoming = `${this.folders.snapshots}/${incomingName(name)}`
