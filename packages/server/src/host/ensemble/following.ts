@@ -9,6 +9,7 @@ import {
   encodeRevalidation,
   encodeTouches,
   Learner,
+  packetName,
   PacketSplitter,
   PacketType,
   type LearnerInput,
@@ -145,6 +146,7 @@ export class LearnerTerm implements Term {
     const splitter = new PacketSplitter({
       maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
       packet: (type, zxid, data) => {
+        if (this.#clients === undefined) this.#tell(type, zxid)
         // The chunk is the network's; what is kept is a copy.
         this.#turns.perform(this.#learner.receive(type, zxid, data?.slice() ?? null))
       },
@@ -165,6 +167,14 @@ export class LearnerTerm implements Term {
     this.#wire.expect(settings.initLimit * settings.tickTimeMs)
     this.#tick(ports.clock.monotonic())
     this.#turns.step({ type: 'connected' })
+  }
+
+  /** Says how this server is brought up to date. */
+  #tell(type: number, zxid: Zxid): void {
+    const how = type === PacketType.diff || type === PacketType.trunc || type === PacketType.snap
+    if (!how) return
+    const facts = { leader: this.#leaderId, how: packetName(type), zxid: formatZxid(zxid) }
+    this.#kit.ports.logger.info(facts, 'The leader brings this server up to date')
   }
 
   #took(chunk: Uint8Array): void {

@@ -32,9 +32,6 @@ import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { judgeReconfiguration } from './reconfigure.ts'
 import { Turns } from './turns.ts'
 
-/** A snapshot that is at least this long is worth cutting a learner back for; below it a snapshot is sent, which is always safe. */
-const TRUNCATE_FROM_BYTES = 64 << 20
-
 /**
  * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
  * The rules of order are those of `order.ts`.
@@ -77,7 +74,7 @@ export class LeaderTerm implements Term {
           snapshotBytes: () => vault.snapshotBytes,
           snapshotSizeFactor: settings.snapshotSizeFactor,
           forceSnapshot: settings.forceSnapshotSync,
-          truncateFromBytes: TRUNCATE_FROM_BYTES,
+          truncateFromBytes: settings.truncateFromBytes,
         },
       },
       broadcastTo(this.#links, {
