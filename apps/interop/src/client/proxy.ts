@@ -20,8 +20,12 @@ export class Proxy {
     return proxy
   }
 
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
   get address(): string {
-    return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return `127.0.0.1:${this.port}`
   }
 
   /** Connections that go through it now. */

@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Proxy } from '../client/proxy.ts'
 import { Client, word } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
 import { freePort, scratch, Server, type Kind } from '../harness/servers.ts'
@@ -18,26 +19,39 @@ export interface EnsembleOptions {
   readonly observers?: readonly number[]
   /** Properties of the Java servers, which ours gets too. */
   readonly javaFlags?: readonly string[]
+  /** Puts a proxy on each way from one member to another, so that it can be cut. */
+  readonly cuttable?: boolean
 }
 
 /** Servers on loopback that form one ensemble, of whatever kinds. Their data stays between starts. */
 export class Ensemble {
   readonly ids: readonly number[]
   readonly #options: EnsembleOptions
-  readonly #lines: Readonly<Record<string, string>>
+  readonly #ports: readonly number[]
+  readonly #kinds: Kind[]
+  /** By the ids of who connects and of whom to, for both ports of a member. */
+  readonly #ways = new Map<string, readonly [Proxy, Proxy]>()
   readonly #folders = new Map<number, string>()
   readonly #members = new Map<number, Server>()
 
   private constructor(options: EnsembleOptions, ports: readonly number[]) {
     this.#options = options
+    this.#ports = ports
+    this.#kinds = [...options.kinds]
     this.ids = options.kinds.map((_, index) => index + 1)
-    const role = (id: number): string => (options.observers?.includes(id) ? ':observer' : '')
-    this.#lines = Object.fromEntries(
-      this.ids.map((id) => [
-        `server.${id}`,
-        `127.0.0.1:${ports[2 * id - 2]}:${ports[2 * id - 1]}${role(id)}`,
-      ]),
+  }
+
+  /** The lines of all members as one of them has them: itself at its ports, the others where it reaches them. */
+  #lines(self: number): Record<string, string> {
+    const role = (id: number): string => (this.#options.observers?.includes(id) ? ':observer' : '')
+    return Object.fromEntries(
+      this.ids.map((id) => [`server.${id}`, `127.0.0.1:${this.#portsTo(self, id).join(':')}${role(id)}`]),
     )
+  }
+
+  #portsTo(self: number, id: number): number[] {
+    const proxies = this.#ways.get(`${self} ${id}`)
+    return proxies?.map(({ port }) => port) ?? [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
   }
 
   /** Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. */
@@ -51,7 +65,44 @@ export class Ensemble {
   static async plan(options: EnsembleOptions): Promise<Ensemble> {
     const ports = new Set<number>()
     while (ports.size < 2 * options.kinds.length) ports.add(await freePort())
-    return new Ensemble(options, [...ports])
+    const ensemble = new Ensemble(options, [...ports])
+    if (options.cuttable === true) await ensemble.#pave()
+    return ensemble
+  }
+
+  async #pave(): Promise<void> {
+    for (const from of this.ids)
+      for (const to of this.ids)
+        if (from !== to) {
+          const [quorum = 0, election = 0] = this.#portsTo(from, to)
+          this.#ways.set(`${from} ${to}`, [await Proxy.start(quorum), await Proxy.start(election)])
+        }
+  }
+
+  /** Cuts all connections between two members, whoever opened them, until what this returns is called. */
+  part(a: number, b: number): () => void {
+    const proxies = [`${a} ${b}`, `${b} ${a}`].flatMap((way) => this.#ways.get(way)!)
+    const mend = proxies.map((proxy) => proxy.refuse())
+    return () => mend.forEach((one) => one())
+  }
+
+  /** Cuts a member off from all others until what this returns is called. */
+  isolate(id: number): () => void {
+    const mend = this.ids.filter((other) => other !== id).map((other) => this.part(id, other))
+    return () => mend.forEach((one) => one())
+  }
+
+  kindOf(id: number): Kind {
+    return this.#kinds[id - 1]!
+  }
+
+  /** Stops a member and starts one of another kind on its data and ports. Resolves when it serves. */
+  async replace(id: number, kind: Kind): Promise<void> {
+    const { port } = this.member(id)
+    await this.stop(id)
+    this.#members.delete(id)
+    this.#kinds[id - 1] = kind
+    await this.#start(id, port)
   }
 
   member(id: number): Server {
@@ -78,25 +129,26 @@ export class Ensemble {
     return this.#folders.get(id)!
   }
 
-  async #start(id: number): Promise<void> {
+  async #start(id: number, port?: number): Promise<void> {
     const known = this.#members.get(id)
     if (known !== undefined) return known.start()
-    const { kinds, config, configOf, javaFlags } = this.#options
-    const kind = kinds[id - 1]!
-    const dataDir = join(scratch(`ensemble-${id}`), 'data')
-    mkdirSync(dataDir)
+    const { config, configOf, javaFlags } = this.#options
+    const kind = this.kindOf(id)
+    const dataDir = this.#folders.get(id) ?? join(scratch(`ensemble-${id}`), 'data')
+    mkdirSync(dataDir, { recursive: true })
     writeFileSync(join(dataDir, 'myid'), String(id))
     this.#folders.set(id, dataDir)
     const server = await Server.start({
       kind,
       dataDir,
+      ...(port === undefined ? {} : { port }),
       ...(javaFlags === undefined ? {} : { javaFlags }),
       config: {
         tickTime: 400,
         initLimit: 25,
         syncLimit: 10,
         'DigestAuthenticationProvider.superDigest': superDigest,
-        ...this.#lines,
+        ...this.#lines(id),
         ...config,
         ...configOf?.(id, kind),
       },
@@ -160,6 +212,7 @@ export class Ensemble {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
+    await Promise.all([...this.#ways.values()].flat().map((proxy) => proxy.close()))
   }
 }
 

@@ -24,6 +24,8 @@ export interface ServerOptions {
   /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
+  /** Its client port; a free one when it is absent. */
+  readonly port?: number
   /** Options of Java. Zabra gets them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
   /** The locale of the server's process instead of one with UTF-8. */
@@ -111,7 +113,8 @@ export class Server {
   }
 
   static async start(options: ServerOptions): Promise<Server> {
-    const server = new Server(options, await freePort(), options.dataDir ?? scratch(options.kind))
+    const port = options.port ?? (await freePort())
+    const server = new Server(options, port, options.dataDir ?? scratch(options.kind))
     await server.start()
     return server
   }

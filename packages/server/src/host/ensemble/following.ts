@@ -381,7 +381,10 @@ export class LearnerTerm implements Term {
 
   // Serving
 
-  #activate({ configuration, designated }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
+  #activate({
+    configuration,
+    designated,
+  }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
     const { over, kept } = activate(this.#kit, configuration, { leader: this.#leaderId, designated })
     if (over !== undefined) this.#leave(over)
     return kept

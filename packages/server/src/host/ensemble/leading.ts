@@ -195,7 +195,9 @@ export class LeaderTerm implements Term {
     link
       .sync(plan, vault)
       .catch((error: unknown) =>
-        link.fail(`it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`),
+        link.fail(
+          `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
+        ),
       )
   }
 
@@ -252,7 +254,10 @@ export class LeaderTerm implements Term {
     const link = this.#links.get(id)
     if (link === undefined) return
     this.#links.delete(id)
-    this.#kit.ports.logger.warn({ peer: link.server, address: link.address, reason }, 'A member was sent away')
+    this.#kit.ports.logger.warn(
+      { peer: link.server, address: link.address, reason },
+      'A member was sent away',
+    )
     link.close()
   }
 

@@ -6,7 +6,7 @@ import type { MemberKit } from './member-kit.ts'
 /** The connections for votes of a member, by its settings. */
 export function electionLinks(
   kit: Pick<MemberKit, 'settings' | 'ports' | 'membership'>,
-  heard: ElectionLinksOptions['heard'],
+  { heard, reach }: Required<Pick<ElectionLinksOptions, 'heard' | 'reach'>>,
 ): ElectionLinks {
   const { settings, ports, membership } = kit
   return new ElectionLinks({
@@ -25,5 +25,6 @@ export function electionLinks(
     helloTimeoutMs: settings.electionHelloTimeoutMs || settings.tickTimeMs * settings.syncLimit,
     bindAttempts: settings.electionPortBindRetry,
     heard,
+    reach,
   })
 }
