@@ -1,0 +1,47 @@
+import { afterEach, expect, it } from 'vitest'
+import { Ensemble } from './ensemble/ensemble.ts'
+import { faultNames, faults } from './ensemble/faults.ts'
+import { trial } from './ensemble/trial.ts'
+import { describeWith } from './harness/available.ts'
+import { countOf, Dice, seedOf } from './harness/seed.ts'
+import type { Kind } from './harness/servers.ts'
+
+const rounds = countOf('ZABRA_FAULT_ROUNDS', 8)
+const seed = seedOf()
+const kinds = (process.env['ZABRA_FAULT_KINDS']?.split(',') ?? ['zabra', 'zabra', 'zabra']) as Kind[]
+const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FAULT_ROUNDS=${rounds} npx vitest run src/ensemble-faults.test.ts (the machine still decides the interleaving)`
+
+let ensemble: Ensemble | undefined
+afterEach(async () => {
+  await ensemble?.[Symbol.asyncDispose]()
+  ensemble = undefined
+})
+
+describeWith(
+  kinds.includes('apache-3.8') ? ['apache'] : [],
+  'an ensemble that is killed, stopped and cut',
+  () => {
+    it(
+      `keeps what it acknowledged, in one order, and its members are alike after ${rounds} faults`,
+      { timeout: 60_000 + rounds * 30_000 },
+      async () => {
+        ensemble = await Ensemble.start({ kinds, cuttable: true, config: { snapCount: 500 } })
+        const dice = new Dice(seed)
+        const happened: string[] = []
+        const { breaches, ...figures } = await trial(ensemble, { seed, sessionTimeout: 16_000 }, async () => {
+          for (let round = 0; round < rounds; round++) {
+            const name = faultNames[(round + dice.int(faultNames.length)) % faultNames.length]!
+            happened.push(name)
+            await faults[name](ensemble!, dice)
+            // Everybody is back, and there is one leader, before the next thing happens.
+            await ensemble!.leader()
+          }
+        })
+        console.log(`faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}`)
+        const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-3000)}`)
+        expect(breaches, `${happened.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
+        expect(figures.acknowledged).toBeGreaterThan(rounds * 20)
+      },
+    )
+  },
+)

@@ -1,0 +1,54 @@
+/** A write that was acknowledged. Times on one clock, in milliseconds. */
+export interface Written {
+  readonly by: string
+  readonly began: number
+  readonly ended: number
+  readonly zxid: bigint
+}
+
+/** What clients of an ensemble saw, and the judgement over it. */
+export class History {
+  readonly #writes: Written[] = []
+  readonly breaches: string[] = []
+  unknown = 0
+
+  get acknowledged(): number {
+    return this.#writes.length
+  }
+
+  written(one: Written): void {
+    this.#writes.push(one)
+  }
+
+  breach(sentence: string): void {
+    this.breaches.push(sentence)
+  }
+
+  /** Milliseconds of the longest time in which nothing was acknowledged to anybody. */
+  longestSilence(): number {
+    const ends = this.#writes.map(({ ended }) => ended).sort((a, b) => a - b)
+    return ends.reduce((most, end, index) => Math.max(most, end - (ends[index - 1] ?? end)), 0)
+  }
+
+  /** A write that began after another one was acknowledged comes after it in the order of all. */
+  judgeOrder(): void {
+    const byBegin = this.#writes.toSorted((a, b) => a.began - b.began)
+    const byEnd = this.#writes.toSorted((a, b) => a.ended - b.ended)
+    let newest: Written | undefined
+    let at = 0
+    for (const write of byBegin) {
+      for (; byEnd[at] !== undefined && byEnd[at]!.ended < write.began; at++)
+        if (newest === undefined || byEnd[at]!.zxid > newest.zxid) newest = byEnd[at]
+      if (newest !== undefined && newest.zxid >= write.zxid)
+        this.breach(
+          `${write.by} wrote 0x${write.zxid.toString(16)} after 0x${newest.zxid.toString(16)} of ${newest.by} was acknowledged`,
+        )
+    }
+    const seen = new Map<bigint, Written>()
+    for (const write of this.#writes) {
+      const other = seen.get(write.zxid)
+      if (other !== undefined) this.breach(`${write.by} and ${other.by} share 0x${write.zxid.toString(16)}`)
+      seen.set(write.zxid, write)
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { connect } from '@zabra/client'
+import { Dice } from '../harness/seed.ts'
+import { lastingDifferences } from './differences.ts'
+import type { Ensemble } from './ensemble.ts'
+import { History } from './history.ts'
+import { Writer } from './writer.ts'
+
+const WRITERS = 4
+
+export interface TrialOptions {
+  readonly seed: number
+  readonly sessionTimeout: number
+}
+
+/** What a trial came to. */
+export interface Verdict {
+  readonly breaches: readonly string[]
+  readonly acknowledged: number
+  readonly unknown: number
+  /** Sessions that had to begin anew. */
+  readonly renewals: number
+  /** Milliseconds. */
+  readonly longestSilence: number
+}
+
+/** Puts an ensemble under load while `happen` happens to it, and judges what its clients were told. */
+export async function trial(
+  ensemble: Ensemble,
+  { seed, sessionTimeout }: TrialOptions,
+  happen: () => Promise<void>,
+): Promise<Verdict> {
+  const dice = new Dice(seed)
+  const history = new History()
+  const servers = ensemble.ids.map((id) => ensemble.member(id).address)
+  const writers: Writer[] = []
+  for (let index = 0; index < WRITERS; index++)
+    writers.push(
+      await Writer.start(`w${index}`, servers, history, new Dice(dice.int(2 ** 31)), sessionTimeout),
+    )
+  const over = new AbortController()
+  const load = Promise.all(writers.map((writer) => writer.run(writers, over.signal)))
+  try {
+    await happen()
+  } finally {
+    over.abort()
+    await load
+  }
+  const reader = await connect({ servers, sessionTimeout: 30_000 })
+  try {
+    await reader.syncCommitted()
+    for (const writer of writers) await writer.judge(reader)
+    history.judgeOrder()
+    for (const difference of await lastingDifferences(ensemble)) history.breach(difference)
+    const renewals = writers.reduce((sum, writer) => sum + writer.renewals, 0)
+    await Promise.all(writers.map((writer) => writer.stop()))
+    await reader.syncCommitted()
+    const { children } = await reader.getChildren('/live')
+    if (children.length > renewals) history.breach(`Sessions have ended, and ${children.join(', ')} live`)
+    const { breaches, acknowledged, unknown } = history
+    return { breaches, acknowledged, unknown, renewals, longestSilence: history.longestSilence() }
+  } finally {
+    await reader.close()
+  }
+}
