@@ -25,7 +25,8 @@ const outputs = (): string =>
 async function expectOneTree(): Promise<void> {
   const dumps = await ensemble!.dumps()
   const [first] = dumps.keys()
-  for (const [id, dump] of dumps) expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
+  for (const [id, dump] of dumps)
+    expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
 }
 
 const teams: readonly (readonly Kind[])[] = [

@@ -18,14 +18,13 @@ import {
   type QuorumPacket,
   type SyncPlan,
 } from '../../core/zab/index.ts'
-import type { TxnLogEvents } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
-import type { RoleWriter } from '../vault/index.ts'
 import { LeaderWrites, type Quorum } from '../writes/index.ts'
 import { listenOn } from './addresses.ts'
 import { broadcastTo } from './broadcast.ts'
 import { ClientSide } from './client-side.ts'
 import { roleFigures } from './figures.ts'
+import { Keeper } from './keeper.ts'
 import { LearnerLink } from './learner-link.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
@@ -34,7 +33,7 @@ import { Turns } from './turns.ts'
 
 /**
  * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
- * The rules of order are those of `order.ts`.
+ * The rules of order are those of `keeper.ts`.
  */
 export class LeaderTerm implements Term {
   readonly #kit: MemberKit
@@ -43,7 +42,7 @@ export class LeaderTerm implements Term {
   readonly #leader: Leader
   readonly #port: QuorumPort
   readonly #links = new Map<ConnectionId, LearnerLink>()
-  #writer!: RoleWriter
+  readonly #keeper: Keeper
   #clients: ClientSide<LeaderWrites<ClientConnection>> | undefined
   #nextId = 1
   #nextTicket = 1
@@ -89,6 +88,10 @@ export class LeaderTerm implements Term {
       failed: kit.failed,
       within: (action) => (this.#clients === undefined ? action() : this.#clients.core.turn(action)),
     })
+    this.#keeper = new Keeper(kit, {
+      durable: (zxid) => this.#turns.run(() => this.#durable(zxid)),
+      over: (because) => this.#leave(because),
+    })
     this.#port = new QuorumPort({
       ...portDefaults,
       network: kit.ports.network,
@@ -108,7 +111,8 @@ export class LeaderTerm implements Term {
   }
 
   async begin(): Promise<void> {
-    this.#writer = this.#kit.vault.openWriter(this.#logEvents())
+    // O1 Nobody else writes to it from now on.
+    void this.#keeper.log
     this.#turns.step({ type: 'start' })
     this.#tick(this.#kit.ports.clock.monotonic())
     try {
@@ -195,7 +199,9 @@ export class LeaderTerm implements Term {
     link
       .sync(plan, vault)
       .catch((error: unknown) =>
-        link.fail(`it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`),
+        link.fail(
+          `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
+        ),
       )
   }
 
@@ -252,14 +258,21 @@ export class LeaderTerm implements Term {
     const link = this.#links.get(id)
     if (link === undefined) return
     this.#links.delete(id)
-    this.#kit.ports.logger.warn({ peer: link.server, address: link.address, reason }, 'A member was sent away')
+    this.#kit.ports.logger.warn(
+      { peer: link.server, address: link.address, reason },
+      'A member was sent away',
+    )
     link.close()
   }
 
   #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    const { vault, failed } = this.#kit
-    const stored = what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
-    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), failed)
+    const stored = this.#keeper.store(what, epoch)
+    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), this.#kit.failed)
+  }
+
+  #durable(zxid: Zxid): void {
+    this.#leader.durable(zxid)
+    this.#clients?.core.releaseHeld()
   }
 
   #activate(configuration: EnsembleConfiguration): void {
@@ -272,7 +285,7 @@ export class LeaderTerm implements Term {
 
   #lead(epoch: number, zxid: Zxid): void {
     const { settings, ports, vault } = this.#kit
-    const writer = this.#writer
+    const writer = this.#keeper.log
     const now = ports.clock.monotonic()
     this.#clients = new ClientSide(this.#kit, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: vault.sessions }),
@@ -388,20 +401,5 @@ export class LeaderTerm implements Term {
     }
     const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
     writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })
-  }
-
-  #logEvents(): TxnLogEvents {
-    return {
-      durable: (zxid) =>
-        this.#turns.run(() => {
-          this.#kit.stats.fsyncTime.add(this.#writer.stats.lastFlushMs)
-          this.#leader.durable(zxid)
-          this.#clients?.core.releaseHeld()
-        }),
-      snapshotDue: () => void this.#kit.snapshots.take(),
-      full: (_, error) => this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs }),
-      space() {},
-      fatal: (error) => this.#kit.failed(error),
-    }
   }
 }
