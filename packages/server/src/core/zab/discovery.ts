@@ -1,6 +1,7 @@
-import { MAX_EPOCH } from '@zabra/protocol'
+import { formatZxid, MAX_EPOCH } from '@zabra/protocol'
 import { isQuorumOfAll, type Quorums, type ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
+import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
 
 /** The last epoch that is led: zxids of the one after it would not be exact for long. */
 export const LAST_EPOCH = MAX_EPOCH - 1
@@ -65,4 +66,21 @@ export class Discovery {
     this.#elected = this.#electing.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#electing)
     return this.#elected
   }
+}
+
+/** L3 (8.2) Why somebody who wants to follow `self` cannot, from what it says of itself. */
+export function refusalOf(
+  { serverId, protocolVersion, configVersion }: LearnerInfo,
+  acceptedEpoch: number,
+  self: ServerId,
+  activeVersion: Zxid,
+): string | undefined {
+  if (serverId === self) return `it says that it is server ${serverId}, which is this one`
+  if (protocolVersion < PROTOCOL_VERSION)
+    return `its protocol is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
+  if (configVersion > activeVersion)
+    return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
+  if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
+    return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
+  return undefined
 }

@@ -80,3 +80,13 @@ export class Handles {
     return [...this.#all.values()].filter(({ phase }) => phase === 'stranger')
   }
 }
+
+/** Whether its voice counts, if it has one. */
+export const votes = ({ phase, observer }: Handle): boolean => phase === 'active' && !observer
+
+/** Followers that are in step. */
+export function inStepOf(handles: Iterable<Handle>): Set<ServerId> {
+  const servers = new Set<ServerId>()
+  for (const handle of handles) if (votes(handle)) servers.add(handle.server)
+  return servers
+}
