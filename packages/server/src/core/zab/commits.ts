@@ -216,6 +216,6 @@ export class Commits {
 
   /** B5 (2.5) One of two voters may go on without the other when the oracle says so. */
   #isAlone(verifier: QuorumVerifier): boolean {
-    return verifier.mayAskOracle && this.#oracleSaysGo && this.#handles.followers.length === 0
+    return verifier.mayAskOracle && this.#oracleSaysGo && !this.#handles.hasParticipants
   }
 }

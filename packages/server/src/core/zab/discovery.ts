@@ -1,5 +1,5 @@
 import { formatZxid, MAX_EPOCH } from '@zabra/protocol'
-import { isQuorumOfAll, type Quorums, type ServerId } from '../quorum/index.ts'
+import type { ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
 import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
 
@@ -19,7 +19,7 @@ export function isAhead(a: History, b: History): boolean {
 /** How a leader and a quorum agree on an epoch, and on that nobody in the quorum has more than the leader (8.2). */
 export class Discovery {
   readonly #self: ServerId
-  readonly #quorums: () => Quorums
+  readonly #decide: (servers: ReadonlySet<ServerId>) => boolean
   /** Who has come, with me. */
   readonly #connecting = new Set<ServerId>()
   /** Who has promised the epoch, with me. */
@@ -28,9 +28,10 @@ export class Discovery {
   #frozen = false
   #elected = false
 
-  constructor(self: ServerId, quorums: () => Quorums) {
+  /** `decide` says whether these servers are a quorum. */
+  constructor(self: ServerId, decide: (servers: ReadonlySet<ServerId>) => boolean) {
     this.#self = self
-    this.#quorums = quorums
+    this.#decide = decide
   }
 
   get epoch(): number {
@@ -55,7 +56,7 @@ export class Discovery {
     if (this.#frozen) return false
     this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
     if (participates) this.#connecting.add(server)
-    this.#frozen = this.#connecting.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#connecting)
+    this.#frozen = this.#connecting.has(this.#self) && this.#decide(this.#connecting)
     return this.#frozen
   }
 
@@ -63,7 +64,7 @@ export class Discovery {
   promise(server: ServerId): boolean {
     if (this.#elected) return false
     this.#electing.add(server)
-    this.#elected = this.#electing.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#electing)
+    this.#elected = this.#electing.has(this.#self) && this.#decide(this.#electing)
     return this.#elected
   }
 }

@@ -75,6 +75,12 @@ export class Handles {
     return count
   }
 
+  /** Whether anybody but observers is here and has said who it is. */
+  get hasParticipants(): boolean {
+    for (const { phase, observer } of this.#all.values()) if (phase !== 'stranger' && !observer) return true
+    return false
+  }
+
   /** Those who have not, oldest first. */
   strangers(): Handle[] {
     return [...this.#all.values()].filter(({ phase }) => phase === 'stranger')

@@ -62,7 +62,10 @@ export class Leader {
       (handle) => this.#send(handle, PacketType.ping, this.lastProposed, null),
     )
     this.#retirement = new Retirement(options, this.#handles, this.#commits)
-    this.#discovery = new Discovery(options.self, () => this.#commits.quorums)
+    // The oracle is not asked before others had a tick to come.
+    this.#discovery = new Discovery(options.self, (servers) =>
+      this.#commits.isQuorum(servers, { alone: this.#tick > 0 }),
+    )
     this.#deadline = options.initLimit
   }
 
@@ -423,6 +426,7 @@ export class Leader {
       else if (votes(handle)) this.#track(handle)
     }
     if (this.#phase !== 'broadcast') {
+      this.#goOnAlone()
       if (this.#tick > this.#deadline) this.#stop({ reason: `no quorum came together for ${this.#phase}` })
       return
     }
@@ -431,6 +435,15 @@ export class Leader {
       if (!observer && (phase === 'syncing' || phase === 'synced')) servers.add(server)
     if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))
       this.#stop({ reason: 'too few followers are in step' })
+  }
+
+  /** B5 (2.5) The oracle may have spoken for a voter that does not come. */
+  #goOnAlone(): void {
+    if (this.#options.oracle !== true) return
+    const { self } = this.#options
+    if (!this.#discovery.frozen) return this.#start()
+    if (this.#acceptedStored && this.#discovery.promise(self)) return this.#elected()
+    this.#establish()
   }
 
   /** T2 (11) A follower that leaves a proposal unacknowledged for too long would hold its part of the history back. */
