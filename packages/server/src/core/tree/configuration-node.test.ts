@@ -4,7 +4,8 @@ import { CONFIGURATION_NODE, showConfiguration } from './configuration-node.ts'
 import { Tree } from './tree.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
-const shown = (tree: Tree): string => new TextDecoder().decode(tree.store.data(tree.find(CONFIGURATION_NODE)) ?? undefined)
+const shown = (tree: Tree): string =>
+  new TextDecoder().decode(tree.store.data(tree.find(CONFIGURATION_NODE)) ?? undefined)
 
 it('shows the configuration, and leaves the digest as it is', () => {
   const tree = new Tree({ extendedTypes: false, digest: true })

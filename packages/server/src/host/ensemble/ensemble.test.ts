@@ -92,7 +92,10 @@ it('lets a session go on at another member, and only there', async () => {
 
 it('ends sessions of clients that are gone, and no others, across a change of the leader', async () => {
   const ensemble = await Ensemble.start(3)
-  const [stays, goes] = [await ensemble.client(1, { timeout: 4000 }), await ensemble.client(1, { timeout: 4000 })]
+  const [stays, goes] = [
+    await ensemble.client(1, { timeout: 4000 }),
+    await ensemble.client(1, { timeout: 4000 }),
+  ]
   stays.create(1, '/stays', 1)
   goes.create(1, '/goes', 1)
   await answers(ensemble, stays, 1)
@@ -120,7 +123,10 @@ it('hands leadership over when the leader is asked to stop', async () => {
   await stopping
   expect(ensemble.lines.join('\n')).toContain('leadership is handed over')
   await ensemble.member(3).start()
-  await ensemble.until('the return of 3', () => ensemble.server(3).role === 'following' && ensemble.server(3).serving)
+  await ensemble.until(
+    'the return of 3',
+    () => ensemble.server(3).role === 'following' && ensemble.server(3).serving,
+  )
 })
 
 it('yields leadership when it is asked to by a word, and stays a member', async () => {
@@ -170,7 +176,10 @@ it('serves clients that only read while there is no leader, if it may', async ()
   expect(await ensemble.word(1, 'isro')).toBe('ro')
   await ensemble.member(3).start()
   await ensemble.until('a leader', () => ensemble.leader === 3)
-  await ensemble.until('the follower', () => ensemble.server(1).role === 'following' && ensemble.server(1).serving)
+  await ensemble.until(
+    'the follower',
+    () => ensemble.server(1).role === 'following' && ensemble.server(1).serving,
+  )
   expect(reader.closed).toBe(true)
   expect(await ensemble.word(1, 'isro')).toBe('rw')
 })

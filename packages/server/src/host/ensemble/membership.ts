@@ -16,6 +16,7 @@ export class Membership {
   readonly self: ServerId
   readonly #disk: Disk
   readonly #folder: string
+  readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
   #proposed: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
@@ -24,8 +25,9 @@ export class Membership {
   constructor(
     self: ServerId,
     { active, proposed }: Configurations,
-    { disk, folder }: { disk: Disk; folder: string },
+    { disk, folder, written }: { disk: Disk; folder: string; written: EnsembleConfiguration },
   ) {
+    this.#written = written
     this.self = self
     this.#active = active
     this.#proposed = proposed
@@ -54,9 +56,13 @@ export class Membership {
     return this.#active.members.get(this.self)?.role ?? 'participant'
   }
 
-  /** Members of any configuration that matters, the one in force first. */
+  /**
+   * Members of any configuration that matters, the one in force first. This server is where its operator has put it also when
+   * it was removed, so that it can follow, and come back.
+   */
   member(id: ServerId): Member | undefined {
-    return this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+    const known = this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+    return known ?? (id === this.self ? this.#written.members.get(id) : undefined)
   }
 
   /** Where a member takes the connections of others; none for a stranger. */

@@ -1,5 +1,12 @@
 import { Writer } from '@zabra/protocol'
-import { ManualClock, MemoryNetwork, NetworkError, silent, type Connection, type Logger } from '@zabra/runtime'
+import {
+  ManualClock,
+  MemoryNetwork,
+  NetworkError,
+  silent,
+  type Connection,
+  type Logger,
+} from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { encodeLearnerInfo, PacketType, writePacket, type QuorumPacket } from '../../core/zab/index.ts'
 import { portDefaults, QuorumPort, type QuorumPortOptions } from './quorum-port.ts'

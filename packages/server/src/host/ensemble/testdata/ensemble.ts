@@ -12,7 +12,7 @@ import {
   type Ports,
   type System,
 } from '@zabra/runtime'
-import { parseConfiguration, type ServerId } from '../../../core/quorum/index.ts'
+import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../../core/quorum/index.ts'
 import { defaults, type ServerSettings } from '../../../settings/index.ts'
 import { createServer, type Server } from '../../server.ts'
 import { RawClient } from '../../testdata/world.ts'
@@ -212,6 +212,18 @@ export class Ensemble {
     for (const member of ensemble.members.values()) await member.start()
     await ensemble.until('everybody serves', () => [...ensemble.members.keys()].every((id) => ensemble.server(id).serving))
     return ensemble
+  }
+
+  /** Starts one more server, with a configuration of its own that the others do not know. */
+  async join(id: ServerId, ensemble: EnsembleConfiguration): Promise<void> {
+    const { settings } = this.member(1)
+    const member = new Member(
+      this,
+      id,
+      Object.freeze({ ...settings, serverId: id, clientPort: 4000 + id, ensemble }),
+    )
+    this.members.set(id, member)
+    await member.start()
   }
 
   member(id: ServerId): Member {
