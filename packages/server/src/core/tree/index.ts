@@ -1,6 +1,7 @@
 /** The znodes and what each transaction does to them. */
 export { Tree } from './tree.ts'
 export type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
+export { overwriteConfiguration } from './configuration-node.ts'
 export { TreeCursor } from './cursor.ts'
 export { AclTable, OPEN } from './acl-table.ts'
 export * from './digest.ts'
