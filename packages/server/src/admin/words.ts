@@ -2,7 +2,7 @@ import type { ClientConnection } from '../host/connection.ts'
 import type { ServerCore } from '../host/core.ts'
 import { hex } from '../host/hex.ts'
 import { lastOperationName } from '../host/operations.ts'
-import type { SnapshotFolders } from '../host/snapshots.ts'
+import type { DataFolders } from '../log/index.ts'
 import type { Watcher, WatchTable } from '../core/watches/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
@@ -28,13 +28,13 @@ const TRACE_MASK = 306n
 /** The four-letter words, answered in the bytes of Apache ZooKeeper. */
 export class FourLetterWords {
   readonly #core: ServerCore
-  readonly #folders: SnapshotFolders
+  readonly #folders: DataFolders
   readonly #answers: ReadonlyMap<string, Answer>
   readonly #allowed: ReadonlySet<string>
   #traceMask = TRACE_MASK
 
   /** `startedAt` on the monotonic clock. */
-  constructor(core: ServerCore, folders: SnapshotFolders, startedAt: number) {
+  constructor(core: ServerCore, folders: DataFolders, startedAt: number) {
     this.#core = core
     this.#folders = folders
     this.#answers = new Map<string, Answer>([
