@@ -11,8 +11,8 @@ import {
 import { Preparer, type Reconfigure } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, SessionTracker, type Session, type Sessions } from '../core/sessions/index.ts'
-import type { QuotaBreach, Tree } from '../core/tree/index.ts'
-import type { Identity, SessionId } from '../core/types.ts'
+import { overwriteConfiguration, type QuotaBreach, type Tree } from '../core/tree/index.ts'
+import type { Identity, SessionId, Zxid } from '../core/types.ts'
 import { Firing, Watches } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
@@ -39,8 +39,9 @@ export interface CoreParts {
   readonly reconfigure?: Reconfigure
   /** What words say of the role; that of a server that stands alone otherwise. */
   readonly role?: RoleFigures
-  /** Counts on over several terms; a new one otherwise. */
+  /** Go on over several terms; new ones otherwise. */
   readonly stats?: ServerStats
+  readonly sessionIds?: SessionIds
   /** Called once when something that must hold does not. The server is over then. */
   readonly failed: (error: unknown) => void
 }
@@ -108,6 +109,7 @@ export class ServerCore {
     reconfigure,
     role = { mode: 'standalone' },
     stats = new ServerStats(),
+    sessionIds = new SessionIds(settings.serverId, ports.clock.wall()),
     failed,
   }: CoreParts) {
     this.settings = settings
@@ -121,7 +123,7 @@ export class ServerCore {
     if (localSessions || readOnly) this.locals = new SessionTracker(settings.tickTimeMs, now, { local: true })
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
-    this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
+    this.sessionIds = sessionIds
     const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
     const schemes = new Map([
       ...(servesTls ? [['x509', x509Scheme] as const] : []),
@@ -176,6 +178,17 @@ export class ServerCore {
     } finally {
       this.#depth--
     }
+  }
+
+  /**
+   * Shows another configuration in `/zookeeper/config`, as every member does by itself when one comes into force: there is no
+   * transaction, and whoever watches the node is told. `version` is the zxid that the configuration has as its version.
+   */
+  showConfiguration(text: string, version: Zxid): void {
+    this.turn(() => {
+      this.firing.zxid = this.tree.lastZxid
+      overwriteConfiguration(this.tree, text, version, this.ports.clock.wall(), this.firing)
+    })
   }
 
   /**
