@@ -37,8 +37,8 @@ export class Author {
   readonly txns: RawTxn[] = []
   readonly sessions = new Map<bigint, number>()
 
-  constructor(extendedTypes = false) {
-    this.tree = new Tree({ digest: true, extendedTypes })
+  constructor(tree = new Tree({ digest: true, extendedTypes: false })) {
+    this.tree = tree
   }
 
   write(zxid: Zxid, txn: Txn, sessionId = 7n): RawTxn {
