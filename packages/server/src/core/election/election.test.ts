@@ -139,7 +139,10 @@ describe('a quorum with my vote', () => {
   })
 
   it('decides at once when every voter agrees that can be heard', () => {
-    const desk = supported().reach(5, false).hear(4, { vote: vote(4) }).hear(2, { vote: vote(4) })
+    const desk = supported()
+      .reach(5, false)
+      .hear(4, { vote: vote(4) })
+      .hear(2, { vote: vote(4) })
     expect(desk.asked).toEqual(['settle in 200'])
     expect(desk.reach(3, false).asked).toContain('following 4')
     const other = supported().reach(5, false).reach(3, false).reach(5, true)
@@ -148,7 +151,10 @@ describe('a quorum with my vote', () => {
   })
 
   it('waits for a voter that can be heard and agrees with something else', () => {
-    const desk = supported().hear(4, { vote: vote(4) }).hear(2, { vote: vote(4) }).reach(5, false)
+    const desk = supported()
+      .hear(4, { vote: vote(4) })
+      .hear(2, { vote: vote(4) })
+      .reach(5, false)
     expect(desk.hear(3, { vote: vote(3) }).asked).toEqual([])
     expect(desk.timeout('settle').asked).toEqual(['following 4'])
   })

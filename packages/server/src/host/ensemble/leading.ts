@@ -31,6 +31,9 @@ import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { judgeReconfiguration } from './reconfigure.ts'
 import { Turns } from './turns.ts'
 
+/** How long the answer to `ydld` has to reach who asked, in milliseconds. */
+const YIELD_MS = 50
+
 /**
  * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
  * The rules of order are those of `keeper.ts`.
@@ -48,6 +51,7 @@ export class LeaderTerm implements Term {
   #nextTicket = 1
   readonly #confirming = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
+  #cancelYield: Cancel = () => {}
   #over = false
   #leadsSince = 0
 
@@ -135,6 +139,7 @@ export class LeaderTerm implements Term {
     this.#over = true
     this.#turns.stop()
     this.#cancelTick()
+    this.#cancelYield()
     this.#clients?.end('Closed: this server does not lead any more')
     for (const link of this.#links.values()) link.close()
     this.#links.clear()
@@ -295,7 +300,9 @@ export class LeaderTerm implements Term {
         peerState: () => `leading - ${this.#leader.phase}`,
         leader: () => this.#figures(),
         yieldLeadership: () => {
-          this.transfer()
+          // The answer goes out first.
+          const { clock } = this.#kit.ports
+          this.#cancelYield = clock.after(YIELD_MS, 'leadership that was yielded', () => this.transfer())
           return 'Sent yield leadership request to leader.'
         },
       }),
