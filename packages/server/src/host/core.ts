@@ -11,8 +11,8 @@ import {
 import { Preparer, type Reconfigure } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
 import { SessionIds, SessionTracker, type Session, type Sessions } from '../core/sessions/index.ts'
-import { overwriteConfiguration, type QuotaBreach, type Tree } from '../core/tree/index.ts'
-import type { Identity, SessionId, Zxid } from '../core/types.ts'
+import type { QuotaBreach, Tree } from '../core/tree/index.ts'
+import type { Identity, SessionId } from '../core/types.ts'
 import { Firing, Watches } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
@@ -178,17 +178,6 @@ export class ServerCore {
     } finally {
       this.#depth--
     }
-  }
-
-  /**
-   * Shows another configuration in `/zookeeper/config`, as every member does by itself when one comes into force: there is no
-   * transaction, and whoever watches the node is told. `version` is the zxid that the configuration has as its version.
-   */
-  showConfiguration(text: string, version: Zxid): void {
-    this.turn(() => {
-      this.firing.zxid = this.tree.lastZxid
-      overwriteConfiguration(this.tree, text, version, this.ports.clock.wall(), this.firing)
-    })
   }
 
   /**

@@ -1,29 +1,26 @@
-import { OpCode } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
-import type { ChangeSink } from './contract.ts'
+import { crcPrefix } from './digest.ts'
 import type { Tree } from './tree.ts'
 
-const CONFIG_NODE = '/zookeeper/config'
+/** Where clients read and watch who belongs to the ensemble. */
+export const CONFIGURATION_NODE = '/zookeeper/config'
 
 /**
- * Overwrites what `/zookeeper/config` shows, outside any transaction, as every member does when a configuration comes into
- * force (`ZKDatabase.initConfigInZKDatabase`). The zxid of the tree stays, and the node is in no digest. `wall` in milliseconds.
+ * Writes the text of the configuration in force into its node. Each member of an ensemble does so itself, without a
+ * transaction; no digest counts the node. `version` is that of the configuration, `time` in milliseconds since 1970. Nothing
+ * happens when the node says so already, or something newer.
  */
-export function overwriteConfiguration(
-  tree: Tree,
-  text: string,
-  version: Zxid,
-  wall: number,
-  sink?: ChangeSink,
-): void {
-  const data = new TextEncoder().encode(text)
-  // The transaction that changed it may have shown it already.
-  if (equal(tree.dataOf(tree.find(CONFIG_NODE)), data)) return
-  // A leader may name a configuration after the begin of its epoch, which no transaction has reached yet.
-  const zxid = Math.min(version, tree.lastZxid)
-  const header = { sessionId: 0n, cxid: 0, zxid, time: Math.floor(wall) }
-  tree.apply(header, { type: OpCode.setData, path: CONFIG_NODE, data, version: -1 }, sink)
+export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, time: number): void {
+  const node = tree.find(CONFIGURATION_NODE)
+  if (node === -1) return
+  const c = tree.store.columns(node)
+  const i = tree.store.slot(node)
+  const now = tree.store.data(node) ?? new Uint8Array(0)
+  const same = now.length === text.length && now.every((byte, at) => byte === text[at])
+  if (same || c.mzxid[i]! > version) return
+  tree.store.setData(node, text)
+  c.mzxid[i] = version
+  c.mtime[i] = time
+  c.version[i] = -1
+  if (tree.options.digest) c.crc[i] = crcPrefix(CONFIGURATION_NODE, text)
 }
-
-const equal = (a: Uint8Array | null, b: Uint8Array): boolean =>
-  a !== null && a.length === b.length && a.every((byte, at) => byte === b[at])

@@ -48,7 +48,7 @@ export class ClientSide<W extends Writes> {
       failed: kit.failed,
     })
     this.writes = made
-    if (!readOnly) kit.membership.show(this.core)
+    if (!readOnly) kit.membership.show(vault.tree, Math.floor(ports.clock.wall()))
     this.#reaper = reaps ? new Reaper(this.core) : undefined
   }
 

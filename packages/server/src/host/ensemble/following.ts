@@ -331,6 +331,7 @@ export class LearnerTerm implements Term {
       role: roleFigures(this.#kit, {
         mode: this.#observer ? 'observer' : 'follower',
         peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
+        ...(this.#observer ? { observerMasterId: this.#leaderId } : {}),
       }),
       writes: (kit) =>
         new LearnerWrites({

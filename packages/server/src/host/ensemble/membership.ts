@@ -8,7 +8,7 @@ import {
   type Role,
   type ServerId,
 } from '../../core/quorum/index.ts'
-import type { ServerCore } from '../core.ts'
+import { showConfiguration, type Tree } from '../../core/tree/index.ts'
 import { keepActive, keepProposed } from './configuration-files.ts'
 
 /** What a member knows of who belongs to its ensemble, in memory and on disk. */
@@ -92,9 +92,10 @@ export class Membership {
     return { changed: !sameMembership(before, configuration), before, kept }
   }
 
-  /** Lets the clients of a role see the configuration in force. */
-  show(core: ServerCore): void {
-    core.showConfiguration(printConfiguration(this.#active), this.#active.version)
+  /** Lets clients see the configuration in force. `time` in milliseconds since 1970. */
+  show(tree: Tree, time: number): void {
+    const text = new TextEncoder().encode(printConfiguration(this.#active))
+    showConfiguration(tree, text, this.#active.version, time)
   }
 
   #write(action: () => Promise<void>): Promise<void> {
