@@ -39,8 +39,9 @@ export interface CoreParts {
   readonly reconfigure?: Reconfigure
   /** What words say of the role; that of a server that stands alone otherwise. */
   readonly role?: RoleFigures
-  /** Counts on over several terms; a new one otherwise. */
+  /** Go on over several terms; new ones otherwise. */
   readonly stats?: ServerStats
+  readonly sessionIds?: SessionIds
   /** Called once when something that must hold does not. The server is over then. */
   readonly failed: (error: unknown) => void
 }
@@ -108,6 +109,7 @@ export class ServerCore {
     reconfigure,
     role = { mode: 'standalone' },
     stats = new ServerStats(),
+    sessionIds = new SessionIds(settings.serverId, ports.clock.wall()),
     failed,
   }: CoreParts) {
     this.settings = settings
@@ -121,7 +123,7 @@ export class ServerCore {
     if (localSessions || readOnly) this.locals = new SessionTracker(settings.tickTimeMs, now, { local: true })
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
-    this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
+    this.sessionIds = sessionIds
     const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
     const schemes = new Map([
       ...(servesTls ? [['x509', x509Scheme] as const] : []),

@@ -76,6 +76,8 @@ export type ElectionInput =
   | { readonly type: 'oracle'; readonly goOn: boolean }
   /** The role is filled: the leader is established, or the learner is in step with it, in this epoch. */
   | { readonly type: 'installed'; readonly epoch: number }
+  /** A change of the configuration says who leads, and makes this server go there without an election. */
+  | { readonly type: 'assigned'; readonly state: Exclude<PeerState, 'looking'>; readonly leader: ServerId }
   /** The configurations have changed while the server has a role. */
   | { readonly type: 'configured'; readonly configurations: Configurations }
 
@@ -184,6 +186,11 @@ export class Election {
       case 'installed':
         // E2 The vote tells late comers the epoch that the leader leads in, not the one that it was elected with.
         if (this.#state !== 'looking') this.#vote = { ...this.#vote, epoch: input.epoch }
+        return
+      case 'assigned':
+        // E22 (14.5) Others are told of the leader that the change has named; what it had is not known, nor does it matter.
+        this.#state = input.state
+        this.#vote = { ...this.#vote, leader: input.leader }
         return
       case 'configured':
         this.#configure(input.configurations)

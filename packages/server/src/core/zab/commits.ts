@@ -1,4 +1,4 @@
-import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import {
   verifierOf,
   type EnsembleConfiguration,
@@ -69,6 +69,11 @@ export class Commits {
     return this.#designated
   }
 
+  /** Whether this server leads, and is to go on leading. */
+  get isOpen(): boolean {
+    return this.#epoch !== -1 && this.#designated === undefined
+  }
+
   /** What is not committed yet, and who has how much of it. */
   get proposals(): Proposals {
     return this.#proposals
@@ -108,12 +113,17 @@ export class Commits {
     if (this.#proposals.acknowledge(server, zxid)) this.commit()
   }
 
+  /** A follower's ACK of NEWLEADER says that all it was brought up to date with is on its disk; that is committed already. */
+  vouch(server: ServerId, zxid: Zxid): void {
+    this.#proposals.acknowledge(server, Math.max(zxid, makeZxid(this.#epoch, 0)))
+  }
+
   /**
    * B4 (10.3, 14.2) Commits in order all that a quorum has. From a change of the configuration on, until that is committed, it
    * takes a quorum of both. What a host does about a commit may lead here again: the outer loop goes on then.
    */
   commit(): void {
-    if (this.#busy || this.#epoch === -1 || this.#designated !== undefined) return
+    if (this.#busy || !this.isOpen) return
     this.#busy = true
     try {
       let again: boolean
@@ -211,6 +221,6 @@ export class Commits {
 
   /** B5 (2.5) One of two voters may go on without the other when the oracle says so. */
   #isAlone(verifier: QuorumVerifier): boolean {
-    return verifier.mayAskOracle && this.#oracleSaysGo && this.#handles.followers.length === 0
+    return verifier.mayAskOracle && this.#oracleSaysGo && !this.#handles.hasParticipants
   }
 }

@@ -1,4 +1,4 @@
-import { votersOf, printConfiguration } from '../../core/quorum/index.ts'
+import { votersOf, printConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import type { LeaderFigures, MemberFigures, RoleFigures } from '../../admin/index.ts'
 import type { MemberKit } from './member-kit.ts'
 
@@ -8,6 +8,8 @@ export interface RoleFacts {
   /** The phase, in the words of Apache ZooKeeper. */
   readonly peerState: () => string
   readonly leader?: () => LeaderFigures
+  /** Whom an observer follows. */
+  readonly observerMasterId?: ServerId
   readonly yieldLeadership?: () => string
   readonly extra?: () => MemberFigures['extra']
 }
@@ -32,6 +34,7 @@ export function roleFigures({ settings, membership }: MemberKit, facts: RoleFact
           membership: printConfiguration(membership.active),
         },
         ...(facts.leader === undefined ? {} : { leader: facts.leader() }),
+        ...(facts.observerMasterId === undefined ? {} : { observerMasterId: facts.observerMasterId }),
         extra: facts.extra?.() ?? [],
         yieldLeadership: facts.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
         requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',

@@ -1,12 +1,14 @@
 import type { Address, Disk } from '@zabra/runtime'
 import type { Configurations } from '../../core/election/index.ts'
 import {
+  printConfiguration,
   sameMembership,
   type EnsembleConfiguration,
   type Member,
   type Role,
   type ServerId,
 } from '../../core/quorum/index.ts'
+import { showConfiguration, type Tree } from '../../core/tree/index.ts'
 import { keepActive, keepProposed } from './configuration-files.ts'
 
 /** What a member knows of who belongs to its ensemble, in memory and on disk. */
@@ -14,6 +16,7 @@ export class Membership {
   readonly self: ServerId
   readonly #disk: Disk
   readonly #folder: string
+  readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
   #proposed: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
@@ -22,8 +25,9 @@ export class Membership {
   constructor(
     self: ServerId,
     { active, proposed }: Configurations,
-    { disk, folder }: { disk: Disk; folder: string },
+    { disk, folder, written }: { disk: Disk; folder: string; written: EnsembleConfiguration },
   ) {
+    this.#written = written
     this.self = self
     this.#active = active
     this.#proposed = proposed
@@ -52,9 +56,13 @@ export class Membership {
     return this.#active.members.get(this.self)?.role ?? 'participant'
   }
 
-  /** Members of any configuration that matters, the one in force first. */
+  /**
+   * Members of any configuration that matters, the one in force first. This server is where its operator has put it also when
+   * it was removed, so that it can follow, and come back.
+   */
   member(id: ServerId): Member | undefined {
-    return this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+    const known = this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+    return known ?? (id === this.self ? this.#written.members.get(id) : undefined)
   }
 
   /** Where a member takes the connections of others; none for a stranger. */
@@ -82,6 +90,12 @@ export class Membership {
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
     return { changed: !sameMembership(before, configuration), before, kept }
+  }
+
+  /** Lets clients see the configuration in force. `time` in milliseconds since 1970. */
+  show(tree: Tree, time: number): void {
+    const text = new TextEncoder().encode(printConfiguration(this.#active))
+    showConfiguration(tree, text, this.#active.version, time)
   }
 
   #write(action: () => Promise<void>): Promise<void> {

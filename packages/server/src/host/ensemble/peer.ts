@@ -9,6 +9,7 @@ import {
   type PeerState,
 } from '../../core/election/index.ts'
 import type { ServerId } from '../../core/quorum/index.ts'
+import { SessionIds } from '../../core/sessions/index.ts'
 import { CommittedWindow } from '../../core/zab/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { ElectionDriver } from '../election/driver.ts'
@@ -44,6 +45,7 @@ export async function startPeer(settings: ServerSettings, ports: Ports): Promise
     const membership = new Membership(settings.serverId, known, {
       disk: ports.disk,
       folder: settings.dataDir,
+      written: settings.ensemble!,
     })
     const peer = new Peer(settings, ports, vault, membership)
     await peer.start()
@@ -83,6 +85,7 @@ class Peer implements Server {
       vault,
       membership,
       stats,
+      sessionIds: new SessionIds(settings.serverId, ports.clock.wall()),
       window: new CommittedWindow(vault.lastZxid, settings.commitLogCount),
       door: new ClientDoor(settings, ports, (core) => {
         core.words = new FourLetterWords(core, vault.folders, startedAt)
@@ -276,13 +279,20 @@ class Peer implements Server {
     this.#state = 'looking'
     this.#ended()
     if (this.#isOver || this.#closing !== undefined) return
-    if (designated !== undefined) return this.#enter(this.#stateUnder(designated), designated)
+    if (designated !== undefined) return this.#assign(designated)
     if (handedOver === true) return this.#standBack()
     // Observers of a leader that has gone do not all come at once.
     const wait =
       (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
     if (wait === 0) return this.#look()
     this.#later(wait, 'next election', () => this.#look())
+  }
+
+  /** A committed change of the configuration says who leads. */
+  #assign(leader: ServerId): void {
+    const state = this.#stateUnder(leader)
+    this.#driver.step({ type: 'assigned', state, leader })
+    this.#enter(state, leader)
   }
 
   #stateUnder(leader: ServerId): Exclude<PeerState, 'looking'> {

@@ -52,7 +52,7 @@ export type KeptDigests = readonly { readonly zxid: Zxid; readonly digest: Diges
  * closed, which tells exactly that. `Requester.lost` is only for what certainly did not happen.
  */
 export interface Writes {
-  /** Writes that are accepted and not answered. */
+  /** Writes of this server's clients that are accepted and not answered. */
   readonly outstanding: number
   /** Whether writes are accepted now; not while the disk is full, and never on a read-only server. */
   readonly writable: boolean

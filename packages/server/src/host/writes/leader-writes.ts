@@ -93,6 +93,8 @@ export class LeaderWrites<L extends Listener> implements Writes {
   #confirming = 0
   #queue: Entry[] = []
   #front = 0
+  /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
+  #foreign = 0
   #last: Zxid
   /** Who asks for the write that is being prepared. */
   #owner: object = HERE
@@ -110,7 +112,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   get outstanding(): number {
-    return this.#queue.length - this.#front
+    return this.#queue.length - this.#front - this.#foreign
   }
 
   get writable(): boolean {
@@ -232,6 +234,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     while (this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= zxid) {
       const entry = this.#queue[this.#front]!
       this.#front++
+      if (entry.requester === undefined && this.#parts.quorum !== undefined) this.#foreign--
       this.#apply(entry)
     }
     this.#compact()
@@ -263,7 +266,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   end(): void {
     this.#ended = true
     this.#queue = []
-    this.#front = 0
+    this.#front = this.#foreign = 0
     this.#syncs = []
     this.#gates.clear()
   }
@@ -325,6 +328,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     }
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
     if (!quorum.accepting) return
+    if (requester === undefined) this.#foreign++
     this.#queue.push({ logged, xid, type, requester, startedAt })
     this.#last = zxid
     const payload = this.#encode(logged)

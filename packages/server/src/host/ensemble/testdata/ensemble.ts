@@ -12,7 +12,7 @@ import {
   type Ports,
   type System,
 } from '@zabra/runtime'
-import { parseConfiguration, type ServerId } from '../../../core/quorum/index.ts'
+import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../../core/quorum/index.ts'
 import { defaults, type ServerSettings } from '../../../settings/index.ts'
 import { createServer, type Server } from '../../server.ts'
 import { RawClient } from '../../testdata/world.ts'
@@ -214,6 +214,18 @@ export class Ensemble {
     return ensemble
   }
 
+  /** Starts one more server, with a configuration of its own that the others do not know. */
+  async join(id: ServerId, ensemble: EnsembleConfiguration): Promise<void> {
+    const { settings } = this.member(1)
+    const member = new Member(
+      this,
+      id,
+      Object.freeze({ ...settings, serverId: id, clientPort: 4000 + id, ensemble }),
+    )
+    this.members.set(id, member)
+    await member.start()
+  }
+
   member(id: ServerId): Member {
     return this.members.get(id)!
   }
@@ -265,7 +277,7 @@ export class Ensemble {
     const client = new RawClient(this, connection)
     client.handshake(options)
     await this.until(`a session at ${id}`, () => client.frames.length > 0 || client.closed)
-    if (client.closed) throw new Error(`The session at ${id} was refused:\n${this.lines.slice(-40).join('\n')}`)
+    if (client.frames.length === 0) throw new Error(`The session at ${id} was refused:\n${this.lines.slice(-40).join('\n')}`)
     client.greeting()
     return client
   }

@@ -1,0 +1,123 @@
+import { OpCode, writeReconfigRequest } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { parseConfiguration } from '../../core/quorum/index.ts'
+import type { RawClient } from '../testdata/world.ts'
+import { Ensemble } from './testdata/ensemble.ts'
+
+const line = (id: number, role = 'participant'): string =>
+  `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:${role};${4000 + id}`
+
+interface Change {
+  readonly joining?: string
+  readonly leaving?: string
+  readonly from?: bigint
+}
+
+async function change(
+  ensemble: Ensemble,
+  client: RawClient,
+  { joining, leaving, from = -1n }: Change,
+): Promise<string> {
+  client.frames.length = 0
+  client.ask(77, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: joining ?? null,
+      leavingServers: leaving ?? null,
+      newMembers: null,
+      curConfigId: from,
+    }),
+  )
+  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  return client.heard().join()
+}
+
+async function shown(ensemble: Ensemble, id: number): Promise<string[]> {
+  const client = await ensemble.client(id)
+  client.look(1, OpCode.getData, '/zookeeper/config')
+  await ensemble.until('the answer', () => client.frames.length > 0)
+  const [reply] = client.replies()
+  const text = new TextDecoder().decode(reply!.body.buffer() ?? undefined)
+  client.connection.destroy()
+  return text.split('\n')
+}
+
+const changing = { reconfigEnabled: true, skipAcl: true }
+
+it('gives a configuration its first version with its first leader', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  for (const id of [1, 2, 3]) expect((await shown(ensemble, id)).at(-1)).toBe('version=100000000')
+})
+
+it('removes a follower, which follows on without a voice, and takes it back', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(2)
+  expect(await change(ensemble, client, { leaving: '1', from: 5n })).toBe('77:-103')
+  expect(await change(ensemble, client, { leaving: '1' })).toBe('77:0')
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  for (const id of [2, 3])
+    expect((await shown(ensemble, id)).some((each) => each.startsWith('server.1='))).toBe(false)
+  // One voter of two is no quorum, whatever the other one does.
+  client.create(1, '/a')
+  await ensemble.until('the answer', () => client.frames.length > 0)
+  expect(client.heard()).toEqual(['1:0'])
+  const back = await ensemble.client(2)
+  expect(await change(ensemble, back, { joining: line(1) })).toBe('77:0')
+  await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
+  for (const id of [1, 2, 3]) expect(await shown(ensemble, id)).toContain(line(1).replace(';', ';0.0.0.0:'))
+})
+
+it('goes to the designated leader without an election when the leader is removed', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(1)
+  expect(await change(ensemble, client, { leaving: '3' })).toBe('77:0')
+  await ensemble.until('the new leader', () => ensemble.leader !== undefined && ensemble.leader !== 3)
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(ensemble.server(3).role).toBe('following')
+  const later = await ensemble.client(3)
+  later.create(1, '/a')
+  await ensemble.until('the answer', () => later.frames.length > 0)
+  expect(later.heard()).toEqual(['1:0'])
+  // Whoever comes back finds the leader that nobody has elected.
+  const leader = ensemble.leader
+  for (const id of [3, [1, 2].find((one) => one !== leader)!]) {
+    await ensemble.member(id).crash()
+    await ensemble.member(id).start()
+    await ensemble.until(`the return of ${id}`, () => ensemble.server(id).serving, 5000)
+    expect(ensemble.leader).toBe(leader)
+  }
+  // What was changed is on every disk: after a restart of all it is still so.
+  for (const id of [1, 2, 3]) await ensemble.member(id).crash()
+  for (const id of [1, 2]) await ensemble.member(id).start()
+  await ensemble.until('a leader', () => ensemble.leader !== undefined)
+  expect((await shown(ensemble, 1)).some((each) => each.startsWith('server.3='))).toBe(false)
+  await ensemble.member(3).start()
+  await ensemble.until('the former leader', () => ensemble.server(3).serving)
+})
+
+it('takes in a server that nobody knew, as a participant and as an observer', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  for (const [id, role] of [
+    [4, 'participant'],
+    [5, 'observer'],
+  ] as const) {
+    const known = [1, 2, 3].map((one) => line(one)).join('\n')
+    await ensemble.join(id, parseConfiguration(`${known}\n${line(id, role)}`))
+    await ensemble.until(`the joiner ${id}`, () => ensemble.server(id).serving)
+    const client = await ensemble.client(1)
+    expect(await change(ensemble, client, { joining: line(id, role) })).toBe('77:0')
+    await ensemble.until(`its role`, () => ensemble.server(id).serving && ensemble.leader !== undefined)
+    await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  }
+  expect(ensemble.server(5).role).toBe('observing')
+  expect((await shown(ensemble, 5)).length).toBe(6)
+  const client = await ensemble.client(5)
+  client.create(1, '/a')
+  await ensemble.until('the answer', () => client.frames.length > 0)
+  expect(client.heard()).toEqual(['1:0'])
+  // Four voters: with two of them gone there is no quorum, with one of them back there is.
+  await ensemble.member(1).crash()
+  await ensemble.member(2).crash()
+  await ensemble.until('no leader', () => ensemble.leader === undefined)
+  await ensemble.member(1).start()
+  await ensemble.until('a leader', () => ensemble.leader !== undefined)
+})
