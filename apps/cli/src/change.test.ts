@@ -371,7 +371,7 @@ describe('without a server', () => {
   it('refused credentials end with 7', async () => {
     expect(await stage.run(['ls', '--auth', 'nosuch:secret'])).toMatchObject({
       code: 7,
-      err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH.\n',
+      err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH, or log in with --sasl-user.\n',
     })
   })
 

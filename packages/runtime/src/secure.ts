@@ -12,6 +12,8 @@ export interface Store {
   readonly password?: string | undefined
   /** A file whose text is the password; it counts before `password`. */
   readonly passwordPath?: string | undefined
+  /** A PEM file with the private key, where that of `path` holds certificates only. */
+  readonly keyPath?: string | undefined
 }
 
 /** What a network over TLS is made of. */

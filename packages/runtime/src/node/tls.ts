@@ -16,7 +16,7 @@ import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { nameOf, OpeningSockets } from './opening-sockets.ts'
 import { opened, SocketConnection } from './socket-connection.ts'
-import { authoritiesOf, identityOf, readStore, type ReadStore } from './stores.ts'
+import { authoritiesOf, identityOf, isSameStore, readStore, type ReadStore } from './stores.ts'
 
 /** TLS over the sockets of the platform, with certificates from files. */
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
@@ -142,7 +142,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   async reload(): Promise<boolean> {
     const before = await this.#current()
     const stores = await this.#read()
-    if (stores.every((store, i) => isSame(store, before.stores[i]))) return false
+    if (stores.every((store, i) => isSameStore(store, before.stores[i]))) return false
     const material = this.#made(stores)
     this.#material = Promise.resolve(material)
     for (const server of this.#servers) server.setSecureContext(material.context)
@@ -208,11 +208,6 @@ function cipherName(suite: string): string {
   throw new RangeError(
     `Expected cipher suites that this platform has, got "${suite}". TLS_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 are two of them.`,
   )
-}
-
-function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b
-  return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
 }
 
 function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
