@@ -95,8 +95,7 @@ export function judge(error: unknown): Verdict {
   const text = error instanceof Error ? error.message : String(error)
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
-  if (name === 'AuthFailedError')
-    return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
+  if (name === 'AuthFailedError') return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
   if (name === 'DamageError') return { line, exitCode: ExitCode.damagedFile }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
@@ -158,7 +157,7 @@ function refusedCredentials(error: unknown): string {
   const line = oneLine(error).replace(/\.$/, '')
   if (line.includes('offers no SASL login'))
     return `${line}. Leave out --sasl-user and ZABRA_SASL_USER, or give the server users.`
-  if (/^SASL /.test(line)) return `${line}. Check --sasl-user and its password.`
+  if (line.startsWith('SASL ')) return `${line}. Check --sasl-user and its password.`
   return 'The server refused the credentials. Check --auth and ZABRA_AUTH, or log in with --sasl-user.'
 }
 

@@ -57,13 +57,22 @@ describe('over TLS', () => {
 
   it.each([
     [['--key', certificate('alice.pem')], 'got --key alone'],
-    [['--cert', certificate('alice.p12'), '--key', certificate('alice.pem')], 'Leave out the file with the key'],
-    [['--cert', certificate('alice.pem'), '--key', certificate('authority.pem')], 'holds no private key in PEM'],
+    [
+      ['--cert', certificate('alice.p12'), '--key', certificate('alice.pem')],
+      'Leave out the file with the key',
+    ],
+    [
+      ['--cert', certificate('alice.pem'), '--key', certificate('authority.pem')],
+      'holds no private key in PEM',
+    ],
     [['--cert', certificate('alice.pem'), '--key', certificate('server.pem')], 'none of its certificates'],
     [['--cert', certificate('server.jks')], 'keytool -importkeystore'],
     [['--cert', certificate('alice-locked.pem')], 'set its password'],
   ])('%j is a mistake that is explained', async (argv, text) => {
-    for (const at of [['--tls', '--server', secure], ['--server', `tls://${secure}`]])
+    for (const at of [
+      ['--tls', '--server', secure],
+      ['--server', `tls://${secure}`],
+    ])
       expect(await stage.run(['ls', ...at, ...argv])).toMatchObject({
         code: 2,
         err: expect.stringContaining(text),

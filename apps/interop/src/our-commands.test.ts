@@ -9,7 +9,8 @@ const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')
 const folder = resolve(import.meta.dirname, '../../../packages/runtime/src/testdata/tls')
 const certificate = (name: string): string => join(folder, name)
 
-const users = 'Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="secret";\n};\n'
+const users =
+  'Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="secret";\n};\n'
 
 describeWith(['apache', 'netty'], 'Our command line', () => {
   it('logs in by SASL, over TCP and over TLS with each kind of key file, and gets the same answers', async () => {

@@ -23,7 +23,7 @@ export function askHidden({ stdin, stderr, signal }: Io, question: string): Prom
       reject(signal.reason as Error)
     }
     const take = (chunk: Uint8Array | string): void => {
-      const characters = [...(typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk))]
+      const characters = Array.from(typeof chunk === 'string' ? chunk : new TextDecoder().decode(chunk))
       for (const [index, character] of characters.entries()) {
         if (ENTER.test(character)) {
           settle()
