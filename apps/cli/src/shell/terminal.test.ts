@@ -13,7 +13,7 @@ const absent = !existsSync(main)
 
 const [CTRL_A, CTRL_C, CTRL_D, CTRL_W] = ['\x01', '\x03', '\x04', '\x17']
 const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
-const ready = /\(CONNECTED\) \d+\] (?:\x1b\[\d+G)?$/
+const ready = /\(CONNECTED\) \d+\] .{0,6}$/
 
 let stage: Stage
 beforeAll(async () => {
