@@ -169,9 +169,8 @@ export const knownKeys: readonly KnownKey[] = [
     'skipTxnEnabled',
   ),
   ...known(
-    'later',
-    'one port is either with TLS or without; use clientPort beside secureClientPort',
-    'client.portUnification',
+    'moot',
+    'a connection that says nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',
   ),
   ...known('later', replicated, 'ssl.quorum.*', 'sslQuorum', 'sslQuorumReloadCertFiles', 'portUnification'),
@@ -188,8 +187,7 @@ export const knownKeys: readonly KnownKey[] = [
   ),
   ...known(
     'guards',
-    'revoked certificates are not recognised, and ignoring it would let them in',
-    'ssl.crl',
+    'OCSP is not supported, and ignoring it would let revoked certificates in; use ssl.crl=true with ssl.crl.location instead',
     'ssl.ocsp',
   ),
   ...known('refused', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),
