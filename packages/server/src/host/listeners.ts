@@ -1,5 +1,6 @@
 import {
   NetworkError,
+  TlsOptionError,
   type Address,
   type Cancel,
   type Connection,
@@ -81,6 +82,8 @@ export class Listeners {
       }
     } catch (error) {
       await this.close()
+      if (error instanceof TlsOptionError)
+        throw new TlsOptionError(`ssl.ciphersuites: ${error.message}`, { cause: error })
       throw error
     }
     if (this.#tls !== undefined && this.#settings.certReload) this.#lookLater(this.#tls)

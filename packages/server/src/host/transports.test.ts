@@ -446,6 +446,12 @@ describe('the figures of TLS', () => {
   })
 })
 
+it('does not start with a cipher suite that nobody knows, and names the setting', async () => {
+  await expect(serve({ ...secure, sslCipherSuites: ['TLS_NONSENSE'] })).rejects.toThrow(
+    /^ssl\.ciphersuites: Expected cipher suites .*, got "TLS_NONSENSE"\. TLS_AES/,
+  )
+})
+
 describe('ssl.crl', () => {
   const revoking = {
     ...secure,
