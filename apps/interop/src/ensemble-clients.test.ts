@@ -34,7 +34,7 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     'of %s, %s and %s get the answers of a session in its order through each',
     async (...kinds) => {
       await startLedByThird({ kinds })
-      expect(await ensemble.leader()).toBe(3)
+      expect(await ensemble!.leader()).toBe(3)
       const clients = await Promise.all(ensemble!.ids.map((id) => ensemble!.connect(id)))
       await clients[0]!.create('/busy', 'x')
       const order: string[] = []
