@@ -37,6 +37,8 @@ const SECTOR = 512
 const ACTION =
   'Restore this file from a backup or from another copy; to give up everything from there on, move it and all later log files away'
 
+const TORN_ACTION = `${ACTION}. If the machine lost power while this was the newest log, nothing from there on was acknowledged, and \`zabra log --repair --force\` cuts it off and keeps a copy; a member of an ensemble whose other members are well may rather set the directory aside and get everything from its leader`
+
 /**
  * Reads one log file and calls `visit` for each entry. Tells a clean end from a write that a crash cut short; throws a
  * `DamageError` for all else, since bytes that were once acknowledged must never be left out silently. `visit` returns
@@ -133,9 +135,12 @@ class LogScan {
     if (rest.length === 0) return this.#ended(at, entries, false)
     const next = validEntry(rest, this.#last)
     if (next >= 0) {
+      // A write of many entries that a power cut tore may leave the same. No byte of the format says where a write ended, so
+      // what follows may have been acknowledged, and only who knows how the server ended can tell.
       throw this.#damage(
         `Expected an entry, got bytes that are none, though a whole entry follows at byte ${at + next},`,
         at,
+        TORN_ACTION,
       )
     }
     const why = damageIn(rest, at, this.#size - at)
@@ -147,9 +152,9 @@ class LogScan {
     return { end, size: this.#size, entries, torn, missingMark: undefined }
   }
 
-  #damage(what: string, at: number): DamageError {
+  #damage(what: string, at: number, action = ACTION): DamageError {
     const last = this.#last < 0 ? 'no transaction is' : `transactions up to 0x${formatZxid(this.#last)} are`
-    return new DamageError(what, this.#path, at, `In this file ${last} sound before it. ${ACTION}.`)
+    return new DamageError(what, this.#path, at, `In this file ${last} sound before it. ${action}.`)
   }
 
   /** Everything from an offset on without the zeros at its end. */

@@ -12,6 +12,8 @@ import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
 /** Every seal ends with the string "/". */
 const SEAL_END = [0, 0, 0, 1, 0x2f]
 const MAX_PART = 0x4000_0000
+/** From the network, where a part is kept until it is whole; requests bound what a leader can have to far less. */
+const MAX_STREAMED_PART = 1 << 27
 
 export interface SnapshotLoaded {
   /**
@@ -92,7 +94,7 @@ export async function loadSnapshot(
   const reader = await disk.openRead(path)
   try {
     const chunks = new FileChunks(reader, path, unpackerOf(file.name, compressor))
-    return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER), tree).file(file.zxid)
+    return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER), tree, MAX_PART).file(file.zxid)
   } finally {
     await reader.close()
   }
@@ -123,7 +125,7 @@ export async function loadStream(
   zxid: Zxid,
 ): Promise<StreamLoaded> {
   const stream = new ByteStream(source, from, 'Connect again; the data on disk are as before')
-  return new SnapshotLoad(stream, tree).stream(zxid)
+  return new SnapshotLoad(stream, tree, MAX_STREAMED_PART).stream(zxid)
 }
 
 class SnapshotLoad {
@@ -132,9 +134,12 @@ class SnapshotLoad {
   readonly #acls = new Set<number>([-1])
   readonly #unlisted: string[] = []
 
-  constructor(stream: ByteStream, tree: Tree) {
+  readonly #maxPart: number
+
+  constructor(stream: ByteStream, tree: Tree, maxPart: number) {
     this.#in = stream
     this.#tree = tree
+    this.#maxPart = maxPart
   }
 
   async stream(zxid: Zxid): Promise<StreamLoaded> {
@@ -198,7 +203,7 @@ class SnapshotLoad {
 
   async #acl(): Promise<ACL[]> {
     // How long a list is shows only when it is read; one that is longer than what is at hand is tried again with more.
-    for (let wanted = 4; ; wanted = Math.min(wanted * 4, MAX_PART)) {
+    for (let wanted = 4; ; wanted = Math.min(wanted * 4, this.#maxPart)) {
       const available = await this.#in.upTo(wanted)
       const r = this.#in.reader()
       const start = r.offset
@@ -206,7 +211,7 @@ class SnapshotLoad {
         return decodeAcl(r)
       } catch (error) {
         r.offset = start
-        if (available < wanted || wanted === MAX_PART)
+        if (available < wanted || wanted === this.#maxPart)
           throw this.#damage('Expected an access control list', error)
       }
     }
@@ -289,7 +294,7 @@ class SnapshotLoad {
   }
 
   #bound(length: number, least: number): void {
-    if (length < least || length > MAX_PART) throw this.#damage(`Expected a length, got ${length}`)
+    if (length < least || length > this.#maxPart) throw this.#damage(`Expected a length, got ${length}`)
   }
 
   #damage(what: string, cause?: unknown): DamageError {

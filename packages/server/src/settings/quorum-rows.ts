@@ -1,4 +1,4 @@
-import { bool, choice, duration, optional, port, ratio, whole } from './kinds.ts'
+import { bool, choice, duration, optional, ratio, whole } from './kinds.ts'
 import { row } from './row.ts'
 
 const quorum = 'Ensemble'
@@ -74,23 +74,6 @@ export const quorumRows = {
     fallback: undefined,
     fallbackText: 'the role in `server.N`',
     meaning: 'A hint at the role of this member; the role in its `server.N` line wins.',
-  }),
-  observerMasterPort: row({
-    group: quorum,
-    key: 'observerMasterPort',
-    kind: optional(port()),
-    fallback: undefined,
-    fallbackText: 'none',
-    meaning:
-      'On a follower: the port for observers that follow it instead of the leader. On an observer: where to look for such followers.',
-  }),
-  observerMasterSizeBytes: row({
-    group: quorum,
-    key: 'observerMaster.sizeLimit',
-    property: 'zookeeper.observerMaster.sizeLimit',
-    kind: whole(1),
-    fallback: 32 << 20,
-    meaning: 'How many bytes of transactions a follower keeps for its observers.',
   }),
   multiAddress: row({
     group: quorum,

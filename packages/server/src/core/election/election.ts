@@ -70,7 +70,7 @@ export type ElectionInput =
   | { readonly type: 'heard'; readonly from: ServerId; readonly notification: Notification }
   /** A timer that was asked for has run out. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }
-  /** A connection to a server has come about, or has broken, or could not be made. */
+  /** A connection to a server has come about, or has broken. */
   | { readonly type: 'reach'; readonly to: ServerId; readonly reachable: boolean }
   /** The oracle was asked: may one server go on alone? */
   | { readonly type: 'oracle'; readonly goOn: boolean }
@@ -137,7 +137,7 @@ export class Election {
   #oracleSaysGo = false
   /** What was answered to what since votes were last sent, by server. */
   readonly #answered = new Map<ServerId, string>()
-  /** Servers that nothing can be heard of now. */
+  /** Servers that have hung up and not come back. One that was never there may be about to start, and is waited for. */
   readonly #unreachable = new Set<ServerId>()
   /** Servers whose configuration was complained of in this election. */
   readonly #strange = new Set<ServerId>()

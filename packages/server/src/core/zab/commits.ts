@@ -1,4 +1,4 @@
-import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid, makeZxid } from '@zabra/protocol'
 import {
   verifierOf,
   type EnsembleConfiguration,
@@ -111,6 +111,11 @@ export class Commits {
   acknowledge(server: ServerId, zxid: Zxid): void {
     if (epochOf(zxid) !== this.#epoch || counterOf(zxid) === 0) return
     if (this.#proposals.acknowledge(server, zxid)) this.commit()
+  }
+
+  /** A follower's ACK of NEWLEADER says that all it was brought up to date with is on its disk; that is committed already. */
+  vouch(server: ServerId, zxid: Zxid): void {
+    this.#proposals.acknowledge(server, Math.max(zxid, makeZxid(this.#epoch, 0)))
   }
 
   /**

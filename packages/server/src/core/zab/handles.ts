@@ -18,6 +18,8 @@ export class Handle {
   zxid: Zxid = 0
   /** The tick by which it must have said something; none while it waits for us. */
   deadline: number
+  /** What was committed when it was brought up to date. */
+  synced: Zxid = -1
   /** The highest ACK that came before the one of NEWLEADER; -1 without one. */
   earlyAck: Zxid = -1
   /** Whether broadcast goes to it. */
@@ -95,4 +97,22 @@ export function inStepOf(handles: Iterable<Handle>): Set<ServerId> {
   const servers = new Set<ServerId>()
   for (const handle of handles) if (votes(handle)) servers.add(handle.server)
   return servers
+}
+
+/**
+ * T2 (11) Whether a follower leaves a proposal unacknowledged for too long, which puts it out of step however others do. One
+ * proposal at a time is watched: the last one there is when it is behind.
+ */
+export function isLate(
+  handle: Handle,
+  { lastProposed, proposals }: { lastProposed: Zxid; proposals: { ackedBy(server: ServerId): Zxid } },
+  tick: number,
+  limit: number,
+): boolean {
+  if (!votes(handle)) return false
+  const acked = proposals.ackedBy(handle.server)
+  if (acked < handle.tracked) return tick - handle.trackedSince > limit
+  handle.tracked = acked < lastProposed ? lastProposed : -1
+  handle.trackedSince = tick
+  return false
 }

@@ -36,8 +36,9 @@ export interface LeaderOptions {
 }
 
 /**
- * What the hot path calls. Never called while work that `step` returned may be undone: hosts perform it at once.
- * The arrays belong to the leader; do not keep them.
+ * What the hot path calls, also from within `step`, before the work that this returns is done: for a learner that takes its place
+ * at that moment COMMIT may so come before UPTODATE, which it must expect anyway. The arrays belong to the leader; do not keep
+ * them.
  */
 export interface Broadcast {
   /** Send PROPOSAL to these. The leader's own log is the caller's of `propose` to write. */

@@ -3,7 +3,7 @@ import { printConfiguration, type EnsembleConfiguration, type ServerId } from '.
 import type { Zxid } from '../types.ts'
 import { Commits } from './commits.ts'
 import { Discovery, isAhead, LAST_EPOCH, refusalOf } from './discovery.ts'
-import { Handle, Handles, inStepOf, votes } from './handles.ts'
+import { Handle, Handles, inStepOf, isLate } from './handles.ts'
 import type {
   Abdication,
   Broadcast,
@@ -17,6 +17,8 @@ import { decodeAckEpoch, decodeLearnerInfo, encodeConfigurationText, encodeLeade
 import { Retirement } from './retirement.ts'
 import { Rounds } from './rounds.ts'
 import { planSync } from './sync-plan.ts'
+
+const STRAY = 'A learner sent what no learner should send now; it is ignored'
 
 export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
 
@@ -327,6 +329,7 @@ export class Leader {
     handle.phase = 'syncing'
     handle.deadline = this.#tick + initLimit + syncLimit
     proposals.forget(handle.server)
+    handle.synced = this.lastCommitted
     this.#work.push({ do: 'sync', to: handle.connection, plan: planSync(handle.zxid, sources) })
     const { entries } = proposals
     if (!handle.observer)
@@ -382,6 +385,8 @@ export class Leader {
     handle.phase = 'active'
     this.#hear(handle)
     this.#send(handle, PacketType.upToDate, NO_ZXID, null)
+    // Its ACK of NEWLEADER says that all it was synced with is on its disk.
+    if (!handle.observer) this.#commits.vouch(handle.server, handle.synced)
     if (handle.earlyAck !== -1) this.ack(handle.connection, handle.earlyAck)
   }
 
@@ -390,8 +395,8 @@ export class Leader {
     const { connection, server } = handle
     switch (packet.type) {
       case PacketType.ack:
-        if (!this.ack(connection, packet.zxid)) this.#warnOf(handle, `ack of ${formatZxid(packet.zxid)}`)
-        return
+        if (this.ack(connection, packet.zxid)) return
+        return this.#warn({ server, zxid: formatZxid(packet.zxid) }, STRAY)
       case PacketType.ping:
         this.#work.push({ do: 'deliver', from: connection, server, packet })
         return this.#rounds.answered(handle)
@@ -400,12 +405,8 @@ export class Leader {
         this.#work.push({ do: 'deliver', from: connection, server, packet })
         return
       default:
-        this.#warnOf(handle, packetName(packet.type))
+        this.#warn({ server, packet: packetName(packet.type) }, STRAY)
     }
-  }
-
-  #warnOf({ server }: Handle, packet: string): void {
-    this.#warn({ server, packet }, 'A learner sent what no learner should send now; it is ignored')
   }
 
   // Time
@@ -423,7 +424,8 @@ export class Leader {
     for (const handle of this.#handles) {
       if (this.#tick > handle.deadline)
         this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
-      else if (votes(handle)) this.#track(handle)
+      else if (isLate(handle, this.#commits, this.#tick, this.#options.syncLimit))
+        this.#drop(handle, `it has not acknowledged ${formatZxid(handle.tracked)} in time`)
     }
     if (this.#phase !== 'broadcast') {
       this.#goOnAlone()
@@ -444,15 +446,6 @@ export class Leader {
     if (!this.#discovery.frozen) return this.#start()
     if (this.#acceptedStored && this.#discovery.promise(self)) return this.#elected()
     this.#establish()
-  }
-
-  /** T2 (11) A follower that leaves a proposal unacknowledged for too long would hold its part of the history back. */
-  #track(handle: Handle): void {
-    if (this.#commits.proposals.ackedBy(handle.server) >= handle.tracked) {
-      handle.tracked = this.outstanding === 0 ? -1 : this.lastProposed
-      handle.trackedSince = this.#tick
-    } else if (this.#tick - handle.trackedSince > this.#options.syncLimit)
-      this.#drop(handle, `it has not acknowledged ${formatZxid(handle.tracked)} in time`)
   }
 
   #leaveWhenDue(): void {

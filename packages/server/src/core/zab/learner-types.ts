@@ -20,8 +20,8 @@ export interface LearnerOptions {
 }
 
 /**
- * What the hot path calls, in this order and at once. The log is written in the order of `append`; when it is durable the
- * host says so to `Learner.durable`.
+ * What the hot path calls. It goes behind all work on the disk that came before it and is not done. The log is written in the order
+ * of `append`; when it is durable the host says so to `Learner.durable`.
  */
 export interface Replica {
   /** Log a transaction, byte for byte. */
@@ -47,8 +47,8 @@ export type LearnerInput =
   | { readonly type: 'halfTick' }
 
 /**
- * What the host is to do. Work on the disk (`discard`, `truncate`, `install`, `append`, `commit`, `harden`, `store`) is done one
- * after the other in this order, each when the one before it is done; packets may be handed in meanwhile.
+ * What the host is to do. Work on the disk (`discard`, `truncate`, `install`, `append`, `commit`, `harden`,
+ * `store`, `proposeConfiguration`) is done one after the other in this order, each when the one before it is done; packets may be handed in meanwhile.
  */
 export type LearnerWork =
   | { readonly do: 'send'; readonly packet: QuorumPacket }

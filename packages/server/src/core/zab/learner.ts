@@ -88,11 +88,9 @@ export class Learner {
    */
   receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
     this.#heardAt = this.#halfTicks
-    if (this.#phase === 'broadcast' && !this.#options.observer) {
-      if (type === PacketType.commit && this.#pending.length > 0 && this.#pending.zxidAt(0) === zxid) {
-        this.#commitHead()
-        return NOTHING
-      }
+    if (type === PacketType.commit && this.#phase === 'broadcast' && this.#isHead(zxid)) {
+      this.#commitHead()
+      return NOTHING
     }
     this.#renew()
     if (this.#phase === 'over') return NOTHING
@@ -207,7 +205,12 @@ export class Learner {
 
   /** F5 (9.5) How history comes. A server that does not trust its own takes nothing but all of it. */
   #begin(type: number, zxid: Zxid): void {
-    if (type === PacketType.snap && zxid >= 0) return this.#install(zxid)
+    if (type === PacketType.snap && zxid >= 0) {
+      this.#mode = 'snap'
+      this.#last = this.#contained = zxid
+      this.#work.push({ do: 'install', zxid })
+      return
+    }
     const trusts = this.#options.lastZxid !== UNTRUSTED
     if (type === PacketType.diff && trusts) this.#mode = 'diff'
     else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#last) this.#truncate(zxid)
@@ -217,23 +220,14 @@ export class Learner {
       )
   }
 
-  #install(zxid: Zxid): void {
-    this.#mode = 'snap'
-    this.#last = zxid
-    this.#contained = zxid
-    this.#work.push({ do: 'install', zxid })
-  }
-
   #truncate(zxid: Zxid): void {
     this.#mode = 'trunc'
-    this.#last = zxid
-    this.#cutAt = zxid
+    this.#last = this.#cutAt = zxid
     this.#work.push({ do: 'truncate', to: zxid })
   }
 
   /** F6 (9.5, H2, H3) History that cannot be cut exactly where the leader says is worth nothing. */
   #truncated(lastZxid: Zxid): void {
-    if (this.#mode !== 'trunc' || this.#phase === 'broadcast') return
     const to = this.#cutAt
     if (lastZxid !== to)
       this.#discard(`history was to be cut at ${formatZxid(to)} and ended at ${formatZxid(lastZxid)}`)
@@ -263,12 +257,14 @@ export class Learner {
   }
 
   /** F9 (9.5, 10.4) Each transaction comes right after the one before it; anything else is a hole in history. */
-  #queue(zxid: Zxid, data: Uint8Array | null): void {
-    this.#admit(zxid, data)
+  #queue(zxid: Zxid, data: Uint8Array | null): boolean {
+    const changes = this.#admit(zxid, data)
     this.#pending.push(zxid, data!)
+    return changes
   }
 
-  #admit(zxid: Zxid, data: Uint8Array | null): void {
+  /** Whether it changes the configuration, which then is kept as the one seen last before it is logged (14.3). */
+  #admit(zxid: Zxid, data: Uint8Array | null): boolean {
     if (data === null) throw new ProtocolError('Expected a transaction, got null', 0, formatZxid(zxid))
     if (!follows(this.#last, zxid) || epochOf(zxid) > this.#epoch)
       throw new ProtocolError(
@@ -279,6 +275,7 @@ export class Learner {
     const configuration = configurationIn(data)
     if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
     this.#last = zxid
+    return configuration !== undefined
   }
 
   /** F10 (9.5, ZOOKEEPER-4394) What is committed before NEWLEADER is history; what is not stays a proposal. */
@@ -408,9 +405,10 @@ export class Learner {
   #follow(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.proposal:
-        this.#queue(zxid, data)
         this.#lastLogged = zxid
-        return this.#replica.append(zxid, data!)
+        if (this.#queue(zxid, data)) this.#work.push({ do: 'append', zxid, payload: data! })
+        else this.#replica.append(zxid, data!)
+        return
       case PacketType.commit:
         // F11 The head of the queue is dealt with before this; anything else breaks the order.
         this.#head(zxid)
@@ -424,6 +422,10 @@ export class Learner {
       default:
         return this.#converse(type, zxid, data)
     }
+  }
+
+  #isHead(zxid: Zxid): boolean {
+    return !this.#options.observer && this.#pending.length > 0 && this.#pending.zxidAt(0) === zxid
   }
 
   #commitHead(): void {
@@ -442,9 +444,12 @@ export class Learner {
   }
 
   #learn(zxid: Zxid, data: Uint8Array | null): void {
-    this.#admit(zxid, data)
-    this.#replica.append(zxid, data!)
-    this.#replica.commit(zxid, data!)
+    if (this.#admit(zxid, data))
+      this.#work.push({ do: 'append', zxid, payload: data! }, { do: 'commit', zxid, payload: data! })
+    else {
+      this.#replica.append(zxid, data!)
+      this.#replica.commit(zxid, data!)
+    }
   }
 
   #converse(type: number, zxid: Zxid, data: Uint8Array | null): void {

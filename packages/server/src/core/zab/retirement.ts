@@ -89,12 +89,11 @@ export class Retirement {
   /** T4 Who has everything and the highest id is whom the others will elect. */
   #successor(): ServerId | undefined {
     const { lastProposed, proposals, quorums } = this.#commits
-    const fresh = counterOf(lastProposed) === 0
     let best: ServerId | undefined
     for (const handle of this.#handles) {
       const { server } = handle
       if (!votes(handle) || quorums.active.weightOf(server) === 0) continue
-      if (!fresh && proposals.ackedBy(server) < lastProposed) continue
+      if (proposals.ackedBy(server) < lastProposed) continue
       if (best === undefined || server > best) best = server
     }
     return best

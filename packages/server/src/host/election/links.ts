@@ -30,7 +30,7 @@ export interface ElectionLinksOptions {
   readonly admitsStrangers: boolean
   /** A message came. The bytes are a view for the length of the call. */
   readonly heard: (from: ServerId, payload: Uint8Array) => void
-  /** A connection has come about, has broken, or could not be made. */
+  /** A connection has come about, or has broken. */
   readonly reach?: (to: ServerId, reachable: boolean) => void
   readonly connectTimeoutMs: number
   readonly helloTimeoutMs: number
@@ -291,7 +291,6 @@ export class ElectionLinks {
     peer.dialing = undefined
     if (!peer.missed) this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
     peer.missed = true
-    this.#options.reach?.(peer.id, false)
     this.#retryLater(peer)
   }
 

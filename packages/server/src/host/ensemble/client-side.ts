@@ -30,9 +30,8 @@ export class ClientSide<W extends Writes> {
   constructor(kit: MemberKit, options: ClientSideOptions<W>) {
     this.#kit = kit
     const { sessions, writes, role, reconfigure, readOnly = false, reaps = false } = options
-    const { settings, ports, vault, stats } = kit
+    const { settings, ports, vault, stats, sessionIds } = kit
     let made!: W
-    if (!readOnly) kit.membership.show(vault.tree, Math.floor(ports.clock.wall()))
     this.core = new ServerCore({
       settings,
       ports,
@@ -43,11 +42,13 @@ export class ClientSide<W extends Writes> {
       readOnly,
       role,
       stats,
+      sessionIds,
       reconfigEnabled: settings.reconfigEnabled,
       ...(reconfigure === undefined ? {} : { reconfigure }),
       failed: kit.failed,
     })
     this.writes = made
+    if (!readOnly) kit.membership.show(vault.tree, Math.floor(ports.clock.wall()))
     this.#reaper = reaps ? new Reaper(this.core) : undefined
   }
 

@@ -1,5 +1,6 @@
 import type { Ports } from '@zabra/runtime'
 import type { ServerId } from '../../core/quorum/index.ts'
+import type { SessionIds } from '../../core/sessions/index.ts'
 import type { CommittedWindow } from '../../core/zab/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import type { ServerStats } from '../stats.ts'
@@ -18,6 +19,8 @@ export interface MemberKit {
   readonly membership: Membership
   readonly door: ClientDoor
   readonly stats: ServerStats
+  /** One source for all roles, so that no id is given twice. */
+  readonly sessionIds: SessionIds
   readonly snapshots: MemberSnapshots
   /** The member can no longer vouch for its state: the process is to end. */
   readonly failed: (error: unknown) => void

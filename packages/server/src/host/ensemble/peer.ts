@@ -9,6 +9,7 @@ import {
   type PeerState,
 } from '../../core/election/index.ts'
 import type { ServerId } from '../../core/quorum/index.ts'
+import { SessionIds } from '../../core/sessions/index.ts'
 import { CommittedWindow } from '../../core/zab/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { ElectionDriver } from '../election/driver.ts'
@@ -84,6 +85,7 @@ class Peer implements Server {
       vault,
       membership,
       stats,
+      sessionIds: new SessionIds(settings.serverId, ports.clock.wall()),
       window: new CommittedWindow(vault.lastZxid, settings.commitLogCount),
       door: new ClientDoor(settings, ports, (core) => {
         core.words = new FourLetterWords(core, vault.folders, startedAt)

@@ -4,7 +4,7 @@ import { Author, collect, FOLDER, Rig, same, z } from './testdata/rig.ts'
 
 const SMALL = { txnLogSizeLimitBytes: 600 }
 
-async function member(leader: Author, settings = SMALL): Promise<Rig> {
+async function member(leader: Author, settings: Parameters<typeof Rig.open>[1] = SMALL): Promise<Rig> {
   const rig = await Rig.open(new MemoryDisk(), settings)
   await rig.vault.acceptEpoch(9)
   await rig.follow(leader.txns)
@@ -120,6 +120,23 @@ describe('the history in the log', () => {
     expect(await collect(reading)).toHaveLength(21)
     expect(await rig.vault.purge(3)).toContain('log.100000003')
     expect(rig.names()).not.toContain('snapshot.100000005')
+  })
+
+  it('is purged only when compressed snapshots can be unpacked to their ends: a beginning says nothing', async () => {
+    for (const snapshotCompression of ['gz', 'snappy'] as const) {
+      const leader = new Author()
+      const rig = await member(leader, { ...SMALL, snapshotCompression })
+      for (let counter = 1; counter <= 3; counter++) {
+        await rig.follow([leader.create(z(1, counter))])
+        await rig.vault.takeSnapshot([])
+      }
+      const newest = `${FOLDER}/snapshot.100000003.${snapshotCompression}`
+      const whole = await rig.disk.readFile(newest)
+      rig.disk.put(newest, whole.subarray(0, whole.length >> 1))
+      expect(await rig.vault.purge(3)).toEqual([])
+      rig.disk.put(newest, whole)
+      expect(await rig.vault.purge(3)).toContain(`snapshot.0.${snapshotCompression}`)
+    }
   })
 
   it('of a tree that is replaced is not purged: a crash brings the old files back', async () => {

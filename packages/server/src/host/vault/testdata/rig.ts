@@ -1,4 +1,4 @@
-import { epochOf, OPEN_ACL_UNSAFE, OpCode, Writer } from '@zabra/protocol'
+import { epochOf, OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import {
   ManualClock,
   MemoryDisk,
@@ -11,7 +11,7 @@ import {
 import { nodeCompression } from '@zabra/runtime/node'
 import { Tree } from '../../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../../core/types.ts'
-import { encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../../log/index.ts'
+import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../../log/index.ts'
 import { defaults, type ServerSettings } from '../../../settings/index.ts'
 import type { RoleWriter, Vault } from '../contract.ts'
 import { TreeStream } from '../streams.ts'
@@ -37,8 +37,8 @@ export class Author {
   readonly txns: RawTxn[] = []
   readonly sessions = new Map<bigint, number>()
 
-  constructor(extendedTypes = false) {
-    this.tree = new Tree({ digest: true, extendedTypes })
+  constructor(tree = new Tree({ digest: true, extendedTypes: false })) {
+    this.tree = tree
   }
 
   write(zxid: Zxid, txn: Txn, sessionId = 7n): RawTxn {
@@ -49,6 +49,13 @@ export class Author {
     const entry = { zxid, payload: encoded({ header, txn, digest: this.tree.digest }) }
     this.txns.push(entry)
     return entry
+  }
+
+  /** What another leader wrote. */
+  replay(zxid: Zxid, payload: Uint8Array): void {
+    const { header, txn } = decodeLoggedTxn(new Reader(payload))
+    this.tree.apply(header, txn)
+    this.txns.push({ zxid, payload })
   }
 
   /** A node named after its transaction. */

@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { startEnsemble } from './client/ensemble.ts'
+import { describeWith } from './harness/available.ts'
+import { Client, createBody, multiBody, word } from './harness/client.ts'
+import { dumpTree } from './harness/dump.ts'
+import { op } from './harness/opcodes.ts'
+import { reference, scratch, type Server } from './harness/servers.ts'
+import { part } from './differential/requests.ts'
+import { takeSnapshotOf } from './vault/learner.ts'
+import { authorAfter, clock, follow, open, TreeStream, type Vault } from './vault/member.ts'
+
+const EPOCH = 2 ** 32
+
+async function write(server: Server, label: string): Promise<void> {
+  const client = await Client.connect(server.port, { timeoutMs: 30_000 })
+  for (let i = 0; i < 30; i++) await client.create(`/${label}${i}`, Buffer.alloc(i * 40, i))
+  for (let i = 0; i < 5; i++) await client.set(`/${label}${i}`, 'changed')
+  await client.delete(`/${label}7`)
+  await client.create(`/${label}-mine`, '', 1)
+  await client.ok(op.createContainer, createBody(`/${label}-container`, 'c', 4), 'container')
+  await client.ok(op.multi, multiBody([part.create(`/${label}-m`), part.set(`/${label}-m`, 0)]), 'multi')
+  client.drop()
+}
+
+/** Follower, follower, leader. */
+async function byRole(servers: readonly Server[]): Promise<{ leader: Server; followers: Server[] }> {
+  const modes = await Promise.all(servers.map(({ port }) => word(port, 'srvr')))
+  const leader = servers.find((_, i) => modes[i]!.includes('Mode: leader'))!
+  return { leader, followers: servers.filter((server) => server !== leader) }
+}
+
+const all = (servers: readonly Server[], what: 'start' | 'stop'): Promise<unknown> =>
+  Promise.all(servers.map((server) => server[what]()))
+
+async function dumps(servers: readonly Server[]): Promise<Record<string, string>[]> {
+  return Promise.all(
+    servers.map(async ({ port }) => {
+      const client = await Client.connect(port)
+      await client.ok(op.sync, Buffer.from([0, 0, 0, 1, 0x2f]), 'sync')
+      const { '/zookeeper/config': _, ...dump } = await dumpTree(client)
+      await client.close()
+      // Each server writes the node of the configuration by itself.
+      return dump
+    }),
+  )
+}
+
+describeWith(['apache'], 'the folders of members', () => {
+  it('of Apache ZooKeeper are opened, written, cut and replaced, and Apache ZooKeeper goes on with them', async () => {
+    const servers = await startEnsemble(reference, 3)
+    await write((await byRole(servers)).followers[0]!, 'a')
+    await all(servers, 'stop')
+    await all(servers, 'start')
+    await write((await byRole(servers)).leader, 'b')
+    const [before] = await dumps(servers)
+    await all(servers, 'stop')
+
+    const vaults = await Promise.all(servers.map(({ dataDir }) => open(dataDir)))
+    for (const { epochs, lastZxid, tree } of vaults) {
+      expect([epochs.accepted, epochs.current, Math.floor(lastZxid / EPOCH)]).toEqual([2, 2, 2])
+      expect([tree.has('/a29'), tree.has('/b29'), tree.has('/b7'), tree.has('/b-container')]).toEqual([
+        true,
+        true,
+        false,
+        true,
+      ])
+    }
+    const longest = vaults.reduce((a, b) => (b.lastZxid > a.lastZxid ? b : a))
+    const author = await authorAfter(longest)
+    const from = longest.lastZxid
+    author.creates(3, 1, 9)
+    for (const vault of vaults) await vault.acceptEpoch(3)
+    const [one, two, three] = vaults as [Vault, Vault, Vault]
+    // One is synchronised by DIFF, one by SNAP; one logs what is taken back later.
+    for await (const txn of longest.history(one.lastZxid, from)) await follow(one, [txn])
+    await follow(one, author.txns)
+    const sink = two.receiveSnapshot(author.tree.lastZxid)
+    for await (const chunk of new TreeStream(author.tree, longest.sessions, clock)) await sink.write(chunk)
+    await two.adopt()
+    await bringUp(three, longest, from)
+    await follow(three, author.txns)
+    const uncommitted = await authorAfter(three)
+    await follow(three, uncommitted.creates(3, 10, 14).txns)
+    await three.takeSnapshot(three.sessions)
+    expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ exact: true })
+    for (const vault of vaults) {
+      await vault.setCurrentEpoch(3)
+      expect(vault.tree.digest).toEqual(author.tree.digest)
+      await vault.close()
+    }
+
+    await all(servers, 'start')
+    const after = await dumps(servers)
+    expect(after[1]).toEqual(after[0])
+    expect(after[2]).toEqual(after[0])
+    const names = Object.keys(after[0]!)
+    expect(names).toContain('/n300000009')
+    expect(names).not.toContain('/n30000000a')
+    // Sessions end meanwhile, and their nodes with them.
+    const kept = Object.keys(before!).filter((path) => /^\/[ab]\d/.test(path))
+    expect(kept.length).toBeGreaterThan(50)
+    for (const path of kept) expect(after[0]![path]).toBe(before![path])
+    for (const { port } of servers) {
+      const mntr = await word(port, 'mntr')
+      expect(mntr).not.toMatch(/zk_digest_mismatches_count\t[1-9]/)
+    }
+    await write(servers[1]!, 'c')
+    await all(servers, 'stop')
+    for (const { dataDir } of servers) {
+      const vault = await open(dataDir)
+      expect([vault.epochs.current, Math.floor(vault.lastZxid / EPOCH), vault.tree.has('/c29')]).toEqual([
+        4,
+        4,
+        true,
+      ])
+      expect(readFileSync(join(dataDir, 'version-2/acceptedEpoch'), 'utf8')).toBe('4')
+      await vault.close()
+    }
+  })
+
+  it('are filled by the snapshot that Apache ZooKeeper streams, and our stream of it is the same', async () => {
+    const servers = await startEnsemble(reference, 3)
+    const { leader, followers } = await byRole(servers)
+    await write(followers[0]!, 'a')
+    const config = await word(leader.port, 'conf')
+    const id = Number(/serverId=(\d+)/.exec(config)![1])
+    const quorumPort = Number(
+      new RegExp(`server\\.${id}=[^:]*:(\\d+):`).exec(config)?.[1] ?? /quorumPort=(\d+)/.exec(config)?.[1],
+    )
+    const { zxid, stream } = await takeSnapshotOf(quorumPort, 9)
+    await all(servers, 'stop')
+
+    const vault = await open(scratch('filled'))
+    await vault.acceptEpoch(1)
+    const sink = vault.receiveSnapshot(Number(zxid))
+    let taken = 0
+    while (taken < stream.length) taken += await sink.write(stream.subarray(taken, taken + 777))
+    expect(sink.complete).toBe(true)
+    await vault.adopt()
+    const members = await Promise.all(servers.map(({ dataDir }) => open(dataDir)))
+    expect(members.map(({ tree }) => tree.digest)).toContainEqual(vault.tree.digest)
+    for (const member of members) await member.close()
+
+    const chunks: Uint8Array[] = []
+    for await (const chunk of vault.streamSnapshot().chunks) chunks.push(chunk)
+    const mine = Buffer.concat(chunks)
+    // Sessions, lists and children have no order of their own; all else is the same, byte for byte.
+    expect(mine.length).toBe(stream.length)
+    expect(records(mine)).toEqual(records(stream))
+    await vault.close()
+  })
+})
+
+async function bringUp(vault: Vault, from: Vault, upTo: number): Promise<void> {
+  if (vault === from) return
+  const missing = []
+  for await (const txn of from.history(vault.lastZxid, upTo)) missing.push(txn)
+  await follow(vault, missing)
+}
+
+/** The parts of a stream, in an order of ours. */
+function records(stream: Buffer): string[] {
+  const found: string[] = []
+  let at = 0
+  const cut = (from: number): void => void found.push(stream.subarray(from, at).toString('hex'))
+  const int = (): number => stream.readInt32BE((at += 4) - 4)
+  const string = (): void => {
+    const length = int()
+    at += Math.max(0, length)
+  }
+  const sessions = int()
+  for (let i = 0; i < sessions; i++) {
+    at += 12
+    cut(at - 12)
+  }
+  const lists = int()
+  for (let i = 0; i < lists; i++) {
+    const from = at
+    at += 8
+    for (let entries = int(); entries > 0; entries--) {
+      at += 4
+      string()
+      string()
+    }
+    cut(from)
+  }
+  for (;;) {
+    const from = at
+    const length = stream.readInt32BE(at)
+    string()
+    const path = stream.subarray(at - length, at).toString()
+    if (path === '/') break
+    string()
+    at += 68
+    cut(from)
+  }
+  cut(at)
+  return [...found.toSorted(), `lists ${lists}, sessions ${sessions}`, stream.subarray(at).toString('latin1')]
+}

@@ -1,0 +1,90 @@
+import { connect, type Socket } from 'node:net'
+import { bytes } from '../harness/bytes.ts'
+
+const [SNAP, LEADERINFO, ACKEPOCH, OBSERVERINFO] = [15, 17, 18, 16]
+
+/** A QuorumPacket: type, zxid, data, no identities. */
+function packet(type: number, zxid: bigint, data: Buffer): Buffer {
+  const head = Buffer.alloc(16)
+  head.writeInt32BE(type)
+  head.writeBigInt64BE(zxid, 4)
+  head.writeInt32BE(data.length, 12)
+  return Buffer.concat([head, data, Buffer.from([255, 255, 255, 255])])
+}
+
+/** Reads from a socket in the sizes that are asked for. */
+class Bytes {
+  readonly #socket: Socket
+  #held = Buffer.alloc(0)
+
+  constructor(socket: Socket) {
+    this.#socket = socket
+  }
+
+  async take(count: number): Promise<Buffer> {
+    while (this.#held.length < count) this.#held = Buffer.concat([this.#held, await this.more()])
+    const taken = this.#held.subarray(0, count)
+    this.#held = this.#held.subarray(count)
+    return taken
+  }
+
+  /** What has come and was not taken, or what comes next. */
+  async more(): Promise<Buffer> {
+    if (this.#held.length > 0) {
+      const held = this.#held
+      this.#held = Buffer.alloc(0)
+      const chunk = await this.#next()
+      return Buffer.concat([held, chunk])
+    }
+    return this.#next()
+  }
+
+  rest(): Buffer {
+    const held = this.#held
+    this.#held = Buffer.alloc(0)
+    return held
+  }
+
+  #next(): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      const chunk = this.#socket.read() as Buffer | null
+      if (chunk !== null) return resolve(chunk)
+      this.#socket.once('readable', () => resolve((this.#socket.read() as Buffer | null) ?? Buffer.alloc(0)))
+      this.#socket.once('end', () => reject(new Error('The leader closed the connection')))
+    })
+  }
+}
+
+/** Joins a leader as an observer that has nothing, and takes what it sends up to the end of its snapshot. */
+export async function takeSnapshotOf(
+  quorumPort: number,
+  serverId: number,
+): Promise<{ zxid: bigint; stream: Buffer }> {
+  const socket = connect({ host: '127.0.0.1', port: quorumPort })
+  try {
+    const input = new Bytes(socket)
+    const info = bytes().long(BigInt(serverId)).int(0x10000).long(0n).done()
+    socket.write(packet(OBSERVERINFO, 0n, info))
+    const leaderInfo = await nextPacket(input)
+    if (leaderInfo.type !== LEADERINFO) throw new Error(`Expected LEADERINFO, got ${leaderInfo.type}`)
+    socket.write(packet(ACKEPOCH, 0n, Buffer.from([0, 0, 0, 0])))
+    const snap = await nextPacket(input)
+    if (snap.type !== SNAP) throw new Error(`Expected SNAP, got ${snap.type}`)
+    let stream = input.rest()
+    for (let end = -1; ;) {
+      end = stream.indexOf('\0\0\0\x0aBenWasHere', 0, 'latin1')
+      if (end >= 0) return { zxid: snap.zxid, stream: stream.subarray(0, end + 14) }
+      stream = Buffer.concat([stream, await input.more()])
+    }
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function nextPacket(input: Bytes): Promise<{ type: number; zxid: bigint }> {
+  const head = await input.take(16)
+  const length = head.readInt32BE(12)
+  if (length > 0) await input.take(length)
+  await input.take(4)
+  return { type: head.readInt32BE(0), zxid: head.readBigInt64BE(4) }
+}

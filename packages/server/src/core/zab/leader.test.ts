@@ -1,0 +1,440 @@
+import { makeZxid } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { PacketType } from './packets.ts'
+import { LeaderDesk } from './testdata/leader-desk.ts'
+
+const z = makeZxid
+const three = 'server.1=h:1:2\nserver.2=h:3:4\nserver.3=h:5:6'
+const five = `${three}\nserver.4=h:7:8\nserver.5=h:9:10`
+const observed = `${three}\nserver.7=h:7:8:observer`
+const grouped = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
+
+const led = (configuration = three, followers = [1], given = {}): LeaderDesk => {
+  const desk = new LeaderDesk(configuration, given)
+  desk.lead(...followers)
+  return desk
+}
+
+describe('a leader that was elected', () => {
+  it('goes through the steps of the first election of three', () => {
+    const desk = new LeaderDesk(three)
+    desk.step({ type: 'start' })
+    desk.come(2)
+    expect(desk.said()).toEqual(['store acceptedEpoch 1'])
+    desk.stored('acceptedEpoch', 1)
+    expect(desk.said()).toEqual(['leaderInfo 100000000 to 2'])
+    desk.promise(2)
+    expect(desk.said()).toEqual(['store currentEpoch 1'])
+    desk.stored('currentEpoch', 1)
+    expect(desk.said()).toEqual(['diff 0 to 2', 'newLeader 100000000 to 2', 'joined 2'])
+    desk.ack(2, z(1, 0))
+    expect(desk.said()).toEqual(['lead 1 from 100000000', 'upToDate -1 to 2'])
+    desk.ack(2, z(1, 0))
+    expect(desk.said()).toEqual([])
+    desk.come(1)
+    desk.promise(1)
+    desk.ack(1, z(1, 0))
+    expect(desk.said()).toEqual([
+      'leaderInfo 100000000 to 1',
+      'diff 0 to 1',
+      'newLeader 100000000 to 1',
+      'joined 1',
+      'upToDate -1 to 1',
+    ])
+  })
+
+  it('is its own quorum when it is the only voter', () => {
+    const desk = new LeaderDesk('server.3=h:1:2')
+    desk.step({ type: 'start' })
+    desk.stored('acceptedEpoch', 1)
+    desk.stored('currentEpoch', 1)
+    expect(desk.said()).toEqual(['store acceptedEpoch 1', 'store currentEpoch 1', 'lead 1 from 100000000'])
+    desk.propose(1)
+    desk.leader.durable(z(1, 1))
+    expect(desk.said()).toEqual(['propose 100000001 to ', 'commit 100000001 to '])
+  })
+
+  it('leads in an epoch after all that were accepted by those who came in time, observers too', () => {
+    const desk = new LeaderDesk(observed, { acceptedEpoch: 4, currentEpoch: 3 })
+    desk.step({ type: 'start' })
+    desk.come(7, 8, { observer: true })
+    expect(desk.said()).toEqual([])
+    desk.come(1, 6)
+    expect(desk.said()).toEqual(['store acceptedEpoch 9'])
+  })
+
+  it('tells nobody of an epoch before it is on disk, and syncs nobody before it has entered it', () => {
+    const desk = new LeaderDesk(five)
+    desk.step({ type: 'start' })
+    for (const id of [1, 2, 4]) desk.come(id)
+    expect(desk.said()).toEqual(['store acceptedEpoch 1'])
+    desk.stored('acceptedEpoch', 1)
+    for (const id of [1, 2, 4]) desk.promise(id)
+    expect(desk.said().filter((line) => line.startsWith('diff'))).toEqual([])
+    desk.stored('currentEpoch', 1)
+    expect(desk.said().filter((line) => line.startsWith('diff'))).toEqual([
+      'diff 0 to 1',
+      'diff 0 to 2',
+      'diff 0 to 4',
+    ])
+  })
+
+  it('does not count a promise that was given before, nor one of who does not trust its data', () => {
+    const desk = new LeaderDesk(five)
+    desk.step({ type: 'start' })
+    for (const id of [1, 2, 4]) desk.come(id)
+    desk.stored('acceptedEpoch', 1)
+    desk.said()
+    desk.promise(1, 0, -1)
+    desk.promise(2, -1, 0)
+    desk.promise(4)
+    expect(desk.said()).toEqual([])
+  })
+
+  it('refuses who is ahead of it while nobody has found it good enough, by epoch first', () => {
+    const desk = new LeaderDesk(five, { lastZxid: z(2, 5), currentEpoch: 2, acceptedEpoch: 2 })
+    desk.step({ type: 'start' })
+    for (const id of [1, 2, 4]) desk.come(id, 2)
+    desk.stored('acceptedEpoch', 3)
+    desk.said()
+    desk.promise(1, z(2, 6), 2)
+    desk.promise(2, z(2, 4), 3)
+    expect(desk.said()).toEqual([
+      'drop 1: it is ahead of this leader, in epoch 2 at 200000006',
+      'drop 2: it is ahead of this leader, in epoch 3 at 200000004',
+    ])
+    desk.promise(4, z(2, 5), 2)
+    desk.come(5, 2)
+    desk.promise(5, z(2, 1), 2)
+    desk.said()
+    desk.stored('currentEpoch', 3)
+    // Late and ahead: it has a tail that nobody committed.
+    desk.come(101, 3)
+    desk.promise(101, z(2, 9), -1)
+    expect(desk.said()).toContain('trunc 200000005 to 101')
+  })
+
+  it.each([
+    ['its own id', { server: 3 }, 0, /server 3, which is this one/],
+    ['an old protocol', { protocol: 1 }, 0, /protocol is 1, older/],
+    ['a newer configuration', { configVersion: z(1, 1) }, 0, /configuration 100000001 is newer than 0/],
+    ['an epoch at the end of all', {}, 0x1f_fffe, /epoch 2097150 is not/],
+  ])('refuses %s', (_what, given, epoch, reason) => {
+    const desk = new LeaderDesk(three)
+    desk.step({ type: 'start' })
+    desk.come(1, epoch, given)
+    expect(desk.said()).toEqual([expect.stringMatching(reason)])
+  })
+
+  it('does not lead beyond the last epoch', () => {
+    const desk = new LeaderDesk(three, { acceptedEpoch: 0x1f_fffe })
+    desk.step({ type: 'start' })
+    desk.come(1)
+    expect(desk.said()).toEqual(['stop: epoch 2097151 is beyond the last one, 2097150'])
+  })
+
+  it('drops whoever does not begin with its name, speaks out of turn or sends what cannot be read', () => {
+    const desk = new LeaderDesk(three)
+    desk.step({ type: 'start' }, { type: 'accepted', from: 9 }, { type: 'accepted', from: 8 })
+    desk.packet(9, { type: PacketType.ping })
+    desk.packet(8, { type: PacketType.followerInfo, data: Uint8Array.of(1) })
+    desk.come(1)
+    desk.stored('acceptedEpoch', 1)
+    desk.said()
+    desk.packet(1, { type: PacketType.request })
+    expect(desk.said()).toEqual(['drop 1: request is not due while it is asked'])
+  })
+
+  it('drops one connection of a server for a later one', () => {
+    const desk = led(three, [1])
+    desk.come(101, 1)
+    expect(desk.said()).toEqual([
+      'drop 1: the same server has come again',
+      'left 1',
+      'leaderInfo 100000000 to 101',
+    ])
+  })
+
+  it('lets strangers keep nobody out', () => {
+    const desk = new LeaderDesk(three, { maxStrangers: 2, maxLearners: 1 })
+    desk.step({ type: 'start' })
+    for (const from of [50, 51, 52]) desk.step({ type: 'accepted', from })
+    expect(desk.said()).toEqual(['drop 50: too many connections do not say who they are'])
+    desk.come(1)
+    desk.said()
+    desk.step({ type: 'accepted', from: 53 })
+    expect(desk.said()).toEqual(['drop 53: there are 1 learners already'])
+  })
+
+  it('gives up when no quorum comes in time, in each phase', () => {
+    const discovery = new LeaderDesk(three)
+    discovery.step({ type: 'start' })
+    discovery.ticks(11)
+    expect(discovery.said()).toEqual(['stop: no quorum came together for discovery'])
+    const sync = new LeaderDesk(three)
+    sync.step({ type: 'start' })
+    sync.come(1)
+    sync.stored('acceptedEpoch', 1)
+    sync.promise(1)
+    sync.stored('currentEpoch', 1)
+    sync.said()
+    sync.ticks(11)
+    expect(sync.said()).toEqual(['stop: no quorum came together for synchronisation'])
+  })
+
+  it('needs a quorum in most groups where voices are weighed', () => {
+    const desk = new LeaderDesk(grouped)
+    desk.step({ type: 'start' })
+    desk.come(1)
+    desk.come(6)
+    desk.come(4)
+    expect(desk.said()).toEqual([])
+    desk.come(5)
+    expect(desk.said()).toEqual(['store acceptedEpoch 1'])
+  })
+
+  it('goes on alone when the oracle says so, not before the other had time to come', () => {
+    const desk = new LeaderDesk('server.1=h:1:2\nserver.3=h:3:4', { oracle: true })
+    desk.step({ type: 'oracle', goOn: true }, { type: 'start' })
+    expect(desk.said()).toEqual([])
+    desk.ticks(1)
+    desk.stored('acceptedEpoch', 1)
+    desk.stored('currentEpoch', 1)
+    expect(desk.said()).toEqual(['store acceptedEpoch 1', 'store currentEpoch 1', 'lead 1 from 100000000'])
+    desk.propose(1)
+    desk.leader.durable(z(1, 1))
+    expect(desk.said().at(-1)).toBe('commit 100000001 to ')
+    desk.step({ type: 'oracle', goOn: false })
+    desk.ticks(1)
+    expect(desk.said()).toEqual(['stop: too few followers are in step'])
+  })
+})
+
+describe('a leader that leads', () => {
+  it('proposes before anything is committed and commits in order, whatever order acks come in', () => {
+    const desk = led(five, [1, 2])
+    for (const counter of [1, 2, 3]) desk.propose(counter)
+    expect(desk.said()).toEqual([
+      'propose 100000001 to 1,2',
+      'propose 100000002 to 1,2',
+      'propose 100000003 to 1,2',
+    ])
+    desk.ack(1, z(1, 2))
+    desk.ack(2, z(1, 1))
+    expect(desk.said()).toEqual([])
+    desk.leader.durable(z(1, 3))
+    expect(desk.said()).toEqual(['commit 100000001 to 1,2'])
+    desk.ack(2, z(1, 3))
+    expect(desk.said()).toEqual(['commit 100000002 to 1,2'])
+    desk.ack(1, z(1, 3))
+    expect(desk.said()).toEqual(['commit 100000003 to 1,2'])
+    expect([desk.leader.outstanding, desk.window.max]).toEqual([0, z(1, 3)])
+  })
+
+  it('commits by its followers alone while its own disk is slow', () => {
+    const desk = led(five, [1, 2, 4])
+    desk.propose(1)
+    for (const id of [1, 2, 4]) expect(desk.leader.ack(id, z(1, 1))).toBe(true)
+    expect(desk.said().at(-1)).toBe('commit 100000001 to 1,2,4')
+    desk.leader.durable(z(1, 1))
+    expect(desk.said()).toEqual([])
+  })
+
+  it('counts no ack of an older epoch, of an observer, of NEWLEADER, twice, or of what was not proposed', () => {
+    const desk = led(observed, [1])
+    desk.join(7, 0, { observer: true })
+    desk.propose(1)
+    desk.said()
+    desk.ack(7, z(1, 1))
+    desk.ack(1, z(0, 1))
+    desk.ack(1, z(1, 0))
+    expect(desk.said()).toEqual([])
+    expect(desk.leader.ack(1, z(1, 2))).toBe(false)
+    desk.ack(1, z(1, 2))
+    expect(desk.said()).toEqual(['warn: A learner sent what no learner should send now; it is ignored'])
+    desk.ack(1, z(1, 1))
+    desk.ack(1, z(1, 1))
+    expect(desk.said()).toEqual([])
+    desk.leader.durable(z(1, 1))
+    expect(desk.said()).toEqual(['commit 100000001 to 1 inform 7'])
+  })
+
+  it('proposes what comes next and nothing else', () => {
+    const desk = led()
+    expect(() => desk.propose(2)).toThrow('Expected 100000001, got 100000002')
+    desk.propose(1)
+    expect(() => desk.propose(1)).toThrow(RangeError)
+    expect(() => new LeaderDesk(three).propose(1)).toThrow('Expected no proposal')
+  })
+
+  it('gives a late follower history, then what is on its way, then NEWLEADER, and everything after it', () => {
+    const desk = led(five, [1, 2])
+    desk.propose(1)
+    for (const id of [1, 2]) desk.ack(id, z(1, 1))
+    desk.leader.durable(z(1, 1))
+    desk.propose(2)
+    desk.said()
+    desk.come(4, 1)
+    desk.promise(4, 0, 1)
+    expect(desk.said()).toEqual([
+      'leaderInfo 100000000 to 4',
+      'diff 100000001 100000001 to 4',
+      'proposal 100000002 to 4',
+      'newLeader 100000000 to 4',
+      'joined 4',
+    ])
+    desk.propose(3)
+    expect(desk.said()).toEqual(['propose 100000003 to 1,2,4'])
+    // As releases before 3.9.2 do it: proposals are acknowledged before NEWLEADER.
+    desk.ack(4, z(1, 3))
+    desk.ack(1, z(1, 3))
+    expect(desk.said()).toEqual([])
+    desk.leader.durable(z(1, 3))
+    expect(desk.said()).toEqual([])
+    desk.ack(4, z(1, 0))
+    expect(desk.said()).toEqual([
+      'commit 100000002 to 1,2,4',
+      'commit 100000003 to 1,2,4',
+      'upToDate -1 to 4',
+    ])
+  })
+
+  it('gives a late observer history and nothing that is not committed', () => {
+    const desk = led(observed, [1])
+    desk.propose(1)
+    desk.said()
+    desk.join(7, 0, { observer: true })
+    expect(desk.said()).toEqual([
+      'leaderInfo 100000000 to 7',
+      'diff 0 to 7',
+      'newLeader 100000000 to 7',
+      'joined 7',
+      'upToDate -1 to 7',
+    ])
+  })
+
+  it('forgets what a server has acknowledged when it has to cut it', () => {
+    const desk = led(five, [1, 2])
+    desk.propose(1)
+    desk.ack(1, z(1, 1))
+    desk.come(101, 1)
+    desk.promise(101, z(1, 1), -1)
+    expect(desk.said()).toContain('trunc 0 to 101')
+    desk.leader.durable(z(1, 1))
+    desk.ack(2, z(1, 1))
+    expect(desk.said()).toEqual([])
+    desk.ack(101, z(1, 0))
+    desk.ack(101, z(1, 1))
+    expect(desk.said().at(-1)).toBe('commit 100000001 to 2,101')
+  })
+
+  it('keeps what a server has acknowledged when it has gone', () => {
+    const desk = led(five, [1, 2])
+    desk.propose(1)
+    desk.ack(1, z(1, 1))
+    desk.step({ type: 'closed', from: 1 })
+    desk.leader.durable(z(1, 1))
+    desk.ack(2, z(1, 1))
+    expect(desk.said().at(-1)).toBe('commit 100000001 to 2')
+  })
+
+  it('hands what clients of learners ask for on', () => {
+    const desk = led()
+    desk.packet(1, { type: PacketType.request })
+    desk.packet(1, { type: PacketType.revalidate })
+    desk.packet(1, { type: PacketType.leaderInfo })
+    expect(desk.said()).toEqual([
+      'deliver request of 1',
+      'deliver revalidate of 1',
+      'warn: A learner sent what no learner should send now; it is ignored',
+    ])
+  })
+
+  it('pings everybody twice a tick and leaves when too few answer', () => {
+    const desk = led(five, [1, 2])
+    desk.ticks(1)
+    expect(desk.said()).toEqual(
+      Array.from({ length: 2 }, () => ['ping 100000000 to 1', 'ping 100000000 to 2']).flat(),
+    )
+    desk.ticks(3)
+    desk.pong(1)
+    desk.ticks(2)
+    const lines = desk.said()
+    expect(lines).toContain('drop 2: it was silent for too long while it was active')
+    expect(lines.at(-1)).toBe('stop: too few followers are in step')
+    desk.step({ type: 'halfTick' })
+    expect(desk.said()).toEqual([])
+  })
+
+  it('drops a follower that answers pings and leaves a proposal unacknowledged, though others go on', () => {
+    const desk = led(five, [1, 2, 4])
+    const drops: string[] = []
+    for (let i = 1; i <= 12; i++) {
+      desk.propose(i)
+      for (const id of [1, 2]) desk.ack(id, z(1, i))
+      if (i < 4) desk.ack(4, z(1, i))
+      desk.leader.durable(z(1, i))
+      for (const id of [1, 2, 4]) desk.pong(id)
+      desk.ticks(1)
+      drops.push(...desk.said().filter((line) => line.startsWith('drop')))
+    }
+    expect(drops).toEqual([expect.stringMatching(/^drop 4: it has not acknowledged 10000000\d in time$/)])
+  })
+
+  it('lets a long transfer take its time while it makes progress', () => {
+    const desk = led(five, [1, 2])
+    desk.come(4, 1)
+    desk.promise(4, 0, 1)
+    for (let i = 0; i < 30; i++) {
+      for (const id of [1, 2]) desk.pong(id)
+      desk.leader.heard(4)
+      desk.ticks(1)
+    }
+    expect(desk.said().filter((line) => line.startsWith('drop'))).toEqual([])
+    for (let i = 0; i < 16; i++) {
+      for (const id of [1, 2]) desk.pong(id)
+      desk.ticks(1)
+    }
+    expect(desk.said().filter((line) => line.startsWith('drop'))).toEqual([
+      'drop 4: it was silent for too long while it was syncing',
+    ])
+  })
+
+  it('uses the counters of its epoch up, commits what it accepted and makes room for the next', () => {
+    const desk = led(three, [1], { lastCounter: 2 })
+    desk.propose(1)
+    desk.propose(2)
+    expect(desk.leader.accepting).toBe(false)
+    expect(() => desk.propose(3)).toThrow('Expected no proposal')
+    desk.step({ type: 'halfTick' })
+    desk.leader.durable(z(1, 2))
+    desk.ack(1, z(1, 2))
+    desk.said()
+    desk.step({ type: 'halfTick' })
+    expect(desk.said().at(-1)).toBe('stop: the transactions of this epoch are used up')
+  })
+
+  it('makes room for an epoch that a voter can accept which has accepted a later one', () => {
+    const desk = led(three, [1])
+    desk.propose(1)
+    desk.said()
+    desk.come(2, 4)
+    expect(desk.said()).toEqual(['drop 2: it has accepted epoch 4, after the 1 of this leader'])
+    expect(desk.leader.accepting).toBe(false)
+    desk.leader.durable(z(1, 1))
+    desk.ack(1, z(1, 1))
+    desk.said()
+    desk.step({ type: 'halfTick' })
+    expect(desk.said().slice(-2)).toEqual([
+      'store acceptedEpoch 4',
+      'stop: a voter has accepted epoch 4 already',
+    ])
+  })
+
+  it('does not make room for an observer or a stranger', () => {
+    const desk = led(observed, [1])
+    desk.come(7, 4, { observer: true })
+    desk.come(9, 4)
+    expect(desk.leader.accepting).toBe(true)
+  })
+})
