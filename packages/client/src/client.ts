@@ -36,7 +36,6 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
-  Transport,
   TypedClient,
   WatchOptions,
   Watcher,
@@ -52,10 +51,7 @@ const EVENT_BUFFER = 1024
 /** What the views of one client share. */
 export interface Shared {
   readonly session: Session
-  readonly transport: Transport
-  readonly ports: ClientPorts
   readonly errorPolicy: ErrorPolicy
-  readonly instrumentation: Instrumentation | undefined
   /** The chroot of the servers that were given first. */
   readonly chroot: string
 }
@@ -92,7 +88,7 @@ export class View implements Client {
   }
 
   get ports(): ClientPorts {
-    return this.shared.ports
+    return this.#session.options.ports
   }
 
   get errorPolicy(): ErrorPolicy {
@@ -100,7 +96,7 @@ export class View implements Client {
   }
 
   get instrumentation(): Instrumentation | undefined {
-    return this.shared.instrumentation
+    return this.#session.options.instrumentation
   }
 
   get closed(): Promise<Error | undefined> {
@@ -385,7 +381,7 @@ export class View implements Client {
         `Expected a list with the chroot of this client, ${JSON.stringify(this.shared.chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
       )
     }
-    checkSchemes(list.servers, this.shared.transport.schemes)
+    checkSchemes(list.servers, this.#session.options.transport.schemes)
     return this.#session.updateServers(list.servers)
   }
 

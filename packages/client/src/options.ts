@@ -77,7 +77,8 @@ export function checkOptions(options: ClientOptions): void {
   if (typeof options !== 'object' || options === null) {
     throw new UsageError('Expected options such as { servers: "127.0.0.1:2181" }')
   }
-  for (const [name, value] of Object.entries(options)) {
+  for (const name of Object.keys(options)) {
+    const value: unknown = options[name as keyof ClientOptions]
     const rule = rules[name as keyof typeof rules]
     if (rule === undefined) {
       throw new UsageError(`Expected options among ${Object.keys(rules).join(', ')}, got ${name}`)

@@ -80,8 +80,9 @@ try {
         const { seconds, depth, size, clients } = options
         const task = { library, folder, port: server.port, work, seconds, depth, size, clients }
         try {
-          const { value, cpu } = await measure(task)
+          const { value, cpu, heap } = await measure(task)
           note(name, library, value)
+          if (heap !== undefined) note('bytes of heap a client', library, heap)
           if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
         } catch (error) {
           console.log(`Without a figure: ${(error as Error).message}`)

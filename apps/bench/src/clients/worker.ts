@@ -17,6 +17,8 @@ export interface ClientResult {
   readonly value: number
   /** Processor time of the whole process, in microseconds an operation. */
   readonly cpu?: number
+  /** Bytes of JavaScript objects for each client, where `value` is resident memory. */
+  readonly heap?: number
 }
 
 const path = '/bench-clients'
@@ -81,15 +83,15 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   const { library, port, folder } = task
   const first = await open(library, port, folder)
   globalThis.gc?.()
-  const before = process.memoryUsage().rss
+  const before = process.memoryUsage()
   const clients = [first]
   for (let i = 0; i < task.clients; i += 50) {
     clients.push(...(await Promise.all(Array.from({ length: 50 }, () => open(library, port, folder)))))
   }
   globalThis.gc?.()
-  const value = (process.memoryUsage().rss - before) / task.clients
+  const { rss, heapUsed } = process.memoryUsage()
   for (const client of clients) void client.close()
-  return { value }
+  return { value: (rss - before.rss) / task.clients, heap: (heapUsed - before.heapUsed) / task.clients }
 }
 
 async function run(task: ClientTask): Promise<ClientResult> {

@@ -86,4 +86,7 @@ class Published implements Instrumentation {
 }
 
 /** Hooks that publish, and pass on to those of the user. */
-export const published = (next: Instrumentation | undefined): Instrumentation => new Published(next)
+export const published = (next: Instrumentation | undefined): Instrumentation =>
+  next === undefined ? withoutHooks : new Published(next)
+
+const withoutHooks = new Published(undefined)

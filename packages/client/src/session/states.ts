@@ -4,26 +4,45 @@ import { Stream } from '../stream.ts'
 /** Nobody needs more history than this; who reads slower loses the oldest changes. */
 const LIMIT = 1024
 
+const NOBODY: readonly Stream<StateChange>[] = []
+const BEGINNING: StateChange = { state: 'connecting', previous: 'connecting', sessionEpoch: 1, order: 0 }
+
+export interface StatesOwner {
+  /** The state is another one; told before those who listen. */
+  changed(change: StateChange): void
+}
+
 /** The one place that knows in which state a client is, and tells. */
 export class States {
-  #streams: Stream<StateChange>[] = []
-  #last: StateChange = { state: 'connecting', previous: 'connecting', sessionEpoch: 1, order: 0 }
-  readonly #told: (change: StateChange) => void
+  #streams = NOBODY
+  #last = BEGINNING
+  #opening: { resolve(): void; reject(error: unknown): void } | undefined
+  readonly #owner: StatesOwner
 
-  constructor(told: (change: StateChange) => void) {
-    this.#told = told
+  constructor(owner: StatesOwner) {
+    this.#owner = owner
   }
 
   get state(): ConnectionState {
     return this.#last.state
   }
 
-  /** The state is this from now on, for whoever reads it and then for whoever listens. */
+  /** The state is this from now on, for whoever reads it and then for whoever listens. The object is kept. */
   change(to: Omit<StateChange, 'previous'>): void {
     if (to.state === this.#last.state && to.sessionEpoch === this.#last.sessionEpoch) return
-    this.#last = { ...to, previous: this.#last.state }
-    this.#told(this.#last)
+    // The same object, since spreading leaves a hidden class behind for each client.
+    this.#last = Object.assign(to, { previous: this.#last.state })
+    if (to.state === 'connected' || to.state === 'connectedReadOnly') {
+      this.#opening?.resolve()
+      this.#opening = undefined
+    }
+    this.#owner.changed(this.#last)
     for (const stream of this.#streams) stream.push(this.#last)
+  }
+
+  /** Resolves with the first connection. Rejects with the reason when the client is finished before. */
+  connected(): Promise<void> {
+    return new Promise((resolve, reject) => (this.#opening = { resolve, reject }))
   }
 
   /** The current state, then each change. Ends with the client. */
@@ -31,19 +50,26 @@ export class States {
     const stream = new Stream<StateChange>(
       LIMIT,
       (waiting, change) => [...waiting.slice(1), change],
-      () => void (this.#streams = this.#streams.filter((other) => other !== stream)),
+      () => this.#left(stream),
     )
     stream.push(this.#last)
     if (this.#over) stream.end()
-    else this.#streams.push(stream)
+    else this.#streams = [...this.#streams, stream]
     return stream
+  }
+
+  #left(stream: Stream<StateChange>): void {
+    const others = this.#streams.filter((other) => other !== stream)
+    this.#streams = others.length === 0 ? NOBODY : others
   }
 
   #over = false
 
   end(): void {
     this.#over = true
+    this.#opening?.reject(this.#last.cause)
+    this.#opening = undefined
     for (const stream of this.#streams) stream.end()
-    this.#streams = []
+    this.#streams = NOBODY
   }
 }

@@ -134,6 +134,16 @@ describe('Writer and Reader', () => {
     expect(() => reader.int()).toThrow(expect.objectContaining({ offset: 1, field: 'an int' }))
   })
 
+  it('hold no array while nothing is written', () => {
+    const writer = new Writer(64)
+    expect(writer.bytes().buffer.byteLength).toBe(0)
+    writer.int(7)
+    expect(writer.bytes().buffer.byteLength).toBe(64)
+    expect([...writer.take()]).toEqual([0, 0, 0, 7])
+    expect(writer.bytes().buffer.byteLength).toBe(0)
+    expect([...writer.take()]).toEqual([])
+  })
+
   it('forget everything on a reset', () => {
     const writer = new Writer()
     writer.int(1)

@@ -46,7 +46,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   ): Promise<Listener> {
     return this.listenForSockets(
       at,
-      (socket, peer) => accepted(new SocketConnection(socket, 'tls', peer)),
+      (socket, peer) => accepted(new SocketConnection(socket, { transport: 'tls', peer })),
       refused,
     )
   }
@@ -127,7 +127,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     socket.setNoDelay(true)
     await opened(socket, 'secureConnect', to, signal)
-    return new SocketConnection(socket, 'tls', peerOf(socket))
+    return new SocketConnection(socket, { transport: 'tls', peer: peerOf(socket) })
   }
 
   /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
