@@ -1,10 +1,9 @@
-import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
-import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
+import { runElsewhere } from './elsewhere.ts'
 import { median, percentile, spread } from './figures.ts'
-import { populate, type LoadOptions, type LoadResult, type Work } from './load.ts'
+import { populate, type Work } from './load.ts'
 import { holdWatches } from './watches.ts'
 import { apacheMissing, startApache, startZabra, type Peer } from './peers.ts'
 
@@ -61,20 +60,12 @@ function note(peer: Peer, name: string, unit: string, better: 'higher' | 'lower'
 const round = (value: number): string =>
   value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
 
-function load(settings: LoadOptions): Promise<LoadResult> {
-  return new Promise((resolve, reject) => {
-    const child = fork(fileURLToPath(new URL('worker.js', import.meta.url)), [JSON.stringify(settings)])
-    child.once('message', (result) => resolve(result as LoadResult))
-    child.once('exit', (code) => reject(new Error(`A load process ended with ${code}`)))
-  })
-}
-
 async function throughput(peer: Peer, work: Work): Promise<void> {
   const share = Math.ceil(options.connections / options.processes)
   const before = peer.cpuSeconds()
   const results = await Promise.all(
     Array.from({ length: options.processes }, (_, index) =>
-      load({
+      runElsewhere({
         port: peer.port,
         work,
         connections: share,
@@ -117,7 +108,7 @@ async function throughput(peer: Peer, work: Work): Promise<void> {
 
 async function latency(peer: Peer): Promise<void> {
   for (const work of ['get', 'set'] as const) {
-    const { samples } = await load({
+    const { samples } = await runElsewhere({
       port: peer.port,
       work,
       connections: 1,

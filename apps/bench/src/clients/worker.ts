@@ -7,7 +7,10 @@ export interface ClientTask {
   readonly port: number
   readonly work: 'get' | 'set' | 'one get' | 'one set' | 'memory'
   readonly seconds: number
+  /** Requests in flight, over all connections together. */
   readonly depth: number
+  /** Clients with a connection each, among which the requests of a flow take turns. */
+  readonly connections: number
   readonly size: number
   readonly clients: number
 }
@@ -49,12 +52,14 @@ function flow(
   })
 }
 
-async function throughput(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+async function throughput(clients: readonly BenchClient[], task: ClientTask): Promise<ClientResult> {
   const data = Buffer.alloc(task.size, 120)
+  let turn = 0
+  const next = (): BenchClient => clients[turn++ % clients.length]!
   const call =
     task.work === 'get'
-      ? (done: (error?: unknown) => void): void => client.get(path, done)
-      : (done: (error?: unknown) => void): void => client.set(path, data, done)
+      ? (done: (error?: unknown) => void): void => next().get(path, done)
+      : (done: (error?: unknown) => void): void => next().set(path, data, done)
   await flow(call, task.depth, task.seconds / 4)
   const before = process.cpuUsage()
   const began = performance.now()
@@ -98,7 +103,11 @@ async function run(task: ClientTask): Promise<ClientResult> {
   if (task.work === 'memory') return memory(task)
   const client = await open(task.library, task.port, task.folder)
   await client.create(path, Buffer.alloc(task.size, 120)).catch(() => {})
-  return task.work.startsWith('one') ? oneAtATime(client, task) : throughput(client, task)
+  if (task.work.startsWith('one')) return oneAtATime(client, task)
+  const others = Array.from({ length: task.connections - 1 }, () =>
+    open(task.library, task.port, task.folder),
+  )
+  return throughput([client, ...(await Promise.all(others))], task)
 }
 
 const result = await run(JSON.parse(process.argv[2] ?? '{}') as ClientTask)
