@@ -67,6 +67,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
     instrumentation: surroundings.published?.(options.instrumentation) ?? options.instrumentation,
+    callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
   })
   const shared: Shared = { session, errorPolicy, chroot }

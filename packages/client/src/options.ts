@@ -68,6 +68,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
   maxRequest: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   ports: ['an object', object],
   instrumentation: ['an object', object],
+  callerStacks: ['true or false', flag],
   redactPath: ['a function', call],
   signal: ['an AbortSignal', (value) => object(value) && 'aborted' in (value as object)],
 }

@@ -29,5 +29,6 @@ export interface SessionOptions {
   readonly maxFrame: number
   readonly maxRequest: number
   readonly instrumentation: Instrumentation | undefined
+  readonly callerStacks: boolean
   readonly redactPath: ((path: string) => string) | undefined
 }

@@ -4,6 +4,7 @@ import {
   abortedBy,
   AuthFailedError,
   connectionLoss,
+  endedBy,
   errorOf,
   noChroot,
   UsageError,
@@ -13,10 +14,12 @@ import {
 import { addressKey } from '../servers/connect-string.ts'
 import { unit } from '../servers/host-list.ts'
 import type { RetryPolicy, ServerAddress } from '../types.ts'
+import { callSite, tellCaller } from './caller.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observed.ts'
 import type { SessionOptions } from './options.ts'
 import { Signals } from './signals.ts'
+import { laterCodes, openCodes } from './verdicts.ts'
 import { Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
 
@@ -25,19 +28,6 @@ const SPARE = 1024
 const LAST_XID = 0x7fff_ffff
 /** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
 const STRIKES = 5
-
-/** The server did not carry it out, and may later. */
-const laterCodes: ReadonlySet<number> = new Set([
-  ErrorCode.THROTTLEDOP,
-  ErrorCode.NEWCONFIGNOQUORUM,
-  ErrorCode.RECONFIGINPROGRESS,
-])
-/** The server does not know whether it was carried out. */
-const openCodes: ReadonlySet<number> = new Set([
-  ErrorCode.CONNECTIONLOSS,
-  ErrorCode.OPERATIONTIMEOUT,
-  ErrorCode.REQUESTTIMEOUT,
-])
 
 /** The session that requests belong to. */
 export interface RequestsHost {
@@ -108,13 +98,14 @@ export class Requests {
       slot.reject = reject
     })
     slot.startedAt = this.#now()
+    if (this.#options.callerStacks) slot.site = callSite()
     const { instrumentation, redactPath } = this.#options
     if (instrumentation?.request !== undefined) {
       slot.ended = observeRequest(instrumentation, () => this.#info(slot), redactPath)
     }
     const { refusal } = this.#host
     if (refusal !== undefined) {
-      this.#reject(slot, refusal)
+      this.#reject(slot, slot.site === undefined ? refusal : endedBy(refusal, this.#facts(slot)))
       return promise
     }
     if (slot.options !== undefined && !this.#limit(slot)) return promise
@@ -384,6 +375,7 @@ export class Requests {
     }
     slot.abandoned = true
     this.#loosen(slot)
+    if (slot.site !== undefined) tellCaller(error, slot.site)
     slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.ended = undefined
     slot.reject(error)
@@ -431,6 +423,7 @@ export class Requests {
   #reject(slot: Slot, error: ZooKeeperError, answered = false): void {
     this.#loosen(slot)
     if (!answered) slot.kind.dropped?.(slot)
+    if (slot.site !== undefined) tellCaller(error, slot.site)
     slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.reject(error)
     this.#free(slot)
