@@ -62,17 +62,23 @@ export class View implements Client {
   readonly root: string
   readonly #session: Session
   readonly #owner: boolean
+  /** The view that it was made of, and with which it closes. */
+  readonly #above: View | undefined
   #closed: ClosedError | undefined
+  /** For a view that is not the client itself, made when somebody asks for it. */
+  #ended: Promise<Error | undefined> | undefined
+  #end: (() => void) | undefined
 
-  constructor(shared: Shared, root: string, owner: boolean) {
+  constructor(shared: Shared, root: string, owner: boolean, above?: View) {
     this.shared = shared
     this.root = root
     this.#session = shared.session
     this.#owner = owner
+    this.#above = above
   }
 
   get state(): ConnectionState {
-    return this.#session.state
+    return this.#finished() === undefined ? this.#session.state : 'closed'
   }
 
   get session(): SessionCredentials & { readonly timeout: number; readonly epoch: number } {
@@ -100,15 +106,21 @@ export class View implements Client {
   }
 
   get closed(): Promise<Error | undefined> {
-    return this.#session.closed
+    if (this.#owner) return this.#session.closed
+    this.#ended ??= new Promise((resolve) => {
+      if (this.#finished() !== undefined) resolve(undefined)
+      this.#end = () => resolve(undefined)
+      void (this.#above?.closed ?? this.#session.closed).then(resolve)
+    })
+    return this.#ended
   }
 
   states(): AsyncIterableIterator<StateChange> {
-    return this.#session.states.listen()
+    return this.#session.states.listen(this, this.#finished() && this.#lastState)
   }
 
   chroot(path: string): Client {
-    return new View(this.shared, this.root + normalRoot(path), false)
+    return new View(this.shared, this.root + normalRoot(path), false, this)
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -302,9 +314,10 @@ export class View implements Client {
     slot.watch = true
     slot.extra = watch
     const found = await this.#session.requests.submit<{ stat?: Stat } & Ordered>(slot)
-    if (this.#closed !== undefined) {
+    const closed = this.#finished()
+    if (closed !== undefined) {
       await watch.close()
-      throw this.#closed
+      throw closed
     }
     return {
       ...found,
@@ -326,9 +339,10 @@ export class View implements Client {
     const watcher = new WatcherStream(this.#session, kind, at, buffer)
     slot.extra = watcher
     await this.#session.requests.submit(slot)
-    if (this.#closed !== undefined) {
+    const closed = this.#finished()
+    if (closed !== undefined) {
       await watcher.close()
-      throw this.#closed
+      throw closed
     }
     return watcher
   }
@@ -375,6 +389,8 @@ export class View implements Client {
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
+    const closed = this.#finished()
+    if (closed !== undefined) throw closed
     const list = parseServers(servers)
     if (list.chroot !== '' && list.chroot !== this.shared.chroot) {
       throw new UsageError(
@@ -395,8 +411,31 @@ export class View implements Client {
       signal?.removeEventListener('abort', abort)
       return
     }
-    this.#closed ??= new ClosedError('This view is closed', 'CLOSED')
-    await Promise.all(this.#session.watches.ownedBy(this).map((watch) => watch.close()))
+    const covers = (owner: object): boolean => owner instanceof View && owner.#isWithin(this)
+    if (this.#closed === undefined) {
+      this.#closed = new ClosedError('This view is closed', 'CLOSED')
+      this.#session.states.endOf(covers, this.#lastState)
+      this.#end?.()
+    }
+    await Promise.all(this.#session.watches.ownedBy(covers).map((watch) => watch.close()))
+  }
+
+  /** What those hear last who listen through this view. */
+  get #lastState(): Omit<StateChange, 'previous'> {
+    const session = this.#session
+    const cause = this.#finished()
+    return {
+      state: 'closed',
+      sessionEpoch: session.epoch,
+      order: session.nextOrder(),
+      ...(cause && { cause }),
+    }
+  }
+
+  /** Whether it was made of a view, or of one that was. */
+  #isWithin(other: View): boolean {
+    const above = this.#above
+    return this === other || (above !== undefined && above.#isWithin(other))
   }
 
   detach(): Promise<SessionCredentials> {
@@ -446,7 +485,8 @@ export class View implements Client {
   }
 
   #finished(): ZooKeeperError | undefined {
-    return this.#closed
+    const above = this.#above
+    return this.#closed ?? (above && above.#finished())
   }
 
   #wrong(operation: string, path: string, reason: string): Promise<never> {

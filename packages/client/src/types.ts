@@ -368,7 +368,7 @@ export interface Client extends AsyncDisposable {
   states(): AsyncIterableIterator<StateChange>
   /** Settles once with the reason when the client is finished, undefined when it was closed. Never rejects. */
   readonly closed: Promise<Error | undefined>
-  /** The same session, another root below this one. Closing the view leaves the session. */
+  /** The same session, another root below this one. Closing the view closes those made of it and leaves the session. */
   chroot(path: string): Client
   /** The same session, values instead of bytes. */
   withCodec<T>(codec: Codec<T>): TypedClient<T>

@@ -126,11 +126,11 @@ export class WatchRegistry {
     return watchKinds.reduce((sum, kind) => sum + (this.#listeners[kind]?.size ?? 0), 0)
   }
 
-  /** Everybody who was made by a view. */
-  ownedBy(owner: object): WatchListener[] {
+  /** Everybody who was made by some views. */
+  ownedBy(covers: (owner: object) => boolean): WatchListener[] {
     return watchKinds.flatMap((kind) =>
       [...(this.#listeners[kind]?.values() ?? [])].flatMap((listeners) =>
-        [...listeners].filter((listener) => listener.owner === owner),
+        [...listeners].filter((listener) => covers(listener.owner)),
       ),
     )
   }
