@@ -3,6 +3,7 @@ import { checkOptions } from './options.ts'
 import { abortedBy, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
 import { backOff } from './insist.ts'
 import { parseServers } from './servers/connect-string.ts'
+import { firstServers, followService, lookUp, parseService } from './servers/service.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
 import type {
@@ -38,17 +39,22 @@ const ALWAYS: RetryPolicy = {}
  */
 export async function connectWith(options: ConnectOptions, surroundings: Surroundings): Promise<Client> {
   checkOptions(options)
-  const { servers, chroot } = parseServers(options.servers, options.chroot)
   const transport = options.transport ?? surroundings.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
+  const { signal } = options
+  const ports = options.ports === undefined ? surroundings.ports : { ...surroundings.ports, ...options.ports }
+  const service = parseService(options.servers, options.chroot)
+  const { servers, chroot } =
+    service === undefined
+      ? parseServers(options.servers, options.chroot)
+      : { servers: await firstServers(service, ports, signal), chroot: service.chroot }
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
       'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
     )
   }
-  const ports = options.ports === undefined ? surroundings.ports : { ...surroundings.ports, ...options.ports }
-  const { errorPolicy = 'connection', signal } = options
+  const { errorPolicy = 'connection' } = options
   const session = new Session({
     servers,
     transport,
@@ -80,6 +86,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     await client.close()
     throw error
   }
+  if (service !== undefined) followService(session, () => lookUp(service, ports.services!), ports.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
 }

@@ -196,6 +196,8 @@ export interface Transport {
 export interface ClientPorts {
   readonly clock: Clock
   readonly random: Random
+  /** Where a service is, by SRV records, for servers given as `dns-srv://name`. Absent where the platform cannot tell. */
+  readonly services?: (name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>
 }
 
 export interface RequestInfo {
@@ -236,7 +238,7 @@ export type ErrorPolicy =
   | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
 
 export interface ClientOptions {
-  /** A connect string such as `a:2181,b:2181/app`, or a list of addresses. */
+  /** A connect string such as `a:2181,b:2181/app` or `dns-srv://name/app`, or a list of addresses. */
   readonly servers: string | readonly string[]
   /** How to reach them. The entry points of Node and of the web bring one. */
   readonly transport?: Transport

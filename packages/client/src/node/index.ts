@@ -1,5 +1,5 @@
 /** The client in Node, Deno and Bun: `connect({ servers })` needs nothing else. */
-import { nodeRandom, wakefulNodeClock } from '@zabra/runtime/node'
+import { nodeRandom, nodeServices, wakefulNodeClock } from '@zabra/runtime/node'
 import { connectWith, type ConnectOptions, type Surroundings } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
 import type { Client } from '../types.ts'
@@ -14,7 +14,7 @@ export { CertificateError, type TlsOptions } from '@zabra/runtime'
 /** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
 export const digestMd5 = digestMd5With(nodeRandom)
 
-const ports = { clock: wakefulNodeClock, random: nodeRandom }
+const ports = { clock: wakefulNodeClock, random: nodeRandom, services: nodeServices }
 /** Shared by all clients: the transport has no certificates of its own. Made late, since importing must do nothing. */
 let surroundings: Surroundings | undefined
 

@@ -27,13 +27,7 @@ let latest: { readonly servers: string; readonly list: ServerList } | undefined
 
 function parsed(servers: string | readonly string[], chroot: string | undefined): ServerList {
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
-  const given = normalRoot(chroot)
-  const found = normalRoot(root)
-  if (given !== '' && found !== '' && given !== found) {
-    throw new UsageError(
-      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
-    )
-  }
+  const agreed = agreedRoot(root, chroot)
   const unique = new Map<string, ServerAddress>()
   for (const entry of entries) {
     const server = parseServer(entry)
@@ -41,7 +35,19 @@ function parsed(servers: string | readonly string[], chroot: string | undefined)
   }
   if (unique.size === 0)
     throw new UsageError('Expected at least one server, such as 127.0.0.1:2181, got none')
-  return { servers: [...unique.values()], chroot: given === '' ? found : given }
+  return { servers: [...unique.values()], chroot: agreed }
+}
+
+/** The chroot that the servers and an option name. Throws a `UsageError` when they differ. */
+export function agreedRoot(root: string | undefined, chroot: string | undefined): string {
+  const given = normalRoot(chroot)
+  const found = normalRoot(root)
+  if (given !== '' && found !== '' && given !== found) {
+    throw new UsageError(
+      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
+    )
+  }
+  return given === '' ? found : given
 }
 
 function split(text: string): { entries: string[]; root: string } {
