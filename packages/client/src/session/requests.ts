@@ -29,6 +29,15 @@ const LAST_XID = 0x7fff_ffff
 /** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
 const STRIKES = 5
 
+type Reject = (error: unknown) => void
+/** What settles the promise that was made last: one function for all of them, where each had a closure of its own. */
+let resolveNew: (value: never) => void
+let rejectNew: Reject
+function settle(resolve: (value: never) => void, reject: Reject): void {
+  resolveNew = resolve
+  rejectNew = reject
+}
+
 /** The session that requests belong to. */
 export interface RequestsHost {
   readonly lease: Lease
@@ -93,10 +102,9 @@ export class Requests {
 
   /** Sends a request, or holds it until that is possible. */
   submit<T>(slot: Slot): Promise<T> {
-    const promise = new Promise<T>((resolve, reject) => {
-      slot.resolve = resolve as (value: never) => void
-      slot.reject = reject
-    })
+    const promise = new Promise<T>(settle as (resolve: (value: T) => void, reject: Reject) => void)
+    slot.resolve = resolveNew
+    slot.reject = rejectNew
     slot.startedAt = this.#now()
     if (this.#options.callerStacks) slot.site = callSite()
     const { instrumentation, redactPath } = this.#options

@@ -53,6 +53,11 @@ export class Wire implements ConnectionEvents, FrameSplitterOptions {
   schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
+    this.#flushLater()
+  }
+
+  /** Apart from `schedule`, which would make a context for the closure at each request and not only once a turn. */
+  #flushLater(): void {
     this.#clock.afterPromises(() => {
       this.#scheduled = false
       this.flush()

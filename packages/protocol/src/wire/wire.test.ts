@@ -144,6 +144,18 @@ describe('Writer and Reader', () => {
     expect([...writer.take()]).toEqual([])
   })
 
+  it('copy bytes into an array of their own, short and long, and know null', () => {
+    const writer = new Writer()
+    const long = new Uint8Array(300).map((_, i) => i)
+    for (const value of [Uint8Array.of(1, 2, 3), long, new Uint8Array(0), null]) writer.buffer(value)
+    const bytes = writer.take()
+    const reader = new Reader(bytes)
+    const [short, far, empty, none] = [reader.copy()!, reader.copy()!, reader.copy()!, reader.copy()]
+    bytes.fill(0)
+    expect([[...short], Buffer.compare(far, long), empty.length, none]).toEqual([[1, 2, 3], 0, 0, null])
+    expect(short.buffer.byteLength).toBe(3)
+  })
+
   it('forget everything on a reset', () => {
     const writer = new Writer()
     writer.int(1)
