@@ -54,6 +54,7 @@ const works: readonly (readonly [ClientTask['work'], string])[] = [
   ['set', 'sets a second'],
   ['one get', 'one get at a time, p50 µs'],
   ['one set', 'one set at a time, p50 µs'],
+  ['garbage', 'bytes of garbage a get'],
   ['memory', 'bytes a client'],
 ]
 

@@ -1,3 +1,5 @@
+import type { HeapProfiler } from 'node:inspector'
+import { Session } from 'node:inspector/promises'
 import { median } from '../figures.ts'
 import { open, type BenchClient, type Library } from './library.ts'
 
@@ -5,7 +7,7 @@ export interface ClientTask {
   readonly library: Library
   readonly folder: string
   readonly port: number
-  readonly work: 'get' | 'set' | 'one get' | 'one set' | 'memory'
+  readonly work: 'get' | 'set' | 'one get' | 'one set' | 'garbage' | 'memory'
   readonly seconds: number
   /** Requests in flight, over all connections together. */
   readonly depth: number
@@ -99,10 +101,29 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   return { value: (rss - before.rss) / task.clients, heap: (heapUsed - before.heapUsed) / task.clients }
 }
 
+/** Bytes that a get allocates, as the sampling profiler of the platform sees it; outside of JavaScript it sees nothing. */
+async function garbage(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+  const call = (done: (error?: unknown) => void): void => client.get(path, done)
+  await flow(call, task.depth, task.seconds / 2)
+  const session = new Session()
+  session.connect()
+  await session.post('HeapProfiler.startSampling', {
+    samplingInterval: 4096,
+    includeObjectsCollectedByMajorGC: true,
+    includeObjectsCollectedByMinorGC: true,
+  })
+  const count = await flow(call, task.depth, task.seconds)
+  const { profile } = await session.post('HeapProfiler.stopSampling')
+  const sizeOf = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
+    children.reduce((sum, child) => sum + sizeOf(child), selfSize)
+  return { value: sizeOf(profile.head) / count }
+}
+
 async function run(task: ClientTask): Promise<ClientResult> {
   if (task.work === 'memory') return memory(task)
   const client = await open(task.library, task.port, task.folder)
   await client.create(path, Buffer.alloc(task.size, 120)).catch(() => {})
+  if (task.work === 'garbage') return garbage(client, task)
   if (task.work.startsWith('one')) return oneAtATime(client, task)
   const others = Array.from({ length: task.connections - 1 }, () =>
     open(task.library, task.port, task.folder),
