@@ -128,6 +128,26 @@ describe('connections that are opened', () => {
     })
   })
 
+  it('that are paused in the turn in which they are listened to hand nothing over until they go on', async () => {
+    await twoOf(async (first, second) => {
+      const seen: number[] = []
+      let told = (): void => {}
+      const arrived = new Promise<void>((resolve) => (told = resolve))
+      const data = (chunk: Uint8Array): void => {
+        seen.push(...chunk)
+        told()
+      }
+      first.listen({ data, drain() {}, closed() {} })
+      first.pause()
+      await next(second)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(seen).toEqual([])
+      first.resume()
+      await arrived
+      expect(seen).toEqual([1])
+    })
+  })
+
   it.skipIf(process.platform === 'win32')(
     'read into one array, so that thousands of idle ones cost none',
     async () => {

@@ -25,6 +25,9 @@ export class SocketConnection implements Connection {
   readonly #handsOver: boolean
   #events: ConnectionEvents | undefined
   #cause: Error | undefined
+  #paused = false
+  /** Copies of what was read though the connection is paused: such a socket may read once more. */
+  #kept: Uint8Array[] | undefined
 
   constructor(socket: Socket, { transport, peer, remote, handsOver = false }: SocketFacts) {
     this.#socket = socket
@@ -65,11 +68,24 @@ export class SocketConnection implements Connection {
   }
 
   pause(): void {
+    this.#paused = true
     this.#socket.pause()
   }
 
   resume(): void {
-    this.#socket.resume()
+    this.#paused = false
+    if (this.#kept === undefined) this.#socket.resume()
+    else setImmediate(() => this.#handOver())
+  }
+
+  /** Hands over what was kept, and reads on. */
+  #handOver(): void {
+    while (!this.#paused && !this.#socket.destroyed && this.#kept !== undefined) {
+      const chunk = this.#kept.shift()!
+      if (this.#kept.length === 0) this.#kept = undefined
+      this.#events?.data(chunk)
+    }
+    if (!this.#paused && this.#kept === undefined) this.#socket.resume()
   }
 
   end(): void {
@@ -84,8 +100,15 @@ export class SocketConnection implements Connection {
 
   // What the socket tells.
 
-  received(chunk: Uint8Array): void {
-    this.#events?.data(chunk)
+  /** False stops the reading. */
+  received(chunk: Uint8Array): boolean {
+    if (!this.#handsOver || (!this.#paused && this.#kept === undefined)) {
+      this.#events?.data(chunk)
+      return true
+    }
+    this.#kept ??= []
+    this.#kept.push(chunk.slice())
+    return false
   }
 
   failed(error: Error): void {
@@ -144,8 +167,7 @@ export function sharedReads(): OnReadOpts | undefined {
 }
 
 function onRead(this: Owned | void, length: number, bytes: Uint8Array): boolean {
-  ;(this as Owned)[owner]?.received(bytes.subarray(0, length))
-  return true
+  return (this as Owned)[owner]?.received(bytes.subarray(0, length)) ?? true
 }
 
 /** Waits until a socket that connects tells so with `event`. Rejects with a `NetworkError` when it fails or is aborted. */
