@@ -91,7 +91,9 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
     ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
     const texts = new Set<string>()
     for (const id of ensemble.ids)
-      texts.add(await ensemble.with(id, async (client) => String((await client.get('/zookeeper/config')).data)))
+      texts.add(
+        await ensemble.with(id, async (client) => String((await client.get('/zookeeper/config')).data)),
+      )
     expect([...texts].join('\n---\n').split('---')).toHaveLength(1)
   })
 })

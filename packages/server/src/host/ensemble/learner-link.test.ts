@@ -26,7 +26,10 @@ async function rig() {
     other = wire
     wire.listen({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
   })
-  const kit = { settings: defaults({ dataDir: '/d', clientPort: 0 }), ports: { clock } } as unknown as MemberKit
+  const kit = {
+    settings: defaults({ dataDir: '/d', clientPort: 0 }),
+    ports: { clock },
+  } as unknown as MemberKit
   const link = new LearnerLink(1, 2, await network.connect({ host: 'x', port: 1 }), kit, {
     turn: (read) => read(),
     packet() {},
