@@ -8,6 +8,8 @@ export interface QuorumVerifier {
   weightOf(id: ServerId): number
   /** Whether these servers together may decide. */
   isQuorum(ids: ReadonlySet<ServerId>): boolean
+  /** How many voters are a quorum, where any so many are; absent where voices are weighed. */
+  readonly needed?: number
   /**
    * Whether one voter may go on alone on the word of an oracle, somebody outside of the ensemble who knows that the other
    * one is down. It trades safety for availability: two servers and a wrong oracle can each go on alone.
@@ -26,6 +28,7 @@ export function majority(
     voters: all,
     weightOf: (id) => (all.has(id) ? 1 : 0),
     isQuorum: (ids) => countIn(all, ids) > half,
+    needed: half + 1,
     // With more than two voters a majority survives the loss of one, and the oracle is not asked.
     mayAskOracle: oracle && all.size === 2,
   }

@@ -16,13 +16,9 @@ import {
 import { configurationIn, readConfiguration } from './reconfig.ts'
 import { follows } from './window.ts'
 
-/**
- * `connecting`: no connection yet. `discovery`: the epoch is not agreed on. `synchronisation`: history comes in. `waiting`: it is here,
- * and the leader waits for others. `broadcast`: in step.
- */
+/** `synchronisation`: history comes in. `waiting`: it is here, and the leader waits for others. `broadcast`: in step. */
 export type LearnerPhase = 'connecting' | 'discovery' | 'synchronisation' | 'waiting' | 'broadcast' | 'over'
 
-const UNTRUSTED = -1
 const NOTHING: readonly LearnerWork[] = []
 
 /**
@@ -88,7 +84,12 @@ export class Learner {
    */
   receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
     this.#heardAt = this.#halfTicks
-    if (type === PacketType.commit && this.#phase === 'broadcast' && this.#isHead(zxid)) {
+    if (
+      type === PacketType.commit &&
+      this.#phase === 'broadcast' &&
+      this.#pending.length > 0 &&
+      this.#pending.zxidAt(0) === zxid
+    ) {
       this.#commitHead()
       return NOTHING
     }
@@ -211,7 +212,7 @@ export class Learner {
       this.#work.push({ do: 'install', zxid })
       return
     }
-    const trusts = this.#options.lastZxid !== UNTRUSTED
+    const trusts = this.#options.lastZxid !== -1
     if (type === PacketType.diff && trusts) this.#mode = 'diff'
     else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#last) this.#truncate(zxid)
     else if (type !== PacketType.ping)
@@ -422,10 +423,6 @@ export class Learner {
       default:
         return this.#converse(type, zxid, data)
     }
-  }
-
-  #isHead(zxid: Zxid): boolean {
-    return !this.#options.observer && this.#pending.length > 0 && this.#pending.zxidAt(0) === zxid
   }
 
   #commitHead(): void {

@@ -17,6 +17,9 @@ export class Proposals {
   readonly #servers: ServerId[] = []
   readonly #acks: Zxid[] = []
   readonly #ackers = new Set<ServerId>()
+  /** Who votes, by place in `#servers`, in the eyes of the verifier that was asked last. */
+  #votes: boolean[] = []
+  #judge: QuorumVerifier | undefined
 
   /** How far a server has everything, or -1. */
   ackedBy(server: ServerId): Zxid {
@@ -30,6 +33,7 @@ export class Proposals {
     if (index === -1) {
       this.#servers.push(server)
       this.#acks.push(zxid)
+      this.#judge = undefined
       return true
     }
     if (zxid <= this.#acks[index]!) return false
@@ -46,6 +50,7 @@ export class Proposals {
     if (index === -1) return
     this.#servers.splice(index, 1)
     this.#acks.splice(index, 1)
+    this.#judge = undefined
   }
 
   /** The highest zxid above `floor` and up to `limit` that a quorum has; `floor` when there is none. */
@@ -54,9 +59,22 @@ export class Proposals {
     let best = floor
     for (let i = 0; i < acks.length; i++) {
       const candidate = acks[i]! < limit ? acks[i]! : limit
-      if (candidate > best && verifier.isQuorum(this.ackersOf(candidate))) best = candidate
+      if (candidate > best && this.#have(verifier, candidate)) best = candidate
     }
     return best
+  }
+
+  /** Whether a quorum has everything up to this zxid. Where voices are equal they are counted in place. */
+  #have(verifier: QuorumVerifier, zxid: Zxid): boolean {
+    const { needed } = verifier
+    if (needed === undefined) return verifier.isQuorum(this.ackersOf(zxid))
+    if (this.#judge !== verifier) {
+      this.#judge = verifier
+      this.#votes = this.#servers.map((server) => verifier.voters.has(server))
+    }
+    let count = 0
+    for (let i = 0; i < this.#acks.length; i++) if (this.#acks[i]! >= zxid && this.#votes[i]!) count++
+    return count >= needed
   }
 
   /** Who has everything up to this zxid. The set is the same at each call. */

@@ -30,6 +30,7 @@ export const faults = [
   'forgets what it accepted',
   'sends NEWLEADER before history',
   'shows what was applied, not what is logged',
+  'keeps what was acknowledged and cut again',
 ] as const
 export type Fault = (typeof faults)[number]
 
