@@ -34,20 +34,16 @@ describeWith(['apache'], 'clients of an ensemble', () => {
     'of %s, %s and %s get the answers of a session in its order through each',
     async (...kinds) => {
       await startLedByThird({ kinds })
-      expect(await ensemble.leader()).toBe(3)
       const clients = await Promise.all(ensemble!.ids.map((id) => ensemble!.connect(id)))
       await clients[0]!.create('/busy', 'x')
-      const order: string[] = []
       await Promise.all(
         clients.map(async (client, at) => {
           const path = `/own-${at}`
           const answers: Promise<unknown>[] = [client.request(op.create, createBody(path, '0'))]
-          let expected = 0
           const got: number[] = []
           for (let round = 1; round <= 120; round++) {
-            const note = (): number => got.push(expected++)
             answers.push(
-              client.request(op.sync, bytes().str('/').done()).then(note),
+              client.request(op.sync, bytes().str('/').done()).then(() => got.push(round)),
               client.request(op.setData, setBody(path, String(round))).then(({ err }) => expect(err).toBe(0)),
               client.request(op.setData, setBody('/busy', `${at}-${round}`)),
               client.request(op.getData, getBody(path)).then(({ body }) => {
@@ -58,11 +54,9 @@ describeWith(['apache'], 'clients of an ensemble', () => {
             )
           }
           await Promise.all(answers)
-          expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index))
-          order.push(path)
+          expect(got).toEqual(Array.from({ length: 120 }, (_, index) => index + 1))
         }),
       )
-      expect(order.length).toBe(3)
       for (const client of clients) await client.close()
     },
   )

@@ -325,6 +325,9 @@ describe('sessions of an ensemble', () => {
       OpCode.error,
     ])
     expect(txns[3]).toMatchObject({ err: ErrorCode.SESSIONEXPIRED })
+    // Its beginning is committed and its end is not.
+    trio.commitNext()
+    expect(trio.leader.core.sessions.isOpen(6n)).toBe(false)
     trio.holdsCommits = false
     await trio.settle()
     expect(trio.table.has(6n)).toBe(false)

@@ -217,6 +217,22 @@ describe('a learner', () => {
     ])
   })
 
+  it('gives up a leader that answers a sync before an older write of the session', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.settle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.settle()
+    client.greeting()
+    client.create(1, '/a')
+    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    await script.clock.settle()
+    script.say((writes) => writes.synced())
+    await script.clock.settle()
+    expect([client.heard(), script.troubles.length, script.side.failures]).toEqual([[], 1, []])
+  })
+
   it('takes a transaction for its own only when session and xid are those of the oldest request', async () => {
     const script = await Scripted.start()
     const client = await script.side.client({})
