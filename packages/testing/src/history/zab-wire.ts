@@ -1,0 +1,5 @@
+/** Placeholder. */
+export interface WireRecord {
+  readonly committed: ReadonlySet<number>
+  readonly wrong: readonly string[]
+}
