@@ -1,6 +1,6 @@
 import type { Chronicle, ServerLog } from '../history/chronicle.ts'
 import type { History } from '../history/records.ts'
-import type { WireRecord } from '../history/zab-wire.ts'
+import type { WireRecord } from '../simulation/zab-wire.ts'
 
 /** All that is known of a run when it is over. */
 export interface Evidence {

@@ -65,6 +65,11 @@ export class Platter {
     return this.#files.get(path)
   }
 
+  /** The bytes of a file as a power cut would leave them for certain; undefined when its name may be lost. */
+  durable(path: string): PlatterFile | undefined {
+    return this.#durable.get(path)
+  }
+
   hasFolder(path: string): boolean {
     return this.#folders.has(path)
   }

@@ -43,6 +43,8 @@ export class PlatterFile {
   readonly #seen = new Image()
   readonly #durable = new Image()
   #pending: Change[] = []
+  /** Counts what made the durable bytes shorter: whoever read them must begin anew. */
+  truncations = 0
 
   get length(): number {
     return this.#seen.length
@@ -70,7 +72,10 @@ export class PlatterFile {
 
   /** Makes the first `count` changes durable: those that were there when the sync began. */
   sync(count: number): void {
-    for (const change of this.#pending.splice(0, count)) this.#durable.apply(change)
+    for (const change of this.#pending.splice(0, count)) {
+      if (change.kind === 'truncate') this.truncations++
+      this.#durable.apply(change)
+    }
   }
 
   /** After a sync that failed the system forgets what it had to write: it will never be durable. */
@@ -108,6 +113,7 @@ export class PlatterFile {
       } else this.#keepSectors(change.position, change.bytes, chance, mood === 'rotten')
     })
     this.#pending = []
+    this.truncations++
     this.#seen.copyFrom(this.#durable)
     return mood === 'nothing' ? 'lost' : 'torn'
   }

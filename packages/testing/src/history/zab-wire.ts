@@ -1,5 +1,0 @@
-/** Placeholder. */
-export interface WireRecord {
-  readonly committed: ReadonlySet<number>
-  readonly wrong: readonly string[]
-}
