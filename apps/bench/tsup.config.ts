@@ -3,7 +3,6 @@ import { defineConfig } from 'tsup'
 export default defineConfig({
   entry: {
     main: 'src/main.ts',
-    worker: 'src/worker.ts',
     clients: 'src/clients/main.ts',
     'clients/worker': 'src/clients/worker.ts',
   },

@@ -1,20 +1,37 @@
-import { describe, expect, it } from 'vitest'
-import { median, percentile, spread } from './figures.ts'
+import { expect, it } from 'vitest'
+import { isNoisy, isReached, median, ratio, shown, spread, type Figure } from './figures.ts'
 
-describe('figures', () => {
-  it('takes the middle value as the median and the mean of two in the middle', () => {
-    expect(median([3, 1, 2])).toBe(2)
-    expect(median([4, 1, 2, 3])).toBe(2.5)
-  })
+const figure = (zabra: number[], apache: number[], more: Partial<Figure> = {}): Figure => ({
+  name: 'gets',
+  of: 'throughput',
+  unit: 'op/s',
+  better: 'higher',
+  values: { zabra, apache },
+  ...more,
+})
 
-  it('gives the smallest value that covers the asked share', () => {
-    expect(percentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.5)).toBe(5)
-    expect(percentile([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], 0.99)).toBe(10)
-    expect(percentile([7], 0)).toBe(7)
-    expect(percentile([], 0.5)).toBeNaN()
-  })
+it('takes the middle of the values, and says how far they lie apart', () => {
+  expect(median([3, 1, 2])).toBe(2)
+  expect(median([4, 1, 2, 3])).toBe(2.5)
+  expect(median([])).toBeNaN()
+  expect(spread([90, 100, 110])).toBeCloseTo(0.1)
+})
 
-  it('calls runs noisy by half their range over the median', () => {
-    expect(spread([90, 100, 110])).toBeCloseTo(0.1)
-  })
+it('judges by the ratio, upwards or downwards', () => {
+  expect(ratio(figure([40], [10]))).toBe(4)
+  expect(isReached(figure([40], [10], { aim: 4 }))).toBe(true)
+  expect(isReached(figure([39], [10], { aim: 4 }))).toBe(false)
+  expect(isReached(figure([5], [10], { aim: 0.5, better: 'lower' }))).toBe(true)
+  expect(isReached(figure([6], [10], { aim: 0.5, better: 'lower' }))).toBe(false)
+  expect(isReached(figure([6], [], { aim: 0.5 }))).toBe(undefined)
+  expect(isReached(figure([6], [10]))).toBe(undefined)
+})
+
+it('calls values noisy that lie far apart', () => {
+  expect(isNoisy(figure([100, 110], [100]))).toBe(false)
+  expect(isNoisy(figure([100, 140], [100]))).toBe(true)
+})
+
+it('shows as many digits as say something', () => {
+  expect([1234567.8, 12.345, 0.01234, Number.NaN].map(shown)).toEqual(['1,234,568', '12.3', '0.0123', ''])
 })

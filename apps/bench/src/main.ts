@@ -1,220 +1,124 @@
-import { fork } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { cpus, totalmem } from 'node:os'
-import { fileURLToPath } from 'node:url'
-import { Command } from 'commander'
-import { median, percentile, spread } from './figures.ts'
-import { populate, type LoadOptions, type LoadResult, type Work } from './load.ts'
-import { holdWatches } from './watches.ts'
-import { apacheMissing, startApache, startZabra, type Peer } from './peers.ts'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
+import { cases, sets } from './cases/index.ts'
+import type { Case, Choices } from './cases/case.ts'
+import { isNoisy, shown, type Figure, type Note } from './figures.ts'
+import { machine, restlessness, watchTheft } from './machine.ts'
+import { apacheMissing, kinds, startPeer, versionOf, type Kind } from './peers.ts'
+import { html, markdown, type Run } from './report.ts'
 
-interface Figure {
-  readonly name: string
-  readonly unit: string
-  readonly better: 'higher' | 'lower'
-  readonly zabra: number[]
-  readonly apache: number[]
+interface Flags extends Choices {
+  readonly rounds: number
+  readonly only?: Kind
+  readonly out?: string
+  readonly nodeFlag?: string[]
+}
+
+const number = (text: string): number => {
+  const value = Number(text)
+  if (!(value > 0)) throw new InvalidArgumentError('Expected a number above 0.')
+  return value
 }
 
 const program = new Command('bench')
   .description(
-    'Measures a Zabra server beside Apache ZooKeeper on this machine, interleaved, each round on fresh servers',
+    'Measures Zabra beside Apache ZooKeeper on this machine, interleaved, each time on fresh servers',
   )
-  .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
-  .option('--seconds <n>', 'seconds of counting for each load', Number, 5)
-  .option('--connections <n>', 'connections of a throughput load', Number, 60)
-  .option('--depth <n>', 'requests in flight on each connection', Number, 32)
-  .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
-  .option('--processes <n>', 'processes that generate load', Number, 2)
-  .option('--nodes <n>', 'znodes for the memory figure; 0 leaves it out', Number, 200_000)
-  .option('--watches <n>', 'watches for the memory figure; 0 leaves it out', Number, 100_000)
-  .option('--watchers <n>', 'connections that hold them', Number, 10_000)
-  .option('--only <peer>', 'zabra or apache alone')
-  .option('--work <names>', 'comma-separated: get,set,create,mixed,latency', 'get,set,create,mixed,latency')
-  .option('--json <file>', 'writes the figures there')
-  .option('--node-flag <flag...>', 'flags for the node that runs our server, such as --cpu-prof')
+  .addArgument(new Argument('[names...]', `cases or sets (${Object.keys(sets).join(', ')})`).default(['all']))
+  .option('--rounds <n>', 'rounds; medians are taken over them', number, 3)
+  .option('--seconds <n>', 'seconds of counting for each load', number, 5)
+  .option('--connections <n>', 'connections of a load that is about throughput', number, 60)
+  .option('--depth <n>', 'requests in flight on each', number, 32)
+  .option('--size <bytes>', 'bytes of data in a znode', number, 100)
+  .option('--processes <n>', 'processes that make the load', number, 2)
+  .option('--scale <share>', 'makes the large cases smaller, for a quick look', number, 1)
+  .addOption(new Option('--only <peer>', 'one of them alone').choices([...kinds]))
+  .option('--out <folder>', 'writes bench.json and bench.html there')
+  .option('--node-flag <flag...>', 'flags for the Node that runs our server, such as --cpu-prof')
+  .addHelpText(
+    'after',
+    `\nCases:\n${cases.map(({ name, about }) => `  ${name.padEnd(16)} ${about}`).join('\n')}`,
+  )
   .parse()
-const options = program.opts<{
-  rounds: number
-  seconds: number
-  connections: number
-  depth: number
-  size: number
-  processes: number
-  nodes: number
-  watches: number
-  watchers: number
-  only?: string
-  work: string
-  json?: string
-  nodeFlag?: string[]
-}>()
+const { rounds, only, out, nodeFlag, ...choices } = program.opts<Flags>()
+const chosen = choose(program.processedArgs[0] as string[])
 
-const figures = new Map<string, Figure>()
-function note(peer: Peer, name: string, unit: string, better: 'higher' | 'lower', value: number): void {
-  let figure = figures.get(name)
-  if (!figure) figures.set(name, (figure = { name, unit, better, zabra: [], apache: [] }))
-  figure[peer.name as 'zabra' | 'apache'].push(value)
-  console.log(`  ${peer.name.padEnd(7)} ${name.padEnd(28)} ${round(value)} ${unit}`)
+function choose(names: readonly string[]): Case[] {
+  const wanted = names.flatMap((name) => sets[name] ?? [name])
+  const unknown = wanted.find((name) => !cases.some((one) => one.name === name))
+  if (unknown !== undefined)
+    program.error(
+      `Expected a case or a set, got ${unknown}. There are: ${[...Object.keys(sets), ...sets['all']!].join(', ')}`,
+    )
+  return cases.filter(({ name }) => wanted.includes(name))
 }
 
-const round = (value: number): string =>
-  value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)
+const missing = only === 'zabra' ? undefined : apacheMissing()
+const peers = kinds.filter((kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing))
+const figures = new Map<string, Figure>()
+const doubts: string[] = []
+const versions: Record<string, string> = {}
 
-function load(settings: LoadOptions): Promise<LoadResult> {
-  return new Promise((resolve, reject) => {
-    const child = fork(fileURLToPath(new URL('worker.js', import.meta.url)), [JSON.stringify(settings)])
-    child.once('message', (result) => resolve(result as LoadResult))
-    child.once('exit', (code) => reject(new Error(`A load process ended with ${code}`)))
+const noteOf =
+  (one: Case, kind: Kind): Note =>
+  (given, value) => {
+    let figure = figures.get(given.name)
+    if (!figure)
+      figures.set(given.name, (figure = { ...given, of: one.name, values: { zabra: [], apache: [] } }))
+    figure.values[kind].push(value)
+    console.log(`  ${kind.padEnd(7)} ${given.name.padEnd(44)} ${shown(value)} ${given.unit}`)
+  }
+
+async function measure(one: Case, kind: Kind): Promise<void> {
+  await one.run({
+    choices,
+    figures: [...figures.values()],
+    note: noteOf(one, kind),
+    noteApache: noteOf(one, 'apache'),
+    start: async (options = {}) => {
+      const peer = await startPeer(kind, { ...options, ...(nodeFlag ? { nodeFlags: nodeFlag } : {}) })
+      versions[kind] ??= await versionOf(peer)
+      return peer
+    },
   })
 }
 
-async function throughput(peer: Peer, work: Work): Promise<void> {
-  const share = Math.ceil(options.connections / options.processes)
-  const before = peer.cpuSeconds()
-  const results = await Promise.all(
-    Array.from({ length: options.processes }, (_, index) =>
-      load({
-        port: peer.port,
-        work,
-        connections: share,
-        depth: options.depth,
-        size: options.size,
-        seconds: options.seconds,
-        tag: `${work}-${index}`,
-      }),
-    ),
-  )
-  const operations = results.reduce((sum, { operations: count }) => sum + count, 0)
-  const errors = results.reduce((sum, result) => sum + result.errors, 0)
-  if (errors > 0) throw new Error(`${errors} of ${operations} ${work} requests to ${peer.name} failed`)
-  note(
-    peer,
-    `${work} per second`,
-    'op/s',
-    'higher',
-    results.reduce((sum, result) => sum + result.operations / result.seconds, 0),
-  )
-  note(
-    peer,
-    `${work} latency p99`,
-    'ms',
-    'lower',
-    percentile(
-      results.flatMap(({ samples }) => samples),
-      0.99,
-    ) / 1000,
-  )
-  // The warm-up's work is in the processor time too, so it is charged to 1.25 times the counted operations.
-  note(
-    peer,
-    `${work} server CPU`,
-    'µs/op',
-    'lower',
-    ((peer.cpuSeconds() - before) * 1e6) / (operations * 1.25),
-  )
-}
-
-async function latency(peer: Peer): Promise<void> {
-  for (const work of ['get', 'set'] as const) {
-    const { samples } = await load({
-      port: peer.port,
-      work,
-      connections: 1,
-      depth: 1,
-      size: options.size,
-      seconds: options.seconds,
-      tag: `one-${work}`,
-    })
-    note(peer, `one client ${work} p50`, 'µs', 'lower', median(samples))
-  }
-}
-
-async function memory(peer: Peer): Promise<void> {
-  const before = peer.resident()
-  const data = new Uint8Array(options.size).fill(120)
-  await populate(peer.port, ['/memory'], data)
-  await populate(
-    peer.port,
-    Array.from({ length: options.nodes }, (_, index) => `/memory/node${String(index).padStart(8, '0')}`),
-    data,
-  )
-  note(peer, 'resident memory a znode', 'bytes', 'lower', (peer.resident() - before) / options.nodes)
-}
-
-async function watchMemory(peer: Peer): Promise<void> {
-  const { watchers, watches } = options
-  let before = peer.resident()
-  const grown = (): number => {
-    const now = peer.resident()
-    const growth = now - before
-    before = now
-    return growth
-  }
-  await holdWatches(
-    peer.port,
-    { connections: watchers, watches },
-    () => note(peer, 'resident memory a connection', 'bytes', 'lower', grown() / watchers),
-    () => note(peer, 'resident memory a watch', 'bytes', 'lower', grown() / watches),
-  )
-}
-
-const missing = options.only === 'zabra' ? undefined : apacheMissing()
+const here = machine()
+console.log(Object.values(here).join(', '))
 if (missing) console.log(`Without Apache ZooKeeper: ${missing}`)
-const starts = [() => startZabra(options.nodeFlag), startApache].filter((_, index) =>
-  index === 0 ? options.only !== 'apache' : options.only !== 'zabra' && !missing,
-)
-const works = options.work.split(',').filter((name) => name !== '')
-
-console.log(
-  `${cpus().length} × ${cpus()[0]?.model ?? 'processor'}, ${Math.round(totalmem() / 2 ** 30)} GiB, node ${process.version}`,
-)
-for (let turn = 1; turn <= options.rounds; turn++) {
-  console.log(`Round ${turn} of ${options.rounds}`)
-  for (const start of turn % 2 === 1 ? starts : starts.toReversed()) {
-    const peer = await start()
-    try {
-      note(peer, 'start to serving, empty', 'ms', 'lower', peer.startMs)
-      for (const work of works) {
-        if (work === 'latency') await latency(peer)
-        else await throughput(peer, work as Work)
-      }
-    } finally {
-      await peer.stop()
-    }
-    for (const [wanted, measure] of [
-      [options.nodes > 0, memory],
-      [options.watches > 0, watchMemory],
-    ] as const) {
-      if (!wanted) continue
-      const fresh = await start()
-      try {
-        await measure(fresh)
-      } finally {
-        await fresh.stop()
-      }
-    }
+const restless = await restlessness(1000)
+if (restless > 0.1)
+  doubts.push(`the machine was busy by ${Math.round(restless * 100)} % before anything was measured`)
+const theft = watchTheft()
+for (let round = 1; round <= rounds; round++) {
+  console.log(`Round ${round} of ${rounds}`)
+  for (const one of chosen) {
+    console.log(` ${one.name}: ${one.about}`)
+    // Who goes first changes from round to round.
+    for (const kind of round % 2 === 1 ? peers : peers.toReversed())
+      if (one.only === undefined || one.only === kind) await measure(one, kind)
   }
 }
+if (theft() > 0.02)
+  doubts.push(`other machines took ${Math.round(theft() * 100)} % of the processors meanwhile`)
+const noisy = [...figures.values()].filter(isNoisy).map(({ name }) => name)
+if (noisy.length > 0) doubts.push(`values that lie far apart: ${noisy.join(', ')}`)
 
-console.log(
-  `\n| figure | Zabra | Apache ZooKeeper | Zabra / Apache | spread |\n| --- | ---: | ---: | ---: | ---: |`,
-)
-for (const { name, unit, zabra, apache } of figures.values()) {
-  const spreads = [zabra, apache]
-    .filter((values) => values.length > 0)
-    .map((values) => `±${Math.round(spread(values) * 100)} %`)
-  console.log(
-    `| ${name} (${unit}) | ${round(median(zabra))} | ${round(median(apache))} | ${(median(zabra) / median(apache)).toFixed(2)} | ${spreads.join(', ')} |`,
-  )
+const run: Run = {
+  date: new Date().toISOString().slice(0, 10),
+  machine: here,
+  versions,
+  choices: { ...choices },
+  rounds,
+  doubts,
+  figures: [...figures.values()],
 }
-const noisy = [...figures.values()].filter(({ zabra, apache }) =>
-  [zabra, apache].some((values) => spread(values) > 0.15),
-)
-if (noisy.length > 0) console.log(`\nNoisy (over 15 % spread): ${noisy.map(({ name }) => name).join(', ')}`)
-if (options.json) {
-  writeFileSync(
-    options.json,
-    `${JSON.stringify({ node: process.version, cpus: cpus().length, model: cpus()[0]?.model, options, figures: [...figures.values()] }, null, 2)}\n`,
-  )
+console.log(`\n${markdown(run)}`)
+for (const doubt of doubts) console.log(`\nNoisy: ${doubt}`)
+if (out !== undefined) {
+  mkdirSync(out, { recursive: true })
+  writeFileSync(join(out, 'bench.json'), `${JSON.stringify(run, null, 2)}\n`)
+  writeFileSync(join(out, 'bench.html'), html(run))
+  console.log(`\nWritten: ${join(out, 'bench.json')}, ${join(out, 'bench.html')}`)
 }

@@ -1,21 +1,39 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A server under measurement, as a process of its own. */
+export type Kind = 'zabra' | 'apache'
+export const kinds: readonly Kind[] = ['zabra', 'apache']
+
+/** A service under measurement: one server or an ensemble, each server a process of its own. */
 export interface Peer {
-  readonly name: string
-  readonly port: number
-  /** Milliseconds from the start of the process to the first `srvr` that shows a mode. */
+  readonly kind: Kind
+  /** `host:port` of each server, with commas between them. */
+  readonly servers: string
+  /** Client ports, the leader's first. */
+  readonly ports: readonly number[]
+  /** Milliseconds from the start of the processes until all of them serve. */
   readonly startMs: number
-  /** User and system CPU seconds so far. */
+  /** User and system processor seconds of all processes so far. */
   cpuSeconds(): number
-  /** Resident memory in bytes. */
+  /** Resident memory of all processes in bytes. */
   resident(): number
-  stop(): Promise<void>
+  /** Kills the leader at once. */
+  killLeader(): void
+  /** Stops it. With `keep` its data stays, for another one to start on. */
+  stop(options?: { keep?: boolean }): Promise<void>
+}
+
+export interface StartOptions {
+  /** 1, or the members of an ensemble. */
+  readonly members?: number
+  /** Flags for the Node that runs our server, such as --cpu-prof. */
+  readonly nodeFlags?: readonly string[]
+  /** Data of a peer of the same kind and size that was stopped with `keep`. */
+  readonly folder?: string
 }
 
 const apacheJar = '/usr/share/java/zookeeper.jar'
@@ -27,98 +45,158 @@ export function apacheMissing(): string | undefined {
     : `Apache ZooKeeper is not installed (${apacheJar}); install Debian's zookeeper package`
 }
 
-export const startApache = (): Promise<Peer> =>
-  start('apache', (config) => [
-    'java',
-    [
-      '-Xmx4g',
-      '-cp',
-      `/etc/zookeeper/conf:${apacheJar}`,
-      'org.apache.zookeeper.server.quorum.QuorumPeerMain',
-      config,
-    ],
-  ])
+/** The version that each peer says it has. */
+export async function versionOf(peer: Peer): Promise<string> {
+  return (
+    /version: ([^\s,]+(?: zabra [^\s,]+)?)/.exec(await fourLetterWord(peer.ports[0]!, 'srvr'))?.[1] ??
+    'unknown'
+  )
+}
 
-export const startZabra = (nodeFlags: readonly string[] = []): Promise<Peer> => {
+/** Starts a peer on fresh data, or on what another one has left, and waits until all its servers serve. */
+export async function startPeer(
+  kind: Kind,
+  options: StartOptions = {},
+): Promise<Peer & { readonly folder: string }> {
+  const { members = 1, nodeFlags = [] } = options
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), `zabra-bench-${kind}-`))
+  const ports = await freePorts(members * 3)
+  const ids = Array.from({ length: members }, (_, index) => index + 1)
+  const port = (id: number, which: number): number => ports[(id - 1) * 3 + which]!
+  const lines = members === 1 ? [] : ids.map((id) => `server.${id}=127.0.0.1:${port(id, 1)}:${port(id, 2)}`)
+  const began = performance.now()
+  const children = new Map(
+    ids.map((id) => {
+      const config = writeConfig(join(folder, String(id)), id, port(id, 0), lines)
+      return [id, launch(kind, config, nodeFlags)] as const
+    }),
+  )
+  const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
+  try {
+    await Promise.all(ids.map((id) => ready(children.get(id)!, port(id, 0))))
+  } catch (error) {
+    for (const child of alive()) child.kill('SIGKILL')
+    throw error
+  }
+  const startMs = performance.now() - began
+  const leader = members === 1 ? 1 : await leaderOf(ids, (id) => port(id, 0))
+  const order = [leader, ...ids.filter((id) => id !== leader)]
+  return {
+    kind,
+    folder,
+    servers: order.map((id) => `127.0.0.1:${port(id, 0)}`).join(','),
+    ports: order.map((id) => port(id, 0)),
+    startMs,
+    cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
+    resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    killLeader: () => void children.get(leader)!.child.kill('SIGKILL'),
+    stop: async ({ keep = false } = {}) => {
+      await Promise.all(alive().map(ended))
+      if (!keep) rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function writeConfig(folder: string, id: number, clientPort: number, members: readonly string[]): string {
+  const config = join(folder, 'zoo.cfg')
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(join(folder, 'myid'), String(id))
+  const settings = [
+    `dataDir=${folder}`,
+    `clientPort=${clientPort}`,
+    'clientPortAddress=127.0.0.1',
+    'tickTime=2000',
+    'initLimit=10',
+    'syncLimit=5',
+    'maxClientCnxns=0',
+    'admin.enableServer=false',
+    '4lw.commands.whitelist=*',
+  ]
+  writeFileSync(config, [...settings, ...members, ''].join('\n'))
+  return config
+}
+
+interface Launched {
+  readonly child: ChildProcess
+  readonly complaint: () => string
+}
+
+function launch(kind: Kind, config: string, nodeFlags: readonly string[]): Launched {
   const main = createRequire(import.meta.url)
     .resolve('zabra-server/package.json')
     .replace('package.json', 'dist/main.js')
-  return start('zabra', (config) => [process.execPath, [...nodeFlags, main, config]])
-}
-
-async function start(name: string, command: (config: string) => [string, string[]]): Promise<Peer> {
-  const folder = mkdtempSync(join(tmpdir(), `zabra-bench-${name}-`))
-  const port = await freePort()
-  const config = join(folder, 'zoo.cfg')
-  writeFileSync(
-    config,
-    [
-      `dataDir=${folder}`,
-      `clientPort=${port}`,
-      'clientPortAddress=127.0.0.1',
-      'tickTime=2000',
-      'maxClientCnxns=0',
-      'admin.enableServer=false',
-      '4lw.commands.whitelist=*',
-      '',
-    ].join('\n'),
-  )
-  const [program, args] = command(config)
-  const began = performance.now()
+  const quorumPeer = 'org.apache.zookeeper.server.quorum.QuorumPeerMain'
+  const [program, args] =
+    kind === 'zabra'
+      ? [process.execPath, [...nodeFlags, main, config]]
+      : ['java', ['-Xmx4g', '-cp', `/etc/zookeeper/conf:${apacheJar}`, quorumPeer, config]]
   const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
   let complaint = ''
   child.stderr.on('data', (chunk: Buffer) => (complaint = (complaint + chunk.toString()).slice(-2000)))
-  await ready(child, port, () => complaint)
-  const startMs = performance.now() - began
-  const pid = child.pid!
-  return {
-    name,
-    port,
-    startMs,
-    cpuSeconds: () => {
-      const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
-      return (Number(fields[11]) + Number(fields[12])) / 100
-    },
-    resident: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024,
-    stop: async () => {
-      const ended = new Promise((resolve) => child.once('exit', resolve))
-      if (child.exitCode === null) {
-        child.kill('SIGTERM')
-        await ended
-      }
-      rmSync(folder, { recursive: true, force: true })
-    },
-  }
+  return { child, complaint: () => complaint }
 }
 
-async function ready(child: ChildProcess, port: number, complaint: () => string): Promise<void> {
-  for (let tries = 0; tries < 3000; tries++) {
-    if (child.exitCode !== null)
-      throw new Error(`The server ended with ${child.exitCode} before it served: ${complaint()}`)
+async function ready({ child, complaint }: Launched, port: number): Promise<void> {
+  for (let tries = 0; tries < 6000; tries++) {
+    if (!isAlive(child))
+      throw new Error(`A server ended with ${child.exitCode} before it served: ${complaint()}`)
     if ((await fourLetterWord(port, 'srvr').catch(() => '')).includes('Mode:')) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
+    await new Promise((resolve) => setTimeout(resolve, 5))
   }
-  child.kill('SIGKILL')
-  throw new Error(`The server did not serve within 30 s: ${complaint()}`)
+  throw new Error(`A server did not serve within 30 s: ${complaint()}`)
+}
+
+async function leaderOf(ids: readonly number[], portOf: (id: number) => number): Promise<number> {
+  for (const id of ids) if ((await fourLetterWord(portOf(id), 'srvr')).includes('Mode: leader')) return id
+  throw new Error('All servers of an ensemble serve, and none of them leads')
+}
+
+const isAlive = (child: ChildProcess): boolean => child.exitCode === null && child.signalCode === null
+
+function ended(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), 20_000)
+    child.once('exit', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+    child.kill('SIGTERM')
+  })
+}
+
+function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+function residentOf(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 }
 
 export function fourLetterWord(port: number, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
     const socket = connect({ host: '127.0.0.1', port }, () => socket.write(word))
+    socket.setTimeout(2000, () => socket.destroy())
     socket.on('data', (chunk) => (text += chunk.toString()))
     socket.once('close', () => resolve(text))
     socket.once('error', reject)
   })
 }
 
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address ? address.port : 0))
-    })
-  })
+/** So many ports that nobody uses now. */
+async function freePorts(count: number): Promise<number[]> {
+  const servers = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const server = createServer()
+      await new Promise<void>((resolve, reject) => {
+        server.once('error', reject)
+        server.listen(0, '127.0.0.1', () => resolve())
+      })
+      return server
+    }),
+  )
+  const ports = servers.map((server) => (server.address() as { port: number }).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
 }

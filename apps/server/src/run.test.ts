@@ -121,12 +121,12 @@ describe('--check-config', () => {
   test('prints every finding and starts nothing', async () => {
     const { exit, printed } = stage([
       '--check-config',
-      config('dataDir=/data\ntickTime=soon\nclientPrt=1\ninitLimit=5'),
+      config('dataDir=/data\ntickTime=soon\nclientPrt=1\njmx.log4j=5'),
     ])
     expect(await exit).toBe(2)
     expect(printed.out).toMatch(/error: .*zoo\.cfg:2: tickTime: expected a time/)
     expect(printed.out).toMatch(/error: .*zoo\.cfg:3: clientPrt: .*Did you mean clientPort\?/)
-    expect(printed.out).toMatch(/warning: .*zoo\.cfg:4: initLimit: has no effect here/)
+    expect(printed.out).toMatch(/warning: .*zoo\.cfg:4: jmx\.log4j: has no effect here/)
     expect(printed.out).toContain('2 errors')
   })
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { median, spread } from '../figures.ts'
-import { apacheMissing, startApache, startZabra } from '../peers.ts'
+import { apacheMissing, startPeer } from '../peers.ts'
 import { libraries, type Library } from './library.ts'
 import type { ClientResult, ClientTask } from './worker.ts'
 
@@ -72,13 +72,13 @@ const note = (name: string, library: Library, value: number): void => {
   const row = figures.get(name) ?? new Map<Library, number[]>()
   figures.set(name, row.set(library, [...(row.get(library) ?? []), value]))
 }
-const server = options.server === 'apache' ? await startApache() : await startZabra()
+const server = await startPeer(options.server === 'apache' ? 'apache' : 'zabra')
 try {
   for (let round = 0; round < options.rounds; round++) {
     for (const [work, name] of works) {
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
         const { seconds, depth, size, clients } = options
-        const task = { library, folder, port: server.port, work, seconds, depth, size, clients }
+        const task = { library, folder, port: server.ports[0]!, work, seconds, depth, size, clients }
         try {
           const { value, cpu } = await measure(task)
           note(name, library, value)

@@ -1,4 +1,5 @@
 import type { CommandModule } from '../context.ts'
+import { bench } from './bench.ts'
 import { config } from './config.ts'
 import { create } from './create.ts'
 import { remove } from './delete.ts'
@@ -29,5 +30,5 @@ export const commandGroups: readonly (readonly [heading: string, commands: reado
   ['Read:', [ls, tree, get, stat, getAcl, find, du, ephemerals, watch]],
   ['Change:', [create, set, setAcl, remove, deleteall, quota, exportTree, importTree]],
   ['Files of a server:', [log, snapshot]],
-  ['Servers and sessions:', [shell, status, config, whoami, sync]],
+  ['Servers and sessions:', [shell, status, config, whoami, sync, bench]],
 ]

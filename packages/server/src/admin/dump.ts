@@ -8,9 +8,21 @@ export function dump(core: ServerCore): string {
   return `SessionTracker dump:\n${sessions(core)}ephemeral nodes dump:\n${ephemerals(core)}Connections dump:\n${connections(core)}`
 }
 
+/** A server that does not decide when sessions end shows the table that it has, and those that are its own. */
 function sessions(core: ServerCore): string {
-  const sets = core.sessions.byDeadline()
-  const lines = [`Session Sets (${sets.size})/(${core.sessions.size}):`]
+  const { locals, sessions: global } = core
+  const own = locals === undefined ? '' : `Local ${byDeadline(core, locals.byDeadline(), locals.size)}`
+  const sets = global.byDeadline()
+  if (sets !== undefined)
+    return `${own}${locals === undefined ? '' : 'Global '}${byDeadline(core, sets, global.size)}`
+  const table = [...global].sort((a, b) => (a.id < b.id ? -1 : 1))
+  const lines = [`Global Sessions(${table.length}):`]
+  for (const { id, timeout } of table) lines.push(`${hex(id)}\t${timeout}ms`)
+  return `${own}${text(lines)}`
+}
+
+function byDeadline(core: ServerCore, sets: Map<number, SessionId[]>, size: number): string {
+  const lines = [`Session Sets (${sets.size})/(${size}):`]
   for (const [at, ids] of sets)
     lines.push(`${ids.length} expire at ${date(core, at)}:`, ...ids.map((id) => `\t${hex(id)}`))
   return text(lines)

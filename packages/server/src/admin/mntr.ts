@@ -2,6 +2,7 @@ import type { Distribution, Range } from '../core/range.ts'
 import type { ServerCore } from '../host/core.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'
+import type { LeaderFigures, RoleFigures } from './role-figures.ts'
 
 type Figure = readonly [key: string, value: string | number]
 
@@ -12,21 +13,22 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
   const { open, max } = ports.system.descriptors()
   return [
     ['version', FULL_VERSION],
-    ['server_state', 'standalone'],
+    ['server_state', core.role.mode],
+    ...peer(core.role),
     ['avg_latency', decimal(latency.mean)],
     ['min_latency', Math.floor(latency.min)],
     ['max_latency', Math.floor(latency.max)],
     ['packets_received', stats.received],
     ['packets_sent', stats.sent],
     ['num_alive_connections', core.connections.size],
-    ['outstanding_requests', core.pipeline.outstanding],
+    ['outstanding_requests', core.writes.outstanding],
     ['uptime', Math.floor(ports.clock.monotonic() - startedAt)],
     ['znode_count', tree.nodeCount + 1],
     ['watch_count', watches.size],
     ['ephemerals_count', tree.owners.ephemeralCount],
     ['approximate_data_size', tree.approximateDataSize],
     ['global_sessions', core.sessions.size],
-    ['local_sessions', 0],
+    ['local_sessions', core.locals?.size ?? 0],
     ['open_file_descriptor_count', open],
     ['max_file_descriptor_count', max],
     ['connection_drop_probability', '0.0'],
@@ -37,6 +39,7 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ['auth_failed_count', stats.authFailed],
     ['non_mtls_remote_conn_count', 0],
     ['non_mtls_local_conn_count', 0],
+    ...quorum(core.role),
     ...counters(core),
     ...distribution('readlatency', stats.readLatency),
     ...distribution('updatelatency', stats.updateLatency),
@@ -49,9 +52,37 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ...range('node_children_watch_count', core.firing.told.children),
     ['last_zxid', hexLong(tree.lastZxid)],
     ['process_memory_bytes', ports.system.memory()],
-    ['log_writable', core.pipeline.writable ? 1 : 0],
+    ['log_writable', core.writes.writable ? 1 : 0],
+    ...(core.role.member?.extra ?? []),
   ]
 }
+
+/** What stands third and fourth, since tools read the first lines only. */
+function peer({ member }: RoleFigures): Figure[] {
+  if (member === undefined) return []
+  const { peerState, observerMasterId } = member
+  const master: Figure[] = observerMasterId === undefined ? [] : [['observer_master_id', observerMasterId]]
+  return [['peer_state', peerState], ...master]
+}
+
+function quorum({ member }: RoleFigures): Figure[] {
+  if (member === undefined) return []
+  const { quorumSize, leader, syncedObservers } = member
+  const observers: Figure[] = syncedObservers === undefined ? [] : [['synced_observers', syncedObservers]]
+  return [['quorum_size', quorumSize], ...(leader === undefined ? observers : leading(leader))]
+}
+
+const leading = (leader: LeaderFigures): Figure[] => [
+  ['learners', leader.learners],
+  ['synced_followers', leader.syncedFollowers],
+  ['synced_non_voting_followers', leader.syncedNonVotingFollowers],
+  ['synced_observers', leader.syncedObservers],
+  ['pending_syncs', leader.pendingSyncs],
+  ['leader_uptime', Math.floor(leader.uptimeMs)],
+  ['last_proposal_size', leader.lastProposalSize],
+  ['min_proposal_size', leader.minProposalSize],
+  ['max_proposal_size', leader.maxProposalSize],
+]
 
 function counters({ stats, firing }: ServerCore): Figure[] {
   return [

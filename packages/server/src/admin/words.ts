@@ -2,12 +2,13 @@ import type { ClientConnection } from '../host/connection.ts'
 import type { ServerCore } from '../host/core.ts'
 import { hex } from '../host/hex.ts'
 import { lastOperationName } from '../host/operations.ts'
-import type { SnapshotFolders } from '../host/snapshots.ts'
+import type { DataFolders } from '../log/index.ts'
 import type { Watcher, WatchTable } from '../core/watches/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
 import { decimal, decimalDigest, hexLong } from './format.ts'
 import { figures } from './mntr.ts'
+import type { MemberConf } from './role-figures.ts'
 
 /** A word at the start of a connection. */
 export interface Word {
@@ -20,19 +21,20 @@ type Answer = (connection: ClientConnection, argument: Uint8Array) => string | P
 
 /** What telnet sends when it is interrupted: the connection is closed and nothing is said. */
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
+const NO_LEADERSHIP = 'This server stands alone: there is no leadership to hand over.'
 /** Trace bits that the reference starts with. Ours are kept and shown, and trace nothing. */
 const TRACE_MASK = 306n
 
 /** The four-letter words, answered in the bytes of Apache ZooKeeper. */
 export class FourLetterWords {
   readonly #core: ServerCore
-  readonly #folders: SnapshotFolders
+  readonly #folders: DataFolders
   readonly #answers: ReadonlyMap<string, Answer>
   readonly #allowed: ReadonlySet<string>
   #traceMask = TRACE_MASK
 
   /** `startedAt` on the monotonic clock. */
-  constructor(core: ServerCore, folders: SnapshotFolders, startedAt: number) {
+  constructor(core: ServerCore, folders: DataFolders, startedAt: number) {
     this.#core = core
     this.#folders = folders
     this.#answers = new Map<string, Answer>([
@@ -46,11 +48,11 @@ export class FourLetterWords {
       [
         'hash',
         () =>
-          core.pipeline.digests
+          core.writes.digests
             .map(({ zxid, digest }) => `${zxid.toString(16)}: ${decimalDigest(digest)}\n`)
             .join(''),
       ],
-      ['isro', () => 'rw'],
+      ['isro', () => (core.readOnly ? 'ro' : 'rw')],
       [
         'mntr',
         () =>
@@ -58,6 +60,7 @@ export class FourLetterWords {
             .map(([key, value]) => `zk_${key}\t${value}\n`)
             .join(''),
       ],
+      ['rqld', () => `${core.role.member?.requestLeadership() ?? NO_LEADERSHIP}\n`],
       ['ruok', () => 'imok'],
       ['srst', () => this.#srst()],
       ['srvr', () => `${this.#version()}${this.#server()}`],
@@ -66,6 +69,7 @@ export class FourLetterWords {
       ['wchc', () => this.#watchesBySession()],
       ['wchp', () => this.#watchesByPath()],
       ['wchs', () => this.#watchSummary()],
+      ['ydld', () => `${core.role.member?.yieldLeadership() ?? NO_LEADERSHIP}\n`],
       [TELNET_INTERRUPT, () => ''],
     ])
     const allowed = core.settings.fourLetterWords
@@ -85,23 +89,29 @@ export class FourLetterWords {
   }
 
   #version(): string {
-    return `Zookeeper version: ${FULL_VERSION}\n`
+    const version = `Zookeeper version: ${FULL_VERSION}\n`
+    return this.#core.readOnly ? `${version}READ-ONLY mode; serving only read-only clients\n` : version
   }
 
   #server(): string {
-    const { stats, connections, pipeline, tree } = this.#core
+    const { stats, connections, writes, tree, role } = this.#core
     const { latency } = stats
     const lines = [
       `Latency min/avg/max: ${Math.floor(latency.min)}/${decimal(latency.mean)}/${Math.floor(latency.max)}`,
       `Received: ${stats.received}`,
       `Sent: ${stats.sent}`,
       `Connections: ${connections.size}`,
-      `Outstanding: ${pipeline.outstanding}`,
+      `Outstanding: ${writes.outstanding}`,
       `Zxid: ${hexLong(tree.lastZxid)}`,
-      'Mode: standalone',
+      `Mode: ${role.mode}`,
       // The reference counts the root twice, under its two names.
       `Node count: ${tree.nodeCount + 1}`,
     ]
+    const leader = role.member?.leader
+    if (leader !== undefined) {
+      const { lastProposalSize, minProposalSize, maxProposalSize } = leader
+      lines.push(`Proposal sizes last/min/max: ${lastProposalSize}/${minProposalSize}/${maxProposalSize}`)
+    }
     return lines.map((line) => `${line}\n`).join('')
   }
 
@@ -118,7 +128,7 @@ export class FourLetterWords {
   }
 
   async #conf(): Promise<string> {
-    const { settings } = this.#core
+    const { settings, role } = this.#core
     const sizes = await this.#sizes()
     const lines = [
       `clientPort=${this.#core.portOf('clientPort')}`,
@@ -133,9 +143,10 @@ export class FourLetterWords {
       `maxSessionTimeout=${settings.maxSessionTimeoutMs}`,
       `clientPortListenBacklog=${settings.clientPortListenBacklog}`,
       // The reference shows 0 for a server that stands alone, whatever its ids are made of.
-      'serverId=0',
+      `serverId=${role.member?.conf.serverId ?? 0}`,
     ]
-    return lines.map((line) => `${line}\n`).join('')
+    const text = lines.map((line) => `${line}\n`).join('')
+    return role.member === undefined ? text : text + memberConf(role.member.conf)
   }
 
   async #dirs(): Promise<string> {
@@ -219,6 +230,20 @@ export class FourLetterWords {
   #dataWatches(): WatchTable<ClientConnection> {
     return this.#core.watches.data
   }
+}
+
+/** What `conf` shows of a member behind the rest. A read-only server leaves out who the members are. */
+function memberConf(conf: MemberConf): string {
+  const lines = [
+    `initLimit=${conf.initLimit}`,
+    `syncLimit=${conf.syncLimit}`,
+    `electionAlg=${conf.electionAlg}`,
+    `electionPort=${conf.electionPort}`,
+    `quorumPort=${conf.quorumPort}`,
+    `peerType=${conf.isObserver ? 1 : 0}`,
+  ]
+  const text = lines.map((line) => `${line}\n`).join('')
+  return conf.membership === undefined ? text : `${text}membership: \n${conf.membership}`
 }
 
 /** The number in brackets is the reference's interest in reading: none in the connection that asks. */

@@ -14,24 +14,24 @@ import type { Caller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
 import type { Listener } from '../core/watches/index.ts'
+import { Arrival, type ArrivingClient } from './arrival.ts'
 import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
 import { BACKLOG_LIMIT, Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
-import { greet, judge } from './handshake.ts'
 import { hex } from './hex.ts'
 import { Line, type Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
-import type { Entry, Requester } from './pipeline.ts'
-import { writeBody, writePart } from './replies.ts'
+import { hasMoved, writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
+import type { Entry, Requester } from './writes/index.ts'
 
 const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
-export class ClientConnection implements Listener, Requester, Caller<ClientConnection> {
+export class ClientConnection implements Listener, Requester, ArrivingClient, Caller<ClientConnection> {
   readonly listener = this
   readonly watched = new WatchedPaths()
   readonly outbox: Outbox
@@ -62,7 +62,8 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   #first: FirstBytes | undefined
   /** Requests behind a handshake that is not answered yet. */
   #early: Uint8Array[] = []
-  #legacy = false
+  /** The handshake, while it is not answered. */
+  #arrival: Arrival | undefined
   /** The results of the multi that is being applied: its events come before its reply. */
   #parts: Writer | undefined
   #endAfterFlush = false
@@ -125,10 +126,9 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   applied(entry: Entry, err: number): void {
     const parts = this.#parts
     this.#parts = undefined
-    if (entry.type === OpCode.createSession) return this.#sessionCreated(entry)
     if (this.#phase !== 'open') return
-    this.#nextInLine(entry.xid)
-    if (this.#phase !== 'open') return
+    if (hasMoved(entry.logged.txn)) return this.destroy('Closed: its session has moved to another server')
+    if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)
     if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
@@ -138,14 +138,18 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   }
 
   lost(entry: Entry): void {
-    if (entry.type === OpCode.createSession)
-      return this.destroy('Closed: its session could not be stored, the disk is full')
     if (entry.type === OpCode.closeSession)
       return this.destroy('Closed: its session could not be ended, the disk is full')
     if (this.#phase !== 'open') return
-    this.#nextInLine(entry.xid)
-    if (this.#phase !== 'open') return
+    if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
+    this.#serve()
+  }
+
+  synced(): void {
+    const sync = this.#nextInLine(OpCode.sync)
+    if (sync === undefined) return
+    this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.echo!), sync.startedAt)
     this.#serve()
   }
 
@@ -237,61 +241,24 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
   // The handshake
 
   #connect(bytes: Uint8Array, start: number, end: number): void {
-    const core = this.#core
-    core.stats.sessionsRequested++
-    const request = readConnectRequest(this.#reader.reset(bytes, start, end))
-    this.#legacy = request.readOnly === undefined
-    const verdict = judge(core, request)
-    switch (verdict.kind) {
-      case 'close':
-        core.ports.logger.warn(this.facts(), verdict.reason)
-        return this.destroy(verdict.reason)
-      case 'invalid':
-        return this.#refuseSession(request.sessionId)
-      case 'create':
-        return this.#newSession(verdict.timeout)
-      case 'resume':
-        core.stats.sessionsResumed++
-        core.connectionOf(request.sessionId)?.destroy('Closed: its client has connected again')
-        return this.#establish(core.sessions.add(request.sessionId, verdict.timeout, core.turnTime))
-    }
-  }
-
-  #newSession(timeout: number): void {
-    const core = this.#core
     this.#phase = 'connecting'
+    const request = readConnectRequest(this.#reader.reset(bytes, start, end))
+    this.#arrival = new Arrival(this.#core, this, request)
+    this.#arrival.begin()
+  }
+
+  wait(): void {
     this.#flow.hinder('session')
-    if (core.pipeline.createSession(core.newSessionId(), timeout, this, core.turnTime)) return
-    core.ports.logger.warn(
-      this.facts(),
-      'Closed a connection: no session can be stored while the disk is full',
-    )
-    this.destroy('Closed: no session can be stored')
   }
 
-  #refuseSession(sessionId: SessionId): void {
-    const { logger } = this.#core.ports
-    logger.info(
-      { ...this.facts(), session: hex(sessionId) },
-      'Refused a session: it is unknown or over, or the password is wrong',
-    )
-    this.#phase = 'open'
-    greet(this.outbox, undefined, this.#legacy)
-    this.#endWith('Closed: its session is not valid')
-  }
-
-  #sessionCreated({ logged }: Entry): void {
-    const session = this.#core.sessions.get(logged.header.sessionId)
-    if (this.#phase === 'connecting' && session !== undefined) this.#establish(session)
-  }
-
-  #establish(session: Session): void {
+  open(session: Session, greeted: () => void): void {
+    this.#arrival = undefined
     this.session = session
     this.sessionId = session.id
     this.#phase = 'open'
     this.#core.bind(this)
     this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
-    greet(this.outbox, session, this.#legacy)
+    greeted()
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear('session')
     const early = this.#early
@@ -315,51 +282,82 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
         'Closed: it has not proved an identity of the schemes that enforce.auth.schemes demands',
       )
     }
-    const write = isWrite(type)
-    if (!write && !isRead(type)) {
+    const session = this.session!
+    const write = isWrite(type) && !(session.local && type === OpCode.closeSession)
+    if (!write && !isRead(type) && type !== OpCode.closeSession) {
       this.#splitter.stop()
       this.#line.push({ xid, type, startedAt: this.#core.turnTime, err: ErrorCode.UNIMPLEMENTED })
       return this.#serve()
     }
-    const session = this.session!
     if (session.closing) return
-    this.#core.sessions.touch(session, this.#core.turnTime)
+    this.#core.touch(session)
     const startedAt = this.#core.turnTime
+    const early = write || type === OpCode.sync
     // A write is prepared at once behind whatever is on its way, but never before a write that is put off itself.
-    const now = !this.#flow.isSlow && (write ? this.#line.putOff === 0 : this.#line.length === 0)
+    const now = !this.#flow.isSlow && (early ? this.#line.mayBegin(write) : this.#line.length === 0)
     if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
-    else if (now) this.#read(xid, type, reader, startedAt)
+    else if (now && !early) return this.#read(xid, type, reader, startedAt)
     else {
       const body = bytes.slice(start + HEADER_BYTES, end)
-      this.#line.push({ xid, type, startedAt, body, identities: this.identities })
+      this.#line.push({ xid, type, startedAt, body, identities: this.identities, early })
       if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
-    if (now && write) this.#serve()
+    if (now) this.#serve()
   }
 
-  /** Hands a write to the pipeline. Gives what stands for it in the line: something on its way, or its refusal. */
+  /** Hands a write on. Gives what stands for it in the line: something on its way, or its refusal. */
   #submit(xid: number, type: number, reader: Reader, startedAt: number): Waiting {
-    const { pipeline } = this.#core
+    const { writes } = this.#core
     if (type === OpCode.closeSession) {
       this.#splitter.stop()
       this.#early = []
-      if (!pipeline.closeSession(this.sessionId, xid, this, startedAt))
-        this.destroy('Closed: the disk is full')
+      if (!writes.closeSession(this.sessionId, xid, this, startedAt)) this.destroy('Closed: the disk is full')
       return { xid, type, startedAt }
     }
     const write = { sessionId: this.sessionId, xid, type, identities: this.identities }
-    const err = pipeline.write(write, reader, this, startedAt)
+    const err = writes.write(write, reader, this, startedAt)
     return err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err }
   }
 
-  /** Answers what is first in line until something there is on its way, or the client does not take its answers. */
+  /**
+   * Answers what is first in line until something there is on its way, or the client does not take its answers. Then begins
+   * what was put off and need not wait for its turn.
+   */
   #serve(): void {
-    while (!this.#flow.isSlow && this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
+    while (
+      !this.#flow.isSlow &&
+      this.#phase === 'open' &&
+      (this.#line.isReady || this.#line.mayBeginPutOff)
+    ) {
+      if (this.#line.isReady) this.#serveFirst()
+      else this.#beginPutOff()
+    }
     if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
   }
 
+  /** Begins the oldest write or sync that is put off. */
+  #beginPutOff(): void {
+    const { xid, type, startedAt, body, identities } = this.#line.firstPutOff!
+    const current = this.identities
+    this.identities = identities!
+    if (type === OpCode.sync) this.#beginSync(xid, startedAt, body!)
+    else this.#line.replacePutOff(this.#submit(xid, type, this.#reader.reset(body!), startedAt))
+    this.identities = current
+  }
+
+  #beginSync(xid: number, startedAt: number, body: Uint8Array): void {
+    const type = OpCode.sync
+    const { sessionId, identities } = this
+    const err = this.#core.writes.sync({ sessionId, xid, type, identities }, this)
+    const sync = { xid, type, startedAt }
+    // When there is nothing to wait for it is a read like others.
+    if (err === ErrorCode.OK) this.#line.replacePutOff({ ...sync, body, identities })
+    else this.#line.replacePutOff(err === undefined ? { ...sync, echo: body } : { ...sync, err })
+  }
+
   #serveFirst(): void {
-    const { xid, type, startedAt, body, identities, err } = this.#line.first!
+    const { xid, type, startedAt, body, identities, err, early } = this.#line.first!
+    if (early === true) return this.#beginPutOff()
     if (body === undefined) {
       this.#line.shift()
       // Behind a request that no client may send there is no other.
@@ -371,17 +369,15 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     }
     const current = this.identities
     this.identities = identities!
-    const reader = this.#reader.reset(body)
-    if (isWrite(type)) this.#line.replaceFirst(this.#submit(xid, type, reader, startedAt))
-    else {
-      this.#line.shift()
-      this.#read(xid, type, reader, startedAt)
-    }
+    this.#line.shift()
+    this.#read(xid, type, this.#reader.reset(body), startedAt)
     this.identities = current
   }
 
   #read(xid: number, type: number, reader: Reader, startedAt: number): void {
     const { reads, tree, scratch, stats } = this.#core
+    if (type === OpCode.ping && !this.#mayAnswerPing()) return
+    if (type === OpCode.closeSession) return this.#endLocal(xid, startedAt)
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // What happened meanwhile is told before the reply, and the reply has no body.
       const err = reads.answer(type, reader, scratch, this)
@@ -393,6 +389,25 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     if (err !== 0) this.outbox.setError(mark, err)
     this.#finish(mark, type, startedAt, stats.readLatency)
     this.#boundWatches()
+  }
+
+  /** Silence makes a client look elsewhere in time, when its session may be over without this server's knowledge. */
+  #mayAnswerPing(): boolean {
+    const { local, timeout } = this.session!
+    return local || this.#core.writes.mayAnswerPing(timeout, this.#core.turnTime)
+  }
+
+  /** The end of a session that only this server knows is no transaction. */
+  #endLocal(xid: number, startedAt: number): void {
+    const { locals, tree, stats } = this.#core
+    locals!.remove(this.sessionId)
+    this.#finish(
+      this.outbox.begin(xid, tree.lastZxid, 0),
+      OpCode.closeSession,
+      startedAt,
+      stats.updateLatency,
+    )
+    this.#endWith('Closed by its client')
   }
 
   #boundWatches(): void {
@@ -416,16 +431,17 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#finish(this.outbox.begin(xid, zxid, err), type, startedAt, this.#core.stats.readLatency)
   }
 
-  /** Takes a write out of the line. What is before it goes first, also to a client that is slow: its turn has come. */
-  #nextInLine(xid: number): void {
+  /**
+   * Takes what is answered now out of the line; undefined when the client is gone. What is before it goes first, also to a
+   * client that is slow: its turn has come.
+   */
+  #nextInLine(type: number, xid?: number): Waiting | undefined {
     while (this.#phase === 'open' && this.#line.isReady) this.#serveFirst()
-    if (this.#phase !== 'open') return
+    if (this.#phase !== 'open') return undefined
     const first = this.#line.shift()
-    invariant(first?.xid === xid, 'Writes are answered in the order of their session.', {
-      session: this.sessionId,
-      xid,
-      first: first?.xid,
-    })
+    if (first?.type === type && (xid === undefined || first.xid === xid)) return first
+    const facts = { session: this.sessionId, type, xid, first: first?.xid, firstType: first?.type }
+    invariant(false, 'Requests are answered in the order of their session.', facts)
   }
 
   // Flow and end
@@ -467,6 +483,7 @@ export class ClientConnection implements Listener, Requester, Caller<ClientConne
     this.#splitter.stop()
     this.#line.clear()
     this.#early = []
+    this.#arrival?.end()
     this.#first = undefined
     this.#core.forget(this)
     this.#core.ports.logger.debug(this.facts(), reason)

@@ -8,27 +8,39 @@ import {
   saslScheme,
   x509Scheme,
 } from '../core/auth/index.ts'
-import { Preparer } from '../core/prepare/index.ts'
+import { Preparer, type Reconfigure } from '../core/prepare/index.ts'
 import { Reads } from '../core/reads/index.ts'
-import { SessionIds, type SessionTracker } from '../core/sessions/index.ts'
+import { SessionIds, SessionTracker, type Session, type Sessions } from '../core/sessions/index.ts'
 import type { QuotaBreach, Tree } from '../core/tree/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import { Firing, Watches } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
-import type { FourLetterWords } from '../admin/index.ts'
+import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
 import { hex } from './hex.ts'
 import type { ServedPort } from './listeners.ts'
-import { Pipeline, type Journal } from './pipeline.ts'
 import { ServerStats } from './stats.ts'
 import { TokenBucket } from './token-bucket.ts'
+import type { Requester, Writes, WritesKit } from './writes/index.ts'
 
 export interface CoreParts {
   readonly settings: ServerSettings
   readonly ports: Ports
   readonly tree: Tree
-  readonly sessions: SessionTracker
-  readonly journal: Journal
+  readonly sessions: Sessions
+  /** Makes what the role does with everything that is not a read. */
+  readonly writes: (kit: WritesKit<ClientConnection>) => Writes
+  /** Whether new sessions are known to this server alone (`localSessionsEnabled`); always so where it is read-only. */
+  readonly localSessions?: boolean
+  /** Whether only clients are served that want no more than to look. */
+  readonly readOnly?: boolean
+  /** Whether changes of the ensemble are taken (`reconfigEnabled`), and who judges them; only where this server decides. */
+  readonly reconfigEnabled?: boolean
+  readonly reconfigure?: Reconfigure
+  /** What words say of the role; that of a server that stands alone otherwise. */
+  readonly role?: RoleFigures
+  /** Counts on over several terms; a new one otherwise. */
+  readonly stats?: ServerStats
   /** Called once when something that must hold does not. The server is over then. */
   readonly failed: (error: unknown) => void
 }
@@ -42,18 +54,22 @@ const MAX_IDENTITIES = 100
 /** How long a stopping server waits for clients to read, in milliseconds. */
 const LAST_BYTES_MS = 1000
 
-/** Everything that the connections of one server share, and who they are. */
+/** Everything that the connections of one server share in one term of its role, and who they are. */
 export class ServerCore {
   readonly settings: ServerSettings
   readonly ports: Ports
   readonly tree: Tree
-  readonly sessions: SessionTracker
+  readonly sessions: Sessions
+  /** Sessions that only this server knows; undefined when there are none by the settings. */
+  readonly locals: SessionTracker | undefined
+  readonly readOnly: boolean
+  readonly role: RoleFigures
   readonly sessionIds: SessionIds
   readonly watches = new Watches<ClientConnection>()
   readonly firing: Firing<ClientConnection>
   readonly reads: Reads<ClientConnection>
-  readonly pipeline: Pipeline<ClientConnection>
-  readonly stats = new ServerStats()
+  readonly writes: Writes
+  readonly stats: ServerStats
   /** Takes what nobody reads, such as the empty body of a reply. */
   readonly scratch = new Writer(64)
   readonly connections = new Set<ClientConnection>()
@@ -80,11 +96,29 @@ export class ServerCore {
   #depth = 0
   #stopped = false
 
-  constructor({ settings, ports, tree, sessions, journal, failed }: CoreParts) {
+  constructor({
+    settings,
+    ports,
+    tree,
+    sessions,
+    writes,
+    localSessions = false,
+    readOnly = false,
+    reconfigEnabled = false,
+    reconfigure,
+    role = { mode: 'standalone' },
+    stats = new ServerStats(),
+    failed,
+  }: CoreParts) {
     this.settings = settings
     this.ports = ports
     this.tree = tree
     this.sessions = sessions
+    this.stats = stats
+    this.role = role
+    this.readOnly = readOnly
+    const now = ports.clock.monotonic()
+    if (localSessions || readOnly) this.locals = new SessionTracker(settings.tickTimeMs, now, { local: true })
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = new SessionIds(settings.serverId, ports.clock.wall())
@@ -96,21 +130,24 @@ export class ServerCore {
     const acls = new AclRules({ skipACL: settings.skipAcl, schemes })
     this.firing = new Firing(this.watches, acls)
     this.reads = new Reads({ tree, acls, watches: this.watches, firing: this.firing })
-    const preparer = new Preparer({
+    this.writes = writes({
       tree,
-      acls,
-      sessions,
-      enforceQuota: settings.enforceQuota,
-      reconfigEnabled: false,
-      quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
-    })
-    this.pipeline = new Pipeline({
-      tree,
-      preparer,
-      sessions,
       firing: this.firing,
-      journal,
       clock: ports.clock,
+      sessions,
+      locals: this.locals,
+      preparer: (view) =>
+        new Preparer({
+          tree,
+          acls,
+          sessions: view,
+          enforceQuota: settings.enforceQuota,
+          reconfigEnabled,
+          ...(reconfigure === undefined ? {} : { reconfigure }),
+          quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
+        }),
+      sessionBegun: (session) => this.#sessionBegun(session),
+      sessionEnded: (id, told) => this.#sessionEnded(id, told),
     })
     this.#enforcedSchemes = enforcedSchemes(settings)
     this.saslUsers = saslUsers(settings)
@@ -139,6 +176,17 @@ export class ServerCore {
     } finally {
       this.#depth--
     }
+  }
+
+  /**
+   * The role is over. Nothing that is on its way is answered; connections are cut, which says that its fate is open. Sessions
+   * go on elsewhere, but for those that only this server knows.
+   */
+  end(reason: string): void {
+    this.accepting = false
+    this.writes.end()
+    for (const connection of this.connections) connection.destroy(reason)
+    this.#stopped = true
   }
 
   /** Takes no further entries. */
@@ -246,7 +294,7 @@ export class ServerCore {
   /** An id for a new session. One that is known already, because the wall clock has gone back, is left out. */
   newSessionId(): SessionId {
     let id = this.sessionIds.next()
-    while (this.sessions.get(id) !== undefined || this.tree.owners.ofSession(id).size > 0)
+    while (this.sessionOf(id) !== undefined || this.tree.owners.ofSession(id).size > 0)
       id = this.sessionIds.next()
     return id
   }
@@ -279,7 +327,10 @@ export class ServerCore {
     if (this.connections.size === 0) this.#emptied()
     this.#held.delete(connection)
     this.watches.removeAll(connection)
-    if (this.#bySession.get(connection.sessionId) === connection) this.#bySession.delete(connection.sessionId)
+    if (this.#bySession.get(connection.sessionId) === connection) {
+      this.#bySession.delete(connection.sessionId)
+      this.sessions.detach(connection.sessionId)
+    }
     const left = (this.#perHost.get(connection.host) ?? 1) - 1
     if (left === 0) this.#perHost.delete(connection.host)
     else this.#perHost.set(connection.host, left)
@@ -290,7 +341,7 @@ export class ServerCore {
   /** Whether more writes are on their way than the server wants to hold. */
   get overloaded(): boolean {
     const limit = this.settings.globalOutstandingLimit
-    return limit > 0 && this.pipeline.outstanding > limit
+    return limit > 0 && this.writes.outstanding > limit
   }
 
   /** Reads a connection again once the load is gone. */
@@ -307,10 +358,42 @@ export class ServerCore {
 
   // Sessions
 
+  /** A session, whether everybody knows it or only this server. */
+  sessionOf(id: SessionId): Session | undefined {
+    return this.locals?.get(id) ?? this.sessions.get(id)
+  }
+
+  /** A request of the session has come. */
+  touch(session: Session): void {
+    if (session.local) this.locals!.touch(session, this.turnTime)
+    else this.sessions.touch(session, this.turnTime)
+  }
+
+  #sessionBegun({ id, timeout }: Session): void {
+    const connection = this.#bySession.get(id)
+    if (connection !== undefined) connection.session = this.sessions.resume(id, timeout, this.turnTime)
+  }
+
+  #sessionEnded(id: SessionId, told: Requester | undefined): void {
+    const connection = this.#bySession.get(id)
+    if (connection !== told) connection?.destroy('Closed: its session is over')
+  }
+
+  /** When `expireSessions` is to be called next, on the monotonic clock. While nothing can be written no session ends. */
+  get nextExpiry(): number {
+    const next = this.writes.writable ? this.sessions.nextDeadline : Infinity
+    return Math.min(next, this.locals?.nextDeadline ?? Infinity)
+  }
+
   /** Ends the sessions whose time is over. */
   expireSessions(): void {
     const now = this.ports.clock.monotonic()
-    if (!this.pipeline.writable) return
+    for (const { id } of this.locals?.expire(now) ?? []) {
+      this.stats.sessionsExpired++
+      this.connectionOf(id)?.destroy('Closed: its session expired')
+      this.locals!.remove(id)
+    }
+    if (!this.writes.writable) return
     for (const session of this.sessions.expire(now)) {
       // A client that this server does not read cannot show that it lives.
       if (this.connectionOf(session.id)?.isHeld) {
@@ -321,7 +404,7 @@ export class ServerCore {
       this.stats.sessionsExpired++
       this.ports.logger.info({ session: hex(session.id), timeoutMs: session.timeout }, 'A session expired')
       this.connectionOf(session.id)?.destroy('Closed: its session expired')
-      this.pipeline.closeSession(session.id, 0, undefined, now)
+      this.writes.closeSession(session.id, 0, undefined, now)
     }
   }
 }

@@ -10,20 +10,27 @@ export type Verdict =
   /** The client is told that its session is not valid, for ever. */
   | { readonly kind: 'invalid' }
   | { readonly kind: 'create'; readonly timeout: number }
-  | { readonly kind: 'resume'; readonly session: Session; readonly timeout: number }
+  /** The session goes on if it is alive, which is still to be found out. */
+  | { readonly kind: 'resume'; readonly timeout: number }
 
 /** Judges a handshake, in the order of `ZooKeeperServer.processConnectRequest`. */
 export function judge(
   core: ServerCore,
-  { lastZxidSeen, timeOut, sessionId, passwd }: ConnectRequest,
+  { lastZxidSeen, timeOut, sessionId, passwd, readOnly }: ConnectRequest,
 ): Verdict {
   if (!core.accepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
   if (!core.admitSession()) {
     core.stats.connectionsDropped++
     return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
   }
-  if (lastZxidSeen > BigInt(core.tree.lastZxid)) {
-    const [seen, last] = [`0x${lastZxidSeen.toString(16)}`, `0x${core.tree.lastZxid.toString(16)}`]
+  if (core.readOnly && readOnly !== true)
+    return {
+      kind: 'close',
+      reason: 'Closed: this server is read-only, and its client has not said that it may be',
+    }
+  const { horizon } = core.writes
+  if (lastZxidSeen > BigInt(horizon)) {
+    const [seen, last] = [`0x${lastZxidSeen.toString(16)}`, `0x${horizon.toString(16)}`]
     return {
       kind: 'close',
       reason: `Closed: its client has seen zxid ${seen} and this server is at ${last}; it may have lost its data`,
@@ -32,26 +39,35 @@ export function judge(
   const { minSessionTimeoutMs, maxSessionTimeoutMs, maxSessions } = core.settings
   const timeout = negotiate(timeOut, minSessionTimeoutMs, maxSessionTimeoutMs)
   if (sessionId === 0n) {
-    if (maxSessions === 0 || core.sessions.size < maxSessions) return { kind: 'create', timeout }
+    const sessions = core.sessions.size + (core.locals?.size ?? 0)
+    if (maxSessions === 0 || sessions < maxSessions) return { kind: 'create', timeout }
     return {
       kind: 'close',
-      reason: `Closed: there are ${core.sessions.size} sessions and maxSessions is ${maxSessions}`,
+      reason: `Closed: there are ${sessions} sessions and maxSessions is ${maxSessions}`,
     }
   }
-  const session = core.sessions.get(sessionId)
-  if (!isPasswordOf(sessionId, passwd) || session === undefined || session.closing) return { kind: 'invalid' }
-  return { kind: 'resume', session, timeout }
+  // Whether it lives is not known here: a server that could tell its client that it is over might be wrong.
+  if (core.readOnly && core.locals?.isOpen(sessionId) !== true)
+    return {
+      kind: 'close',
+      reason: 'Closed: this server is read-only and cannot tell whether the session lives',
+    }
+  return isPasswordOf(sessionId, passwd) ? { kind: 'resume', timeout } : { kind: 'invalid' }
 }
 
 /** Answers a handshake; without a session it says that the client's is not valid. Clients before 3.4 expect a byte less. */
-export function greet(outbox: Outbox, session: Session | undefined, legacy: boolean): void {
+export function greet(
+  outbox: Outbox,
+  session: Session | undefined,
+  { legacy, readOnly }: { readonly legacy: boolean; readonly readOnly: boolean },
+): void {
   const mark = outbox.writer.beginFrame()
   writeConnectResponse(outbox.writer, {
     protocolVersion: 0,
     timeOut: session?.timeout ?? 0,
     sessionId: session?.id ?? 0n,
     passwd: session === undefined ? new Uint8Array(16) : passwordFor(session.id),
-    ...(legacy ? {} : { readOnly: false }),
+    ...(legacy ? {} : { readOnly }),
   })
   outbox.endFrame(mark)
 }

@@ -1,9 +1,9 @@
+import { OpCode } from '@zabra/protocol'
 import type { Identity } from '../core/types.ts'
-import { isWrite } from './operations.ts'
 
 /**
  * A request that waits. With a `body` it is not looked at yet: a read behind a write, or anything of a client that does not
- * take its answers. With an `err` it is a write that was refused without a zxid. With neither it is a write on its way.
+ * take its answers. With an `err` it is a write that was refused without a zxid. With neither it is on its way.
  */
 export interface Waiting {
   readonly xid: number
@@ -14,7 +14,11 @@ export interface Waiting {
   readonly body?: Uint8Array
   /** Who the client was when it asked. */
   readonly identities?: readonly Identity[]
+  /** With a body: whether it could be on its way before its turn comes, as a write or a sync can. */
+  readonly early?: boolean
   readonly err?: number
+  /** What a sync on its way is answered with. */
+  readonly echo?: Uint8Array
 }
 
 /** What a request takes beside its body. */
@@ -24,8 +28,12 @@ const ENTRY_BYTES = 200
 export class Line {
   #waiting: Waiting[] = []
   #front = 0
-  /** Writes in the line that the pipeline does not know yet. */
+  /** Before this index nothing is put off. */
+  #looked = 0
+  /** Writes and syncs in the line that nobody else knows yet. */
   putOff = 0
+  /** Syncs on their way. Nothing behind one is begun, but for other syncs: it may rely on what the sync shows. */
+  syncs = 0
   #bytes = 0
 
   get length(): number {
@@ -41,16 +49,34 @@ export class Line {
     return this.#waiting[this.#front]
   }
 
-  /** Whether there is a first one and something can be done about it now; a write on its way takes its time. */
+  /** Whether there is a first one and something can be done about it now; what is on its way takes its time. */
   get isReady(): boolean {
     const { first } = this
     return first !== undefined && (first.body !== undefined || first.err !== undefined)
   }
 
+  /** The oldest request that is put off, if there is one. */
+  get firstPutOff(): Waiting | undefined {
+    if (this.putOff === 0) return undefined
+    this.#looked = Math.max(this.#looked, this.#front)
+    while (!isPutOff(this.#waiting[this.#looked]!)) this.#looked++
+    return this.#waiting[this.#looked]
+  }
+
+  /** Whether a write, or else a sync, may be begun that stands behind all others. */
+  mayBegin(write: boolean): boolean {
+    return this.putOff === 0 && (!write || this.syncs === 0)
+  }
+
+  /** Whether the oldest request that is put off may be begun. */
+  get mayBeginPutOff(): boolean {
+    const { firstPutOff } = this
+    return firstPutOff !== undefined && (this.syncs === 0 || firstPutOff.type === OpCode.sync)
+  }
+
   push(waiting: Waiting): void {
     this.#waiting.push(waiting)
-    if (isPutOff(waiting)) this.putOff++
-    this.#bytes += waiting.body?.length ?? 0
+    this.#enters(waiting)
   }
 
   shift(): Waiting | undefined {
@@ -61,30 +87,40 @@ export class Line {
     if (this.#front === this.#waiting.length) this.clear()
     else if (this.#front > 1024) {
       this.#waiting = this.#waiting.slice(this.#front)
+      this.#looked = Math.max(0, this.#looked - this.#front)
       this.#front = 0
     }
     return first
   }
 
-  /** The first one has become something else. */
-  replaceFirst(waiting: Waiting): void {
-    const { first } = this
+  /** The oldest one that was put off has become something else. */
+  replacePutOff(waiting: Waiting): void {
+    const { firstPutOff } = this
     // A connection that is closed meanwhile has no line any more.
-    if (first === undefined) return
-    this.#leaves(first)
-    this.#waiting[this.#front] = waiting
+    if (firstPutOff === undefined) return
+    this.#leaves(firstPutOff)
+    this.#waiting[this.#looked] = waiting
+    this.#enters(waiting)
   }
 
   clear(): void {
     this.#waiting = []
-    this.#front = 0
-    this.putOff = this.#bytes = 0
+    this.#front = this.#looked = 0
+    this.putOff = this.syncs = this.#bytes = 0
+  }
+
+  #enters(waiting: Waiting): void {
+    if (isPutOff(waiting)) this.putOff++
+    if (waiting.echo !== undefined) this.syncs++
+    this.#bytes += bytesOf(waiting)
   }
 
   #leaves(waiting: Waiting): void {
     if (isPutOff(waiting)) this.putOff--
-    this.#bytes -= waiting.body?.length ?? 0
+    if (waiting.echo !== undefined) this.syncs--
+    this.#bytes -= bytesOf(waiting)
   }
 }
 
-const isPutOff = ({ type, body }: Waiting): boolean => body !== undefined && isWrite(type)
+const isPutOff = ({ body, early }: Waiting): boolean => body !== undefined && early === true
+const bytesOf = ({ body, echo }: Waiting): number => (body?.length ?? 0) + (echo?.length ?? 0)

@@ -32,10 +32,18 @@ const reads: ReadonlySet<number> = new Set([
   OpCode.whoAmI,
 ])
 
+const WRITE = 1
+const READ = 2
+/** The least op code is that of the end of a session, and the largest is below 128; everything else is no operation. */
+const LEAST = -16
+const kinds = new Uint8Array(144)
+for (const type of writes) kinds[type - LEAST] = WRITE
+for (const type of reads) kinds[type - LEAST] = READ
+
 /** Whether a client may ask for the operation and it changes something. */
-export const isWrite = (type: number): boolean => writes.has(type)
+export const isWrite = (type: number): boolean => kinds[type - LEAST] === WRITE
 /** Whether a client may ask for the operation and it changes nothing. */
-export const isRead = (type: number): boolean => reads.has(type)
+export const isRead = (type: number): boolean => kinds[type - LEAST] === READ
 
 /** The short names that `cons` shows. */
 const names: Readonly<Record<number, string>> = {

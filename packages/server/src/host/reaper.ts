@@ -46,11 +46,11 @@ export class Reaper {
 
   /** Spreads the removals so that at most so many happen in a minute, and looks again before each. Then the timer starts anew. */
   #remove(paths: readonly string[], from: number): void {
-    const { pipeline, settings, ports, tree } = this.#core
+    const { writes, settings, ports, tree } = this.#core
     const batch = Math.max(1, Math.floor(settings.containerMaxPerMinute / 60))
     for (const path of paths.slice(from, from + batch)) {
       const node = tree.find(path)
-      if (node !== -1 && this.#isDue(node)) pipeline.deleteContainer(path, ports.clock.monotonic())
+      if (node !== -1 && this.#isDue(node)) writes.deleteContainer?.(path, ports.clock.monotonic())
     }
     if (from + batch >= paths.length) return this.start()
     this.#cancel = ports.clock.after(1000, 'more containers', () => {

@@ -1,4 +1,4 @@
-import { OpCode, writeMultiHeader, type Writer } from '@zabra/protocol'
+import { ErrorCode, OpCode, writeMultiHeader, type Writer } from '@zabra/protocol'
 import type { Tree } from '../core/tree/index.ts'
 import type {
   CreateContainerTxn,
@@ -63,3 +63,14 @@ function writeFailedParts({ txns }: MultiTxn, writer: Writer): void {
     writer.int(err)
   }
 }
+
+/**
+ * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
+ * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
+ */
+export function hasMoved(txn: Txn): boolean {
+  if (txn.type === OpCode.multi) return txn.txns.some(isMoved)
+  return isMoved(txn)
+}
+
+const isMoved = (txn: Txn): boolean => txn.type === OpCode.error && txn.err === ErrorCode.SESSIONMOVED

@@ -1,14 +1,16 @@
-import { formatZxid } from '@zabra/protocol'
+import { epochOf, formatZxid } from '@zabra/protocol'
 import type { Address, Cancel, Ports } from '@zabra/runtime'
 import { FourLetterWords } from '../admin/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
-import { Tree } from '../core/tree/index.ts'
-import { lockFolder, recover, TxnLog, VERSION_FOLDER, type Recovery } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+import type { ClientConnection } from './connection.ts'
 import { ServerCore } from './core.ts'
+import { startPeer } from './ensemble/peer.ts'
 import { Listeners, type ServedPort } from './listeners.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
+import { openVault, type RoleWriter, type Vault } from './vault/index.ts'
+import { LeaderWrites } from './writes/index.ts'
 
 /** A server that runs. */
 export interface Server {
@@ -18,6 +20,14 @@ export interface Server {
   readonly listeners: readonly ServedPort[]
   /** Resolves with the reason when the server has stopped by itself, and with undefined after `close`. Never rejects. */
   readonly failed: Promise<unknown>
+  /** What the server is to others at this moment. */
+  readonly role: 'standalone' | 'looking' | 'leading' | 'following' | 'observing' | 'read-only'
+  /** The epoch of its history: that of the last leader that it came into step with; of its last transaction when it stands alone. */
+  readonly epoch: number
+  /** Who leads, as far as this server knows; undefined while nobody does, and when it stands alone. */
+  readonly leader: number | undefined
+  /** Whether clients are served now. */
+  readonly serving: boolean
   /** A few figures; `mntr` has them all. */
   stats(): ServerFigures
   /** Takes a snapshot now, while requests go on. Resolves when it is on disk; a failure is logged. */
@@ -41,90 +51,66 @@ export interface ServerFigures {
  * had, a `CertificateError` when a key or certificate cannot be used, and a `DiskError` when the disk refuses; each message says what to do.
  */
 export async function createServer(settings: ServerSettings, ports: Ports): Promise<Server> {
-  const unlock = await lock(settings, ports)
+  if (settings.ensemble !== undefined) return startPeer(settings, ports)
+  const vault = await openVault(settings, ports, { member: false })
   try {
-    const recovery = await recovered(settings, ports)
-    return await new RunningServer(settings, ports, recovery, unlock).start()
+    return await new RunningServer(settings, ports, vault).start()
   } catch (error) {
-    await unlock()
+    await vault.close()
     throw error
   }
-}
-
-async function lock(settings: ServerSettings, { disk, random, system }: Ports): Promise<() => Promise<void>> {
-  const folders = new Set([settings.dataDir, settings.dataLogDir])
-  const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  const unlocks: (() => Promise<void>)[] = []
-  const unlock = async (): Promise<void> => {
-    for (const one of unlocks.reverse()) await one()
-  }
-  try {
-    for (const folder of folders) {
-      if (settings.autoCreateDataDir) await disk.makeFolder(folder)
-      unlocks.push(await lockFolder(disk, folder, system, token))
-    }
-    return unlock
-  } catch (error) {
-    await unlock()
-    throw error
-  }
-}
-
-function recovered(settings: ServerSettings, ports: Ports): Promise<Recovery> {
-  return recover({
-    disk: ports.disk,
-    logger: ports.logger,
-    compression: ports.compression,
-    dataDir: settings.dataDir,
-    dataLogDir: settings.dataLogDir,
-    autoCreate: settings.autoCreateDataDir,
-    trustEmptySnapshot: settings.snapshotTrustEmpty,
-    createTree: () =>
-      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled }),
-  })
 }
 
 class RunningServer implements Server {
   readonly #settings: ServerSettings
   readonly #ports: Ports
   readonly #core: ServerCore
-  readonly #log: TxnLog
+  #writes!: LeaderWrites<ClientConnection>
+  readonly #vault: Vault
+  readonly #log: RoleWriter
   readonly #snapshots: Snapshots
   readonly #reaper: Reaper
-  readonly #unlock: () => Promise<void>
-  readonly #fresh: boolean
   readonly failed: Promise<unknown>
   #settle: (reason: unknown) => void = () => {}
   readonly #listeners: Listeners
   #cancelTick: Cancel = () => {}
   #closing: Promise<void> | undefined
 
-  constructor(settings: ServerSettings, ports: Ports, recovery: Recovery, unlock: () => Promise<void>) {
+  constructor(settings: ServerSettings, ports: Ports, vault: Vault) {
     this.#settings = settings
     this.#ports = ports
-    this.#unlock = unlock
-    this.#fresh = recovery.fresh
+    this.#vault = vault
     this.failed = new Promise((resolve) => (this.#settle = resolve))
     const now = ports.clock.monotonic()
     const sessions = new SessionTracker(settings.tickTimeMs, now)
-    for (const [id, timeout] of recovery.sessions) sessions.add(id, timeout, now)
-    const folders = {
-      snapshots: `${settings.dataDir}/${VERSION_FOLDER}`,
-      logs: `${settings.dataLogDir}/${VERSION_FOLDER}`,
-    }
-    this.#log = this.#openLog(folders.logs, recovery)
+    for (const [id, timeout] of vault.sessions) sessions.add(id, timeout, now)
+    this.#log = this.#openLog()
     this.#core = new ServerCore({
       settings,
       ports,
-      tree: recovery.tree,
+      tree: vault.tree,
       sessions,
-      journal: this.#log,
+      writes: (kit) =>
+        (this.#writes = new LeaderWrites({
+          ...kit,
+          journal: this.#log,
+          lastZxid: vault.lastZxid,
+          serverId: settings.serverId,
+        })),
       failed: (error) => this.#fail(error),
     })
     this.#listeners = new Listeners(settings, ports)
-    this.#core.words = new FourLetterWords(this.#core, folders, ports.clock.monotonic())
-    this.#snapshots = new Snapshots(this.#core, folders)
+    this.#core.words = new FourLetterWords(this.#core, vault.folders, ports.clock.monotonic())
+    this.#snapshots = new Snapshots(this.#core, vault)
     this.#reaper = new Reaper(this.#core)
+  }
+
+  readonly role = 'standalone'
+  readonly leader = undefined
+  readonly serving = true
+
+  get epoch(): number {
+    return epochOf(this.#core.tree.lastZxid)
   }
 
   get addresses(): { client: Address } {
@@ -136,14 +122,14 @@ class RunningServer implements Server {
   }
 
   stats(): ServerFigures {
-    const { tree, sessions, connections, watches, pipeline } = this.#core
+    const { tree, sessions, connections, watches, writes } = this.#core
     return {
       lastZxid: tree.lastZxid,
       nodes: tree.nodeCount,
       sessions: sessions.size,
       connections: connections.size,
       watches: watches.size,
-      outstanding: pipeline.outstanding,
+      outstanding: writes.outstanding,
     }
   }
 
@@ -160,8 +146,8 @@ class RunningServer implements Server {
       )
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
-    if (this.#fresh) await this.#snapshots.take()
-    this.#endOrphans()
+    if (this.#vault.fresh) await this.#snapshots.take()
+    this.#writes.endOrphans()
     await this.#listeners.open((wire) => this.#core.turn(() => this.#core.accept(wire)))
     this.#core.portOf = (key) => this.#listeners.portOf(key)
     this.#tick()
@@ -186,60 +172,30 @@ class RunningServer implements Server {
     return this.#closing
   }
 
-  #openLog(folder: string, { lastZxid, replayed }: Recovery): TxnLog {
-    const { disk, clock, random, logger } = this.#ports
-    const settings = this.#settings
-    return new TxnLog(
-      {
-        disk,
-        clock,
-        random,
-        logger,
-        folder,
-        lastZxid,
-        sinceSnapshot: replayed,
-        durable: settings.forceSync,
-        preallocateBytes: settings.preAllocSizeBytes,
-        snapCount: settings.snapCount,
-        snapSizeLimitBytes: settings.snapSizeLimitBytes,
-        fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
-        syncWarningMs: settings.fsyncWarningThresholdMs,
-        flushDelayMs: settings.flushDelayMs,
-        maxBatchSize: settings.maxBatchSize,
-      },
-      {
-        durable: (zxid) =>
-          this.#core.turn(() => {
-            this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
-            const { outstanding } = this.#core.pipeline
-            this.#core.pipeline.durable(zxid)
-            this.#core.stats.batchSize.add(outstanding - this.#core.pipeline.outstanding)
-            this.#core.releaseHeld()
-          }),
-        snapshotDue: () => void this.#snapshots.take(),
-        full: (durable) =>
-          this.#core.turn(() => {
-            this.#core.pipeline.lose(durable)
-            this.#core.releaseHeld()
-          }),
-        space: () => this.#core.turn(() => this.#core.expireSessions()),
-        fatal: (error) => this.#fail(error),
-      },
-    )
-  }
-
-  /** Ephemeral nodes whose session is unknown would stay for ever; they go with a transaction of their own. */
-  #endOrphans(): void {
-    const { tree, sessions, pipeline, ports } = this.#core
-    const orphans = [...tree.owners.sessions()].filter((id) => sessions.get(id) === undefined)
-    for (const id of orphans) pipeline.closeSession(id, 0, undefined, ports.clock.monotonic())
+  #openLog(): RoleWriter {
+    return this.#vault.openWriter({
+      durable: (zxid) =>
+        this.#core.turn(() => {
+          this.#core.stats.fsyncTime.add(this.#log.stats.lastFlushMs)
+          const { outstanding } = this.#writes
+          this.#writes.commit(zxid)
+          this.#core.stats.batchSize.add(outstanding - this.#writes.outstanding)
+          this.#core.releaseHeld()
+        }),
+      snapshotDue: () => void this.#snapshots.take(),
+      full: (durable) =>
+        this.#core.turn(() => {
+          this.#writes.lose(durable)
+          this.#core.releaseHeld()
+        }),
+      space: () => this.#core.turn(() => this.#core.expireSessions()),
+      fatal: (error) => this.#fail(error),
+    })
   }
 
   #tick(): void {
     const { clock } = this.#ports
-    // While nothing can be written no session ends, and the next moment is long gone.
-    const next = this.#core.pipeline.writable ? this.#core.sessions.nextDeadline : Infinity
-    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, next - clock.monotonic()))
+    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, this.#core.nextExpiry - clock.monotonic()))
     this.#cancelTick = clock.after(wait, 'session expiry', () => {
       this.#core.turn(() => this.#core.expireSessions())
       this.#tick()
@@ -268,8 +224,7 @@ class RunningServer implements Server {
     await this.#core.closeConnections()
     this.#core.stop()
     await closed
-    await this.#log.close()
-    await this.#unlock()
+    await this.#vault.close()
     this.#settle(undefined)
     logger.info({ lastZxid: formatZxid(this.#core.tree.lastZxid) }, 'Stopped')
   }

@@ -1,23 +1,18 @@
-import { purge, takeSnapshot, type SnapshotKind } from '../log/index.ts'
 import type { Cancel } from '@zabra/runtime'
 import type { ServerCore } from './core.ts'
-
-export interface SnapshotFolders {
-  readonly snapshots: string
-  readonly logs: string
-}
+import type { Vault } from './vault/index.ts'
 
 /** Takes snapshots one at a time while requests go on, and removes what recovery no longer needs. */
 export class Snapshots {
   readonly #core: ServerCore
-  readonly #folders: SnapshotFolders
+  readonly #vault: Vault
   readonly #stop = new AbortController()
   #running: Promise<void> | undefined
   #cancel: Cancel = () => {}
 
-  constructor(core: ServerCore, folders: SnapshotFolders) {
+  constructor(core: ServerCore, vault: Vault) {
     this.#core = core
-    this.#folders = folders
+    this.#vault = vault
   }
 
   /** Starts the timer of the purge, if there is to be one. */
@@ -38,7 +33,7 @@ export class Snapshots {
   async purge(): Promise<void> {
     const { settings, ports } = this.#core
     try {
-      const removed = await purge(ports.disk, this.#folders, settings.purgeRetainCount)
+      const removed = await this.#vault.purge(settings.purgeRetainCount)
       if (removed.length > 0) ports.logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
     } catch (error) {
       ports.logger.error(
@@ -56,17 +51,11 @@ export class Snapshots {
   }
 
   async #take(): Promise<void> {
-    const { tree, sessions, settings, ports, stats } = this.#core
+    const { sessions, ports, stats } = this.#core
     const started = ports.clock.monotonic()
     try {
       const list = [...sessions].map(({ id, timeout }) => [id, timeout] as const)
-      const taken = await takeSnapshot(tree, list, {
-        disk: ports.disk,
-        folder: this.#folders.snapshots,
-        compression: settings.snapshotCompression as SnapshotKind,
-        compressor: ports.compression,
-        signal: this.#stop.signal,
-      })
+      const taken = await this.#vault.takeSnapshot(list, this.#stop.signal)
       const ms = ports.clock.monotonic() - started
       stats.snapshotTime.add(ms)
       ports.logger.info(

@@ -53,3 +53,18 @@ export class FolderLockedError extends Error {
     )
   }
 }
+
+/**
+ * The tree after a transaction is not the one that its leader had: this server's data differ from the ensemble's. A learner
+ * asks for all data anew.
+ */
+export class DivergenceError extends Error {
+  override readonly name = 'DivergenceError'
+  readonly zxid: number
+  constructor(zxid: number) {
+    super(
+      `Expected the tree after transaction 0x${zxid.toString(16)} to have the digest that its leader found, got another: the data of this server differ from the ensemble's`,
+    )
+    this.zxid = zxid
+  }
+}

@@ -12,6 +12,12 @@ export const logName = (first: Zxid): string => `log.${formatZxid(first)}`
 export const snapshotName = (zxid: Zxid, kind: SnapshotKind): string =>
   `snapshot.${formatZxid(zxid)}${kind === 'none' ? '' : `.${kind}`}`
 
+/** The two folders named `version-2`, which may be one. */
+export interface DataFolders {
+  readonly snapshots: string
+  readonly logs: string
+}
+
 export interface NamedFile {
   readonly name: string
   readonly zxid: Zxid

@@ -17,6 +17,7 @@ import {
   writeEpoch,
   type LockOwner,
   type Recovery,
+  type RecoveryOptions,
   type SnapshotKind,
   type TxnLogOptions,
 } from './index.ts'
@@ -103,7 +104,11 @@ class Store {
   }
 
   recover(dataLogDir = '/data', digest = true): Promise<Recovery> {
-    return recover({
+    return recover(this.recovery(dataLogDir, digest))
+  }
+
+  recovery(dataLogDir = '/data', digest = true): RecoveryOptions {
+    return {
       disk: this.disk,
       logger: { ...silent, warn: (_, sentence) => void this.warnings.push(sentence) },
       compression: nodeCompression,
@@ -112,7 +117,7 @@ class Store {
       autoCreate: true,
       trustEmptySnapshot: false,
       createTree: () => new Tree({ digest, extendedTypes: true }),
-    })
+    }
   }
 
   names(): string[] {
@@ -320,7 +325,7 @@ describe('the log', () => {
     await store.snapshot()
     await store.appendAll(61, 100)
     await store.log.close()
-    await truncateTo(store.disk, FOLDERS, 45)
+    expect(await truncateTo(store.recovery(), 45)).toMatchObject({ exact: true })
     const { lastZxid, tree } = await store.recover()
     expect([lastZxid, tree.has('/n45'), tree.has('/n46')]).toEqual([45, true, false])
     expect(store.names().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
@@ -412,7 +417,7 @@ describe('purging', () => {
       .filter((name) => name.startsWith('snapshot'))
       .at(-1)!
     store.disk.put(`${FOLDER}/${newest}`, new Uint8Array(100))
-    const removed = await purge(store.disk, FOLDERS, 1)
+    const removed = await purge(store.disk, FOLDERS, 1, { compression: nodeCompression })
     expect(removed).toContain('snapshot.0')
     expect(store.names().filter((name) => name.startsWith('snapshot'))).toEqual([
       'snapshot.5a',
@@ -424,7 +429,11 @@ describe('purging', () => {
     store.disk.put(`${FOLDER}/snapshot.96`, new Uint8Array(100))
     store.disk.put(`${FOLDER}/snapshot.78`, new Uint8Array(100))
     expect((await store.recover()).tree.digest).toEqual(store.tree.digest)
-    expect(await purge(new MemoryDisk().clone(), FOLDERS, 3).catch((error: unknown) => error)).toMatchObject({
+    expect(
+      await purge(new MemoryDisk().clone(), FOLDERS, 3, { compression: nodeCompression }).catch(
+        (error: unknown) => error,
+      ),
+    ).toMatchObject({
       code: 'ENOENT',
     })
   })

@@ -26,6 +26,12 @@ export interface ScanEnd {
   readonly missingMark: number | undefined
 }
 
+/** Where an entry begins, and the last transaction before it. */
+export interface ScanStart {
+  readonly offset: number
+  readonly last: Zxid
+}
+
 const CHUNK = 1 << 20
 const SECTOR = 512
 const ACTION =
@@ -34,16 +40,17 @@ const ACTION =
 /**
  * Reads one log file and calls `visit` for each entry. Tells a clean end from a write that a crash cut short; throws a
  * `DamageError` for all else, since bytes that were once acknowledged must never be left out silently. `visit` returns
- * false to stop early.
+ * false to stop early. `from` goes on where an earlier scan was stopped.
  */
 export async function scanLog(
   disk: Disk,
   path: string,
   visit: (entry: RawEntry) => boolean | void,
+  from?: ScanStart,
 ): Promise<ScanEnd> {
   const reader = await disk.openRead(path)
   try {
-    return await new LogScan(reader, path, await reader.size()).run(visit)
+    return await new LogScan(reader, path, await reader.size()).run(visit, from)
   } finally {
     await reader.close()
   }
@@ -65,9 +72,10 @@ class LogScan {
     this.#size = size
   }
 
-  async run(visit: (entry: RawEntry) => boolean | void): Promise<ScanEnd> {
-    if (!(await this.#header())) return this.#ended(0, 0, this.#size > 0)
-    let at = LOG_HEADER_BYTES
+  async run(visit: (entry: RawEntry) => boolean | void, from?: ScanStart): Promise<ScanEnd> {
+    if (from === undefined && !(await this.#header())) return this.#ended(0, 0, this.#size > 0)
+    let at = from?.offset ?? LOG_HEADER_BYTES
+    this.#last = from?.last ?? -1
     let entries = 0
     for (;;) {
       if (at + ENTRY_HEAD_BYTES > this.#size) return this.#stopped(at, entries)

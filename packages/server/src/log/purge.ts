@@ -1,24 +1,26 @@
-import type { Disk } from '@zabra/runtime'
-import { logsIn, snapshotsIn } from './file-names.ts'
-import { looksWhole } from './snapshot-reader.ts'
+import type { Compression, Disk } from '@zabra/runtime'
+import { logsIn, snapshotsIn, type DataFolders } from './file-names.ts'
+import { endsWhole } from './snapshot-reader.ts'
 
 /**
- * Removes snapshots and logs that recovery from any of the newest `retain` snapshots (at least 3) does not need
- * (`PurgeTxnLog`). Folders are those named `version-2`. Resolves to the names removed.
+ * Removes snapshots and logs that recovery from any of the newest `retain` snapshots (at least 3) does not need, nor who reads
+ * the log behind `keepFrom` (`PurgeTxnLog`). A snapshot counts when its end is there; a compressed one is unpacked for
+ * that, since its beginning says nothing. Resolves to the names removed.
  */
 export async function purge(
   disk: Disk,
-  folders: { snapshots: string; logs: string },
+  folders: DataFolders,
   retain: number,
+  { compression, keepFrom = Infinity }: { readonly compression: Compression; readonly keepFrom?: number },
 ): Promise<string[]> {
   const snapshots = snapshotsIn(await disk.list(folders.snapshots))
   const sound: number[] = []
   for (const { name, zxid } of snapshots.toReversed()) {
-    if (sound.length < Math.max(3, retain) && (await looksWhole(disk, `${folders.snapshots}/${name}`)))
+    if (sound.length < Math.max(3, retain) && (await endsWhole(disk, folders.snapshots, name, compression)))
       sound.push(zxid)
   }
-  const oldest = sound.at(-1)
-  if (oldest === undefined) return []
+  if (sound.length === 0) return []
+  const oldest = Math.min(sound.at(-1)!, keepFrom)
   const logs = logsIn(await disk.list(folders.logs))
   // The newest log that begins at or before the snapshot may hold transactions behind it.
   const reaching = logs.findLast(({ zxid }) => zxid <= oldest)

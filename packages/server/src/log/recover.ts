@@ -1,13 +1,16 @@
-import { epochOf, formatZxid, OpCode, ProtocolError, Reader } from '@zabra/protocol'
+import { formatZxid, OpCode, ProtocolError, Reader } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import { OPEN, sameDigest, type Tree } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import { DamageError, RecoveryError } from './errors.ts'
-import { logsIn, snapshotsIn, VERSION_FOLDER, type NamedFile } from './file-names.ts'
+import { logsIn, snapshotsIn, VERSION_FOLDER, type DataFolders, type NamedFile } from './file-names.ts'
+import { follows } from './history.ts'
 import { ENTRY_END, LOG_HEADER_BYTES } from './log-format.ts'
+import { finishReplacement } from './replacement.ts'
 import { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
 import { loadSnapshot, looksWhole, type SnapshotLoaded } from './snapshot-reader.ts'
 import { decodeLoggedTxn } from './txn-codec.ts'
+import { VerifiedRange } from './verified-range.ts'
 
 /** How much of the newest log is written once more at the start: more than the one write that can have been on its way. */
 const VOUCHED_BYTES = 64 << 20
@@ -26,6 +29,8 @@ export interface RecoveryOptions {
   readonly trustEmptySnapshot: boolean
   /** A new tree for each attempt, so that nothing of a bad snapshot is left in the next. */
   readonly createTree: () => Tree
+  /** Reads the history only up to this transaction, from a snapshot that holds nothing later, and changes no file. */
+  readonly upTo?: Zxid
 }
 
 export interface Recovery {
@@ -43,7 +48,19 @@ export interface Recovery {
   readonly skipped: readonly { readonly file: string; readonly reason: string }[]
   /** Ends of logs that a crash cut short. They were never acknowledged. */
   readonly cut: readonly { readonly file: string; readonly offset: number; readonly bytes: number }[]
+  /** What was read behind the snapshot. */
+  readonly verified: VerifiedRange
+  /** Whether the digests of later transactions can be compared with the tree's. */
+  readonly comparable: boolean
+  /** The first transaction above `upTo`. */
+  readonly cutFrom: { readonly file: string; readonly offset: number; readonly zxid: Zxid } | undefined
 }
+
+/** The folders in which files lie. */
+export const foldersOf = (base: { readonly dataDir: string; readonly dataLogDir: string }): DataFolders => ({
+  snapshots: `${base.dataDir}/${VERSION_FOLDER}`,
+  logs: `${base.dataLogDir}/${VERSION_FOLDER}`,
+})
 
 /**
  * Loads the newest sound snapshot and every later transaction of the log. Changes nothing but the end of the last log,
@@ -55,7 +72,10 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
   const snapshots = await ready(options, options.dataDir)
   const logs = options.dataLogDir === options.dataDir ? snapshots : await ready(options, options.dataLogDir)
   if (logs !== snapshots) await refuseMixedFolders(disk, snapshots, logs)
-  for (const folder of new Set([snapshots, logs])) await sweep(disk, folder)
+  if (options.upTo === undefined) {
+    await finishReplacement(disk, options.logger, { snapshots, logs })
+    for (const folder of new Set([snapshots, logs])) await sweep(disk, folder)
+  }
   const skipped: { file: string; reason: string }[] = []
   const loaded = await newestSnapshot(options, snapshots, skipped)
   const tree = loaded?.tree ?? options.createTree()
@@ -70,8 +90,10 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     )
   }
   if (loaded) refuseUnlisted(tree, loaded, snapshots)
-  await replay.mend()
-  await replay.vouch()
+  if (options.upTo === undefined) {
+    await replay.mend()
+    await replay.vouch()
+  }
   return {
     tree,
     sessions: replay.sessions,
@@ -83,6 +105,9 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     logs: replay.read,
     skipped,
     cut: replay.cut,
+    verified: replay.verified,
+    comparable: replay.comparable,
+    cutFrom: replay.cutFrom,
   }
 }
 
@@ -108,18 +133,20 @@ interface Loaded {
 }
 
 async function newestSnapshot(
-  { disk, createTree, compression, logger }: RecoveryOptions,
+  { disk, createTree, compression, logger, upTo = Infinity }: RecoveryOptions,
   folder: string,
   skipped: { file: string; reason: string }[],
 ): Promise<Loaded | undefined> {
   let failure: unknown
   for (const file of snapshotsIn(await disk.list(folder)).toReversed()) {
+    if (file.zxid > upTo) continue
     const tree = createTree()
     try {
       if (!(await looksWhole(disk, `${folder}/${file.name}`))) {
         skipped.push({ file: file.name, reason: 'its writing was not finished' })
       } else {
         const snapshot = await loadSnapshot(disk, folder, file, tree, compression)
+        if (upTo !== Infinity && !holdsNothingAbove(snapshot, upTo)) continue
         return { tree, file: file.name, snapshot }
       }
     } catch (error) {
@@ -143,6 +170,12 @@ async function newestSnapshot(
   )
 }
 
+/** Whether effects of transactions above a zxid cannot be in a snapshot. One that does not say where it ends may hold any. */
+function holdsNothingAbove({ lastZxid, digest, zxid }: SnapshotLoaded, limit: Zxid): boolean {
+  const end = lastZxid ?? digest?.zxid
+  return end !== undefined && end >= zxid && end <= limit
+}
+
 class Replay {
   readonly #o: RecoveryOptions
   readonly #folder: string
@@ -152,7 +185,9 @@ class Replay {
   readonly sessions: Map<SessionId, number>
   readonly read: string[] = []
   readonly cut: { file: string; offset: number; bytes: number }[] = []
+  readonly verified: VerifiedRange
   applied = 0
+  cutFrom: { file: string; offset: number; zxid: Zxid } | undefined
   #last: Zxid
   #seen = false
   /** Checksums of entries read, to know a repetition when one comes. */
@@ -171,6 +206,7 @@ class Replay {
     this.#snapshot = snapshot
     this.sessions = new Map(snapshot?.sessions)
     this.#last = snapshot?.zxid ?? 0
+    this.verified = new VerifiedRange(this.#last)
     this.#fuzzyUntil = this.#endOfFuzzyRange()
   }
 
@@ -187,6 +223,10 @@ class Replay {
     return undefined
   }
 
+  get comparable(): boolean {
+    return this.#fuzzyUntil === undefined && !this.#unverifiable
+  }
+
   async run(files: readonly NamedFile[]): Promise<void> {
     const start = this.#last + 1
     const first = Math.max(
@@ -196,7 +236,7 @@ class Replay {
     const needed = files.slice(first)
     for (const [i, file] of needed.entries()) {
       const path = `${this.#folder}/${file.name}`
-      const end = await scanLog(this.#o.disk, path, (entry) => this.#entry(entry, path))
+      const end = await scanLog(this.#o.disk, path, (entry) => this.#entry(entry, path, file.name))
       this.read.push(file.name)
       const damaged = end.torn || end.missingMark !== undefined || end.end < LOG_HEADER_BYTES
       this.#newestFile = { path, end: end.missingMark === undefined ? end.end : end.missingMark + 1 }
@@ -272,7 +312,7 @@ class Replay {
     )
   }
 
-  #entry(entry: RawEntry, path: string): void {
+  #entry(entry: RawEntry, path: string, file: string): void {
     const { zxid } = entry
     const snapshotZxid = this.#snapshot?.zxid ?? 0
     if (this.#repeated(entry, path) || zxid <= snapshotZxid) {
@@ -281,7 +321,7 @@ class Replay {
     }
     const expected = this.#last + 1
     const knowsBefore = this.#seen || this.#snapshot !== undefined
-    if (knowsBefore && zxid !== expected && epochOf(zxid) === epochOf(this.#last)) {
+    if (knowsBefore && !follows(zxid, this.#last)) {
       throw this.#damage(
         `Expected transaction 0x${formatZxid(expected)}, got 0x${formatZxid(zxid)}: transactions are missing`,
         entry,
@@ -290,6 +330,11 @@ class Replay {
     }
     this.#remember(entry)
     this.#last = zxid
+    if (zxid > (this.#o.upTo ?? Infinity)) {
+      this.cutFrom ??= { file, offset: entry.offset, zxid }
+      return
+    }
+    this.verified.add(zxid, entry.end - entry.start)
     this.#apply(this.#decode(entry, path))
   }
 

@@ -1,16 +1,17 @@
-import { adler32, formatZxid, Reader, type ACL } from '@zabra/protocol'
-import type { ByteTransform, Compression, Disk, DiskReader } from '@zabra/runtime'
+import { formatZxid, type ACL } from '@zabra/protocol'
+import type { ByteTransform, Compression, Disk } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { Digest, SessionId, Zxid } from '../core/types.ts'
+import { ByteStream, FileChunks, TRY_OLDER, type ChunkSource, type PeekReader } from './byte-stream.ts'
 import { DamageError } from './errors.ts'
 import { snapshotKind, type NamedFile } from './file-names.ts'
 import { SnappyUnpacker } from './snappy.ts'
-import { SNAPSHOT_MAGIC } from './snapshot-writer.ts'
+import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
 import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
 
-const CHUNK = 1 << 18
+/** Every seal ends with the string "/". */
+const SEAL_END = [0, 0, 0, 1, 0x2f]
 const MAX_PART = 0x4000_0000
-const ACTION = 'An older snapshot is tried if there is one'
 
 export interface SnapshotLoaded {
   /**
@@ -40,7 +41,37 @@ export async function looksWhole(disk: Disk, path: string): Promise<boolean> {
     if (kind === 'snappy')
       return [0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0].every((byte, i) => bytes[i] === byte)
     await reader.read(bytes.subarray(0, 5), size - 5)
-    return [0, 0, 0, 1, 0x2f].every((byte, i) => bytes[i] === byte)
+    return SEAL_END.every((byte, i) => bytes[i] === byte)
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Whether a snapshot has its last seal, for which a compressed one is unpacked. What lies before is not looked at. */
+export async function endsWhole(
+  disk: Disk,
+  folder: string,
+  name: string,
+  compressor: Compression,
+): Promise<boolean> {
+  const path = `${folder}/${name}`
+  if (!(await looksWhole(disk, path))) return false
+  const unpacker = unpackerOf(name, compressor)
+  if (unpacker === undefined) return true
+  const reader = await disk.openRead(path)
+  try {
+    const chunks = new FileChunks(reader, path, unpacker)
+    let end = new Uint8Array(0)
+    for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
+      const joined = new Uint8Array(end.length + Math.min(5, chunk.length))
+      joined.set(end)
+      joined.set(chunk.subarray(-5), end.length)
+      end = joined.slice(-5)
+    }
+    return end.length === 5 && SEAL_END.every((byte, i) => byte === end[i])
+  } catch (error) {
+    if (error instanceof DamageError) return false
+    throw error
   } finally {
     await reader.close()
   }
@@ -60,28 +91,68 @@ export async function loadSnapshot(
   const path = `${folder}/${file.name}`
   const reader = await disk.openRead(path)
   try {
-    const kind = snapshotKind(file.name)
-    const unpack = kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyUnpacker() : undefined
-    return await new SnapshotLoad(new ByteStream(reader, path, unpack), path, tree).run(file.zxid)
+    const chunks = new FileChunks(reader, path, unpackerOf(file.name, compressor))
+    return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER), tree).file(file.zxid)
   } finally {
     await reader.close()
   }
 }
 
+/** What unpacks a snapshot of a given name; undefined for one that is plain. */
+export function unpackerOf(name: string, compressor: Compression): ByteTransform | undefined {
+  const kind = snapshotKind(name)
+  return kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyUnpacker() : undefined
+}
+
+export interface StreamLoaded {
+  readonly unlisted: readonly string[]
+  readonly nodes: number
+  readonly sessions: Map<SessionId, number>
+  /** What came behind the signature. */
+  readonly rest: Uint8Array
+}
+
+/**
+ * Reads a snapshot as a leader sends it, without header and seals and with a signature at its end, into a tree that is new.
+ * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ */
+export async function loadStream(
+  source: ChunkSource,
+  from: string,
+  tree: Tree,
+  zxid: Zxid,
+): Promise<StreamLoaded> {
+  const stream = new ByteStream(source, from, 'Connect again; the data on disk are as before')
+  return new SnapshotLoad(stream, tree).stream(zxid)
+}
+
 class SnapshotLoad {
   readonly #in: ByteStream
-  readonly #path: string
   readonly #tree: Tree
   readonly #acls = new Set<number>([-1])
   readonly #unlisted: string[] = []
 
-  constructor(stream: ByteStream, path: string, tree: Tree) {
+  constructor(stream: ByteStream, tree: Tree) {
     this.#in = stream
-    this.#path = path
     this.#tree = tree
   }
 
-  async run(zxid: Zxid): Promise<SnapshotLoaded> {
+  async stream(zxid: Zxid): Promise<StreamLoaded> {
+    const sessions = await this.#sessions()
+    this.#tree.clear()
+    await this.#aclTable()
+    const nodes = await this.#nodes()
+    const length = (await this.#in.need(4)).peekInt()
+    if (length !== STREAM_SIGNATURE.length)
+      throw this.#damage(`Expected the signature ${STREAM_SIGNATURE}, got a string of ${length} bytes`)
+    const signature = (await this.#in.need(4 + length)).string()
+    if (signature !== STREAM_SIGNATURE)
+      throw this.#damage(`Expected the signature ${STREAM_SIGNATURE}, got ${JSON.stringify(signature)}`)
+    this.#tree.loaded(zxid)
+    return { unlisted: this.#unlisted, nodes, sessions, rest: this.#in.rest() }
+  }
+
+  async file(zxid: Zxid): Promise<SnapshotLoaded> {
     const r = await this.#in.need(16)
     if (r.int() !== SNAPSHOT_MAGIC || r.int() !== 2)
       throw this.#damage('Expected the header of a snapshot ("ZKSN", version 2)')
@@ -222,124 +293,6 @@ class SnapshotLoad {
   }
 
   #damage(what: string, cause?: unknown): DamageError {
-    return new DamageError(what, this.#path, this.#in.position, `${ACTION}.`, { cause })
-  }
-}
-
-class PeekReader extends Reader {
-  /** The next int, which stays. */
-  peekInt(): number {
-    const value = this.int()
-    this.offset -= 4
-    return value
-  }
-}
-
-/** Bytes of a file, unpacked, through a window that moves. */
-class ByteStream {
-  readonly #file: DiskReader
-  readonly #path: string
-  readonly #unpack: ByteTransform | undefined
-  #window: Uint8Array = new Uint8Array(0)
-  #reader = new PeekReader(this.#window)
-  #base = 0
-  #fileAt = 0
-  #finished = false
-  #adler = 1
-  #checked = 0
-
-  constructor(file: DiskReader, path: string, unpack: ByteTransform | undefined) {
-    this.#file = file
-    this.#path = path
-    this.#unpack = unpack
-  }
-
-  get position(): number {
-    return this.#base + this.#reader.offset
-  }
-
-  reader(): PeekReader {
-    return this.#reader
-  }
-
-  /** The reader when that many bytes are at hand. */
-  has(count: number): PeekReader | undefined {
-    return this.#reader.remaining >= count ? this.#reader : undefined
-  }
-
-  /** The reader once that many bytes are at hand. Rejects with a `DamageError` when the file ends before. */
-  async need(count: number): Promise<PeekReader> {
-    const available = await this.upTo(count)
-    if (available >= count) return this.#reader
-    throw new DamageError(
-      `Expected ${count} more bytes, got the end of the snapshot after ${available}`,
-      this.#path,
-      this.position,
-      `${ACTION}.`,
-    )
-  }
-
-  /** Has that many bytes at hand, or all there are; resolves to how many. */
-  async upTo(count: number): Promise<number> {
-    if (this.#reader.remaining < count && !this.#finished) await this.#fill(count)
-    return this.#reader.remaining
-  }
-
-  async ended(): Promise<boolean> {
-    return (await this.upTo(1)) === 0
-  }
-
-  /** Adler-32 of everything read so far. */
-  checksum(): number {
-    this.#adler = adler32(this.#window, this.#checked, this.#reader.offset, this.#adler)
-    this.#checked = this.#reader.offset
-    return this.#adler
-  }
-
-  async #fill(count: number): Promise<void> {
-    this.checksum()
-    const parts = [this.#window.subarray(this.#reader.offset)]
-    let length = parts[0]!.length
-    this.#base += this.#reader.offset
-    while (length < count && !this.#finished) {
-      const part = await this.#chunk()
-      parts.push(part)
-      length += part.length
-    }
-    const window = new Uint8Array(length)
-    let at = 0
-    for (const part of parts) {
-      window.set(part, at)
-      at += part.length
-    }
-    this.#window = window
-    this.#checked = 0
-    this.#reader = new PeekReader(window)
-  }
-
-  async #chunk(): Promise<Uint8Array> {
-    const bytes = new Uint8Array(CHUNK)
-    const read = await this.#file.read(bytes, this.#fileAt)
-    this.#fileAt += read
-    const part = bytes.subarray(0, read)
-    if (read < CHUNK) this.#finished = true
-    if (!this.#unpack) return part
-    try {
-      const unpacked = read > 0 ? await this.#unpack.write(part) : new Uint8Array(0)
-      if (!this.#finished) return unpacked
-      const last = await this.#unpack.end()
-      const whole = new Uint8Array(unpacked.length + last.length)
-      whole.set(unpacked)
-      whole.set(last, unpacked.length)
-      return whole
-    } catch (cause) {
-      throw new DamageError(
-        'Expected a compressed stream that can be unpacked',
-        this.#path,
-        this.#fileAt,
-        `${ACTION}.`,
-        { cause },
-      )
-    }
+    return this.#in.damage(what, cause)
   }
 }

@@ -1,14 +1,13 @@
-import { adler32, Writer, writeACL } from '@zabra/protocol'
+import { adler32, Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import { snapshotName, type SnapshotKind } from './file-names.ts'
+import { END_OF_NODES, SNAPSHOT_MAGIC, writeNode, writeTables } from './snapshot-codec.ts'
 import { SnappyPacker } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
 const SLICE_BYTES = 1 << 16
-/** "ZKSN". */
-export const SNAPSHOT_MAGIC = 0x5a4b534e
 
 export interface SnapshotOptions {
   readonly disk: Disk
@@ -21,6 +20,11 @@ export interface SnapshotOptions {
   readonly sliceNodes?: number
   /** Gives up before the next slice, and removes what was written. */
   readonly signal?: AbortSignal
+  /**
+   * Awaited before the snapshot gets its name, with the last transaction whose effects it may hold. The log must be durable
+   * up to that: a snapshot that is ahead of its log is refused at the next start.
+   */
+  readonly ready?: (lastZxid: Zxid) => Promise<void>
 }
 
 export interface SnapshotTaken {
@@ -46,22 +50,36 @@ export async function takeSnapshot(
   const zxid = tree.lastZxid
   const name = snapshotName(zxid, options.compression)
   const temporary = `${folder}/writing.${name}.tmp`
-  if (await disk.exists(temporary)) await disk.remove(temporary)
-  const file = await disk.openWrite(temporary, { create: true, durable: false })
+  const result = await writeSnapshot(tree, sessions, temporary, options)
+  await disk.rename(temporary, `${folder}/${name}`)
+  await disk.syncFolder(folder)
+  return { file: name, zxid, ...result }
+}
+
+/**
+ * Writes a snapshot to a path of its own, over what is there. Its bytes are durable when this resolves, its name is the
+ * caller's to make so. A failure leaves nothing behind.
+ */
+export async function writeSnapshot(
+  tree: Tree,
+  sessions: Iterable<readonly [SessionId, number]>,
+  path: string,
+  options: SnapshotOptions,
+): Promise<Omit<SnapshotTaken, 'file' | 'zxid'>> {
+  const { disk, signal, ready } = options
+  if (await disk.exists(path)) await disk.remove(path)
+  const file = await disk.openWrite(path, { create: true, durable: false })
   let done = false
   try {
     const result = await new SnapshotStream(file, options).run(tree, sessions)
     await file.sync()
+    await ready?.(result.lastZxid)
+    signal?.throwIfAborted()
     done = true
-    return { file: name, zxid, ...result }
+    return result
   } finally {
     await file.close()
-    if (done) {
-      await disk.rename(temporary, `${folder}/${name}`)
-      await disk.syncFolder(folder)
-    } else {
-      await disk.remove(temporary)
-    }
+    if (!done) await disk.remove(path)
   }
 }
 
@@ -98,7 +116,7 @@ class SnapshotStream {
           more && left > 0 && this.#writer.length <= SLICE_BYTES;
           left--
         ) {
-          more = cursor.next(1, (node) => this.#node(tree, node))
+          more = cursor.next(1, (node) => writeNode(this.#writer, tree, node))
           nodes++
         }
         if (more && this.#writer.length > SLICE_BYTES) await this.#drain()
@@ -120,43 +138,13 @@ class SnapshotStream {
     w.int(SNAPSHOT_MAGIC)
     w.int(2)
     w.long(-1n)
-    const list = [...sessions]
-    w.int(list.length)
-    for (const [id, timeoutMs] of list) {
-      w.long(id)
-      w.int(timeoutMs)
-    }
-    const acls = tree.acls.entries()
-    w.int(acls.length)
-    for (const [id, acl] of acls) {
-      w.longNumber(id)
-      w.int(acl.length)
-      for (const entry of acl) writeACL(w, entry)
-    }
-  }
-
-  #node(tree: Tree, node: number): void {
-    const w = this.#writer
-    const path = tree.pathOf(node)
-    const stat = tree.statOf(node)
-    w.string(path === '/' ? '' : path)
-    tree.writeData(node, w)
-    w.longNumber(tree.aclIdOf(node))
-    w.longNumber(stat.czxid)
-    w.longNumber(stat.mzxid)
-    w.longNumber(stat.ctime)
-    w.longNumber(stat.mtime)
-    w.int(stat.version)
-    w.int(stat.cversion)
-    w.int(stat.aversion)
-    w.long(stat.owner)
-    w.longNumber(stat.pzxid)
+    writeTables(w, tree, sessions)
   }
 
   #tail(tree: Tree, lastZxid: Zxid): void {
     const w = this.#writer
     const { digest } = tree
-    w.string('/')
+    w.string(END_OF_NODES)
     this.#seal()
     if (digest) {
       w.longNumber(lastZxid)

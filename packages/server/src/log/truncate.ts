@@ -1,68 +1,74 @@
-import { formatZxid } from '@zabra/protocol'
-import type { Disk } from '@zabra/runtime'
+import { counterOf, formatZxid, ProtocolError } from '@zabra/protocol'
+import type { Disk, Logger } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
-import { logsIn, snapshotsIn } from './file-names.ts'
-import { scanLog } from './log-scan.ts'
+import { DamageError, RecoveryError } from './errors.ts'
+import { logsIn, snapshotsIn, type DataFolders } from './file-names.ts'
+import { foldersOf, recover, type Recovery, type RecoveryOptions } from './recover.ts'
+import { setAside } from './set-aside.ts'
+
+/** A history cut at a transaction, or why that cannot be done; the disk is unchanged then. */
+export type Truncation =
+  | { readonly exact: true; readonly recovery: Recovery }
+  | { readonly exact: false; readonly reason: string }
 
 /**
- * Removes every transaction above `zxid` from logs, and every snapshot that is above it. Recover afterwards, and trust
- * the result only if it ends at `zxid` exactly. The log must be closed. Folders are those named `version-2`.
+ * Removes every transaction above `zxid`: exactly, or not at all. The history up to there is read first, from a snapshot that
+ * holds nothing later, whatever its name says (hazards H2 and H3 of Apache ZooKeeper), and has to end at `zxid`. Only then
+ * files change: snapshots that hold later transactions are set aside, then logs from the newest on, then the log in which
+ * `zxid` lies is cut. A crash between any two of these leaves a history that begins with the one wanted. Nobody may be
+ * writing the log.
  */
-export async function truncateTo(
+export async function truncateTo(options: RecoveryOptions, zxid: Zxid): Promise<Truncation> {
+  let recovery: Recovery
+  try {
+    recovery = await recover({ ...options, upTo: zxid })
+  } catch (error) {
+    if (!isUnsound(error)) throw error
+    return { exact: false, reason: error.message }
+  }
+  const end = recovery.lastZxid
+  // Where an epoch begins there is no transaction; the one behind it shows that this history was there.
+  const atStart = counterOf(zxid) === 0 && recovery.cutFrom?.zxid === zxid + 1
+  if (end !== zxid && !atStart)
+    return { exact: false, reason: `the history up to it ends at 0x${formatZxid(end)}` }
+  await cut(options.disk, options.logger, foldersOf(options), recovery, zxid)
+  recovery.tree.lastZxid = zxid
+  return { exact: true, recovery: { ...recovery, lastZxid: zxid } }
+}
+
+function isUnsound(error: unknown): error is Error {
+  return (
+    error instanceof DamageError ||
+    error instanceof RecoveryError ||
+    error instanceof ProtocolError ||
+    error instanceof RangeError
+  )
+}
+
+async function cut(
   disk: Disk,
-  folders: { snapshots: string; logs: string },
+  logger: Logger,
+  folders: DataFolders,
+  { snapshot, cutFrom }: Recovery,
   zxid: Zxid,
 ): Promise<void> {
-  for (const file of snapshotsIn(await disk.list(folders.snapshots))) {
-    if (file.zxid > zxid) await disk.remove(`${folders.snapshots}/${file.name}`)
+  const why = `the leader has nothing behind 0x${formatZxid(zxid)}`
+  const snapshots = snapshotsIn(await disk.list(folders.snapshots))
+  // Whatever is newer than the one that was loaded holds, or may hold, later transactions.
+  const used = snapshots.findIndex(({ name }) => name === snapshot)
+  const tooNew = snapshots.slice(used + 1).map(({ name }) => name)
+  await setAside(disk, logger, folders.snapshots, tooNew.toReversed(), why)
+  const logs = logsIn(await disk.list(folders.logs)).filter((file) => file.zxid > zxid)
+  const names = logs.map(({ name }) => name).toReversed()
+  await setAside(disk, logger, folders.logs, names, why)
+  if (cutFrom === undefined || names.includes(cutFrom.file)) return
+  const path = `${folders.logs}/${cutFrom.file}`
+  const writer = await disk.openWrite(path, { create: false, durable: false })
+  try {
+    await writer.truncate(cutFrom.offset)
+    await writer.sync()
+  } finally {
+    await writer.close()
   }
-  await disk.syncFolder(folders.snapshots)
-  for (const file of logsIn(await disk.list(folders.logs)).toReversed()) {
-    const path = `${folders.logs}/${file.name}`
-    if (file.zxid > zxid) {
-      await disk.remove(path)
-      continue
-    }
-    let from: number | undefined
-    await scanLog(disk, path, (entry) => {
-      if (entry.zxid > zxid) from = entry.offset
-      return from === undefined
-    })
-    if (from === undefined) continue
-    const writer = await disk.openWrite(path, { create: false, durable: false })
-    try {
-      await writer.truncate(from)
-      await writer.sync()
-    } finally {
-      await writer.close()
-    }
-  }
-  await disk.syncFolder(folders.logs)
-}
-
-/** The epoch that a file such as `currentEpoch` holds, or undefined when there is none. Throws when it holds anything else. */
-export async function readEpoch(disk: Disk, path: string): Promise<number | undefined> {
-  return readNumber(disk, path)
-}
-
-export async function writeEpoch(disk: Disk, path: string, epoch: number): Promise<void> {
-  if (!Number.isSafeInteger(epoch) || epoch < 0)
-    throw new RangeError(`Expected an epoch from 0 up, got 0x${formatZxid(epoch)}`)
-  await disk.replaceFile(path, new TextEncoder().encode(String(epoch)))
-}
-
-/** The server's number from `myid`, or undefined when there is no such file. */
-export const readMyId = (disk: Disk, dataDir: string): Promise<number | undefined> =>
-  readNumber(disk, `${dataDir}/myid`)
-
-async function readNumber(disk: Disk, path: string): Promise<number | undefined> {
-  if (!(await disk.exists(path))) return undefined
-  const line = new TextDecoder().decode(await disk.readFile(path)).split(/\r?\n/, 1)[0]!
-  const value = Number(line)
-  if (!/^\d+$/.test(line) || !Number.isSafeInteger(value)) {
-    throw new RangeError(
-      `Expected a decimal number in the first line of ${path}, got ${JSON.stringify(line.slice(0, 40))}`,
-    )
-  }
-  return value
+  logger.warn({ file: path, offset: cutFrom.offset }, `Cut the log: ${why}`)
 }

@@ -1,4 +1,4 @@
-import { adler32, formatZxid, Writer } from '@zabra/protocol'
+import { adler32, epochOf, formatZxid, Writer } from '@zabra/protocol'
 import {
   DiskError,
   type Cancel,
@@ -71,6 +71,8 @@ interface Batch {
 const RETURNING: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EMFILE', 'ENFILE'])
 const PROBE_MS = 1000
 const PROBE_BYTES = 1 << 20
+/** A batch that has this many bytes gets no more, so that one write is no longer than a disk takes at ease. */
+const BATCH_BYTES = 4 << 20
 
 /**
  * Appends transactions to `log.*` files in ZooKeeper's format, many to one durable write.
@@ -103,6 +105,9 @@ export class TxnLog {
   #countLimit = 0
   #bytesLimit = 0
   #collected = 0
+  #pendingBytes = 0
+  #appendedBytes = 0
+  #failure: Error | undefined
 
   /** Durable writes so far, and entries in them: their quotient is the mean batch. */
   readonly stats = { flushes: 0, entries: 0, bytes: 0, slowSyncs: 0, lastFlushMs: 0, maxFlushMs: 0, files: 0 }
@@ -127,26 +132,36 @@ export class TxnLog {
   get durableZxid(): Zxid {
     return this.#durable
   }
-  /** Whether appended entries wait for their write. */
-  get busy(): boolean {
-    return this.#flying !== undefined || this.#queue.length > 0
+  /** Transactions since the last file that a snapshot began. */
+  get sinceRoll(): number {
+    return this.#sinceRoll
+  }
+  /** All bytes ever appended. */
+  get appendedBytes(): number {
+    return this.#appendedBytes
+  }
+  /** Why nothing can be written any more. */
+  get failure(): Error | undefined {
+    return this.#failure
   }
   /** The file that is written to, or undefined before the first append. */
   get file(): string | undefined {
     return this.#file === undefined ? undefined : this.#path
   }
 
+  /** Bytes appended that are not durable yet. Whoever appends what others send reads no more of it while this is large. */
+  get pendingBytes(): number {
+    return this.#pendingBytes
+  }
+
   /**
    * Adds a transaction to the next batch; its write starts in this turn's end, or when the one in flight has ended.
-   * Throws a `LogFullError` while the disk is full and a RangeError when the zxid is not above the last one.
+   * Throws a `LogFullError` while the disk is full and a RangeError when the zxid is not above the last one, or leaves some
+   * of its epoch out.
    */
   append(logged: LoggedTxn): void {
-    const zxid = logged.header.zxid
-    if (this.#state !== 'open') throw this.#refusal()
-    if (zxid <= this.#last) {
-      throw new RangeError(`Expected a zxid above 0x${formatZxid(this.#last)}, got 0x${formatZxid(zxid)}`)
-    }
-    const batch = this.#open(zxid)
+    const { zxid } = logged.header
+    const batch = this.#admit(zxid)
     const before = batch.writer.length
     try {
       encodeEntry(batch.writer, logged)
@@ -154,15 +169,23 @@ export class TxnLog {
       this.#takeBack(batch, before)
       throw error
     }
-    batch.last = this.#last = zxid
-    batch.count++
-    this.#sinceRoll++
-    this.#collected++
-    if (this.#snapshotDue()) {
-      this.roll()
-      this.#events.snapshotDue()
+    this.#taken(batch, zxid, before)
+  }
+
+  /**
+   * Adds a transaction that is encoded already (header, record, digest), byte for byte. The bytes are copied. Throws as
+   * `append` does, and a RangeError when they are not the transaction `zxid`.
+   */
+  appendPayload(zxid: Zxid, payload: Uint8Array): void {
+    const inside = payloadZxid(payload)
+    if (inside !== zxid) {
+      const got = inside === undefined ? `${payload.length} bytes` : `0x${formatZxid(inside)}`
+      throw new RangeError(`Expected the transaction 0x${formatZxid(zxid)}, got ${got}`)
     }
-    this.#schedule()
+    const batch = this.#admit(zxid)
+    const before = batch.writer.length
+    encodePayload(batch.writer, payload)
+    this.#taken(batch, zxid, before)
   }
 
   /** Begins a new file with the next append, and counts anew towards the next snapshot. */
@@ -189,9 +212,34 @@ export class TxnLog {
     await this.#closeFile()
   }
 
+  #admit(zxid: Zxid): Batch {
+    if (this.#state !== 'open') throw this.#refusal()
+    const last = this.#last
+    if (zxid !== last + 1 && (zxid <= last || epochOf(zxid) === epochOf(last)))
+      throw new RangeError(
+        `Expected the zxid 0x${formatZxid(last + 1)} or one of a later epoch, got 0x${formatZxid(zxid)}`,
+      )
+    return this.#open(zxid)
+  }
+
+  #taken(batch: Batch, zxid: Zxid, before: number): void {
+    const bytes = batch.writer.length - before
+    this.#pendingBytes += bytes
+    this.#appendedBytes += bytes
+    batch.last = this.#last = zxid
+    batch.count++
+    this.#sinceRoll++
+    this.#collected++
+    if (this.#snapshotDue()) {
+      this.roll()
+      this.#events.snapshotDue()
+    }
+    this.#schedule()
+  }
+
   #open(zxid: Zxid): Batch {
     const newest = this.#queue.at(-1)
-    if (newest !== undefined && !this.#rollNext) return newest
+    if (newest !== undefined && !this.#rollNext && newest.writer.length < BATCH_BYTES) return newest
     const writer = this.#spare.pop() ?? new Writer(1 << 16)
     const batch: Batch = { writer, startsFile: this.#rollNext, first: zxid, last: zxid, count: 0 }
     if (batch.startsFile) writeLogHeader(writer)
@@ -252,6 +300,7 @@ export class TxnLog {
         return
       }
       this.#durable = batch.last
+      this.#pendingBytes = this.#queue.reduce((sum, { writer }) => sum + writer.length, 0)
       if (batch.writer.length <= 1 << 20 && this.#spare.length < 2) {
         batch.writer.reset()
         this.#spare.push(batch.writer)
@@ -330,7 +379,7 @@ export class TxnLog {
     this.#state = 'full'
     this.#full = new LogFullError(this.#o.folder, error.code, { cause: error })
     this.#queue = []
-    this.#collected = 0
+    this.#collected = this.#pendingBytes = 0
     try {
       await this.#undo(batch)
     } catch (cause) {
@@ -392,11 +441,9 @@ export class TxnLog {
     this.#state = 'failed'
     this.#queue = []
     const reason = cause instanceof Error ? cause.message : String(cause)
-    this.#events.fatal(
-      new Error(`The transaction log cannot be written: ${reason}. The server stops; check the disk`, {
-        cause,
-      }),
-    )
+    const sentence = `The transaction log cannot be written: ${reason}. The server stops; check the disk`
+    this.#failure = new Error(sentence, { cause })
+    this.#events.fatal(this.#failure)
   }
 
   #refusal(): Error {
@@ -419,6 +466,20 @@ export class TxnLog {
 function half(limit: number, random: Random): number {
   const part = Math.max(1, Math.floor(limit / 2))
   return part + Math.floor((random.below(0x1_0000_0000) / 0x1_0000_0000) * part)
+}
+
+/** The zxid that a payload carries; undefined when it is too short for a header. */
+export function payloadZxid(payload: Uint8Array): Zxid | undefined {
+  if (payload.length < 32) return undefined
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
+  return view.getInt32(12) * 0x1_0000_0000 + view.getUint32(16)
+}
+
+/** Writes an entry whose payload is encoded already. */
+export function encodePayload(writer: Writer, payload: Uint8Array): void {
+  writer.longNumber(adler32(payload, 0, payload.length))
+  writer.buffer(payload)
+  writer.byte(ENTRY_END)
 }
 
 /** Writes one entry: checksum, length, payload, end mark. */

@@ -21,9 +21,10 @@ export const serverSettings = z.strictObject(
  * Settings for a server inside a program: everything at its default but `overrides`.
  * Throws a `RangeError` that lists every value that does not fit, with what was expected.
  */
-export function defaults(
-  overrides: { readonly [Name in SettingName]?: ServerSettings[Name] | undefined } = {},
-): ServerSettings {
+export function defaults({
+  ensemble,
+  ...overrides
+}: { readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined } = {}): ServerSettings {
   const complete = completed(overrides)
   const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
   const problems = unknown.map((name) => `\`${name}\` is not a setting`)
@@ -44,8 +45,12 @@ export function defaults(
       `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${complete.serverId}`,
     )
   for (const { name, text } of transportProblems(complete)) problems.push(`\`${name}\` ${text}`)
+  if (ensemble !== undefined && !ensemble.members.has(complete.serverId))
+    problems.push(
+      `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${complete.serverId}`,
+    )
   if (problems.length > 0) throw new RangeError(problems.join('; '))
-  return complete
+  return ensemble === undefined ? complete : Object.freeze({ ...complete, ensemble })
 }
 
 /** What listeners over TLS lack. Each text completes a sentence that begins with the setting. */

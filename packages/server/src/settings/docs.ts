@@ -38,8 +38,9 @@ It is a Java properties file in UTF-8: \`key=value\`, \`key: value\` or \`key va
   itself takes bare numbers in the unit given below, so keep to those in a file that both read.
 - True and false may be written \`yes\` and \`no\`, or \`on\` and \`off\`; a warning says where ZooKeeper would read it differently.
 - An unknown key is an error, for a typo would otherwise do nothing in silence. \`strictConfig=false\` makes it a warning.
-- \`dynamicConfigFile\` names a file with the \`server.N\` lines. One such line makes a single server, whose client port may
-  stand there; with more than one the server refuses to start, as ensembles are not served yet.
+- \`dynamicConfigFile\` names a file with the \`server.N\` lines. One such line makes a single server, unless
+  \`standaloneEnabled=false\`; several make an ensemble, and \`myid\` in \`dataDir\` says which of them this server is. A
+  client port may stand there. What reconfigurations change is kept in \`dataDir\`; no file of yours is ever written.
 - A key that ZooKeeper takes as a Java property only, such as \`jute.maxbuffer\`, works in the file too, with a warning.
 
 `

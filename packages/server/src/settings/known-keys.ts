@@ -20,7 +20,8 @@ const known = (status: KeyStatus, why: string, ...keys: readonly string[]): read
 
 const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'
-const replicated = 'replicated ensembles are not served yet'
+const plainQuorum =
+  'the ports for other members have no TLS yet, and ignoring it would send everything in the clear'
 const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
 const adminServer = 'the HTTP admin server is not there yet; four-letter words are'
 const metrics = 'the metrics endpoint is not there yet; the four-letter word mntr is'
@@ -125,48 +126,30 @@ export const knownKeys: readonly KnownKey[] = [
     'shuffleDnsResponse',
     'hostProvider.*',
   ),
+  ...known('moot', 'each access list is checked once, where the write is prepared', 'enableEagerACLCheck'),
   ...known(
     'moot',
-    'a single server checks each access list once, where it prepares the write',
-    'enableEagerACLCheck',
-  ),
-  ...known(
-    'later',
-    replicated,
-    'initLimit',
-    'syncLimit',
-    'connectToLearnerMasterLimit',
-    'leader.*',
-    'follower.*',
-    'learner.*',
-    'observer.*',
-    'observerMaster.*',
-    'observerMasterPort',
-    'cnxTimeout',
-    'quorumCnxnTimeoutMs',
-    'quorumListenOnAllIPs',
-    'electionAlg',
-    'electionPortBindRetry',
-    'tcpKeepAlive',
-    'fastleader.*',
-    'standaloneEnabled',
-    'reconfigEnabled',
-    'multiAddress.*',
-    'leaderServes',
-    'leaderConnectDelayDuringRetryMs',
-    'readonlymode.enabled',
-    'syncEnabled',
-    'peerType',
-    'group.*',
-    'weight.*',
-    'db.autocreate',
-    'commitLogCount',
-    'snapshotSizeFactor',
-    'localSessionsEnabled',
-    'localSessionsUpgradingEnabled',
+    'members are told at once, and closed connections cost nobody time',
+    'leader.nodelay',
+    'follower.nodelay',
+    'leader.closeSocketAsync',
+    'learner.closeSocketAsync',
+    'learner.asyncSending',
+    'leader.ackLoggingFrequency',
+    'leader.maxTimeToWaitForEpoch',
+    'leader.maxConcurrentDiffSyncs',
+    'follower.skipLearnerRequestToNextProcessor',
     'forward_learner_requests_to_commit_processor_disabled',
     'messageTracker.*',
     'skipTxnEnabled',
+    'tcpKeepAlive',
+  ),
+  ...known('moot', 'all addresses of a member are tried at once', 'multiAddress.*'),
+  ...known('moot', 'an observer always keeps its log', 'syncEnabled', 'observer.syncEnabled'),
+  ...known(
+    'later',
+    'a member that lost its data votes with what it has, as in ZooKeeper by default',
+    'db.autocreate',
   ),
   ...known(
     'later',
@@ -174,7 +157,8 @@ export const knownKeys: readonly KnownKey[] = [
     'client.portUnification',
     'ssl.handshakeDetectionTimeoutMillis',
   ),
-  ...known('later', replicated, 'ssl.quorum.*', 'sslQuorum', 'sslQuorumReloadCertFiles', 'portUnification'),
+  ...known('guards', plainQuorum, 'sslQuorum', 'portUnification'),
+  ...known('later', 'members do not use TLS yet', 'ssl.quorum.*', 'sslQuorumReloadCertFiles'),
   ...known(
     'moot',
     'it concerns clients: whether they look at the host name of the server is theirs to decide',
@@ -199,7 +183,14 @@ export const knownKeys: readonly KnownKey[] = [
     'Node decides whether its OpenSSL is in FIPS mode; ssl.enabledProtocols and ssl.ciphersuites say the rest',
     'fips-mode',
   ),
-  ...known('later', `${replicated}, so there are no members to log in`, 'quorum.auth.*'),
+  ...known(
+    'guards',
+    'members cannot log in to each other yet, and ignoring it would let anybody pass for one',
+    'quorum.auth.enableSasl',
+    'quorum.auth.learnerRequireSasl',
+    'quorum.auth.serverRequireSasl',
+  ),
+  ...known('later', 'members cannot log in to each other yet', 'quorum.auth.*'),
   ...known(
     'moot',
     kerberos,
@@ -226,7 +217,7 @@ export const knownKeys: readonly KnownKey[] = [
   ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
   ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
   ...known('refused', 'an oracle file cannot replace a quorum safely', 'oraclePath'),
-  ...known('refused', 'it is a test hook', 'forceSnapshotSync', 'test*', 'testingonly*'),
+  ...known('refused', 'it is a test hook', 'test*', 'testingonly*'),
 ]
 
 const exact = new Map(knownKeys.filter(({ key }) => !key.endsWith('*')).map((known) => [known.key, known]))

@@ -1,6 +1,6 @@
 import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames, transportProblems } from './defaults.ts'
 import { bareKey, got, judgeOther } from './judge-key.ts'
-import { isMember, judgeMembers } from './members.ts'
+import { isMember, judgeMembers, judgeSelf, type Membership } from './members.ts'
 import { tryRead, type SettingsFiles } from './read-file.ts'
 import { checkSasl, gatherSasl } from './sasl.ts'
 import {
@@ -51,18 +51,29 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
     else if (isMember(entry.key)) members.push(entry)
     else judgeOther(entry, strict, findings)
   }
-  const lone = judgeMembers(members, findings)
-  if (lone?.clientPort && !given.has('clientPort')) {
-    given.set('clientPort', { value: lone.clientPort.port, where: members[0]!.where })
-    if (lone.clientPort.host !== undefined && !given.has('clientPortAddress'))
-      given.set('clientPortAddress', { value: lone.clientPort.host, where: members[0]!.where })
-  }
+  const standaloneEnabled = given.get('standaloneEnabled')?.value !== false
+  const membership = judgeMembers(members, { standaloneEnabled, version: dynamicVersion(entries) }, findings)
   if (sources.file) needDataDir(sources.file.name, given, findings)
-  needClientPort(entries, given, findings)
   resolvePaths(given, sources.files)
+  readMyId(given, membership, sources.files, findings)
+  takeClientPort(given, membership, findings)
+  needClientPort(entries, given, findings)
   gatherSasl(entries, given, sources.files, findings)
-  readMyId(given, lone?.id, sources.files, findings)
-  const settings = completed(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
+  const values = completed(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
+  const { ensemble } = membership
+  const settings = ensemble === undefined ? values : Object.freeze({ ...values, ensemble })
+  if (ensemble !== undefined)
+    judgeSelf(
+      ensemble,
+      settings.serverId,
+      {
+        idFrom: given.get('serverId')?.where,
+        where: members[0]!.where,
+        peerType: settings.peerType,
+        multiAddress: settings.multiAddress,
+      },
+      findings,
+    )
   crossCheck(settings, given, findings)
   const origins = Object.fromEntries(settingNames.map((name) => [name, given.get(name)?.where ?? 'default']))
   const failed = findings.some(({ severity }) => severity === 'error')
@@ -238,10 +249,40 @@ function resolvePaths(
     if (rowOf(name).path) given.set(name, { value: files.absolute(String(value)), where })
 }
 
+/** The version of the configuration in a dynamic file: what its name ends in, in hexadecimal. */
+function dynamicVersion(entries: readonly Entry[]): number {
+  const [, suffix = ''] = /\.([\da-f]{1,13})$/i.exec(lastOf(entries, 'dynamicConfigFile')?.value ?? '') ?? []
+  return suffix === '' ? 0 : Number.parseInt(suffix, 16)
+}
+
+/** Takes the client port from the member line of this server, which must not say anything else than `clientPort`. */
+function takeClientPort(
+  given: Map<SettingName, { value: unknown; where: string }>,
+  { ensemble, lone }: Membership,
+  findings: Finding[],
+): void {
+  const self = given.get('serverId')?.value
+  const client = lone?.client ?? ensemble?.members.get(Number(self))?.client
+  if (client === undefined) return
+  const where = lone?.where ?? `server.${String(self)}`
+  const own = given.get('clientPort')
+  if (own !== undefined && own.value !== client.port && ensemble !== undefined)
+    findings.push({
+      severity: 'error',
+      where: own.where,
+      key: 'clientPort',
+      text: `is ${String(own.value)}, but server.${String(self)} says ${client.port}. Leave one of them.`,
+    })
+  if (own !== undefined) return
+  given.set('clientPort', { value: client.port, where })
+  if (client.host !== '0.0.0.0' && !given.has('clientPortAddress'))
+    given.set('clientPortAddress', { value: client.host, where })
+}
+
 /** Takes the identity from `myid`. A file that holds none matters only to a member of an ensemble. */
 function readMyId(
   given: Map<SettingName, { value: unknown; where: string }>,
-  member: number | undefined,
+  { ensemble, lone }: Membership,
   files: SettingsFiles,
   findings: Finding[],
 ): void {
@@ -258,6 +299,7 @@ function readMyId(
   }
   if (text !== undefined) {
     const id = /^\d+$/.test(text) ? Number(text) : Number.NaN
+    const member = lone?.id ?? (ensemble === undefined ? undefined : 'the id of this member')
     if (id <= 255) given.set('serverId', { value: id, where: path })
     else
       findings.push({
@@ -265,8 +307,8 @@ function readMyId(
         where: `${path}:1`,
         text: `expected a number from 0 to 255, got "${text.slice(0, 40)}".${member === undefined ? ' A single server goes on without it.' : ` Write ${member} into it.`}`,
       })
-  } else if (member !== undefined && !given.has('serverId'))
-    given.set('serverId', { value: member, where: `server.${member}` })
+  } else if (lone !== undefined && !given.has('serverId'))
+    given.set('serverId', { value: lone.id, where: `server.${lone.id}` })
 }
 
 function crossCheck(

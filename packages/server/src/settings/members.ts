@@ -1,77 +1,169 @@
+import {
+  ConfigurationError,
+  configurationOf,
+  votersOf,
+  type EnsembleConfiguration,
+  type Member,
+} from '../core/quorum/index.ts'
 import type { Entry, Finding } from './sources.ts'
 
-/** What the member line of a lone server says about its own client port. */
-export interface LoneMember {
-  readonly id: number
-  readonly clientPort?: { readonly host?: string; readonly port: number }
+/** Who belongs together, as the operator has written it. */
+export interface Membership {
+  /** Present when there is an ensemble; a lone server has none. */
+  readonly ensemble?: EnsembleConfiguration
+  /** The only member line of a lone server. */
+  readonly lone?: {
+    readonly id: number
+    readonly client?: NonNullable<Member['client']>
+    readonly where: string
+  }
 }
 
-const memberKey = /^server\.(\d+)$/
-const host = String.raw`(\[[\da-fA-F:.%\w]+\]|[^\[\]:;|]+)`
-const address = new RegExp(`^${host}:(\\d+)(?::(\\d+))?(?::(participant|observer))?$`, 'i')
-const clientPart = new RegExp(`^(?:${host}:)?(\\d+)$`)
-const form = 'host:quorumPort:electionPort[:participant|observer][;[address:]clientPort]'
+const memberKey = /^(server|group|weight)\.(\d+)$/
+const MAX_ID = 255
 
-/** Whether a key declares a member of an ensemble. */
+/** Whether a key declares something of an ensemble. */
 export function isMember(key: string): boolean {
-  return key.startsWith('server.')
+  return /^(server|group|weight)\./.test(key)
 }
 
 /**
- * Judges the `server.N` lines. One of them means a server on its own, as in ZooKeeper; several mean an ensemble,
- * which this server does not serve yet and must not pretend to.
+ * Judges the `server.N`, `group.N` and `weight.N` lines. One server means a server on its own, as in ZooKeeper, unless
+ * `standaloneEnabled` is off. `version` is that of the dynamic file's name.
  */
-export function judgeMembers(entries: readonly Entry[], findings: Finding[]): LoneMember | undefined {
-  const members = new Map<number, Entry>()
+export function judgeMembers(
+  entries: readonly Entry[],
+  { standaloneEnabled, version }: { standaloneEnabled: boolean; version: number },
+  findings: Finding[],
+): Membership {
+  const lines = wellNamed(entries, findings)
+  if (lines.length === 0) return {}
+  const servers = lines.filter(({ key }) => key.startsWith('server.'))
+  if (servers.length === 1 && lines.length === 1 && standaloneEnabled) return readLone(servers[0]!, findings)
+  const ensemble = readAll(lines, version, findings)
+  if (ensemble === undefined) return {}
+  const voters = votersOf(ensemble).length
+  if (voters === 1 && standaloneEnabled) {
+    findings.push({
+      severity: 'error',
+      where: servers[0]!.where,
+      key: servers[0]!.key,
+      text: 'is the only participant, and observers need an ensemble. Set standaloneEnabled=false, or add participants.',
+    })
+    return {}
+  }
+  if (voters % 2 === 0)
+    findings.push({
+      severity: 'warning',
+      where: servers[0]!.where,
+      text: `${voters} participants survive the loss of no more members than ${voters - 1} do. Prefer an odd number.`,
+    })
+  return { ensemble }
+}
+
+/** One line for each key, the last one given, without those whose keys say nothing. */
+function wellNamed(entries: readonly Entry[], findings: Finding[]): Entry[] {
+  const lines = new Map<string, Entry>()
   for (const entry of entries) {
-    const id = memberKey.exec(entry.key)?.[1]
-    if (id !== undefined && Number(id) <= 255) members.set(Number(id), entry)
+    const [, kind, id] = memberKey.exec(entry.key) ?? []
+    if (kind !== undefined && (kind === 'group' || Number(id) <= MAX_ID)) lines.set(entry.key, entry)
     else
       findings.push({
         severity: 'error',
         where: entry.where,
         key: entry.key,
-        text: 'expected server.N with N from 0 to 255.',
+        text: `expected server.N, group.N or weight.N with N a number, for servers from 0 to ${MAX_ID}.`,
       })
   }
-  const [first, second] = [...members]
-  if (first === undefined) return undefined
-  if (second !== undefined) {
-    findings.push({
-      severity: 'error',
-      where: second[1].where,
-      key: second[1].key,
-      text:
-        `ensembles are not served yet: ${members.size} members are configured, and this server would be on its own. ` +
-        'Run Apache ZooKeeper for an ensemble, or leave one server.N line to run a single server.',
-    })
-    return undefined
-  }
-  return readMember(first[0], first[1], findings)
+  return [...lines.values()]
 }
 
-function readMember(id: number, entry: Entry, findings: Finding[]): LoneMember | undefined {
-  const [addresses = '', client] = entry.value.split(';').map((part) => part.trim())
-  const port = client ? clientPart.exec(client) : undefined
-  if (
-    !addresses.split('|').every((one) => address.test(one)) ||
-    (client && (!port || Number(port[2]) > 65_535))
-  ) {
+function readAll(
+  lines: readonly Entry[],
+  version: number,
+  findings: Finding[],
+): EnsembleConfiguration | undefined {
+  try {
+    return configurationOf(
+      lines.map(({ key, value }, at) => ({ key, value, line: at + 1 })),
+      version,
+    )
+  } catch (error) {
+    if (!(error instanceof ConfigurationError)) throw error
+    const entry = lines[error.line - 1]
     findings.push({
       severity: 'error',
-      where: entry.where,
-      key: entry.key,
-      text: `expected ${form}, got "${entry.value}".`,
+      where: entry?.where ?? lines[0]!.where,
+      ...(entry === undefined ? {} : { key: entry.key }),
+      text: error.message.replace(/^line \d+: /, ''),
     })
     return undefined
   }
+}
+
+/** A lone server needs no election port, and old files have none. */
+function readLone(entry: Entry, findings: Finding[]): Membership {
+  const value = entry.value.replace(
+    /^(\[[^\]]*\]|[^[\]:;|]+):(\d+)(?=;|$)/,
+    (whole, _, port) => `${whole}:${port === '1' ? 2 : 1}`,
+  )
+  const ensemble = readAll([{ ...entry, value }], 0, findings)
+  if (ensemble === undefined) return {}
   findings.push({
     severity: 'warning',
     where: entry.where,
     key: entry.key,
     text: 'is the only member, so the server runs on its own; its quorum and election ports are not opened.',
   })
-  if (!port) return { id }
-  const at = port[1]?.replace(/^\[|\]$/g, '')
-  return { id, clientPort: { ...(at === undefined ? {} : { host: at }), port: Number(port[2]) } }
+  const [member] = ensemble.members.values()
+  const { id, client } = member!
+  return { lone: { id, where: entry.where, ...(client === undefined ? {} : { client }) } }
+}
+
+/** What is wrong between an ensemble and the server that is to be its member `self`. */
+export function judgeSelf(
+  ensemble: EnsembleConfiguration,
+  self: number,
+  {
+    idFrom,
+    where,
+    peerType,
+    multiAddress,
+  }: {
+    /** Where the id comes from, or undefined when nobody has given one. */
+    idFrom: string | undefined
+    where: string
+    peerType: string | undefined
+    multiAddress: boolean
+  },
+  findings: Finding[],
+): void {
+  const ids = [...ensemble.members.keys()].join(', ')
+  const member = ensemble.members.get(self)
+  if (idFrom === undefined || member === undefined) {
+    findings.push({
+      severity: 'error',
+      where: idFrom ?? where,
+      text:
+        idFrom === undefined
+          ? `expected a file myid in dataDir that says which member this is, got none. Write one of ${ids} into it.`
+          : `expected the id of a member (${ids}), got ${self}. Correct it, or add a line server.${self}=…`,
+    })
+    return
+  }
+  if (peerType !== undefined && peerType !== member.role)
+    findings.push({
+      severity: 'warning',
+      where,
+      key: 'peerType',
+      text: `is ${peerType}, but server.${self} makes this member ${member.role === 'observer' ? 'an observer' : 'a participant'}, and that counts.`,
+    })
+  for (const { id, addresses } of ensemble.members.values())
+    if (addresses.length > 1 && !multiAddress)
+      findings.push({
+        severity: 'error',
+        where,
+        key: `server.${id}`,
+        text: `names ${addresses.length} addresses, which needs multiAddress.enabled=true on all members. Set it, or leave one address.`,
+      })
 }

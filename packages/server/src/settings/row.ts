@@ -16,6 +16,7 @@ export type Group =
   | 'TLS and WebSockets'
   | 'Sessions'
   | 'Connections and requests'
+  | 'Ensemble'
   | 'Log and snapshots'
   | 'Data tree'
   | 'Authentication and authorization'

@@ -1,7 +1,7 @@
 import { rowOf } from './defaults.ts'
 import { parseJaas, type LoginModule } from './jaas.ts'
 import { bareKey } from './judge-key.ts'
-import { parseProperties } from './properties.ts'
+import { parseProperties } from '../core/properties.ts'
 import { tryRead, type SettingsFiles } from './read-file.ts'
 import type { Entry, Finding } from './sources.ts'
 import type { ServerSettings, SettingName } from './table.ts'

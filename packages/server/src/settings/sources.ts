@@ -1,4 +1,4 @@
-import { parseProperties } from './properties.ts'
+import { parseProperties } from '../core/properties.ts'
 
 /** One key with its text, and where it was written. */
 export interface Entry {

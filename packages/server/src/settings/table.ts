@@ -1,5 +1,7 @@
 import { accessRows } from './access-rows.ts'
 import { connectionRows } from './connection-rows.ts'
+import type { EnsembleConfiguration } from '../core/quorum/index.ts'
+import { quorumRows } from './quorum-rows.ts'
 import type { Row } from './row.ts'
 import { saslRows } from './sasl-rows.ts'
 import { storageRows } from './storage-rows.ts'
@@ -12,6 +14,7 @@ import { transportRows } from './transport-rows.ts'
  */
 export const rows = {
   ...storageRows,
+  ...quorumRows,
   ...transportRows,
   ...connectionRows,
   ...accessRows,
@@ -25,4 +28,12 @@ export type SettingName = keyof Rows
  * The settings of one server, checked and frozen. Times end in `Ms` and are milliseconds, sizes end in `Bytes`.
  * Made by {@link defaults} in a program, by `loadSettings` from `zoo.cfg`, the environment and flags.
  */
-export type ServerSettings = { readonly [Name in SettingName]: Rows[Name] extends Row<infer T> ? T : never }
+export type ServerSettings = {
+  readonly [Name in SettingName]: Rows[Name] extends Row<infer T> ? T : never
+} & {
+  /**
+   * The members as the operator has written them, `serverId` among them; absent for a server on its own. What was
+   * changed since by reconfiguration lies in `dataDir` and is newer.
+   */
+  readonly ensemble?: EnsembleConfiguration
+}

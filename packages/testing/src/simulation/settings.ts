@@ -1,12 +1,27 @@
-import { defaults, type ServerSettings } from '@zabra/server'
+import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
 import type { Plan } from './plan.ts'
 import { CLIENT_PORT } from './server.ts'
 
 export const DATA_DIR = '/data'
 
+const QUORUM_PORT = 2888
+const ELECTION_PORT = 3888
+
+/** The members `s1` to `sN`, all of them participants. */
+function ensembleOf(servers: number): EnsembleConfiguration {
+  const lines = Array.from(
+    { length: servers },
+    (_, index) => `server.${index + 1}=s${index + 1}:${QUORUM_PORT}:${ELECTION_PORT}:participant`,
+  )
+  return parseConfiguration(lines.join('\n'))
+}
+
 /** The settings of one server of a run. */
-export function settingsFor({ knobs }: Plan, id: number): ServerSettings {
+export function settingsFor({ knobs, servers }: Plan, id: number): ServerSettings {
   return defaults({
+    ...(servers > 1
+      ? { ensemble: ensembleOf(servers), initLimit: 10, syncLimit: 4, commitLogCount: knobs.commitLogCount }
+      : {}),
     dataDir: DATA_DIR,
     serverId: id,
     clientPort: CLIENT_PORT,

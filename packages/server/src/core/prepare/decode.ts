@@ -1,11 +1,16 @@
 import {
   CreateMode,
+  ErrorCode,
   isCreateMode,
+  isEphemeral,
   isTtl,
   OpCode,
+  ProtocolError,
   readCreateRequest,
   readCreateTTLRequest,
   readDeleteRequest,
+  readMultiRequest,
+  readReconfigRequest,
   readSetACLRequest,
   readSetDataRequest,
   type MultiOperation,
@@ -65,3 +70,45 @@ export function asInMulti(operation: MultiOperation): MultiOperation {
   const untimed = type === OpCode.createTTL && isCreateMode(operation.flags) && !isTtl(operation.flags)
   return untimed ? { ...operation, type: OpCode.create } : operation
 }
+
+/** What a server that forwards writes finds out about one beforehand. */
+export interface Screening {
+  /** Other than 0 for a request that the deciding server would not answer by a transaction: it cannot be decoded. */
+  readonly err: number
+  /** Whether it creates ephemeral nodes, which only a session that everybody knows can own. */
+  readonly ephemeral: boolean
+}
+
+const FORWARD: Screening = { err: ErrorCode.OK, ephemeral: false }
+const EPHEMERAL: Screening = { err: ErrorCode.OK, ephemeral: true }
+const UNDECODABLE: Screening = { err: ErrorCode.MARSHALLINGERROR, ephemeral: false }
+
+/** Looks at a write that another server decides. A multi that cannot be decoded is answered by a transaction, with an error. */
+export function screen(type: number, body: Reader): Screening {
+  try {
+    if (type === OpCode.multi) return screenMulti(body)
+    if (type === OpCode.reconfig) readReconfigRequest(body)
+    else return ofOperation(decodeWrite(type, body))
+    return FORWARD
+  } catch (error) {
+    if (error instanceof ProtocolError) return UNDECODABLE
+    throw error
+  }
+}
+
+function screenMulti(body: Reader): Screening {
+  let operations: MultiOperation[]
+  try {
+    operations = readMultiRequest(body)
+  } catch (error) {
+    if (error instanceof ProtocolError) return FORWARD
+    throw error
+  }
+  if (operations.some(lacksAcl)) return UNDECODABLE
+  return operations.some((one) => ofOperation(one).ephemeral) ? EPHEMERAL : FORWARD
+}
+
+const ofOperation = (operation: ReturnType<typeof decodeWrite>): Screening =>
+  (operation.type === OpCode.create || operation.type === OpCode.create2) && isEphemeral(operation.flags)
+    ? EPHEMERAL
+    : FORWARD

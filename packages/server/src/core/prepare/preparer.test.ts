@@ -26,7 +26,7 @@ class Bench {
     this.preparer = new Preparer({
       tree: this.tree,
       acls: new AclRules({ skipACL: false }),
-      sessions: { isOpen: () => this.open },
+      sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
       enforceQuota,
       reconfigEnabled: false,
       quotaExceeded: (subject, { what, isHard, limit, use }) =>

@@ -13,6 +13,7 @@ import {
   ProtocolError,
   readMultiRequest,
   readReconfigRequest,
+  type ReconfigRequest,
   type readSetACLRequest,
   ttlOwner,
   validatePath,
@@ -38,8 +39,11 @@ import { FutureNode, PendingTree } from './pending.ts'
 
 /** What preparing must know of sessions. */
 export interface SessionsView {
-  /** Whether the session exists and is not about to end. */
-  isOpen(session: SessionId): boolean
+  /**
+   * Why a session may not write, as an error number; 0 when it may. `global` when it must be one that every server knows,
+   * since it is to own a node.
+   */
+  check(session: SessionId, global: boolean): number
 }
 
 export interface PrepareOptions {
@@ -49,9 +53,16 @@ export interface PrepareOptions {
   /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
   readonly enforceQuota: boolean
   readonly reconfigEnabled: boolean
+  /**
+   * Judges a change of the ensemble that would have this zxid: gives the text of the new configuration, or the error number
+   * of why not. Absent where there is no ensemble.
+   */
+  readonly reconfigure?: Reconfigure
   /** Told of a write that goes beyond a quota and is carried out all the same. */
   readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }
+
+export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number
 
 /** Who asks, for what. */
 export interface WriteRequest {
@@ -67,6 +78,7 @@ export interface Prepared {
 }
 
 const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
+const CONFIG_NODE = '/zookeeper/config'
 /** As much as a list holds that the reader's buffers may still be shared with the network. */
 const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? null : data.slice())
 
@@ -109,7 +121,7 @@ export class Preparer {
       case OpCode.multi:
         return this.#multi(request, body, zxid, time)
       case OpCode.reconfig:
-        return this.#reconfig(request, body)
+        return this.#reconfig(request, body, zxid, time)
       default:
         return this.#single(request, body, zxid, time)
     }
@@ -162,18 +174,41 @@ export class Preparer {
     }
   }
 
-  /** A server that stands alone has no membership to change. */
-  #reconfig(request: WriteRequest, body: Reader): Prepared | number {
+  #reconfig(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+    let asked: ReconfigRequest
     try {
-      readReconfigRequest(body)
+      asked = readReconfigRequest(body)
     } catch (error) {
       if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
       throw error
     }
-    if (!this.#options.reconfigEnabled) return this.#failed(ErrorCode.RECONFIGDISABLED)
-    return this.#failed(
-      this.#options.sessions.isOpen(request.sessionId) ? ErrorCode.UNIMPLEMENTED : ErrorCode.SESSIONEXPIRED,
-    )
+    try {
+      return this.#done(this.#changeMembership(request, asked, zxid, time))
+    } catch (error) {
+      return this.#failed(Refusal.codeOf(error))
+    }
+  }
+
+  /** The checks stand in the order of the reference. A server that stands alone has no membership to change. */
+  #changeMembership(request: WriteRequest, asked: ReconfigRequest, zxid: Zxid, time: number): Txn {
+    const { reconfigEnabled, reconfigure } = this.#options
+    if (!reconfigEnabled) return refuse(ErrorCode.RECONFIGDISABLED)
+    this.#checkSession(request)
+    if (reconfigure === undefined) return refuse(ErrorCode.UNIMPLEMENTED)
+    const text = reconfigure(asked, zxid)
+    if (typeof text === 'number') return refuse(text)
+    const node = this.#pending.get(CONFIG_NODE)
+    if (node === undefined) return refuse(ErrorCode.NONODE)
+    this.#checkAccess(node, Perms.WRITE, request)
+    const data = new TextEncoder().encode(text)
+    this.#pending.change(node, zxid)
+    node.version = -1
+    node.mzxid = zxid
+    node.mtime = time
+    node.dataLength = data.length
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(CONFIG_NODE, data)
+    this.#pending.settle(node)
+    return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
 
   #multi(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
@@ -237,7 +272,7 @@ export class Preparer {
     time: number,
   ): SubTxn {
     this.#checkFlags(type, flags, ttl)
-    this.#checkSession(request)
+    this.#checkSession(request, isEphemeral(flags))
     if (asked === null) return refuse(ErrorCode.MARSHALLINGERROR)
     if (!asked.includes('/') || asked.includes('\0')) return refuse(ErrorCode.BADARGUMENTS)
     const list = this.#acceptAcl(acl, request)
@@ -399,8 +434,9 @@ export class Preparer {
     }
   }
 
-  #checkSession(request: WriteRequest): void {
-    if (!this.#options.sessions.isOpen(request.sessionId)) refuse(ErrorCode.SESSIONEXPIRED)
+  #checkSession({ sessionId }: WriteRequest, global = false): void {
+    const err = this.#options.sessions.check(sessionId, global)
+    if (err !== ErrorCode.OK) refuse(err)
   }
 
   #checkAccess(node: FutureNode, perms: number, request: WriteRequest): void {

@@ -9,4 +9,7 @@ export {
   votersOf,
 } from './configuration.ts'
 export type { EnsembleConfiguration, Member, MemberAddress, Role } from './configuration.ts'
-export { ConfigurationError, parseConfiguration } from './parse.ts'
+export { ConfigurationError, configurationOf, parseConfiguration } from './parse.ts'
+export type { ConfigurationLine } from './parse.ts'
+export { reconfigured, ReconfigurationError } from './reconfig.ts'
+export type { Reconfiguration } from './reconfig.ts'

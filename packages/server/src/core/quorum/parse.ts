@@ -1,4 +1,4 @@
-import { parseProperties } from '../../settings/properties.ts'
+import { parseProperties } from '../properties.ts'
 import type { EnsembleConfiguration, Member, MemberAddress, Role } from './configuration.ts'
 import type { Hierarchy, ServerId } from './verifier.ts'
 
@@ -7,8 +7,8 @@ export class ConfigurationError extends Error {
   override readonly name = 'ConfigurationError'
   /** Counted from 1; 0 when it is the whole that is wrong. */
   readonly line: number
-  constructor(line: number, message: string) {
-    super(line === 0 ? message : `line ${line}: ${message}`)
+  constructor(line: number, message: string, options?: ErrorOptions) {
+    super(line === 0 ? message : `line ${line}: ${message}`, options)
     this.line = line
   }
 }
@@ -25,11 +25,26 @@ interface Lines {
  * `ConfigurationError` that names the line.
  */
 export function parseConfiguration(text: string, version?: number): EnsembleConfiguration {
-  const read: Lines = { members: new Map(), groups: new Map(), weights: new Map(), version: undefined }
   const { properties, unreadable } = parseProperties(text)
   for (const { line, reason } of unreadable) throw new ConfigurationError(line, reason)
+  return configurationOf(properties, version)
+}
+
+/** One key of a configuration. `line` is what an error names. */
+export interface ConfigurationLine {
+  readonly key: string
+  readonly value: string
+  readonly line: number
+}
+
+/** The same from lines that are taken apart already, such as those of `zoo.cfg`. */
+export function configurationOf(
+  lines: readonly ConfigurationLine[],
+  version?: number,
+): EnsembleConfiguration {
+  const read: Lines = { members: new Map(), groups: new Map(), weights: new Map(), version: undefined }
   const seen = new Map<string, number>()
-  for (const { key, value, line } of properties) {
+  for (const { key, value, line } of lines) {
     const earlier = seen.get(key)
     if (earlier !== undefined)
       throw new ConfigurationError(line, `${key} repeats line ${earlier}. Remove one of them.`)

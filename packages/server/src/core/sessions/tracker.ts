@@ -1,32 +1,33 @@
 import type { SessionId } from '../types.ts'
+import type { Session, Sessions, SessionTable } from './contract.ts'
 
-/** What is known of a session. Touching one is a single assignment. */
-export interface Session {
-  readonly id: SessionId
-  /** Negotiated, in milliseconds. */
-  timeout: number
-  /** On the monotonic clock: when the session ends unless it is touched again. */
-  deadline: number
-  /** Its last transaction is on its way. */
-  closing: boolean
-  /** The bucket in which the session stands; its deadline may lie beyond. */
-  bucket: number
+export interface TrackerOptions {
+  readonly local?: boolean
+  readonly table?: SessionTable
 }
 
 /**
  * Which sessions live and until when (`SessionTrackerImpl`). Time goes in ticks; a session stands in the bucket of some
  * tick, and only when that tick comes is it looked at: if it was touched meanwhile it moves on to a later bucket.
  */
-export class SessionTracker {
+export class SessionTracker implements Sessions {
   readonly #sessions = new Map<SessionId, Session>()
   readonly #buckets = new Map<number, Set<Session>>()
   readonly #tick: number
+  readonly #local: boolean
+  readonly #table: SessionTable | undefined
   #nextBucket: number
 
-  /** `tick` in milliseconds; `now` on the monotonic clock. */
-  constructor(tick: number, now: number) {
+  /**
+   * `tick` in milliseconds; `now` on the monotonic clock. The sessions of a `table` begin with a full life: whoever decided
+   * about them until now is not heard of any more. The table is kept up to date. `local` ones are those of this server alone.
+   */
+  constructor(tick: number, now: number, { local = false, table }: TrackerOptions = {}) {
     this.#tick = tick
+    this.#local = local
     this.#nextBucket = this.#bucketOf(now)
+    this.#table = table
+    if (table !== undefined) for (const [id, timeout] of table) this.add(id, timeout, now)
   }
 
   get size(): number {
@@ -35,9 +36,17 @@ export class SessionTracker {
 
   /** Adds a session, or gives one that is known a new timeout and a full life. */
   add(id: SessionId, timeout: number, now: number): Session {
+    this.#table?.set(id, timeout)
+    return this.resume(id, timeout, now)
+  }
+
+  /** The same, for a session that its client brings along: its transaction said another timeout, which stays in the table. */
+  resume(id: SessionId, timeout: number, now: number): Session {
     let session = this.#sessions.get(id)
     if (session === undefined) {
-      session = { id, timeout, deadline: now + timeout, closing: false, bucket: 0 }
+      const deadline = now + timeout
+      const local = this.#local
+      session = { id, timeout, deadline, closing: false, bucket: 0, local, owner: undefined, touched: false }
       this.#sessions.set(id, session)
       this.#place(session)
     } else {
@@ -64,7 +73,11 @@ export class SessionTracker {
     if (this.#bucketOf(deadline) < session.bucket) this.#move(session)
   }
 
+  /** It goes on until its time is over. */
+  detach(_id: SessionId): void {}
+
   remove(id: SessionId): void {
+    this.#table?.delete(id)
     const session = this.#sessions.get(id)
     if (session === undefined) return
     this.#sessions.delete(id)

@@ -66,7 +66,7 @@ class World {
   readonly #preparer = new Preparer({
     tree: this.tree,
     acls: new AclRules({ skipACL: true }),
-    sessions: { isOpen: () => true },
+    sessions: { check: () => 0 },
     enforceQuota: false,
     reconfigEnabled: false,
   })

@@ -160,7 +160,7 @@ class Pair {
   readonly #preparer = new Preparer({
     tree: this.tree,
     acls: new AclRules({ skipACL: false }),
-    sessions: { isOpen: () => true },
+    sessions: { check: () => 0 },
     enforceQuota: false,
     reconfigEnabled: false,
   })

@@ -46,7 +46,6 @@ export class Tree {
     this.#plant('/zookeeper/config', this.find('/zookeeper'), this.acls.use(READ_ACL_UNSAFE))
     // The configuration node is born with one change of its ACL undone, which clients see as aversion -1.
     this.#columnsOf('/zookeeper/config').aversion[this.store.slot(this.find('/zookeeper/config'))] = -1
-    this.#recount()
   }
 
   get options(): TreeOptions {
@@ -407,18 +406,6 @@ export class Tree {
     if (this.#options.digest) this.#digest.add(this.#nodeDigest(node, path))
   }
 
-  /** Sums the digests of all nodes anew. */
-  #recount(): void {
-    this.#digest.hi = this.#digest.lo = 0
-    if (!this.#options.digest) return
-    for (let node = this.find('/'); node !== NONE; node = this.store.successor(node, NONE)) {
-      const path = this.pathOf(node)
-      const c = this.store.columns(node)
-      c.crc[this.store.slot(node)] = crcPrefix(path, this.dataOf(node))
-      this.#digest.add(this.#nodeDigest(node, path))
-    }
-  }
-
   // Snapshots
 
   /** Walks all nodes, parents before children, a few at a time while the tree changes. Call `done` at the end. */
@@ -434,6 +421,8 @@ export class Tree {
       this.store.remove(this.store.find(path))
     }
     for (const [id] of this.acls.entries()) this.acls.release(id)
+    this.#digest.hi = this.#digest.lo = 0
+    this.#changed(this.find('/'), '/')
   }
 
   /** Takes one node of a snapshot. The parent must be there already: false says that it is not. */
@@ -446,6 +435,8 @@ export class Tree {
     else this.#unload(node)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
+    // Summed as nodes come, so that no pass over all of them holds requests up at the end.
+    if (this.#options.digest) c.crc[i] = crcPrefix(isRoot ? '/' : path, data)
     c.czxid[i] = stat.czxid
     c.mzxid[i] = stat.mzxid
     c.pzxid[i] = stat.pzxid
@@ -459,6 +450,7 @@ export class Tree {
     c.acl[i] = known ? aclId : OPEN
     this.store.setData(node, data)
     if (stat.owner !== 0n) this.owners.set(node, stat.owner)
+    this.#changed(node, isRoot ? '/' : path)
     const limited = quotaSubject(path, LIMITS)
     if (limited !== undefined) this.quotas.add(limited)
     return true
@@ -466,6 +458,7 @@ export class Tree {
 
   /** A node that was removed and created again during the walk comes twice; the later state counts. */
   #unload(node: number): void {
+    this.#changing(node, this.pathOf(node))
     this.acls.unload(this.aclIdOf(node))
     this.owners.delete(node)
   }
@@ -483,13 +476,15 @@ export class Tree {
     this.acls.purgeUnused()
     this.lastZxid = zxid
     this.#quotaKeeper.recount()
-    this.#recount()
   }
 
   #plant(path: string, parent: number, acl: number): void {
     const node = this.store.add(path, parent)
     this.store.setData(node, new Uint8Array(0))
     this.store.columns(node).acl[this.store.slot(node)] = acl
+    if (!this.#options.digest) return
+    this.store.columns(node).crc[this.store.slot(node)] = crcPrefix(path, new Uint8Array(0))
+    this.#changed(node, path)
   }
 
   #columnsOf(path: string): ReturnType<NodeStore['columns']> {

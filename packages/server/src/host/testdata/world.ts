@@ -144,7 +144,7 @@ export class World {
   }
 }
 
-const system: System = {
+export const system: System = {
   pid: 7,
   identityOf: (pid) => (pid === 7 ? 'this' : undefined),
   memory: () => 1,
@@ -152,9 +152,18 @@ const system: System = {
   environment: () => [['host.name', 'test']],
 }
 
+/** What a client says in its handshake. */
+export interface Connecting {
+  readonly timeout?: number
+  readonly resume?: ConnectResponse
+  readonly seen?: bigint
+  readonly password?: Uint8Array
+  readonly readOnly?: boolean
+}
+
 /** A client that sends what it is told and keeps what it gets. */
 export class RawClient {
-  readonly #world: World
+  readonly #world: Pick<World, 'settle'>
   readonly connection: MemoryConnection
   readonly frames: Uint8Array[] = []
   session: ConnectResponse | undefined
@@ -166,7 +175,7 @@ export class RawClient {
   })
   #wordOnly = false
 
-  constructor(world: World, connection: MemoryConnection) {
+  constructor(world: Pick<World, 'settle'>, connection: MemoryConnection) {
     this.#world = world
     this.connection = connection
     connection.listen({
@@ -184,7 +193,7 @@ export class RawClient {
     this.connection.write(bytes)
   }
 
-  handshake({ timeout = 10_000, resume, seen = 0n, password }: { timeout?: number; resume?: ConnectResponse; seen?: bigint; password?: Uint8Array } = {}): void {
+  handshake({ timeout = 10_000, resume, seen = 0n, password, readOnly = false }: Connecting = {}): void {
     const w = new Writer()
     const mark = w.beginFrame()
     writeConnectRequest(w, {
@@ -193,7 +202,7 @@ export class RawClient {
       timeOut: timeout,
       sessionId: resume?.sessionId ?? 0n,
       passwd: password ?? resume?.passwd ?? new Uint8Array(16),
-      readOnly: false,
+      readOnly,
     })
     w.endFrame(mark)
     this.connection.write(w.take())

@@ -1,4 +1,5 @@
 import {
+  ErrorCode,
   OPEN_ACL_UNSAFE,
   OpCode,
   Reader,
@@ -46,7 +47,7 @@ export class Bench {
     this.preparer = new Preparer({
       tree: this.tree,
       acls: new AclRules({ skipACL: false }),
-      sessions: { isOpen: () => this.open },
+      sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
       enforceQuota,
       reconfigEnabled: false,
     })

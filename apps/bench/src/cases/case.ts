@@ -1,0 +1,72 @@
+import type { Figure, Note } from '../figures.ts'
+import type { Kind, Peer } from '../peers.ts'
+
+/** What the caller may choose. */
+export interface Choices {
+  /** Seconds of counting for each load. */
+  readonly seconds: number
+  /** Connections and requests in flight on each, for the loads that are about throughput. */
+  readonly connections: number
+  readonly depth: number
+  /** Bytes of data in a znode. */
+  readonly size: number
+  /** Processes that make the load. */
+  readonly processes: number
+  /** By how much the large cases are made smaller, for a quick look: 1 is their full size. */
+  readonly scale: number
+}
+
+export interface Setting {
+  readonly choices: Choices
+  /** Takes a value of the peer that is measured. */
+  readonly note: Note
+  /** Takes what the peer of comparison has by another measurement. */
+  readonly noteApache: Note
+  /** Starts a peer of the kind that is measured. Stop it. */
+  readonly start: (options?: {
+    members?: number
+    folder?: string
+  }) => Promise<Peer & { readonly folder: string }>
+  /** What was measured so far, of both peers. */
+  readonly figures: readonly Figure[]
+}
+
+/** One question that the bench answers. */
+export interface Case {
+  readonly name: string
+  /** What it measures, in a sentence. */
+  readonly about: string
+  /** Leaves a peer out about which there is nothing to ask. */
+  readonly only?: Kind
+  readonly run: (setting: Setting) => Promise<void>
+}
+
+/** Runs `body` on a fresh peer and stops it afterwards, whatever happens. */
+export async function on<T>(
+  { start }: Setting,
+  members: number,
+  body: (peer: Peer & { readonly folder: string }) => Promise<T>,
+): Promise<T> {
+  const peer = await start({ members })
+  try {
+    return await body(peer)
+  } finally {
+    await peer.stop()
+  }
+}
+
+/** The arguments of a load that is about throughput. */
+export function shape({ connections, depth, size, seconds, processes }: Choices): string[] {
+  return [
+    '-c',
+    String(connections),
+    '-d',
+    String(depth),
+    '--size',
+    String(size),
+    '-s',
+    String(seconds),
+    '-p',
+    String(processes),
+  ]
+}

@@ -1,0 +1,71 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { cpus, release, totalmem } from 'node:os'
+
+/** On what figures were measured. */
+export interface Machine {
+  readonly processor: string
+  readonly cores: number
+  readonly memoryGiB: number
+  readonly system: string
+  readonly node: string
+  readonly java: string
+}
+
+export function machine(): Machine {
+  return {
+    processor: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    system: `Linux ${release()}`,
+    node: process.version,
+    java: javaVersion(),
+  }
+}
+
+function javaVersion(): string {
+  try {
+    // It says so on standard error.
+    const text = execFileSync('sh', ['-c', 'java -version 2>&1'], { encoding: 'utf8' })
+    return /"([^"]+)"/.exec(text)?.[1] ?? 'unknown'
+  } catch {
+    return 'none'
+  }
+}
+
+interface Ticks {
+  readonly busy: number
+  readonly stolen: number
+  readonly all: number
+}
+
+/** What the processors did since the machine started, in ticks. */
+function ticks(): Ticks {
+  const [user = 0, nice = 0, system = 0, idle = 0, wait = 0, irq = 0, soft = 0, stolen = 0] = readFileSync(
+    '/proc/stat',
+    'utf8',
+  )
+    .split('\n', 1)[0]!
+    .split(/\s+/)
+    .slice(1)
+    .map(Number)
+  const busy = user + nice + system + irq + soft
+  return { busy, stolen, all: busy + idle + wait + stolen }
+}
+
+/** How busy a machine was before anything was measured, as a share of its processors, looked at for so long. */
+export async function restlessness(ms: number): Promise<number> {
+  const before = ticks()
+  await new Promise((resolve) => setTimeout(resolve, ms))
+  const after = ticks()
+  return (after.busy + after.stolen - before.busy - before.stolen) / Math.max(1, after.all - before.all)
+}
+
+/** Watches how much of its time other machines on the same hardware took from this one. */
+export function watchTheft(): () => number {
+  const before = ticks()
+  return () => {
+    const after = ticks()
+    return (after.stolen - before.stolen) / Math.max(1, after.all - before.all)
+  }
+}

@@ -1,0 +1,41 @@
+import { expect, it } from 'vitest'
+import { html, markdown, type Run } from './report.ts'
+
+const run: Run = {
+  date: '2026-01-02',
+  machine: { processor: 'P <1>', cores: 4, memoryGiB: 8, system: 'Linux', node: 'v20', java: '17' },
+  versions: { zabra: '1', apache: '3.8' },
+  choices: { seconds: 5 },
+  rounds: 2,
+  doubts: ['gets'],
+  figures: [
+    {
+      name: 'gets',
+      of: 'throughput-1',
+      unit: 'op/s',
+      better: 'higher',
+      aim: 4,
+      values: { zabra: [400, 500], apache: [100, 100] },
+    },
+    { name: 'alone', of: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
+  ],
+}
+
+it('prints a table with ratios, aims and spreads', () => {
+  expect(markdown(run).split('\n')).toEqual([
+    '| figure | Zabra | Apache ZooKeeper | ratio | aim | spread |',
+    '| --- | ---: | ---: | ---: | --- | --- |',
+    '| gets (op/s) | 450 | 100 | 4.50 | ≥ 4.0 reached | ±11 %, ±0 % |',
+    '| alone (op/s) | 9.00 |  |  |   |  |',
+  ])
+})
+
+it('makes a page that names the machine, the doubts and every figure', () => {
+  const page = html(run)
+  expect(page).toContain('P &lt;1>')
+  expect(page).toContain('<b>Noisy:</b> gets')
+  expect(page.match(/<svg/g)).toHaveLength(2)
+  expect(page).toContain('<h2>throughput-1</h2>')
+  expect(page).toContain('class="reached"')
+  expect(page).not.toContain('NaN')
+})

@@ -1,0 +1,134 @@
+import { spawn } from 'node:child_process'
+import { connect, createServer, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Running, Stage, type Ran } from './testdata/stage.ts'
+
+interface Told {
+  readonly root: string
+  readonly figures: readonly { readonly name: string; readonly operations: number; readonly max: number }[]
+}
+
+let stage: Stage
+beforeAll(async () => (stage = await Stage.start({ maxClientCnxns: 0 })))
+afterAll(() => stage.stop())
+
+const small = ['-c', '3', '-d', '4', '-s', '1', '-n', '20', '--size', '10']
+const bench = (mode: string, ...more: string[]): Promise<Ran> =>
+  stage.run(['bench', '-m', mode, ...small, ...more])
+const children = async (): Promise<string[]> => (await stage.zk.getChildren('/')).children
+
+describe('bench', () => {
+  it.each(['get', 'set', 'create', 'mixed', 'watch', 'connect'])(
+    'counts what a load of %s does, and leaves nothing behind',
+    async (mode) => {
+      const { code, out, err } = await bench(mode, '--json')
+      expect({ code, err }).toEqual({ code: 0, err: '' })
+      const { figures } = JSON.parse(out) as Told
+      expect(figures).toHaveLength(1)
+      expect(figures[0]!.operations).toBeGreaterThan(2)
+      expect(figures[0]!.max).toBeGreaterThan(0)
+      expect(await children()).toEqual(['zookeeper'])
+    },
+  )
+
+  it('keeps to a rate, and counts from when a request was due', async () => {
+    const { figures } = JSON.parse((await bench('get', '--json', '-r', '600')).out) as Told
+    expect(figures[0]!.operations).toBeGreaterThan(0)
+    expect(figures[0]!.operations).toBeLessThan(700)
+  })
+
+  it('holds sessions and watches, and says when they are there', async () => {
+    const { code, out, err } = await bench('hold', '--json', '-w', '7')
+    expect(code).toBe(0)
+    expect(err).toBe('zabra: 3 sessions are open\nzabra: 21 watches are set\n')
+    expect((JSON.parse(out) as Told).figures[0]!.operations).toBe(21)
+  })
+
+  it('plays the classic load: each kind in full, and every deletion told', async () => {
+    const { figures } = JSON.parse((await bench('classic', '--json')).out) as Told
+    expect(figures.map(({ name, operations }) => [name, operations])).toEqual([
+      ['create', 60],
+      ['set', 60],
+      ['get', 60],
+      ['delete', 60],
+      ['create ephemeral', 60],
+      ['watch', 300],
+      ['delete watched', 60],
+      ['all', 660],
+    ])
+  })
+
+  it('prints a table and how the times are spread', async () => {
+    const { out } = await bench('get')
+    expect(out).toMatch(
+      /^ +operations +seconds +per second +mean +p50 +p95 +p99 +p99\.9 +max\nget +[\d,]+ +1\.\d\d/,
+    )
+    expect(out).toMatch(/ and more +\d+\.\d % {2}#+\n/)
+  })
+
+  it('spreads a load over several processes', async () => {
+    const main = new URL('../dist/main.js', import.meta.url).pathname
+    const args = ['bench', stage.address, '-m', 'classic', ...small, '-p', '3', '--json']
+    const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0)
+    expect((JSON.parse(out) as Told).figures.at(-1)).toMatchObject({ name: 'all', operations: 660 })
+    expect(await children()).toEqual(['zookeeper'])
+  })
+
+  it('removes its nodes also when it is interrupted', async () => {
+    const stop = new AbortController()
+    const running = stage.start(['bench', '-m', 'create', '-s', '60', '-c', '2'], { stop, terminal: true })
+    await running.stderr.until(/a second, [1-9]/)
+    stop.abort(new Error('enough'))
+    expect((await running.ended).code).not.toBe(0)
+    expect(await children()).toEqual(['zookeeper'])
+  })
+
+  it('keeps its nodes where it is told to', async () => {
+    await stage.zk.create('/here', null)
+    const { err } = await bench('create', '--root', '/here', '--keep')
+    const [, kept = ''] = /are below (\/here\/zabra-bench-\w+)/.exec(err) ?? []
+    expect((await stage.zk.getChildren(kept)).children.length).toBeGreaterThan(3)
+    expect((await stage.run(['deleteall', '/here'])).code).toBe(0)
+  })
+
+  it('says what is wrong with a load that cannot be', async () => {
+    expect(await bench('watch', '-c', '1')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('2 connections'),
+    })
+    expect(await bench('fast')).toMatchObject({ code: 2, err: expect.stringContaining('Allowed choices') })
+    expect(await stage.run(['bench', `${stage.address}/root`])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--root'),
+    })
+    expect(await bench('get', '--root', '/missing')).toMatchObject({ code: 3 })
+  })
+
+  it('ends with the reason when a server hangs up', async () => {
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      // The first connection is that of the session which makes the nodes.
+      if (sockets.size > 0) socket.destroy()
+      else relay(socket, stage.server.addresses.client.port)
+      sockets.add(socket)
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const address = `127.0.0.1:${(server.address() as { port: number }).port}`
+    const { code, err } = await new Running(['bench', ...small], address, { input: '' }).ended
+    expect(code).not.toBe(0)
+    expect(err).toContain('closed a connection before there was a session')
+    expect(err).toContain('maxClientCnxns')
+    expect(await children()).toEqual(['zookeeper'])
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+})
+
+function relay(socket: Socket, port: number): void {
+  const other = connect({ host: '127.0.0.1', port })
+  socket.pipe(other).pipe(socket)
+  for (const one of [socket, other]) one.on('error', () => {})
+}

@@ -1,0 +1,74 @@
+/** How many values of each size, in a form that processes can send each other. */
+export type Counts = Readonly<Record<string, number>>
+
+const FINE_BITS = 5
+const FINE = 1 << FINE_BITS
+
+/** Counts durations in buckets that are 3 % wide, so that millions of them take no memory and any share can be asked for. */
+export class Histogram {
+  readonly #counts: number[] = []
+  count = 0
+  #sum = 0
+  #max = 0
+
+  /** `value` in whole units, such as microseconds; fractions are dropped. */
+  add(value: number, times = 1): void {
+    const bucket = bucketOf(Math.max(0, Math.floor(value)))
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + times
+    this.count += times
+    this.#sum += value * times
+    if (value > this.#max) this.#max = value
+  }
+
+  get mean(): number {
+    return this.count === 0 ? 0 : this.#sum / this.count
+  }
+
+  get max(): number {
+    return this.#max
+  }
+
+  /** The value that a share (0 to 1) of all does not exceed, within 3 %; 0 of none. */
+  percentile(share: number): number {
+    let left = Math.max(1, Math.ceil(this.count * share))
+    for (const [bucket, count] of this.#counts.entries()) {
+      left -= count ?? 0
+      if (left <= 0) return Math.min(topOf(bucket), this.#max)
+    }
+    return this.#max
+  }
+
+  /** The buckets that have something, by the largest value of each. */
+  buckets(): { readonly upTo: number; readonly count: number }[] {
+    return [...this.#counts.entries()]
+      .filter(([, count]) => count > 0)
+      .map(([bucket, count]) => ({ upTo: topOf(bucket), count }))
+  }
+
+  export(): { counts: Counts; sum: number; max: number } {
+    const counts = Object.fromEntries([...this.#counts.entries()].filter(([, count]) => count > 0))
+    return { counts, sum: this.#sum, max: this.#max }
+  }
+
+  merge({ counts, sum, max }: { counts: Counts; sum: number; max: number }): void {
+    for (const [bucket, count] of Object.entries(counts)) {
+      this.#counts[Number(bucket)] = (this.#counts[Number(bucket)] ?? 0) + count
+      this.count += count
+    }
+    this.#sum += sum
+    this.#max = Math.max(this.#max, max)
+  }
+}
+
+/** Exact below 32; from there on 32 buckets for each doubling. */
+function bucketOf(value: number): number {
+  if (value < FINE) return value
+  const doubling = Math.floor(Math.log2(value)) - FINE_BITS
+  return FINE * (doubling + 1) + Math.floor(value / 2 ** doubling) - FINE
+}
+
+function topOf(bucket: number): number {
+  if (bucket < FINE) return bucket
+  const doubling = Math.floor(bucket / FINE) - 1
+  return (FINE + (bucket % FINE) + 1) * 2 ** doubling - 1
+}

@@ -1,0 +1,261 @@
+import { Histogram } from './histogram.ts'
+import { keyPath, type Control, type Mode, type Reach, type Share } from './plan.ts'
+import { pace } from './pace.ts'
+import { pump, type PumpOptions } from './pump.ts'
+import type { RawSession } from './raw-session.ts'
+import type { PartResult } from './result.ts'
+import { closeSessions, openSessions } from './sessions.ts'
+
+/** A load on the connections of one process. */
+export type Load = (share: Share, reach: Reach, control: Control) => Promise<PartResult[]>
+
+/** Handshakes that a load has under way at a time. */
+const TOGETHER = 64
+const uncounted = { progress(): void {} }
+const dataOf = ({ size }: Share): Uint8Array => new Uint8Array(size).fill(120)
+const seconds = (from: number, to = performance.now()): number => (to - from) / 1000
+
+/** Runs `body` on the sessions of a share and ends them afterwards, also when it fails. */
+async function onSessions<T>(
+  share: Share,
+  reach: Reach,
+  control: Control,
+  body: (sessions: readonly RawSession[]) => Promise<T>,
+): Promise<T> {
+  const options = { first: share.first, count: share.own, together: TOGETHER, data: dataOf(share) }
+  const sessions = await openSessions(reach, options, { ...control, ...uncounted })
+  let result: T
+  try {
+    await control.ready()
+    result = await body(sessions)
+  } catch (error) {
+    for (const session of sessions) session.destroy()
+    throw error
+  }
+  await closeSessions(sessions)
+  return result
+}
+
+/** Requests of one kind, or of two, on all connections for some seconds. */
+const steady: Load = (share, reach, control) =>
+  onSessions(share, reach, control, async (sessions) => {
+    const latency = new Histogram()
+    let [counting, over, operations] = [false, false, 0]
+    const counted = { add: (value: number): void => (counting ? latency.add(value) : undefined) }
+    const options = (session: RawSession, at: number): PumpOptions => ({
+      depth: share.depth,
+      latency: counted,
+      what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
+      signal: control.signal,
+      answered: () => {
+        if (counting) operations++
+        control.progress(1)
+      },
+      send: (index) => !over && (request(share, session, share.first + at, index), true),
+    })
+    const loads = sessions.map((session, at) =>
+      share.rate > 0
+        ? pace(session, { ...options(session, at), perSecond: share.rate / share.connections })
+        : pump(session, options(session, at)),
+    )
+    const all = Promise.all(loads)
+    await within(all, share.seconds * 250)
+    counting = true
+    const began = performance.now()
+    await within(all, share.seconds * 1000)
+    counting = false
+    const took = seconds(began)
+    over = true
+    await all
+    return [{ name: share.mode, operations, seconds: took, latency: latency.export() }]
+  })
+
+/** Waits, but not longer than the load lasts. */
+function within(load: Promise<unknown>, ms: number): Promise<unknown> {
+  return Promise.race([load, new Promise((resolve) => setTimeout(resolve, ms))])
+}
+
+function request(share: Share, session: RawSession, connection: number, index: number): void {
+  if (share.mode === 'create') return session.create(`${share.root}/new-${connection}-${index}`)
+  const path = keyPath(share, (connection + index * share.connections) % share.keys)
+  // Reads and writes are spread evenly: of 100 requests in a row, so many read.
+  const reads = share.mode === 'get' || (share.mode === 'mixed' && (index * 37) % 100 < share.reads)
+  if (reads) session.get(path)
+  else session.set(path)
+}
+
+/** Every connection watches one node; how long after each write is the last one told? */
+const fanOut: Load = (share, reach, control) =>
+  onSessions(share, reach, control, async ([writer, ...watchers]) => {
+    const latency = new Histogram()
+    const node = keyPath(share, 0)
+    const began = performance.now()
+    let rounds = 0
+    while (seconds(began) < share.seconds || rounds === 0) {
+      await each(watchers, (session) => session.watch(node), control)
+      const told = Promise.all(
+        watchers.map(
+          (session) =>
+            new Promise<void>((resolve, reject) => {
+              session.failed = reject
+              session.notified = resolve
+            }),
+        ),
+      )
+      const at = performance.now()
+      await each([writer!], (session) => session.set(node), control)
+      await told
+      latency.add((performance.now() - at) * 1000)
+      control.progress(watchers.length)
+      rounds++
+    }
+    const time = latency.export()
+    return [
+      {
+        name: `write until ${watchers.length} watchers are told`,
+        operations: rounds,
+        seconds: time.sum / 1e6,
+        latency: time,
+      },
+    ]
+  })
+
+/** One request on each session. */
+async function each(
+  sessions: readonly RawSession[],
+  ask: (session: RawSession) => void,
+  { signal }: Control,
+): Promise<void> {
+  const send = (session: RawSession) => (index: number) => index === 0 && (ask(session), true)
+  const one = { depth: 1, latency: new Histogram(), what: 'a request', signal }
+  await Promise.all(sessions.map((session) => pump(session, { ...one, send: send(session) })))
+}
+
+/** Many sessions at once. */
+const storm: Load = async (share, reach, control) => {
+  const latency = new Histogram()
+  await control.ready()
+  const began = performance.now()
+  const options = {
+    first: share.first,
+    count: share.own,
+    together: share.depth,
+    data: dataOf(share),
+    latency,
+  }
+  const sessions = await openSessions(reach, options, control)
+  const took = seconds(began)
+  await closeSessions(sessions)
+  return [{ name: 'session', operations: sessions.length, seconds: took, latency: latency.export() }]
+}
+
+/** Sessions that stay, and watches that nothing fires. */
+const hold: Load = (share, reach, control) =>
+  onSessions(share, reach, control, async (sessions) => {
+    control.note(`${sessions.length} sessions are open`)
+    const ping = setInterval(() => {
+      for (const session of sessions) session.ping()
+      for (const session of sessions) session.flush()
+    }, reach.timeoutMs / 3)
+    try {
+      const latency = new Histogram()
+      const began = performance.now()
+      for (const [at, session] of sessions.entries())
+        await pump(session, {
+          depth: 256,
+          latency,
+          what: 'watch',
+          signal: control.signal,
+          missing: true,
+          send: (index) => index < share.watches && (watchOwn(share, session, at, index), true),
+        })
+      const [count, took] = [share.watches * sessions.length, seconds(began)]
+      control.note(`${count} watches are set`)
+      for (const session of sessions) session.answered = () => {}
+      await new Promise<void>((resolve, reject) => {
+        setTimeout(resolve, share.seconds * 1000)
+        for (const session of sessions) session.failed = reject
+        control.signal.addEventListener('abort', () => reject(control.signal.reason as Error), { once: true })
+      })
+      return [{ name: 'watch', operations: count, seconds: took, latency: latency.export() }]
+    } finally {
+      clearInterval(ping)
+    }
+  })
+
+/** A watch on a node of its own, which is not there. */
+function watchOwn({ root, first }: Share, session: RawSession, at: number, index: number): void {
+  session.watch(`${root}/watched-${first + at}-${index}`)
+}
+
+/** Watches on each node in the classic load. */
+const WATCHES = 5
+
+/** Creations, writes, reads, deletions, ephemerals, watches on them, deletions that are told, one kind after the other. */
+const classic: Load = (share, reach, control) =>
+  onSessions(share, reach, control, async (sessions) => {
+    const { count, root, depth } = share
+    const parts: PartResult[] = []
+    const path = (at: number, index: number): string => `${root}/client-${share.first + at}-${index}`
+    const phase = async (
+      name: string,
+      operations: number,
+      ask: (session: RawSession, at: number, index: number) => void,
+    ): Promise<void> => {
+      const latency = new Histogram()
+      const began = performance.now()
+      await Promise.all(
+        sessions.map((session, at) =>
+          pump(session, {
+            depth,
+            latency,
+            what: name,
+            signal: control.signal,
+            answered: () => control.progress(1),
+            send: (index) => index < operations && (ask(session, at, index), true),
+          }),
+        ),
+      )
+      const took = seconds(began)
+      parts.push({ name, operations: operations * sessions.length, seconds: took, latency: latency.export() })
+    }
+    const began = performance.now()
+    await phase('create', count, (session, at, index) => session.create(path(at, index)))
+    await phase('set', count, (session, at, index) => session.set(path(at, index)))
+    await phase('get', count, (session, at, index) => session.get(path(at, index)))
+    await phase('delete', count, (session, at, index) => session.delete(path(at, index)))
+    await phase('create ephemeral', count, (session, at, index) => session.create(path(at, index), true))
+    await phase('watch', count * WATCHES, (session, at, index) =>
+      session.watch(path(at, Math.floor(index / WATCHES))),
+    )
+    const untold = told(sessions, count)
+    await phase('delete watched', count, (session, at, index) => session.delete(path(at, index)))
+    await untold
+    const operations = parts.reduce((sum, part) => sum + part.operations, 0)
+    const whole = { name: 'all', operations, seconds: seconds(began), latency: new Histogram().export() }
+    return [...parts, whole]
+  })
+
+/** Resolves when each session has been told so many times. */
+async function told(sessions: readonly RawSession[], times: number): Promise<void> {
+  await Promise.all(
+    sessions.map(
+      (session) =>
+        new Promise<void>((resolve) => {
+          let left = times
+          session.notified = () => (--left === 0 ? resolve() : undefined)
+        }),
+    ),
+  )
+}
+
+export const loads: Readonly<Record<Mode, Load>> = {
+  get: steady,
+  set: steady,
+  create: steady,
+  mixed: steady,
+  watch: fanOut,
+  connect: storm,
+  hold,
+  classic,
+}

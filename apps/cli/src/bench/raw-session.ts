@@ -1,0 +1,192 @@
+import {
+  CreateMode,
+  FrameSplitter,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Writer,
+  Xid,
+  writeAuthPacket,
+  writeConnectRequest,
+  writeCreateRequest,
+  writeDeleteRequest,
+  writeExistsRequest,
+  writeGetDataRequest,
+  writeRequestHeader,
+  writeSetDataRequest,
+} from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
+
+export interface RawOptions {
+  readonly timeoutMs: number
+  readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
+}
+
+/** What is sent as data and looked at by nobody. */
+const LONGEST = 1 << 28
+
+/**
+ * One session of a load generator: requests are written straight into a buffer and answers are only counted, without a
+ * promise for each, so that what is measured is the server.
+ */
+export class RawSession {
+  readonly #wire: Connection
+  readonly #writer = new Writer(1 << 14)
+  readonly #data: Uint8Array
+  #xid = 0
+  #isGreeted = false
+  #closing = false
+  /** An answer, in the order of the requests; `err` is 0 for success. */
+  answered: (err: number) => void = () => {}
+  /** A watch has fired. */
+  notified: () => void = () => {}
+  /** The connection is gone, and the load with it. */
+  failed: (cause: Error) => void = () => {}
+
+  private constructor(wire: Connection, data: Uint8Array) {
+    this.#wire = wire
+    this.#data = data
+  }
+
+  /** Begins a session and proves its identities. `data` is what every node gets. Rejects when the server refuses. */
+  static async open(
+    wire: Connection,
+    data: Uint8Array,
+    { timeoutMs, auth }: RawOptions,
+  ): Promise<RawSession> {
+    const session = new RawSession(wire, data)
+    await new Promise<void>((resolve, reject) => {
+      session.failed = reject
+      session.#listen(resolve, auth.length)
+      session.#greet(timeoutMs)
+      for (const { scheme, credential } of auth) session.#prove(scheme, credential)
+      session.flush()
+    })
+    return session
+  }
+
+  get(path: string): void {
+    const mark = this.#begin(OpCode.getData)
+    writeGetDataRequest(this.#writer, { path, watch: false })
+    this.#writer.endFrame(mark)
+  }
+
+  /** Asks whether a node exists, and to be told once when it changes. */
+  watch(path: string): void {
+    const mark = this.#begin(OpCode.exists)
+    writeExistsRequest(this.#writer, { path, watch: true })
+    this.#writer.endFrame(mark)
+  }
+
+  set(path: string): void {
+    const mark = this.#begin(OpCode.setData)
+    writeSetDataRequest(this.#writer, { path, data: this.#data, version: -1 })
+    this.#writer.endFrame(mark)
+  }
+
+  create(path: string, isEphemeral = false): void {
+    const mark = this.#begin(OpCode.create)
+    const flags = isEphemeral ? CreateMode.EPHEMERAL : CreateMode.PERSISTENT
+    writeCreateRequest(this.#writer, { path, data: this.#data, acl: OPEN_ACL_UNSAFE, flags })
+    this.#writer.endFrame(mark)
+  }
+
+  delete(path: string): void {
+    const mark = this.#begin(OpCode.delete)
+    writeDeleteRequest(this.#writer, { path, version: -1 })
+    this.#writer.endFrame(mark)
+  }
+
+  /** Says that the client lives. The answer is one like any other. */
+  ping(): void {
+    const mark = this.#writer.beginFrame()
+    writeRequestHeader(this.#writer, { xid: Xid.ping, type: OpCode.ping })
+    this.#writer.endFrame(mark)
+  }
+
+  /** Sends what was asked; once for many requests. */
+  flush(): void {
+    if (this.#writer.length > 0) this.#wire.write(this.#writer.take())
+  }
+
+  /** Ends the session; its ephemeral nodes go. Resolves when the server has said so. */
+  async close(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#closing = true
+      this.failed = () => resolve()
+      this.answered = () => {}
+      this.#writer.endFrame(this.#begin(OpCode.closeSession))
+      this.flush()
+    })
+  }
+
+  /** Drops the connection; the session goes on until it expires. */
+  destroy(): void {
+    this.#closing = true
+    this.failed = () => {}
+    this.#wire.destroy()
+  }
+
+  #listen(ready: () => void, proofs: number): void {
+    let unproved = proofs
+    const frames = new FrameSplitter({
+      maxLength: LONGEST,
+      frame: (bytes, start) => {
+        const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+        if (!this.#isGreeted) {
+          this.#isGreeted = true
+          if (view.getInt32(start + 4) <= 0) return this.#refuse('refused the session')
+          return unproved === 0 ? ready() : undefined
+        }
+        const xid = view.getInt32(start)
+        const err = view.getInt32(start + 12)
+        if (xid === Xid.notification) return this.notified()
+        if (xid !== Xid.auth) return this.answered(err)
+        if (err !== 0) return this.#refuse('refused an identity')
+        if (--unproved === 0) ready()
+      },
+    })
+    this.#wire.listen({
+      data: (chunk) => frames.push(chunk),
+      drain: () => {},
+      closed: (cause) => {
+        const { host, port } = this.#wire.remote
+        const early = 'before there was a session; perhaps it takes no more from one address (maxClientCnxns)'
+        const when = this.#closing ? 'at its end' : this.#isGreeted ? 'during the load' : early
+        this.failed(new Error(`${host}:${port} closed a connection ${when}`, { cause }))
+      },
+    })
+  }
+
+  #refuse(what: string): void {
+    const { host, port } = this.#wire.remote
+    this.failed(new Error(`${host}:${port} ${what}`))
+    this.#wire.destroy()
+  }
+
+  #greet(timeOut: number): void {
+    const mark = this.#writer.beginFrame()
+    writeConnectRequest(this.#writer, {
+      protocolVersion: 0,
+      lastZxidSeen: 0n,
+      timeOut,
+      sessionId: 0n,
+      passwd: new Uint8Array(16),
+      readOnly: false,
+    })
+    this.#writer.endFrame(mark)
+  }
+
+  #prove(scheme: string, credential: string): void {
+    const mark = this.#writer.beginFrame()
+    writeRequestHeader(this.#writer, { xid: Xid.auth, type: OpCode.auth })
+    writeAuthPacket(this.#writer, { type: 0, scheme, auth: new TextEncoder().encode(credential) })
+    this.#writer.endFrame(mark)
+  }
+
+  #begin(type: number): number {
+    const mark = this.#writer.beginFrame()
+    this.#xid = this.#xid === 0x7fff_ffff ? 1 : this.#xid + 1
+    writeRequestHeader(this.#writer, { xid: this.#xid, type })
+    return mark
+  }
+}

@@ -1,0 +1,220 @@
+import { setMaxListeners } from 'node:events'
+import { Argument, Option } from 'commander'
+import { Histogram } from '../bench/histogram.ts'
+import { loads } from '../bench/loads.ts'
+import { keyPath, modes, shareOf, type Control, type Mode, type Plan, type Reach } from '../bench/plan.ts'
+import { lead, work } from '../bench/processes.ts'
+import { pump } from '../bench/pump.ts'
+import { figureLines, histogramLines } from '../bench/report.ts'
+import { figuresOf, histogramOf, joined, type PartResult } from '../bench/result.ts'
+import { closeSessions, openSessions } from '../bench/sessions.ts'
+import { integer, type CommandModule, type GlobalOptions } from '../context.ts'
+import { UsageError } from '../exit-codes.ts'
+import { note, print, printJson, type Io } from '../io.ts'
+import { progress } from '../progress.ts'
+import { parseServers } from '../session/address.ts'
+import { deleteAll } from '../session/delete-all.ts'
+import { openSession } from '../session/open.ts'
+import type { ZooKeeper } from '../session/zookeeper.ts'
+
+interface Flags {
+  readonly mode: Mode
+  readonly connections: number
+  readonly depth: number
+  readonly size: number
+  readonly keys?: number
+  readonly reads: number
+  readonly seconds: number
+  readonly count: number
+  readonly rate: number
+  readonly watches: number
+  readonly processes: number
+  readonly root: string
+  readonly keep?: boolean
+  readonly worker?: number
+}
+
+/** `zabra bench`: a load on any ZooKeeper-compatible service, and what it measured. */
+export const bench: CommandModule = (program, { io, options }) => {
+  program
+    .command('bench')
+    .description('put a load on a service and measure it; it makes nodes of its own and removes them')
+    .addArgument(new Argument('[servers]', 'where, instead of --server'))
+    .addOption(new Option('-m, --mode <mode>', modeHelp()).choices(Object.keys(modes)).default('mixed'))
+    .option('-c, --connections <n>', 'sessions, spread over the servers', integer(1), 50)
+    .option('-d, --depth <n>', 'requests in flight on each', integer(1), 32)
+    .option('--size <bytes>', 'data of each node', integer(0), 100)
+    .option(
+      '-k, --keys <n>',
+      'nodes that are read and written (default: one for each connection)',
+      integer(1),
+    )
+    .option('--reads <percent>', 'reads in a mixed load', integer(0, 100), 90)
+    .option('-s, --seconds <n>', 'how long to count, after a quarter of it', integer(1), 10)
+    .option('-n, --count <n>', 'nodes for each connection in the classic load', integer(1), 10_000)
+    .option('-r, --rate <n>', 'requests a second in all (default: as many as are answered)', integer(0), 0)
+    .option('-w, --watches <n>', 'watches for each connection that holds', integer(0), 0)
+    .option('-p, --processes <n>', 'processes that make the load', integer(1), 1)
+    .option('--root <path>', 'a node below which the load makes its own', '/')
+    .option('--keep', 'leave the nodes there')
+    .addOption(new Option('--worker <index>').argParser(Number).hideHelp())
+    .action(async (servers: string | undefined, flags: Flags) => {
+      if (flags.mode === 'watch' && flags.connections < 2)
+        throw new UsageError('Expected at least 2 connections, one that writes and others that watch, got 1.')
+      const to = servers === undefined ? options() : { ...options(), server: servers }
+      // Every connection listens to it.
+      setMaxListeners(0, io.signal)
+      const reach = await reachOf(to)
+      // Only one process watches one node; everything else is shared among them.
+      const processes = flags.mode === 'watch' ? 1 : Math.min(flags.processes, flags.connections)
+      const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
+        loads[plan.mode](shareOf(plan, index, processes), reach, control)
+      if (flags.worker !== undefined) return work(run, flags.worker, io.signal)
+      const plan = planOf(flags, io)
+      await withNodes(io, to, plan, flags.keep === true, async () => {
+        await makeKeys(plan, reach, io.signal)
+        tell(io, to.json, plan, await measure(io, plan, processes, run))
+      })
+    })
+}
+
+const modeHelp = (): string =>
+  Object.entries(modes)
+    .map(([mode, what]) => `${mode}: ${what}`)
+    .join('; ')
+
+async function reachOf({ networks, auth, timeoutMs, server }: GlobalOptions): Promise<Reach> {
+  const { servers, chroot } = parseServers(networks.named(server))
+  if (chroot !== '')
+    throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
+  await networks.ready()
+  return { servers, open: (to, signal) => networks.transport.open(to, signal), auth, timeoutMs }
+}
+
+function planOf({ keys, root, ...flags }: Flags, { ports }: Io): Plan {
+  const { mode, connections, depth, size, reads, seconds, count, rate, watches } = flags
+  const base = root === '/' ? '' : root
+  const own = [...ports.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  return {
+    mode,
+    root: `${base}/zabra-bench-${own}`,
+    connections,
+    depth,
+    size,
+    keys: keys ?? connections,
+    reads,
+    seconds,
+    count,
+    rate,
+    watches,
+  }
+}
+
+async function measure(
+  io: Io,
+  plan: Plan,
+  processes: number,
+  run: (index: number, plan: Plan, control: Control) => Promise<PartResult[]>,
+): Promise<PartResult[]> {
+  const live = liveCount(io)
+  const control = {
+    progress: (operations: number) => live.add(operations),
+    note: (line: string) => note(io, line),
+    signal: io.signal,
+  }
+  try {
+    if (processes === 1) return await run(0, plan, { ...control, ready: () => Promise.resolve() })
+    // The same command line, so that a worker reaches the servers in the same way.
+    const args = (index: number): string[] => [...process.argv.slice(2), '--worker', String(index)]
+    return joined(await lead(plan, processes, args, control))
+  } finally {
+    live.stop()
+  }
+}
+
+/** Makes the root of a load and removes it with all below it afterwards, also when the load fails or is interrupted. */
+async function withNodes(
+  io: Io,
+  options: GlobalOptions,
+  { root }: Plan,
+  keep: boolean,
+  body: () => Promise<void>,
+): Promise<void> {
+  const zk = await openSession(options, io.signal, (line) => note(io, line))
+  try {
+    await zk.create(root, null)
+    try {
+      await body()
+    } finally {
+      if (keep) note(io, `The nodes of the load are below ${root}`)
+      else await removeNodes(io, zk, root)
+    }
+  } finally {
+    await zk.close()
+  }
+}
+
+async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
+  const bar = progress(io, 'Removing', 'nodes', 1)
+  try {
+    // Not with the signal of the program: what the load has made goes also after Ctrl-C, unless it comes twice.
+    const { signal } = new AbortController()
+    await deleteAll(zk, root, {
+      signal,
+      batch: 500,
+      itself: true,
+      found: (nodes) => bar.total(nodes),
+      deleted: (nodes) => bar.at(nodes),
+    })
+  } catch (error) {
+    note(io, `The nodes below ${root} could not all be removed. Run zabra deleteall ${root}`)
+    throw error
+  } finally {
+    bar.stop()
+  }
+}
+
+/** The nodes that are read and written. */
+async function makeKeys(plan: Plan, reach: Reach, signal: AbortSignal): Promise<void> {
+  const data = new Uint8Array(plan.size).fill(120)
+  const sessions = await openSessions(
+    reach,
+    { first: 0, count: 1, together: 1, data },
+    { progress() {}, signal },
+  )
+  await pump(sessions[0]!, {
+    depth: 256,
+    latency: new Histogram(),
+    what: 'creating a node',
+    signal,
+    send: (index) => index < plan.keys && (sessions[0]!.create(keyPath(plan, index)), true),
+  })
+  await closeSessions(sessions)
+}
+
+/** How many operations are done, on standard error while a person watches. */
+function liveCount(io: Io): { add(operations: number): void; stop(): void } {
+  if (io.stderr.isTTY !== true) return { add() {}, stop() {} }
+  let [done, shown] = [0, 0]
+  const timer = setInterval(() => {
+    const [rate, all] = [done - shown, done].map((count) => count.toLocaleString('en'))
+    io.stderr.write(`\r\x1b[K${rate} a second, ${all} so far`)
+    shown = done
+  }, 1000)
+  return {
+    add: (operations) => (done += operations),
+    stop: () => {
+      clearInterval(timer)
+      io.stderr.write('\r\x1b[K')
+    },
+  }
+}
+
+function tell(io: Io, json: boolean, plan: Plan, parts: readonly PartResult[]): void {
+  const figures = parts.map(figuresOf)
+  const histograms = parts.map(({ name, latency }) => ({ name, ...latency }))
+  if (json) return printJson(io, { ...plan, figures, histograms })
+  print(io, ...figureLines(figures))
+  const [only, ...more] = parts
+  if (only !== undefined && more.length === 0) print(io, '', ...histogramLines(histogramOf(only.latency)))
+}

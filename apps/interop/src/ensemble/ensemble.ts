@@ -1,0 +1,194 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Client, word } from '../harness/client.ts'
+import { dumpTree } from '../harness/dump.ts'
+import { freePort, scratch, Server, type Kind } from '../harness/servers.ts'
+
+/** The password behind `superDigest` is `secret`. */
+const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
+
+export interface EnsembleOptions {
+  /** What each member is, by its id from 1. */
+  readonly kinds: readonly Kind[]
+  /** Settings of every member. */
+  readonly config?: Readonly<Record<string, string | number>>
+  /** Settings of one member more. */
+  readonly configOf?: (id: number, kind: Kind) => Readonly<Record<string, string | number>>
+  /** Ids of members that are observers. */
+  readonly observers?: readonly number[]
+  /** Properties of the Java servers, which ours gets too. */
+  readonly javaFlags?: readonly string[]
+}
+
+/** Servers on loopback that form one ensemble, of whatever kinds. Their data stays between starts. */
+export class Ensemble {
+  readonly ids: readonly number[]
+  readonly #options: EnsembleOptions
+  readonly #lines: Readonly<Record<string, string>>
+  readonly #folders = new Map<number, string>()
+  readonly #members = new Map<number, Server>()
+
+  private constructor(options: EnsembleOptions, ports: readonly number[]) {
+    this.#options = options
+    this.ids = options.kinds.map((_, index) => index + 1)
+    const role = (id: number): string => (options.observers?.includes(id) ? ':observer' : '')
+    this.#lines = Object.fromEntries(
+      this.ids.map((id) => [
+        `server.${id}`,
+        `127.0.0.1:${ports[2 * id - 2]}:${ports[2 * id - 1]}${role(id)}`,
+      ]),
+    )
+  }
+
+  /** Plans an ensemble on free ports and starts all of its members. Resolves when each of them serves. */
+  static async start(options: EnsembleOptions): Promise<Ensemble> {
+    const ensemble = await Ensemble.plan(options)
+    await ensemble.start(...ensemble.ids)
+    return ensemble
+  }
+
+  /** Plans an ensemble on free ports; nobody runs yet. */
+  static async plan(options: EnsembleOptions): Promise<Ensemble> {
+    const ports = new Set<number>()
+    while (ports.size < 2 * options.kinds.length) ports.add(await freePort())
+    return new Ensemble(options, [...ports])
+  }
+
+  member(id: number): Server {
+    const member = this.#members.get(id)
+    if (member === undefined) throw new Error(`Member ${id} was never started`)
+    return member
+  }
+
+  /** Starts members together; resolves when all of them serve, which takes a quorum. */
+  async start(...ids: number[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.#start(id)))
+  }
+
+  async kill(...ids: number[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.member(id).kill()))
+  }
+
+  async stop(...ids: number[]): Promise<void> {
+    await Promise.all(ids.map((id) => this.member(id).stop()))
+  }
+
+  /** Where the data of a member is. */
+  folder(id: number): string {
+    return this.#folders.get(id)!
+  }
+
+  async #start(id: number): Promise<void> {
+    const known = this.#members.get(id)
+    if (known !== undefined) return known.start()
+    const { kinds, config, configOf, javaFlags } = this.#options
+    const kind = kinds[id - 1]!
+    const dataDir = join(scratch(`ensemble-${id}`), 'data')
+    mkdirSync(dataDir)
+    writeFileSync(join(dataDir, 'myid'), String(id))
+    this.#folders.set(id, dataDir)
+    const server = await Server.start({
+      kind,
+      dataDir,
+      ...(javaFlags === undefined ? {} : { javaFlags }),
+      config: {
+        tickTime: 400,
+        initLimit: 25,
+        syncLimit: 10,
+        'DigestAuthenticationProvider.superDigest': superDigest,
+        ...this.#lines,
+        ...config,
+        ...configOf?.(id, kind),
+      },
+    })
+    this.#members.set(id, server)
+  }
+
+  /** Members that run. */
+  get alive(): number[] {
+    return this.ids.filter((id) => this.#members.get(id)?.alive === true)
+  }
+
+  /** What a member is at this moment, in the words of `srvr`; undefined when it serves nobody. */
+  async modeOf(id: number): Promise<string | undefined> {
+    const text = await word(this.member(id).port, 'srvr', { timeoutMs: 2000 }).catch(() => '')
+    return /Mode: ([\w-]+)/.exec(text)?.[1]
+  }
+
+  /** The member that leads. */
+  async leader(): Promise<number> {
+    let leaders: number[] = []
+    await until('one leader', async () => {
+      const modes = await Promise.all(this.alive.map(async (id) => ({ id, mode: await this.modeOf(id) })))
+      leaders = modes.filter(({ mode }) => mode === 'leader').map(({ id }) => id)
+      return leaders.length === 1 && modes.every(({ mode }) => mode !== undefined)
+    })
+    return leaders[0]!
+  }
+
+  /** Calls an action with a client of one member, whose session ends with it. */
+  async with<T>(id: number, action: (client: Client) => Promise<T>): Promise<T> {
+    const client = await this.connect(id)
+    try {
+      return await action(client)
+    } finally {
+      await client.close()
+    }
+  }
+
+  /** A session at a member, tried again while the member has no leader. */
+  async connect(id: number, timeoutMs = 30_000): Promise<Client> {
+    let client: Client | undefined
+    await until(`a session at member ${id}`, async () => {
+      client = await Client.connect(this.member(id).port, { timeoutMs }).catch(() => undefined)
+      return client !== undefined
+    })
+    return client!
+  }
+
+  /** The last zxid of a member. */
+  async zxidOf(id: number): Promise<string | undefined> {
+    return /Zxid: (0x[\da-f]+)/.exec(await word(this.member(id).port, 'srvr').catch(() => ''))?.[1]
+  }
+
+  /** The tree of each member that runs, once all of them have come as far as the one that is asked for a sync. */
+  async dumps(): Promise<Map<number, Record<string, string>>> {
+    const dumps = new Map<number, Record<string, string>>()
+    for (const id of this.alive) dumps.set(id, await this.with(id, (client) => dumpSynced(client)))
+    return dumps
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#members.values()].map((member) => member[Symbol.asyncDispose]()))
+  }
+}
+
+async function dumpSynced(client: Client): Promise<Record<string, string>> {
+  await client.addAuth('digest', 'super:secret')
+  await sync(client)
+  const dump = await dumpTree(client)
+  // Each server writes these itself, at a time of its own.
+  for (const path of Object.keys(dump)) if (path.startsWith('/zookeeper')) delete dump[path]
+  return dump
+}
+
+/** Waits until the server of a client has everything that was committed before. */
+export async function sync(client: Client, path = '/'): Promise<void> {
+  const body = Buffer.alloc(4 + path.length)
+  body.writeInt32BE(path.length)
+  body.write(path, 4)
+  await client.ok(9, body, 'sync')
+}
+
+/** Waits for something that happens by the servers' own clocks. */
+export async function until(
+  what: string,
+  condition: () => Promise<boolean>,
+  withinMs = 30_000,
+): Promise<void> {
+  const deadline = Date.now() + withinMs
+  while (!(await condition())) {
+    if (Date.now() > deadline) throw new Error(`${what} did not come about within ${withinMs} ms`)
+    await new Promise((done) => setTimeout(done, 30))
+  }
+}

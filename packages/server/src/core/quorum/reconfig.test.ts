@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfiguration, printConfiguration } from './index.ts'
+import { reconfigured, ReconfigurationError, type Reconfiguration } from './reconfig.ts'
+
+const line = (id: number, rest = ''): string => `server.${id}=h${id}:2888:3888${rest};2181`
+const three = parseConfiguration([line(1), line(2), line(3), 'version=5'].join('\n'))
+const nothing: Reconfiguration = { joiningServers: null, leavingServers: null, newMembers: null }
+const after = (change: Partial<Reconfiguration>, from = three, leastVoters = 2): string =>
+  printConfiguration(reconfigured(from, { ...nothing, ...change }, { version: 0x10000000b, leastVoters }))
+
+describe('a reconfiguration', () => {
+  it('lets servers leave and join, and changes what is there already', () => {
+    expect(
+      after({ leavingServers: '1, 9', joiningServers: `${line(4)},${line(2, ':observer')},${line(0)}` }),
+    ).toBe(
+      [
+        'server.0=h0:2888:3888:participant;0.0.0.0:2181',
+        'server.2=h2:2888:3888:observer;0.0.0.0:2181',
+        'server.3=h3:2888:3888:participant;0.0.0.0:2181',
+        'server.4=h4:2888:3888:participant;0.0.0.0:2181',
+        'version=10000000b',
+      ].join('\n'),
+    )
+  })
+
+  it('says everything anew', () => {
+    expect(after({ newMembers: [line(7), line(8), 'group.1=7:8'].join('\n') })).toBe(
+      [
+        'server.7=h7:2888:3888:participant;0.0.0.0:2181',
+        'server.8=h8:2888:3888:participant;0.0.0.0:2181',
+        'group.1=7:8',
+        'weight.7=1',
+        'weight.8=1',
+        'version=10000000b',
+      ].join('\n'),
+    )
+  })
+
+  it.each<[Partial<Reconfiguration>, RegExp]>([
+    [{ leavingServers: '1,2' }, /at least 2 participants, got one with 1/],
+    [{ leavingServers: 'x' }, /id of a server that leaves, got "x"/],
+    [{ joiningServers: 'nonsense' }, /Expected server\.N=/],
+    [{ joiningServers: 'server.4=h4:2888' }, /expected host:quorumPort/],
+    [{ joiningServers: 'server.4=h4:2888:3888' }, /three ports for server\.4/],
+    [{ joiningServers: 'server.4=h3:2888:3889;2181' }, /h3:2888 for 3 and 4/],
+    [{ newMembers: 'server.1=' }, /The new membership: line 1/],
+    [{ newMembers: line(1, ':observer') }, /at least one participant/],
+  ])('refuses %j', (change, message) => {
+    expect(() => after(change)).toThrow(ReconfigurationError)
+    expect(() => after(change)).toThrow(message)
+  })
+
+  it('refuses single changes where voices are weighed in groups', () => {
+    const grouped = parseConfiguration([line(1), line(2), 'group.1=1:2'].join('\n'))
+    expect(() => after({ leavingServers: '1' }, grouped, 1)).toThrow(/say everything anew/)
+  })
+})

@@ -1,0 +1,68 @@
+import { MAX_EPOCH } from '@zabra/protocol'
+import { isQuorumOfAll, type Quorums, type ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
+
+/** The last epoch that is led: zxids of the one after it would not be exact for long. */
+export const LAST_EPOCH = MAX_EPOCH - 1
+
+/** What a server has: the epoch it is in comes before what it logged. */
+export interface History {
+  readonly epoch: number
+  readonly zxid: Zxid
+}
+
+export function isAhead(a: History, b: History): boolean {
+  return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
+}
+
+/** How a leader and a quorum agree on an epoch, and on that nobody in the quorum has more than the leader (8.2). */
+export class Discovery {
+  readonly #self: ServerId
+  readonly #quorums: () => Quorums
+  /** Who has come, with me. */
+  readonly #connecting = new Set<ServerId>()
+  /** Who has promised the epoch, with me. */
+  readonly #electing = new Set<ServerId>()
+  #epoch = 0
+  #frozen = false
+  #elected = false
+
+  constructor(self: ServerId, quorums: () => Quorums) {
+    this.#self = self
+    this.#quorums = quorums
+  }
+
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** A quorum has come: the epoch does not change any more. */
+  get frozen(): boolean {
+    return this.#frozen
+  }
+
+  /** A quorum has promised the epoch. */
+  get elected(): boolean {
+    return this.#elected
+  }
+
+  /**
+   * L2 (8.2 step 2) The epoch is one more than any that was accepted by those who came in time, observers too, who would
+   * refuse a lower one. Only participants bring the quorum nearer. Returns whether the epoch is settled by this.
+   */
+  connect(server: ServerId, participates: boolean, acceptedEpoch: number): boolean {
+    if (this.#frozen) return false
+    this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
+    if (participates) this.#connecting.add(server)
+    this.#frozen = this.#connecting.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#connecting)
+    return this.#frozen
+  }
+
+  /** L4 (8.2 step 4) Returns whether a quorum has promised by this. */
+  promise(server: ServerId): boolean {
+    if (this.#elected) return false
+    this.#electing.add(server)
+    this.#elected = this.#electing.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#electing)
+    return this.#elected
+  }
+}

@@ -1,0 +1,82 @@
+import type { ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
+import type { ConnectionId } from './leader-types.ts'
+
+/**
+ * How far a learner has come: it has not said who it is; it has; it was told of the epoch; it has accepted that; it is being
+ * brought up to date; it is in step and was told so, or will be at activation.
+ */
+export type HandlePhase = 'stranger' | 'known' | 'asked' | 'promised' | 'syncing' | 'synced' | 'active'
+
+/** What a leader knows of one connection. */
+export class Handle {
+  readonly connection: ConnectionId
+  phase: HandlePhase = 'stranger'
+  server: ServerId = Number.NaN
+  observer = false
+  /** The last transaction that it has, as it said when it came. */
+  zxid: Zxid = 0
+  /** The tick by which it must have said something; none while it waits for us. */
+  deadline: number
+  /** The highest ACK that came before the one of NEWLEADER; -1 without one. */
+  earlyAck: Zxid = -1
+  /** Whether broadcast goes to it. */
+  joined = false
+  /** PINGs sent and answered: the k-th answer belongs to the k-th PING. */
+  pinged = 0
+  answered = 0
+  /** The PING whose answer counts for the round of confirmations that runs, or 0. */
+  target = 0
+  /** A proposal that was the newest one when it was noted, and the tick of that. */
+  tracked: Zxid = -1
+  trackedSince = 0
+
+  constructor(connection: ConnectionId, deadline: number) {
+    this.connection = connection
+    this.deadline = deadline
+  }
+}
+
+/** All connections of a leader, in the order in which they came. */
+export class Handles {
+  readonly #all = new Map<ConnectionId, Handle>()
+  /** To whom PROPOSAL and COMMIT go, and to whom INFORM. */
+  readonly followers: ConnectionId[] = []
+  readonly observers: ConnectionId[] = []
+
+  get(connection: ConnectionId): Handle | undefined {
+    return this.#all.get(connection)
+  }
+
+  add(handle: Handle): void {
+    this.#all.set(handle.connection, handle)
+  }
+
+  join(handle: Handle): void {
+    handle.joined = true
+    ;(handle.observer ? this.observers : this.followers).push(handle.connection)
+  }
+
+  remove(handle: Handle): void {
+    this.#all.delete(handle.connection)
+    const list = handle.observer ? this.observers : this.followers
+    const index = list.indexOf(handle.connection)
+    if (index !== -1) list.splice(index, 1)
+  }
+
+  *[Symbol.iterator](): IterableIterator<Handle> {
+    yield* this.#all.values()
+  }
+
+  /** How many have said who they are. */
+  get learners(): number {
+    let count = 0
+    for (const { phase } of this.#all.values()) if (phase !== 'stranger') count++
+    return count
+  }
+
+  /** Those who have not, oldest first. */
+  strangers(): Handle[] {
+    return [...this.#all.values()].filter(({ phase }) => phase === 'stranger')
+  }
+}

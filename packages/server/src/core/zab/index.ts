@@ -1,0 +1,22 @@
+/** How a leader and its learners keep one history (ZAB): machines without network, disk or clock. */
+export { encodePacket, NO_ZXID, packetName, PacketType, writePacket } from './packets.ts'
+export type { QuorumPacket } from './packets.ts'
+export * from './payloads.ts'
+export { CommittedWindow, follows, MIN_WINDOW } from './window.ts'
+export { Entries } from './entries.ts'
+export type { DiskRange, PlannedEntry, SyncPlan, SyncSources } from './sync-plan.ts'
+export type {
+  Abdication,
+  Broadcast,
+  ConnectionId,
+  LeaderInput,
+  LeaderOptions,
+  LeaderWork,
+} from './leader-types.ts'
+export type { LearnerInput, LearnerOptions, LearnerWork, Replica } from './learner-types.ts'
+export { PacketSplitter } from './splitter.ts'
+export type { PacketSplitterOptions } from './splitter.ts'
+export { configurationIn } from './reconfig.ts'
+export { planSync } from './sync-plan.ts'
+export { Leader } from './leader.ts'
+export { Learner } from './learner.ts'

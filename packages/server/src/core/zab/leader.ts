@@ -1,0 +1,623 @@
+import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
+import { Commits } from './commits.ts'
+import { Confirmations } from './confirmations.ts'
+import { Discovery, isAhead, LAST_EPOCH } from './discovery.ts'
+import { Handle, Handles } from './handles.ts'
+import type {
+  Abdication,
+  Broadcast,
+  ConnectionId,
+  LeaderInput,
+  LeaderOptions,
+  LeaderWork,
+} from './leader-types.ts'
+import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
+import {
+  decodeAckEpoch,
+  decodeLearnerInfo,
+  encodeConfigurationText,
+  encodeLeaderInfo,
+  PROTOCOL_VERSION,
+} from './payloads.ts'
+import { planSync } from './sync-plan.ts'
+
+export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
+
+const LAST_COUNTER = 0xffff_fffe
+
+/**
+ * One term of a leader, from the end of an election to the next one, without clock, network or disk: inputs in, work out.
+ *
+ * First it agrees with a quorum on an epoch that nobody has led in, and finds that none of them has more than it has. Then it
+ * brings them up to date; once a quorum has all of its history on disk, that history is committed and the leader is established. From
+ * then on it proposes transactions in order, and commits each when a quorum has it on disk.
+ *
+ * The hot path (`propose`, `ack`, `durable`) calls `Broadcast`; all else is work. Rules are numbered; in brackets stands their
+ * section in the description of the server protocol.
+ *
+ * Handing leadership over (`transfer`) stops new proposals, waits until all earlier ones are committed and a voter has all of
+ * them, and then leaves, all within `syncLimit` ticks or not at all. It guarantees that nothing accepted is lost and that a
+ * follower is up to date to take over at once. Whom the others elect is theirs: among those with the same history it is the
+ * highest id, which is the successor that is named, provided that this server keeps out of that election.
+ */
+export class Leader {
+  readonly #options: LeaderOptions
+  readonly #broadcast: Broadcast
+  readonly #commits: Commits
+  readonly #discovery: Discovery
+  readonly #handles = new Handles()
+  readonly #confirmations = new Confirmations()
+  /** Voters whose disks have all of my history, for NEWLEADER. */
+  readonly #inStep = new Set<ServerId>()
+  #phase: LeaderPhase = 'discovery'
+  #acceptedStored = false
+  #currentStored = false
+  #halfTicks = 0
+  #deadline: number
+  #leaveBy = Infinity
+  /** An epoch that a voter has accepted, after the one that is led; 0 without one. */
+  #renewal = 0
+  /** The tick by which a successor must have caught up. */
+  #transferBy: number | undefined
+  #work: LeaderWork[] = []
+
+  constructor(options: LeaderOptions, broadcast: Broadcast) {
+    this.#options = options
+    this.#broadcast = broadcast
+    this.#commits = new Commits(options, broadcast, this.#handles, () => this.#release())
+    this.#discovery = new Discovery(options.self, () => this.#commits.quorums)
+    this.#deadline = options.initLimit
+  }
+
+  get phase(): LeaderPhase {
+    return this.#phase
+  }
+
+  /** -1 until a quorum has agreed on one. */
+  get epoch(): number {
+    return this.#discovery.frozen ? this.#discovery.epoch : -1
+  }
+
+  /** Whether `propose` may be called: this server leads, is not being relieved, and the epoch has room. */
+  get accepting(): boolean {
+    return (
+      this.#phase === 'broadcast' &&
+      this.#transferBy === undefined &&
+      this.#renewal === 0 &&
+      this.#commits.designated === undefined &&
+      counterOf(this.#commits.lastProposed) < (this.#options.lastCounter ?? LAST_COUNTER)
+    )
+  }
+
+  get lastProposed(): Zxid {
+    return this.#commits.lastProposed
+  }
+
+  get lastCommitted(): Zxid {
+    return this.#commits.lastCommitted
+  }
+
+  /** How many proposals are not committed yet. */
+  get outstanding(): number {
+    return this.#commits.outstanding
+  }
+
+  /** The configuration in force. */
+  get active(): EnsembleConfiguration {
+    return this.#commits.active
+  }
+
+  /** The configuration seen last; the one in force unless a change is on its way. */
+  get proposed(): EnsembleConfiguration {
+    return this.#commits.proposed ?? this.#commits.active
+  }
+
+  /** Voters that are connected and in step, with this one: for the rule that a new configuration must be able to decide (14.1). */
+  inStep(): ReadonlySet<ServerId> {
+    const servers = new Set([this.#options.self])
+    for (const { phase, observer, server } of this.#handles)
+      if (phase === 'active' && !observer) servers.add(server)
+    return servers
+  }
+
+  // The hot path
+
+  /**
+   * HOT. Proposes the next transaction, whose zxid is `lastProposed` + 1, and calls `Broadcast.proposal`. The caller logs the
+   * same bytes here and says so to `durable`; for a change of the configuration it first keeps that as the one seen last.
+   * Throws a RangeError for any other zxid, while not `accepting`, and for a second change of the configuration.
+   */
+  propose(zxid: Zxid, payload: Uint8Array): void {
+    if (!this.accepting || zxid !== this.#commits.lastProposed + 1) this.#refuse(zxid)
+    this.#commits.propose(zxid, payload)
+  }
+
+  /** HOT. A learner's ACK of a proposal. False for one that `step` must see: it comes out of turn or names nothing proposed. */
+  ack(from: ConnectionId, zxid: Zxid): boolean {
+    const handle = this.#handles.get(from)
+    if (handle === undefined || handle.phase !== 'active' || zxid > this.#commits.lastProposed) return false
+    this.#hear(handle)
+    // Observers vote on nothing.
+    if (!handle.observer) this.#commits.acknowledge(handle.server, zxid)
+    return true
+  }
+
+  /** HOT. The leader's own log is durable up to and with this zxid. */
+  durable(zxid: Zxid): void {
+    if (this.#phase === 'broadcast') this.#commits.acknowledge(this.#options.self, zxid)
+  }
+
+  /** HOT. Something came from a learner, or a long transfer to it made progress: it is alive. */
+  heard(from: ConnectionId): void {
+    const handle = this.#handles.get(from)
+    if (handle !== undefined) this.#hear(handle)
+  }
+
+  #hear(handle: Handle): void {
+    const { initLimit, syncLimit } = this.#options
+    if (handle.phase === 'active') handle.deadline = this.#tick + syncLimit
+    else if (handle.phase === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
+  }
+
+  #refuse(zxid: Zxid): never {
+    const expected = this.accepting ? formatZxid(this.lastProposed + 1) : 'no proposal'
+    throw new RangeError(`Expected ${expected}, got ${formatZxid(zxid)}`)
+  }
+
+  // Control
+
+  /** Takes one input and returns what is to be done. */
+  step(input: LeaderInput): readonly LeaderWork[] {
+    this.#work = []
+    if (this.#phase !== 'over') this.#take(input)
+    return this.#work
+  }
+
+  #take(input: LeaderInput): void {
+    switch (input.type) {
+      case 'start':
+        return this.#start()
+      case 'accepted':
+        return this.#accept(input.from)
+      case 'packet':
+        return this.#read(input.from, input.packet)
+      case 'closed':
+        return this.#forget(this.#handles.get(input.from))
+      case 'stored':
+        return input.what === 'acceptedEpoch'
+          ? this.#askLearners(input.epoch)
+          : this.#syncLearners(input.epoch)
+      case 'halfTick':
+        return this.#halfTick()
+      case 'confirm':
+        this.#confirmations.add(input.ticket, this.lastProposed)
+        return this.#confirm()
+      case 'oracle':
+        this.#commits.oracle = input.goOn
+        return
+      case 'transfer':
+        return this.#transfer()
+    }
+  }
+
+  get #tick(): number {
+    return this.#halfTicks >> 1
+  }
+
+  #start(): void {
+    const { self, acceptedEpoch } = this.#options
+    if (this.#discovery.connect(self, true, acceptedEpoch)) this.#freeze()
+  }
+
+  // Learners come
+
+  /** L1 Whoever does not say who it is must not keep out those who do: the oldest of them gives way. */
+  #accept(connection: ConnectionId): void {
+    const { initLimit, maxLearners = 1000, maxStrangers = 100 } = this.#options
+    if (this.#handles.learners >= maxLearners) {
+      this.#work.push({ do: 'drop', connection, reason: `there are ${maxLearners} learners already` })
+      return
+    }
+    const strangers = this.#handles.strangers()
+    if (strangers.length >= maxStrangers)
+      this.#drop(strangers[0]!, 'too many connections do not say who they are')
+    this.#handles.add(new Handle(connection, this.#tick + initLimit))
+  }
+
+  #read(from: ConnectionId, packet: QuorumPacket): void {
+    const handle = this.#handles.get(from)
+    if (handle === undefined) return
+    this.#hear(handle)
+    try {
+      this.#dispatch(handle, packet)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.#drop(handle, error.message)
+    }
+  }
+
+  #dispatch(handle: Handle, packet: QuorumPacket): void {
+    const { type } = packet
+    if (handle.phase === 'stranger') return this.#introduce(handle, packet)
+    if (handle.phase === 'asked' && type === PacketType.ackEpoch) return this.#promised(handle, packet)
+    if (handle.phase === 'syncing' && type === PacketType.ack) return this.#ackSync(handle, packet.zxid)
+    if (handle.phase === 'synced' && type === PacketType.ack) return this.#noteEarly(handle, packet.zxid)
+    if (handle.phase === 'active') return this.#serve(handle, packet)
+    // L5 (7.4) Nothing else is due before a learner is in step.
+    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.phase}`)
+  }
+
+  /** L3 (8.2) Who comes, with which epoch. A later connection of a server takes the place of an earlier one. */
+  #introduce(handle: Handle, { type, zxid, data }: QuorumPacket): void {
+    if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
+      return this.#drop(handle, `the first packet must say who it is, got ${packetName(type)}`)
+    const { serverId, protocolVersion, configVersion } = decodeLearnerInfo(data)
+    const acceptedEpoch = epochOf(zxid)
+    const refusal = this.#refusal(serverId, protocolVersion, configVersion, acceptedEpoch)
+    if (refusal !== undefined) return this.#drop(handle, refusal)
+    if (this.#discovery.frozen && acceptedEpoch > this.epoch)
+      return this.#outrun(handle, serverId, type === PacketType.observerInfo, acceptedEpoch)
+    for (const other of this.#handles)
+      if (other.server === serverId) this.#drop(other, 'the same server has come again')
+    handle.server = serverId
+    handle.observer = type === PacketType.observerInfo
+    handle.phase = 'known'
+    handle.deadline = Infinity
+    if (this.#discovery.connect(serverId, !handle.observer, acceptedEpoch)) this.#freeze()
+    else if (this.#acceptedStored) this.#ask(handle)
+  }
+
+  /**
+   * L14 Who has accepted a later epoch must refuse this one, and would be kept out for as long as this leader lives, although
+   * nobody came to lead in that epoch. For a voter the leader commits what is on its way and makes room for an epoch that all
+   * can accept.
+   */
+  #outrun(handle: Handle, server: ServerId, observer: boolean, acceptedEpoch: number): void {
+    const { active, proposed } = this.#commits.quorums
+    const votes = active.voters.has(server) || proposed?.voters.has(server) === true
+    if (votes && !observer) this.#renewal = Math.max(this.#renewal, acceptedEpoch)
+    this.#drop(handle, `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`)
+  }
+
+  #refusal(
+    server: ServerId,
+    protocol: number,
+    configVersion: number,
+    acceptedEpoch: number,
+  ): string | undefined {
+    if (server === this.#options.self) return `it says that it is server ${server}, which is this one`
+    if (protocol < PROTOCOL_VERSION) return `its protocol is ${protocol}, older than ${PROTOCOL_VERSION}`
+    if (configVersion > this.active.version)
+      return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(this.active.version)} here`
+    if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
+      return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
+    return undefined
+  }
+
+  /** L6 (invariant 4) The epoch is durable here before anybody hears of it. */
+  #freeze(): void {
+    const { epoch } = this.#discovery
+    if (epoch > LAST_EPOCH)
+      return this.#stop({ reason: `epoch ${epoch} is beyond the last one, ${LAST_EPOCH}` })
+    this.#deadline = this.#tick + this.#options.initLimit
+    this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch })
+  }
+
+  #askLearners(epoch: number): void {
+    if (epoch !== this.epoch || this.#acceptedStored) return
+    this.#acceptedStored = true
+    if (this.#options.reconfigEnabled && this.proposed.version === 0)
+      this.#work.push({ do: 'proposeConfiguration', configuration: this.#commits.label(makeZxid(epoch, 0)) })
+    for (const handle of this.#handles) if (handle.phase === 'known') this.#ask(handle)
+    if (this.#discovery.promise(this.#options.self)) this.#elected()
+  }
+
+  #ask(handle: Handle): void {
+    handle.phase = 'asked'
+    handle.deadline = this.#tick + this.#options.initLimit
+    this.#send(handle, PacketType.leaderInfo, makeZxid(this.epoch, 0), encodeLeaderInfo())
+  }
+
+  /**
+   * L8 (8.2 step 4) Who has more than I have must not follow me, as long as no quorum has found me good enough. A promise
+   * that was given before, or by who does not trust its data, does not count again.
+   */
+  #promised(handle: Handle, { zxid, data }: QuorumPacket): void {
+    const epoch = decodeAckEpoch(data)
+    handle.zxid = zxid
+    handle.phase = 'promised'
+    handle.deadline = Infinity
+    if (!this.#discovery.elected && epoch !== -1) {
+      const { currentEpoch, lastZxid } = this.#options
+      if (isAhead({ epoch, zxid }, { epoch: currentEpoch, zxid: lastZxid }))
+        return this.#drop(handle, `it is ahead of this leader, in epoch ${epoch} at ${formatZxid(zxid)}`)
+      if (zxid !== -1 && !handle.observer && this.#discovery.promise(handle.server)) return this.#elected()
+    }
+    if (this.#currentStored) this.#sync(handle)
+  }
+
+  #elected(): void {
+    this.#deadline = this.#tick + this.#options.initLimit
+    this.#work.push({ do: 'store', what: 'currentEpoch', epoch: this.epoch })
+  }
+
+  /** L9 (invariant 4) My epoch is durable before anybody's history is counted, mine first. */
+  #syncLearners(epoch: number): void {
+    if (epoch !== this.epoch || this.#currentStored) return
+    this.#currentStored = true
+    this.#phase = 'synchronisation'
+    this.#inStep.add(this.#options.self)
+    for (const handle of this.#handles) if (handle.phase === 'promised') this.#sync(handle)
+    this.#establish()
+  }
+
+  /** L10 (9.2, 9.4) History, then what is on its way, then NEWLEADER; all that comes later goes behind it. */
+  #sync(handle: Handle): void {
+    const { initLimit, syncLimit, sources } = this.#options
+    const { proposals } = this.#commits
+    handle.phase = 'syncing'
+    handle.deadline = this.#tick + initLimit + syncLimit
+    proposals.forget(handle.server)
+    this.#work.push({ do: 'sync', to: handle.connection, plan: planSync(handle.zxid, sources) })
+    const { entries } = proposals
+    if (!handle.observer)
+      for (let i = 0; i < entries.length; i++)
+        this.#send(handle, PacketType.proposal, entries.zxidAt(i), entries.payloadAt(i))
+    const text = printConfiguration(this.proposed)
+    this.#send(handle, PacketType.newLeader, makeZxid(this.epoch, 0), encodeConfigurationText(text))
+    this.#handles.join(handle)
+    const { connection, server, observer } = handle
+    this.#work.push({ do: 'joined', connection, server, observer })
+  }
+
+  /**
+   * L11 (9.6) A learner of 3.8 may acknowledge proposals before NEWLEADER. They count once its history does, since before that
+   * nothing says that what comes before them is durable there.
+   */
+  #ackSync(handle: Handle, zxid: Zxid): void {
+    if (counterOf(zxid) !== 0) return this.#noteEarly(handle, zxid)
+    if (zxid !== makeZxid(this.epoch, 0))
+      return this.#drop(
+        handle,
+        `it acknowledges ${formatZxid(zxid)} instead of NEWLEADER of epoch ${this.epoch}`,
+      )
+    handle.phase = 'synced'
+    handle.deadline = Infinity
+    if (!handle.observer) this.#inStep.add(handle.server)
+    if (this.#phase === 'broadcast') this.#welcome(handle)
+    else this.#establish()
+  }
+
+  #noteEarly(handle: Handle, zxid: Zxid): void {
+    if (zxid <= this.lastProposed) handle.earlyAck = Math.max(handle.earlyAck, zxid)
+  }
+
+  /** L12 (10.1, 14.6) A quorum has my history on disk: it is committed, and a configuration that I had seen with it. */
+  #establish(): void {
+    if (this.#phase !== 'synchronisation' || !this.#commits.isQuorum(this.#inStep)) return
+    this.#phase = 'broadcast'
+    const zxid = makeZxid(this.epoch, 0)
+    this.#commits.open(this.epoch, zxid)
+    const configuration = this.#commits.proposed
+    if (configuration !== undefined && this.#options.reconfigEnabled) {
+      const has = (server: ServerId): Zxid => (this.#inStep.has(server) ? zxid : -1)
+      const designated = this.#commits.adopt(configuration, has, zxid)
+      this.#work.push({ do: 'activate', configuration, designated })
+    }
+    if (this.#commits.designated === undefined) this.#work.push({ do: 'lead', epoch: this.epoch, zxid })
+    for (const handle of this.#handles) if (handle.phase === 'synced') this.#welcome(handle)
+    this.#confirm()
+  }
+
+  #welcome(handle: Handle): void {
+    handle.phase = 'active'
+    this.#hear(handle)
+    this.#send(handle, PacketType.upToDate, NO_ZXID, null)
+    if (handle.earlyAck !== -1) this.ack(handle.connection, handle.earlyAck)
+  }
+
+  /** (7.4) What an active learner says. */
+  #serve(handle: Handle, packet: QuorumPacket): void {
+    const { connection, server } = handle
+    switch (packet.type) {
+      case PacketType.ack:
+        if (!this.ack(connection, packet.zxid)) this.#warnOf(handle, `ack of ${formatZxid(packet.zxid)}`)
+        return
+      case PacketType.ping:
+        this.#work.push({ do: 'deliver', from: connection, server, packet })
+        return this.#answered(handle)
+      case PacketType.request:
+      case PacketType.revalidate:
+        this.#work.push({ do: 'deliver', from: connection, server, packet })
+        return
+      default:
+        this.#warnOf(handle, packetName(packet.type))
+    }
+  }
+
+  #warnOf({ server }: Handle, packet: string): void {
+    this.#warn({ server, packet }, 'A learner sent what no learner should send now; it is ignored')
+  }
+
+  // Confirmations
+
+  /** C3 One round at a time: a PING to every voter that follows, whose answer says that it followed me still. */
+  #confirm(): void {
+    while (
+      this.#phase === 'broadcast' &&
+      this.#commits.designated === undefined &&
+      this.#confirmations.wantsRound
+    ) {
+      this.#confirmations.begin()
+      for (const handle of this.#handles) {
+        handle.target = 0
+        if (this.#votes(handle)) this.#ping(handle)
+      }
+      this.#judgeRound()
+    }
+    this.#release()
+  }
+
+  #release(): void {
+    if (this.#commits.designated === undefined)
+      this.#confirmations.release(this.lastCommitted, (ticket) => this.#broadcast.confirmed(ticket))
+  }
+
+  /** A PING that is sent later counts for a round as well as the first one, for those whom the round did not ask. */
+  #ping(handle: Handle): void {
+    handle.pinged++
+    if (handle.target === 0) handle.target = handle.pinged
+    this.#send(handle, PacketType.ping, this.lastProposed, null)
+  }
+
+  #answered(handle: Handle): void {
+    if (handle.answered === handle.pinged) return
+    handle.answered++
+    this.#judgeRound()
+    this.#confirm()
+  }
+
+  #judgeRound(): void {
+    if (!this.#confirmations.running) return
+    const servers = new Set([this.#options.self])
+    for (const handle of this.#handles)
+      if (this.#votes(handle) && handle.target > 0 && handle.answered >= handle.target)
+        servers.add(handle.server)
+    if (this.#commits.isQuorum(servers)) this.#confirmations.finish()
+  }
+
+  #votes({ phase, observer }: Handle): boolean {
+    return phase === 'active' && !observer
+  }
+
+  // Time
+
+  /** T1 (11) Twice a tick everybody hears of me; once a tick I look who is there. */
+  #halfTick(): void {
+    this.#halfTicks++
+    if (this.#halfTicks % 2 === 0) this.#lookAround()
+    if (this.#phase !== 'broadcast') return
+    for (const handle of this.#handles) if (handle.phase === 'active') this.#ping(handle)
+    this.#judgeRound()
+    this.#confirm()
+    this.#leaveWhenDue()
+  }
+
+  #lookAround(): void {
+    for (const handle of this.#handles) {
+      if (this.#tick > handle.deadline)
+        this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
+      else if (this.#votes(handle)) this.#track(handle)
+    }
+    if (this.#phase !== 'broadcast') {
+      if (this.#tick > this.#deadline) this.#stop({ reason: `no quorum came together for ${this.#phase}` })
+      return
+    }
+    const servers = new Set([this.#options.self])
+    for (const { phase, observer, server } of this.#handles)
+      if (!observer && (phase === 'active' || phase === 'syncing' || phase === 'synced')) servers.add(server)
+    if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))
+      this.#stop({ reason: 'too few followers are in step' })
+  }
+
+  /** T2 (11) A follower that leaves a proposal unacknowledged for too long would hold its part of the history back. */
+  #track(handle: Handle): void {
+    if (this.#commits.proposals.ackedBy(handle.server) >= handle.tracked) {
+      handle.tracked = this.outstanding === 0 ? -1 : this.lastProposed
+      handle.trackedSince = this.#tick
+    } else if (this.#tick - handle.trackedSince > this.#options.syncLimit)
+      this.#drop(handle, `it has not acknowledged ${formatZxid(handle.tracked)} in time`)
+  }
+
+  #leaveWhenDue(): void {
+    if (this.#phase !== 'broadcast') return
+    const lastCounter = this.#options.lastCounter ?? LAST_COUNTER
+    const { designated } = this.#commits
+    if (designated !== undefined) {
+      // R4 (14.4) Followers go by themselves once they have heard of it; the last of them need not hold this server up.
+      this.#leaveBy = Math.min(this.#leaveBy, this.#tick + this.#options.syncLimit)
+      const followed = [...this.#handles].some((handle) => this.#votes(handle))
+      if (!followed || this.#tick >= this.#leaveBy)
+        this.#stop({ reason: 'another server leads under the new configuration', designated })
+    } else if (counterOf(this.lastProposed) >= lastCounter && this.outstanding === 0)
+      // T3 (15) The next epoch begins to count anew; all that was accepted is committed by now.
+      this.#stop({ reason: 'the transactions of this epoch are used up' })
+    else if (this.#renewal > 0 && this.outstanding === 0) {
+      this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: this.#renewal })
+      this.#stop({ reason: `a voter has accepted epoch ${this.#renewal} already` })
+    } else if (this.#transferBy !== undefined) this.#handOver()
+  }
+
+  // Handing over
+
+  #transfer(): void {
+    if (!this.accepting) {
+      this.#warn({}, 'Leadership cannot be handed over now')
+      return
+    }
+    const others = this.inStep() as Set<ServerId>
+    others.delete(this.#options.self)
+    if (!this.#commits.isQuorum(others, { alone: false })) {
+      this.#warn(
+        { followers: others.size },
+        'Leadership is not handed over: the others are no quorum without this server',
+      )
+      return
+    }
+    this.#transferBy = this.#tick + this.#options.syncLimit
+    this.#handOver()
+  }
+
+  /** T4 Everything is committed, and who has all of it and the highest id is whom the others will elect. */
+  #handOver(): void {
+    const successor = this.outstanding === 0 ? this.#successor() : undefined
+    if (successor !== undefined) return this.#stop({ reason: 'leadership is handed over', successor })
+    if (this.#tick < this.#transferBy!) return
+    this.#transferBy = undefined
+    this.#warn({}, 'Leadership is not handed over: no follower caught up in time')
+  }
+
+  #successor(): ServerId | undefined {
+    const fresh = counterOf(this.lastProposed) === 0
+    let best: ServerId | undefined
+    for (const handle of this.#handles) {
+      if (!this.#votes(handle) || this.#commits.quorums.active.weightOf(handle.server) === 0) continue
+      if (!fresh && this.#commits.proposals.ackedBy(handle.server) < this.lastProposed) continue
+      if (best === undefined || handle.server > best) best = handle.server
+    }
+    return best
+  }
+
+  // Plumbing
+
+  #send({ connection }: Handle, type: number, zxid: Zxid, data: Uint8Array | null): void {
+    this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })
+  }
+
+  #drop(handle: Handle, reason: string): void {
+    this.#work.push({ do: 'drop', connection: handle.connection, reason })
+    this.#forget(handle)
+  }
+
+  /** L13 (7.4) Who leaves gets nothing more; what it has acknowledged stays acknowledged, since it is on its disk. */
+  #forget(handle: Handle | undefined): void {
+    if (handle === undefined) return
+    this.#handles.remove(handle)
+    const { connection, server } = handle
+    if (handle.joined) this.#work.push({ do: 'left', connection, server })
+    // The last follower may be gone, for whom the oracle speaks.
+    this.#commits.commit()
+  }
+
+  #warn(facts: object, sentence: string): void {
+    this.#work.push({ do: 'warn', facts, sentence })
+  }
+
+  #stop(because: Abdication): void {
+    this.#phase = 'over'
+    this.#commits.close()
+    this.#work.push({ do: 'stop', because })
+  }
+}

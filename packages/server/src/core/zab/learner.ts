@@ -1,0 +1,493 @@
+import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
+import { Entries } from './entries.ts'
+import type { LearnerInput, LearnerOptions, LearnerWork, Replica } from './learner-types.ts'
+import { packetName, PacketType } from './packets.ts'
+import {
+  decodeConfigurationText,
+  decodeDesignated,
+  decodeInformAndActivate,
+  decodeLeaderInfo,
+  encodeAckEpoch,
+  encodeLearnerInfo,
+  PROTOCOL_VERSION,
+} from './payloads.ts'
+import { configurationIn, readConfiguration } from './reconfig.ts'
+import { follows } from './window.ts'
+
+/**
+ * `connecting`: no connection yet. `discovery`: the epoch is not agreed on. `synchronisation`: history comes in. `waiting`: it is here,
+ * and the leader waits for others. `broadcast`: in step.
+ */
+export type LearnerPhase = 'connecting' | 'discovery' | 'synchronisation' | 'waiting' | 'broadcast' | 'over'
+
+const UNTRUSTED = -1
+const NOTHING: readonly LearnerWork[] = []
+
+/**
+ * One term of a learner – a follower, one that has no vote yet, or an observer – without clock, network or disk: inputs in,
+ * work out. Whatever the leader does against the protocol ends the term and nothing worse; the reference ends its process.
+ *
+ * The hot path (`receive` in broadcast, `durable`) calls `Replica`; all else is work. Rules are numbered; in brackets stands
+ * their section in the description of the server protocol.
+ */
+export class Learner {
+  readonly #options: LearnerOptions
+  readonly #replica: Replica
+  #phase: LearnerPhase = 'connecting'
+  #epoch = -1
+  /** How the leader brings this server up to date, once it has said so. */
+  #mode: 'diff' | 'trunc' | 'snap' | undefined
+  /** Contained in the snapshot that came in: what is not after this needs no logging. */
+  #contained: Zxid = -1
+  /** Where the leader had history cut. */
+  #cutAt: Zxid = -1
+  /** The last transaction that is here or on its way: the next one must come right after it. */
+  #last: Zxid
+  /** Proposed and not committed; while `waiting`, also what is committed, of which there are `#noted`. */
+  readonly #pending = new Entries()
+  #noted = 0
+  /** Who leads under a change of the configuration among those noted. */
+  readonly #designated = new Map<Zxid, ServerId>()
+  /** From NEWLEADER, to come into force with UPTODATE. */
+  #configuration: EnsembleConfiguration | undefined
+  #acknowledged = false
+  /** The next proposal to be acknowledged, and the last one logged. */
+  #nextAck: Zxid = Infinity
+  #lastLogged: Zxid = -1
+  #halfTicks = 0
+  #heardAt = 0
+  #work: LearnerWork[] = []
+
+  constructor(options: LearnerOptions, replica: Replica) {
+    this.#options = options
+    this.#replica = replica
+    this.#last = options.lastZxid
+  }
+
+  get phase(): LearnerPhase {
+    return this.#phase
+  }
+
+  /** -1 until the leader has said it. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** Takes one input and returns what is to be done. */
+  step(input: LearnerInput): readonly LearnerWork[] {
+    this.#work = []
+    if (this.#phase !== 'over') this.#take(input)
+    return this.#work
+  }
+
+  /**
+   * HOT. Takes one packet of the leader, whose data must not change afterwards. The result is empty for PROPOSAL, COMMIT and
+   * INFORM in broadcast, which go to the replica, unless they break a rule.
+   */
+  receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
+    this.#heardAt = this.#halfTicks
+    if (this.#phase === 'broadcast' && !this.#options.observer) {
+      if (type === PacketType.commit && this.#pending.length > 0 && this.#pending.zxidAt(0) === zxid) {
+        this.#commitHead()
+        return NOTHING
+      }
+    }
+    this.#work = []
+    if (this.#phase === 'over') return NOTHING
+    try {
+      this.#dispatch(type, zxid, data)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.#leave(error.message)
+    }
+    return this.#work
+  }
+
+  /**
+   * HOT. The log is durable up to and with this zxid. F1 (10.4, invariants 15, 19) Proposals are acknowledged one by one, in
+   * their order, when they are durable, and never before NEWLEADER and UPTODATE.
+   */
+  durable(zxid: Zxid): void {
+    if (this.#phase !== 'broadcast' || this.#options.observer) return
+    const upTo = Math.min(zxid, this.#lastLogged)
+    while (this.#nextAck <= upTo) this.#replica.ack(this.#nextAck++)
+  }
+
+  /** HOT. Bytes came from the leader, of a snapshot for example: it is alive. */
+  heard(): void {
+    this.#heardAt = this.#halfTicks
+  }
+
+  #take(input: LearnerInput): void {
+    switch (input.type) {
+      case 'connected':
+        return this.#introduce()
+      case 'closed':
+        return this.#leave('the connection to the leader is closed')
+      case 'stored':
+        return input.what === 'acceptedEpoch' ? this.#promise(input.epoch) : this.#acknowledge(input.epoch)
+      case 'truncated':
+        return this.#truncated(input.lastZxid)
+      case 'hardened':
+        // F2 (9.5, ZOOKEEPER-3911, 4643, 4646, 4785) First history is durable, then the epoch that vouches for it, then the ACK.
+        if (this.#phase === 'waiting') this.#store('currentEpoch')
+        return
+      case 'diverged':
+        return this.#discard(`${input.reason}, at ${formatZxid(input.zxid)}`)
+      case 'halfTick':
+        return this.#halfTick()
+    }
+  }
+
+  // Discovery
+
+  /** F3 (8.1) The epoch that was accepted goes out, not the last transaction. */
+  #introduce(): void {
+    const { self, observer, acceptedEpoch, configVersion } = this.#options
+    this.#phase = 'discovery'
+    this.#heardAt = this.#halfTicks
+    const data = encodeLearnerInfo({ serverId: self, protocolVersion: PROTOCOL_VERSION, configVersion })
+    this.#send(observer ? PacketType.observerInfo : PacketType.followerInfo, makeZxid(acceptedEpoch, 0), data)
+  }
+
+  /**
+   * F4 (8.1, invariant 3) A later epoch is durable before it is promised. The same one again is no second promise: it may
+   * have been given to this leader before a restart. An earlier one is refused.
+   */
+  #meetLeader(zxid: Zxid, data: Uint8Array | null): void {
+    if (this.#epoch !== -1) return this.#leave('LEADERINFO came twice')
+    const version = decodeLeaderInfo(data)
+    if (version < PROTOCOL_VERSION || zxid < 0 || counterOf(zxid) !== 0)
+      return this.#leave(
+        `the leader's protocol ${version} or its epoch ${formatZxid(zxid)} is not known here`,
+      )
+    const { acceptedEpoch } = this.#options
+    const epoch = epochOf(zxid)
+    if (epoch < acceptedEpoch)
+      return this.#leave(`the leader's epoch ${epoch} is before ${acceptedEpoch}, which was accepted already`)
+    this.#epoch = epoch
+    if (epoch > acceptedEpoch) this.#store('acceptedEpoch')
+    else this.#ackEpoch(-1)
+  }
+
+  #promise(epoch: number): void {
+    if (this.#phase === 'discovery' && epoch === this.#epoch) this.#ackEpoch(this.#options.currentEpoch)
+  }
+
+  #ackEpoch(currentEpoch: number): void {
+    this.#phase = 'synchronisation'
+    this.#heardAt = this.#halfTicks
+    this.#send(PacketType.ackEpoch, this.#options.lastZxid, encodeAckEpoch(currentEpoch))
+  }
+
+  // Packets
+
+  #dispatch(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (this.#phase) {
+      case 'discovery':
+        if (type === PacketType.leaderInfo) return this.#meetLeader(zxid, data)
+        return this.#leave(`the leader did not say its epoch first but sent ${packetName(type)}`)
+      case 'synchronisation':
+        return this.#mode === undefined ? this.#begin(type, zxid) : this.#synchronise(type, zxid, data)
+      case 'waiting':
+        return this.#wait(type, zxid, data)
+      case 'broadcast':
+        return this.#options.observer ? this.#observe(type, zxid, data) : this.#follow(type, zxid, data)
+      case 'connecting':
+      case 'over':
+    }
+  }
+
+  /** F5 (9.5) How history comes. A server that does not trust its own takes nothing but all of it. */
+  #begin(type: number, zxid: Zxid): void {
+    if (type === PacketType.snap && zxid >= 0) return this.#install(zxid)
+    const trusts = this.#options.lastZxid !== UNTRUSTED
+    if (type === PacketType.diff && trusts) this.#mode = 'diff'
+    else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#last) this.#truncate(zxid)
+    else if (type !== PacketType.ping)
+      this.#leave(
+        `${packetName(type)} of ${formatZxid(zxid)} does not bring ${formatZxid(this.#last)} up to date`,
+      )
+  }
+
+  #install(zxid: Zxid): void {
+    this.#mode = 'snap'
+    this.#last = zxid
+    this.#contained = zxid
+    this.#work.push({ do: 'install', zxid })
+  }
+
+  #truncate(zxid: Zxid): void {
+    this.#mode = 'trunc'
+    this.#last = zxid
+    this.#cutAt = zxid
+    this.#work.push({ do: 'truncate', to: zxid })
+  }
+
+  /** F6 (9.5, H2, H3) History that cannot be cut exactly where the leader says is worth nothing. */
+  #truncated(lastZxid: Zxid): void {
+    if (this.#mode !== 'trunc' || this.#phase === 'broadcast') return
+    const to = this.#cutAt
+    if (lastZxid !== to)
+      this.#discard(`history was to be cut at ${formatZxid(to)} and ended at ${formatZxid(lastZxid)}`)
+  }
+
+  #synchronise(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (type) {
+      case PacketType.proposal:
+        // F7 (9.4) The snapshot was begun after these were applied.
+        if (zxid > this.#contained) this.#queue(zxid, data)
+        return
+      case PacketType.commit:
+      case PacketType.commitAndActivate:
+        if (zxid > this.#contained) this.#takeHistory(zxid, type === PacketType.commit ? undefined : data)
+        return
+      case PacketType.inform:
+      case PacketType.informAndActivate:
+        return this.#takeInformed(type, zxid, data)
+      case PacketType.newLeader:
+        return this.#newLeader(zxid, data)
+      case PacketType.upToDate:
+        return this.#leave('UPTODATE came before NEWLEADER')
+      default:
+        // F8 (7.4) PING and the rest mean nothing yet.
+        return
+    }
+  }
+
+  /** F9 (9.5, 10.4) Each transaction comes right after the one before it; anything else is a hole in history. */
+  #queue(zxid: Zxid, data: Uint8Array | null): void {
+    this.#admit(zxid, data)
+    this.#pending.push(zxid, data!)
+  }
+
+  #admit(zxid: Zxid, data: Uint8Array | null): void {
+    if (data === null) throw new ProtocolError('Expected a transaction, got null', 0, formatZxid(zxid))
+    if (!follows(this.#last, zxid) || epochOf(zxid) > this.#epoch)
+      throw new ProtocolError(
+        `Expected the transaction after ${formatZxid(this.#last)}, got ${formatZxid(zxid)}`,
+        0,
+        'the history of the leader',
+      )
+    const configuration = configurationIn(data)
+    if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
+    this.#last = zxid
+  }
+
+  /** F10 (9.5, ZOOKEEPER-4394) What is committed before NEWLEADER is history; what is not stays a proposal. */
+  #takeHistory(zxid: Zxid, activation?: Uint8Array | null): void {
+    const payload = this.#head(zxid)
+    this.#pending.shift()
+    this.#work.push({ do: 'append', zxid, payload }, { do: 'commit', zxid, payload })
+    if (activation !== undefined) this.#activate(zxid, payload, decodeDesignated(activation))
+  }
+
+  /** F11 (9.5, 10.4) Commits come in the order of the proposals. */
+  #head(zxid: Zxid, index = 0): Uint8Array {
+    if (index < this.#pending.length && this.#pending.zxidAt(index) === zxid)
+      return this.#pending.payloadAt(index)
+    const due = index < this.#pending.length ? formatZxid(this.#pending.zxidAt(index)) : 'none'
+    throw new ProtocolError(
+      `Expected a commit of ${due}, got ${formatZxid(zxid)}`,
+      0,
+      'the commits of the leader',
+    )
+  }
+
+  #takeInformed(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    if (!this.#options.observer || zxid <= this.#contained) return
+    if (type === PacketType.inform) {
+      this.#queue(zxid, data)
+      return this.#takeHistory(zxid)
+    }
+    const { leader, payload } = decodeInformAndActivate(data)
+    this.#queue(zxid, payload)
+    this.#takeHistory(zxid)
+    this.#activate(zxid, payload, leader)
+  }
+
+  #activate(zxid: Zxid, payload: Uint8Array, designated: ServerId): void {
+    const configuration = configurationIn(payload)
+    if (configuration === undefined)
+      throw new ProtocolError('Expected a change of the configuration', 0, formatZxid(zxid))
+    this.#work.push({ do: 'activate', configuration, designated, zxid })
+  }
+
+  /** F12 (9.5) All history has come. Observers make it durable before they vouch for it too. */
+  #newLeader(zxid: Zxid, data: Uint8Array | null): void {
+    if (zxid !== makeZxid(this.#epoch, 0))
+      return this.#leave(`NEWLEADER is of ${formatZxid(zxid)}, the leader's epoch is ${this.#epoch}`)
+    const text = decodeConfigurationText(data)
+    if (text !== '') {
+      this.#configuration = readConfiguration(text)
+      this.#work.push({ do: 'proposeConfiguration', configuration: this.#configuration })
+    }
+    this.#phase = 'waiting'
+    this.#work.push({ do: 'harden' })
+  }
+
+  #acknowledge(epoch: number): void {
+    if (this.#phase !== 'waiting' || epoch !== this.#epoch) return
+    this.#acknowledged = true
+    this.#heardAt = this.#halfTicks
+    this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
+  }
+
+  // Between NEWLEADER and UPTODATE
+
+  /** F13 (9.4, ZOOKEEPER-4394, 4685) What comes now is kept: nothing of it is logged or acknowledged before UPTODATE. */
+  #wait(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (type) {
+      case PacketType.proposal:
+        if (zxid > this.#contained) this.#queue(zxid, data)
+        return
+      case PacketType.commit:
+      case PacketType.commitAndActivate:
+        if (zxid > this.#contained)
+          this.#note(zxid, type === PacketType.commit ? undefined : decodeDesignated(data))
+        return
+      case PacketType.inform:
+        if (!this.#options.observer || zxid <= this.#contained) return
+        this.#queue(zxid, data)
+        return this.#note(zxid)
+      case PacketType.informAndActivate: {
+        if (!this.#options.observer) return
+        const { leader, payload } = decodeInformAndActivate(data)
+        this.#queue(zxid, payload)
+        return this.#note(zxid, leader)
+      }
+      case PacketType.newLeader:
+        return this.#leave('NEWLEADER came twice')
+      case PacketType.upToDate:
+        return this.#acknowledged
+          ? this.#join()
+          : this.#leave('UPTODATE came before NEWLEADER was acknowledged')
+      default:
+        return
+    }
+  }
+
+  #note(zxid: Zxid, designated?: ServerId): void {
+    this.#head(zxid, this.#noted)
+    this.#noted++
+    if (designated !== undefined) this.#designated.set(zxid, designated)
+  }
+
+  /** F14 (9.5, 10.1) The leader is established. What was kept is logged and applied, and clients may come. */
+  #join(): void {
+    this.#phase = 'broadcast'
+    if (this.#configuration !== undefined)
+      this.#work.push({ do: 'activate', configuration: this.#configuration })
+    this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
+    const pending = this.#pending
+    this.#nextAck = pending.length > 0 ? pending.zxidAt(0) : makeZxid(this.#epoch, 1)
+    for (let i = 0; i < pending.length; i++)
+      this.#work.push({ do: 'append', zxid: pending.zxidAt(i), payload: pending.payloadAt(i) })
+    this.#lastLogged = this.#last
+    for (; this.#noted > 0; this.#noted--) this.#commitNoted()
+    this.#work.push({ do: 'serve', epoch: this.#epoch })
+  }
+
+  #commitNoted(): void {
+    const [zxid, payload] = [this.#pending.zxidAt(0), this.#pending.payloadAt(0)]
+    this.#pending.shift()
+    this.#work.push({ do: 'commit', zxid, payload })
+    const designated = this.#designated.get(zxid)
+    if (designated !== undefined) this.#activate(zxid, payload, designated)
+  }
+
+  // Broadcast
+
+  #follow(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (type) {
+      case PacketType.proposal:
+        this.#queue(zxid, data)
+        this.#lastLogged = zxid
+        return this.#replica.append(zxid, data!)
+      case PacketType.commit:
+        // F11 The head of the queue is dealt with before this; anything else breaks the order.
+        this.#head(zxid)
+        return
+      case PacketType.commitAndActivate: {
+        const payload = this.#head(zxid)
+        const designated = decodeDesignated(data)
+        this.#commitHead()
+        return this.#activate(zxid, payload, designated)
+      }
+      default:
+        return this.#converse(type, zxid, data)
+    }
+  }
+
+  #commitHead(): void {
+    const [zxid, payload] = [this.#pending.zxidAt(0), this.#pending.payloadAt(0)]
+    this.#pending.shift()
+    this.#replica.commit(zxid, payload)
+  }
+
+  /** F15 (13) An observer hears of what is committed, and logs it without a word. */
+  #observe(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    if (type === PacketType.inform) return this.#learn(zxid, data)
+    if (type !== PacketType.informAndActivate) return this.#converse(type, zxid, data)
+    const { leader, payload } = decodeInformAndActivate(data)
+    this.#learn(zxid, payload)
+    this.#activate(zxid, payload, leader)
+  }
+
+  #learn(zxid: Zxid, data: Uint8Array | null): void {
+    this.#admit(zxid, data)
+    this.#replica.append(zxid, data!)
+    this.#replica.commit(zxid, data!)
+  }
+
+  #converse(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    switch (type) {
+      case PacketType.ping:
+        this.#work.push({ do: 'pong', zxid })
+        return
+      case PacketType.sync:
+      case PacketType.revalidate:
+        this.#work.push({ do: 'deliver', packet: { type, zxid, data, auth: null } })
+        return
+      default: {
+        const facts = { packet: packetName(type), zxid: formatZxid(zxid) }
+        this.#work.push({
+          do: 'warn',
+          facts,
+          sentence: 'The leader sent what means nothing now; it is ignored',
+        })
+      }
+    }
+  }
+
+  // Ends
+
+  /** F16 (11) A leader that is established is heard of twice a tick; before that it may wait for others. */
+  #halfTick(): void {
+    this.#halfTicks++
+    const { initLimit, syncLimit } = this.#options
+    const limit = this.#phase === 'broadcast' ? syncLimit : initLimit
+    if (this.#halfTicks - this.#heardAt > limit * 2)
+      this.#leave(`nothing was heard of the leader for ${limit} ticks`)
+  }
+
+  #store(what: 'acceptedEpoch' | 'currentEpoch'): void {
+    this.#work.push({ do: 'store', what, epoch: this.#epoch })
+  }
+
+  #send(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    this.#work.push({ do: 'send', packet: { type, zxid, data, auth: null } })
+  }
+
+  #discard(reason: string): void {
+    this.#work.push({ do: 'discard', reason })
+    this.#leave(reason)
+  }
+
+  #leave(reason: string): void {
+    this.#phase = 'over'
+    this.#work.push({ do: 'leave', reason })
+  }
+}

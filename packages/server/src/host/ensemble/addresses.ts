@@ -1,0 +1,13 @@
+import type { Address } from '@zabra/runtime'
+import type { MemberKit } from './member-kit.ts'
+
+/** Where this member listens for others: on its own addresses, or on all interfaces. */
+export function listenOn(
+  { settings, membership }: Pick<MemberKit, 'settings' | 'membership'>,
+  port: 'quorumPort' | 'electionPort',
+): Address[] {
+  const own = membership.addressesOf(membership.self, port)
+  if (!settings.quorumListenOnAllIPs) return [...own]
+  const ports = new Set(own.map((address) => address.port))
+  return [...ports].map((each) => ({ host: '::', port: each }))
+}

@@ -1,0 +1,58 @@
+import { MemoryDisk, silent } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import {
+  parseConfiguration,
+  printConfiguration,
+  type EnsembleConfiguration,
+} from '../../core/quorum/index.ts'
+import { keepActive, keepProposed, loadConfigurations } from './configuration-files.ts'
+
+const configuration = (version: number, ...ids: number[]): EnsembleConfiguration =>
+  parseConfiguration(
+    [...ids.map((id) => `server.${id}=h${id}:1:2`), `version=${version.toString(16)}`].join('\n'),
+  )
+const written = configuration(0, 1, 2, 3)
+
+async function loaded(disk: MemoryDisk, from = written): Promise<Record<string, string>> {
+  const known = await loadConfigurations(disk, '/data', from, silent)
+  return Object.fromEntries(Object.entries(known).map(([name, one]) => [name, printConfiguration(one)]))
+}
+
+it('is what the operator has written until a newer one is in force', async () => {
+  const disk = new MemoryDisk()
+  expect(await loaded(disk)).toEqual({ active: printConfiguration(written) })
+  await disk.makeFolder('/data')
+  const [second, third] = [configuration(0x100000002, 1, 2, 3, 4), configuration(0x10000000a, 2, 3, 4)]
+  await keepProposed(disk, '/data', second)
+  expect(await loaded(disk)).toEqual({
+    active: printConfiguration(written),
+    proposed: printConfiguration(second),
+  })
+  await keepActive(disk, '/data', second)
+  expect(await loaded(disk)).toEqual({ active: printConfiguration(second) })
+  await keepProposed(disk, '/data', third)
+  await keepActive(disk, '/data', second)
+  expect((await loaded(disk))['proposed']).toBe(printConfiguration(third))
+  await keepActive(disk, '/data', third)
+  expect(await loaded(disk)).toEqual({ active: printConfiguration(third) })
+  const files = ['/data/zoo.cfg.dynamic.100000002', '/data/zoo.cfg.dynamic.10000000a']
+  expect(disk.paths()).toEqual(files)
+  disk.powerCut()
+  expect(disk.paths()).toEqual(files)
+})
+
+it('is what the operator has written when that is newer', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  await keepActive(disk, '/data', configuration(0x100000002, 1, 2))
+  expect(await loaded(disk, configuration(0x200000001, 7, 8, 9))).toEqual({
+    active: printConfiguration(configuration(0x200000001, 7, 8, 9)),
+  })
+})
+
+it('says which file cannot be read', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  disk.put('/data/zoo.cfg.dynamic.5', new TextEncoder().encode('server.1=here'))
+  await expect(loaded(disk)).rejects.toThrow(/zoo\.cfg\.dynamic\.5/)
+})

@@ -1,0 +1,72 @@
+import { NetworkError, type Address, type Clock, type Connection, type Network } from '@zabra/runtime'
+import { printAddress } from '../election/hello.ts'
+
+/** How a leader is looked for. Times are in milliseconds. */
+export interface DialOptions {
+  readonly network: Network
+  readonly clock: Clock
+  /** Where it may be; all are tried at once. */
+  readonly addresses: readonly Address[]
+  readonly attempts: number
+  readonly pauseMs: number
+  /** For all attempts together. */
+  readonly budgetMs: number
+  readonly signal: AbortSignal
+}
+
+export const dialDefaults = { attempts: 5, pauseMs: 100 } as const
+
+/**
+ * Connects to a leader at the first of its addresses that answers. It may need a moment before it listens, so there are
+ * several attempts. Rejects with a `NetworkError` when all of them fail, the budget is spent or `signal` aborts.
+ */
+export async function dial(options: DialOptions): Promise<Connection> {
+  const { clock, attempts, pauseMs, budgetMs, signal } = options
+  const end = clock.monotonic() + budgetMs
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await race(options, Math.max(0, end - clock.monotonic()))
+    } catch (error) {
+      if (signal.aborted || attempt >= attempts || clock.monotonic() + pauseMs >= end) throw error
+    }
+    await pause(clock, pauseMs, signal)
+  }
+}
+
+/** One attempt at all addresses. Those that answer too late are closed. */
+async function race({ network, clock, addresses, signal }: DialOptions, ms: number): Promise<Connection> {
+  const over = new AbortController()
+  const cancel = clock.after(ms, 'connection to the leader', () => over.abort())
+  let won: Connection | undefined
+  const tries = addresses.map(async (address) => {
+    const wire = await network.connect(address, { signal: AbortSignal.any([signal, over.signal]) })
+    if (won === undefined && !signal.aborted) return (won = wire)
+    wire.listen({ data() {}, drain() {}, closed() {} })
+    wire.destroy()
+    throw new NetworkError('It answered too late', 'ABORT_ERR')
+  })
+  try {
+    return await Promise.any(tries)
+  } catch (error) {
+    const places = addresses.map(printAddress).join(', ') || 'no address'
+    const reasons = error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)]
+    throw new NetworkError(`The leader cannot be reached at ${places}: ${reasons.join('; ')}`, 'ENOTCONN', {
+      cause: error,
+    })
+  } finally {
+    cancel()
+    over.abort()
+  }
+}
+
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel()
+      signal.removeEventListener('abort', end)
+      resolve()
+    }
+    const cancel = clock.after(ms, 'next attempt at the leader', end)
+    signal.addEventListener('abort', end, { once: true })
+  })
+}

@@ -1,0 +1,41 @@
+import { votersOf, printConfiguration } from '../../core/quorum/index.ts'
+import type { LeaderFigures, MemberFigures, RoleFigures } from '../../admin/index.ts'
+import type { MemberKit } from './member-kit.ts'
+
+/** What a role says of itself when a word asks. */
+export interface RoleFacts {
+  readonly mode: 'leader' | 'follower' | 'observer' | 'read-only'
+  /** The phase, in the words of Apache ZooKeeper. */
+  readonly peerState: () => string
+  readonly leader?: () => LeaderFigures
+  readonly yieldLeadership?: () => string
+  readonly extra?: () => MemberFigures['extra']
+}
+
+/** The figures of a member, put together when they are asked for. */
+export function roleFigures({ settings, membership }: MemberKit, facts: RoleFacts): RoleFigures {
+  return {
+    mode: facts.mode,
+    get member() {
+      const [own] = membership.member(membership.self)?.addresses ?? []
+      return {
+        peerState: facts.peerState(),
+        quorumSize: votersOf(membership.active).length,
+        conf: {
+          serverId: membership.self,
+          initLimit: settings.initLimit,
+          syncLimit: settings.syncLimit,
+          electionAlg: settings.electionAlg,
+          electionPort: own?.electionPort ?? 0,
+          quorumPort: own?.quorumPort ?? 0,
+          isObserver: membership.role === 'observer',
+          membership: printConfiguration(membership.active),
+        },
+        ...(facts.leader === undefined ? {} : { leader: facts.leader() }),
+        extra: facts.extra?.() ?? [],
+        yieldLeadership: facts.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
+        requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
+      }
+    },
+  }
+}

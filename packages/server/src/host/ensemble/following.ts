@@ -1,0 +1,446 @@
+import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import type { Cancel, Connection } from '@zabra/runtime'
+import type { ServerId } from '../../core/quorum/index.ts'
+import { LearnerSessions } from '../../core/sessions/index.ts'
+import type { Zxid } from '../../core/types.ts'
+import {
+  decodeRevalidationAnswer,
+  encodeForwardedRequest,
+  encodeRevalidation,
+  encodeTouches,
+  Learner,
+  PacketSplitter,
+  PacketType,
+  type LearnerInput,
+  type LearnerWork,
+  type QuorumPacket,
+} from '../../core/zab/index.ts'
+import { DamageError, DivergenceError, LogFullError, type TxnLogEvents } from '../../log/index.ts'
+import type { ClientConnection } from '../connection.ts'
+import type { RoleWriter } from '../vault/index.ts'
+import { LearnerWrites, type LeaderLink } from '../writes/index.ts'
+import { activate } from './activation.ts'
+import { ClientSide } from './client-side.ts'
+import { dial, dialDefaults } from './dial.ts'
+import { roleFigures } from './figures.ts'
+import { Jobs } from './jobs.ts'
+import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
+import { QuorumWire } from './quorum-wire.ts'
+import { RawBytes } from './raw-bytes.ts'
+import { Turns } from './turns.ts'
+
+/** Requests and acknowledgements that the leader does not take. */
+const MAX_UNSENT_BYTES = 128 << 20
+/** While so much waits for the disk, nothing more is read from the leader. */
+const MAX_PENDING_BYTES = 64 << 20
+
+/**
+ * A term as follower or observer: what the machine of a learner (`Learner`) asks for is done here, one thing after the
+ * other. The rules of order are those of `order.ts`.
+ */
+export class LearnerTerm implements Term {
+  readonly #kit: MemberKit
+  readonly #events: TermEvents
+  readonly #leaderId: ServerId
+  readonly #observer: boolean
+  readonly #turns: Turns<LearnerInput, LearnerWork>
+  readonly #learner: Learner
+  readonly #jobs: Jobs
+  readonly #calledOff = new AbortController()
+  #wire: QuorumWire | undefined
+  #splitter: PacketSplitter | undefined
+  /** Bytes of a snapshot, of which only the snapshot itself says where it ends. */
+  readonly #raw = new RawBytes()
+  /** The snapshot is whole: the splitter goes on with packets. */
+  #snapshotOver = false
+  #writer: RoleWriter | undefined
+  #sessions: LearnerSessions | undefined
+  #clients: ClientSide<LearnerWrites<ClientConnection>> | undefined
+  #cancelTick: Cancel = () => {}
+  #over = false
+
+  constructor(kit: MemberKit, leader: ServerId, observer: boolean, events: TermEvents) {
+    this.#kit = kit
+    this.#events = events
+    this.#leaderId = leader
+    this.#observer = observer
+    const { settings, membership, vault } = kit
+    this.#learner = new Learner(
+      {
+        self: membership.self,
+        observer,
+        acceptedEpoch: vault.epochs.accepted,
+        currentEpoch: vault.epochs.current,
+        lastZxid: vault.syncZxid,
+        configVersion: membership.active.version,
+        initLimit: settings.initLimit,
+        syncLimit: settings.syncLimit,
+      },
+      {
+        append: (zxid, payload) => this.#inOrder(() => this.#append(zxid, payload)),
+        commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
+        // A proposed configuration is on disk before its proposal is acknowledged.
+        ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
+      },
+    )
+    this.#jobs = new Jobs({
+      goOn: (action) => this.#turns.run(action),
+      failed: (error) => this.#jobFailed(error),
+    })
+    this.#turns = new Turns({
+      step: (input) => this.#learner.step(input),
+      perform: (work) => this.#jobs.add(() => this.#perform(work)),
+      failed: kit.failed,
+      within: (action) => (this.#clients === undefined ? action() : this.#clients.core.turn(action)),
+    })
+  }
+
+  get epoch(): number {
+    return this.#learner.epoch
+  }
+
+  get leader(): ServerId {
+    return this.#leaderId
+  }
+
+  async begin(): Promise<void> {
+    const { settings, ports, membership } = this.#kit
+    const ticks = settings.connectToLearnerMasterLimit || settings.initLimit
+    try {
+      const connection = await dial({
+        ...dialDefaults,
+        network: ports.network,
+        clock: ports.clock,
+        addresses: membership.addressesOf(this.#leaderId, 'quorumPort'),
+        pauseMs: settings.connectRetryDelayMs,
+        budgetMs: ticks * settings.tickTimeMs,
+        signal: this.#calledOff.signal,
+      })
+      this.#connected(connection)
+    } catch (error) {
+      this.#leave({ reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  async end(): Promise<void> {
+    this.#over = true
+    this.#calledOff.abort()
+    this.#turns.stop()
+    this.#cancelTick()
+    this.#clients?.end('Closed: this server does not follow any more')
+    this.#wire?.close()
+    this.#raw.end(new Error('The role is over'))
+    this.#jobs.stop()
+  }
+
+  #leave(because: Over): void {
+    if (this.#over) return
+    this.#over = true
+    this.#events.over(because)
+  }
+
+  #connected(connection: Connection): void {
+    const { settings, ports } = this.#kit
+    if (this.#over) return discard(connection)
+    const splitter = new PacketSplitter({
+      maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
+      packet: (type, zxid, data) => {
+        // The chunk is the network's; what is kept is a copy.
+        this.#turns.perform(this.#learner.receive(type, zxid, data?.slice() ?? null))
+      },
+      raw: (bytes) => this.#offer(bytes),
+    })
+    this.#splitter = splitter
+    this.#wire = new QuorumWire({
+      wire: connection,
+      clock: ports.clock,
+      maxUnsentBytes: MAX_UNSENT_BYTES,
+      took: (chunk) => this.#took(chunk),
+      lost: (reason) => {
+        splitter.stop()
+        this.#raw.end(new Error(reason))
+        this.#turns.run(() => this.#turns.feed({ type: 'closed' }))
+      },
+    })
+    this.#wire.expect(settings.initLimit * settings.tickTimeMs)
+    this.#tick(ports.clock.monotonic())
+    this.#turns.step({ type: 'connected' })
+  }
+
+  #took(chunk: Uint8Array): void {
+    this.#turns.run(() => {
+      this.#learner.heard()
+      this.#splitter!.push(chunk)
+    })
+    this.#hold()
+  }
+
+  /** The leader is not read faster than the disk can take it. */
+  #hold(): void {
+    const writer = this.#writer
+    if (writer === undefined || writer.pendingBytes < MAX_PENDING_BYTES) return
+    this.#wire!.pause()
+    void writer
+      .flush()
+      .catch(() => {})
+      .then(() => this.#wire!.resume())
+  }
+
+  #tick(at: number): void {
+    const { clock } = this.#kit.ports
+    const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
+    this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
+      this.#turns.step({ type: 'halfTick' })
+      if (!this.#over) this.#tick(next)
+    })
+  }
+
+  // Work
+
+  #perform(work: LearnerWork): void | Promise<void> {
+    if (this.#turns.stopped) return undefined
+    const { membership, vault, ports } = this.#kit
+    switch (work.do) {
+      case 'send': {
+        const { type, zxid, data, auth } = work.packet
+        return this.#wire!.send(type, zxid, data, auth)
+      }
+      case 'store':
+        return this.#store(work.what, work.epoch)
+      case 'truncate':
+        return this.#truncate(work.to)
+      case 'install':
+        return this.#install(work.zxid)
+      case 'append':
+        return this.#append(work.zxid, work.payload)
+      case 'commit':
+        return this.#commit(work.zxid, work.payload)
+      case 'harden':
+        return this.#harden()
+      case 'proposeConfiguration':
+        this.#kit.configured()
+        return membership.propose(work.configuration).then(() => this.#kit.configured())
+      case 'activate':
+        return this.#activate(work)
+      case 'serve':
+        return this.#serve(work.epoch)
+      case 'pong':
+        return this.#pong(work.zxid)
+      case 'deliver':
+        return this.#deliver(work.packet)
+      case 'discard':
+        ports.logger.error(
+          { reason: work.reason },
+          'The data of this server is not that of its leader; it will fetch all of it anew',
+        )
+        return vault.askForAll()
+      case 'leave':
+        return this.#leave({ reason: work.reason })
+      case 'warn':
+        return ports.logger.warn(work.facts, work.sentence)
+    }
+  }
+
+  #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
+    const { vault } = this.#kit
+    const stored = what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
+    return stored.then(() => this.#turns.step({ type: 'stored', what, epoch }))
+  }
+
+  async #truncate(to: Zxid): Promise<void> {
+    const { vault, window, ports } = this.#kit
+    const { exact, reason } = await vault.truncateTo(to)
+    if (exact) window.restart(to)
+    else ports.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
+    this.#turns.step({ type: 'truncated', lastZxid: exact ? to : vault.lastZxid })
+  }
+
+  // Snapshots
+
+  /** Bytes behind a SNAP packet. Reading stops until they are taken. */
+  #offer(bytes: Uint8Array): number {
+    if (this.#snapshotOver) {
+      this.#snapshotOver = false
+      return 0
+    }
+    this.#wire!.pause()
+    this.#raw.push(bytes.slice())
+    return -1
+  }
+
+  async #install(zxid: Zxid): Promise<void> {
+    const { vault, window } = this.#kit
+    const sink = vault.receiveSnapshot(zxid)
+    try {
+      while (!sink.complete) {
+        const bytes = await this.#raw.next()
+        const taken = await sink.write(bytes)
+        this.#learner.heard()
+        if (sink.complete) {
+          window.restart(zxid)
+          this.#goOn(bytes.subarray(taken))
+        }
+        this.#wire!.resume()
+      }
+    } catch (error) {
+      sink.abort()
+      // The leader, or this role, is gone; that is told elsewhere.
+      if (this.#turns.stopped || !this.#wire!.isOpen) return
+      if (!(error instanceof DamageError)) throw error
+      this.#turns.step({ type: 'diverged', zxid, reason: error.message })
+    }
+  }
+
+  /** What came behind the snapshot is packets again. */
+  #goOn(rest: Uint8Array): void {
+    this.#snapshotOver = true
+    if (rest.length > 0) this.#wire!.take(rest)
+  }
+
+  // History
+
+  /** What the machine does directly comes behind the work that it has asked for before. */
+  #inOrder(job: () => void): void {
+    if (this.#jobs.idle) job()
+    else this.#jobs.add(job)
+  }
+
+  get #log(): RoleWriter {
+    this.#writer ??= this.#kit.vault.openWriter(this.#logEvents())
+    return this.#writer
+  }
+
+  /** A server that asks for everything keeps its old data until all of the new is there. */
+  #beginIfEmpty(): void {
+    const { vault, window } = this.#kit
+    if (!vault.asksForAll || vault.replaced) return
+    vault.beginEmpty()
+    window.restart(0)
+  }
+
+  /** Logs a transaction. A tree that is new is written as a whole, so what makes it up is not logged. */
+  #append(zxid: Zxid, payload: Uint8Array): void {
+    this.#beginIfEmpty()
+    if (!this.#kit.vault.replaced) this.#log.appendPayload(zxid, payload)
+  }
+
+  #commit(zxid: Zxid, payload: Uint8Array): void {
+    const { window } = this.#kit
+    this.#beginIfEmpty()
+    if (zxid > window.max) window.add(zxid, payload)
+    if (this.#clients === undefined) this.#apply(zxid, payload)
+    else this.#clients.writes.committed(zxid, payload)
+  }
+
+  #apply(zxid: Zxid, payload: Uint8Array): void {
+    try {
+      this.#kit.vault.apply(payload)
+    } catch (error) {
+      if (!(error instanceof DivergenceError)) throw error
+      this.#turns.feed({ type: 'diverged', zxid, reason: error.message })
+    }
+  }
+
+  async #harden(): Promise<void> {
+    this.#beginIfEmpty()
+    if (this.#kit.vault.replaced) await this.#kit.vault.adopt()
+    else await this.#writer?.flush()
+    this.#turns.step({ type: 'hardened' })
+  }
+
+  #logEvents(): TxnLogEvents {
+    return {
+      durable: (zxid) =>
+        this.#turns.run(() => {
+          this.#kit.stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
+          this.#learner.durable(zxid)
+        }),
+      snapshotDue: () => void this.#kit.snapshots.take(),
+      full: (_, error) => this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs }),
+      space() {},
+      fatal: (error) => this.#kit.failed(error),
+    }
+  }
+
+  #jobFailed(error: unknown): void {
+    if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
+    if (error instanceof LogFullError)
+      return this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
+    this.#kit.failed(error)
+  }
+
+  // Serving
+
+  #activate({ configuration, designated }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
+    const { over, kept } = activate(this.#kit, configuration, { leader: this.#leaderId, designated })
+    if (over !== undefined) this.#leave(over)
+    return kept
+  }
+
+  #serve(epoch: number): void {
+    const { settings, vault } = this.#kit
+    const sessions = new LearnerSessions(vault.sessions)
+    this.#sessions = sessions
+    // What the leader proposes from now on is logged at once.
+    void this.#log
+    this.#clients = new ClientSide(this.#kit, {
+      sessions,
+      role: roleFigures(this.#kit, {
+        mode: this.#observer ? 'observer' : 'follower',
+        peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
+      }),
+      writes: (kit) =>
+        new LearnerWrites({
+          ...kit,
+          link: this.#link(),
+          epochStart: makeZxid(epoch, 0),
+          upgradesSessions: settings.localSessionsUpgradingEnabled,
+        }),
+    })
+    this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)
+    this.#events.installed(epoch)
+    this.#clients.open()
+  }
+
+  #link(): LeaderLink {
+    const wire = this.#wire!
+    return {
+      forward: ({ sessionId: session, cxid, type, body, identities }) =>
+        wire.send(
+          PacketType.request,
+          -1,
+          encodeForwardedRequest({ session, cxid, type, body }),
+          identities.length === 0 ? null : identities,
+        ),
+      revalidate: (session, timeout) =>
+        wire.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),
+      lastHeard: () => wire.heardAt,
+      broken: (reason) => this.#leave({ reason }),
+      diverged: (zxid) =>
+        this.#turns.feed({
+          type: 'diverged',
+          zxid,
+          reason: 'the digest of the tree is not the one that the leader foresaw',
+        }),
+    }
+  }
+
+  #pong(zxid: Zxid): void {
+    const touched = this.#sessions?.takeTouched() ?? []
+    const data = encodeTouches(touched.map(({ id, timeout }) => [id, timeout] as const))
+    this.#wire!.send(PacketType.ping, zxid, data)
+  }
+
+  #deliver({ type, data }: QuorumPacket): void {
+    const writes = this.#clients?.writes
+    if (writes === undefined) return
+    if (type === PacketType.sync) return writes.synced()
+    const { session, valid } = decodeRevalidationAnswer(data)
+    writes.revalidated(session, valid)
+  }
+}
+
+function discard(connection: Connection): void {
+  connection.listen({ data() {}, drain() {}, closed() {} })
+  connection.destroy()
+}

@@ -1,0 +1,59 @@
+export interface JobsOptions {
+  /** Runs the next jobs in a turn of their own, after one that had to be waited for. */
+  readonly goOn: (action: () => void) => void
+  /** A job has failed; those behind it are not done. */
+  readonly failed: (error: unknown) => void
+}
+
+/** Work that is done in order, each part when the one before it is done; at once as long as nothing has to be waited for. */
+export class Jobs {
+  readonly #options: JobsOptions
+  readonly #waiting: (() => void | Promise<void>)[] = []
+  #busy = false
+  #stopped = false
+
+  constructor(options: JobsOptions) {
+    this.#options = options
+  }
+
+  /** Whether nothing is being done, nor waits. */
+  get idle(): boolean {
+    return !this.#busy
+  }
+
+  add(job: () => void | Promise<void>): void {
+    if (this.#stopped) return
+    this.#waiting.push(job)
+    if (!this.#busy) this.#run()
+  }
+
+  /** What has not begun is not done any more. */
+  stop(): void {
+    this.#stopped = true
+    this.#waiting.length = 0
+  }
+
+  #run(): void {
+    this.#busy = true
+    try {
+      for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) {
+        const done = job()
+        if (done === undefined) continue
+        done.then(
+          () => this.#options.goOn(() => this.#run()),
+          (error: unknown) => this.#fail(error),
+        )
+        return
+      }
+      this.#busy = false
+    } catch (error) {
+      this.#fail(error)
+    }
+  }
+
+  #fail(error: unknown): void {
+    this.stop()
+    this.#busy = false
+    this.#options.failed(error)
+  }
+}

@@ -1,0 +1,410 @@
+import { formatZxid, ProtocolError } from '@zabra/protocol'
+import type { Cancel, Connection } from '@zabra/runtime'
+import type { LeaderFigures } from '../../admin/index.ts'
+import type { EnsembleConfiguration } from '../../core/quorum/index.ts'
+import { SessionTracker } from '../../core/sessions/index.ts'
+import type { Identity, Zxid } from '../../core/types.ts'
+import {
+  decodeForwardedRequest,
+  decodeLearnerInfo,
+  decodeRevalidation,
+  encodeRevalidationAnswer,
+  Leader,
+  PacketType,
+  readTouches,
+  type ConnectionId,
+  type LeaderInput,
+  type LeaderWork,
+  type QuorumPacket,
+  type SyncPlan,
+} from '../../core/zab/index.ts'
+import type { TxnLogEvents } from '../../log/index.ts'
+import type { ClientConnection } from '../connection.ts'
+import type { RoleWriter } from '../vault/index.ts'
+import { LeaderWrites, type Quorum } from '../writes/index.ts'
+import { listenOn } from './addresses.ts'
+import { broadcastTo } from './broadcast.ts'
+import { ClientSide } from './client-side.ts'
+import { roleFigures } from './figures.ts'
+import { LearnerLink } from './learner-link.ts'
+import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
+import { portDefaults, QuorumPort } from './quorum-port.ts'
+import { judgeReconfiguration } from './reconfigure.ts'
+import { Turns } from './turns.ts'
+
+/** A snapshot that is at least this long is worth cutting a learner back for; below it a snapshot is sent, which is always safe. */
+const TRUNCATE_FROM_BYTES = 64 << 20
+
+/**
+ * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
+ * The rules of order are those of `order.ts`.
+ */
+export class LeaderTerm implements Term {
+  readonly #kit: MemberKit
+  readonly #events: TermEvents
+  readonly #turns: Turns<LeaderInput, LeaderWork>
+  readonly #leader: Leader
+  readonly #port: QuorumPort
+  readonly #links = new Map<ConnectionId, LearnerLink>()
+  #writer!: RoleWriter
+  #clients: ClientSide<LeaderWrites<ClientConnection>> | undefined
+  #nextId = 1
+  #nextTicket = 1
+  readonly #confirming = new Map<number, () => void>()
+  #cancelTick: Cancel = () => {}
+  #over = false
+  #leadsSince = 0
+
+  constructor(kit: MemberKit, events: TermEvents) {
+    this.#kit = kit
+    this.#events = events
+    const { settings, membership, vault, window } = kit
+    this.#leader = new Leader(
+      {
+        self: membership.self,
+        ...membership.configurations,
+        acceptedEpoch: vault.epochs.accepted,
+        currentEpoch: vault.epochs.current,
+        lastZxid: vault.lastZxid,
+        initLimit: settings.initLimit,
+        syncLimit: settings.syncLimit,
+        reconfigEnabled: settings.reconfigEnabled,
+        sources: {
+          window,
+          applied: () => vault.tree.lastZxid,
+          disk: () => vault.verified,
+          diskBytesAfter: (zxid) => vault.verified.bytesAfter(zxid),
+          snapshotBytes: () => vault.snapshotBytes,
+          snapshotSizeFactor: settings.snapshotSizeFactor,
+          forceSnapshot: settings.forceSnapshotSync,
+          truncateFromBytes: TRUNCATE_FROM_BYTES,
+        },
+      },
+      broadcastTo(this.#links, {
+        commit: (zxid) => this.#clients!.writes.commit(zxid),
+        activate: (configuration) => this.#activate(configuration),
+        confirmed: (ticket) => this.#confirmed(ticket),
+      }),
+    )
+    this.#turns = new Turns({
+      step: (input) => this.#leader.step(input),
+      perform: (work) => this.#perform(work),
+      failed: kit.failed,
+      within: (action) => (this.#clients === undefined ? action() : this.#clients.core.turn(action)),
+    })
+    this.#port = new QuorumPort({
+      ...portDefaults,
+      network: kit.ports.network,
+      clock: kit.ports.clock,
+      logger: kit.ports.logger,
+      listen: listenOn(kit, 'quorumPort'),
+      identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
+    })
+  }
+
+  get epoch(): number {
+    return this.#leader.epoch
+  }
+
+  get links(): Iterable<LearnerLink> {
+    return this.#links.values()
+  }
+
+  async begin(): Promise<void> {
+    this.#writer = this.#kit.vault.openWriter(this.#logEvents())
+    this.#turns.step({ type: 'start' })
+    this.#tick(this.#kit.ports.clock.monotonic())
+    try {
+      await this.#port.open()
+    } catch (error) {
+      this.#leave({ reason: error instanceof Error ? error.message : String(error) })
+    }
+  }
+
+  /**
+   * Asks another member to take over. The role is over once one of them can; meanwhile nothing is written. False when there is
+   * nothing to hand over, or nobody to take it.
+   */
+  transfer(): boolean {
+    this.#turns.step({ type: 'transfer' })
+    return this.#clients !== undefined && (this.#over || !this.#leader.accepting)
+  }
+
+  async end(): Promise<void> {
+    this.#over = true
+    this.#turns.stop()
+    this.#cancelTick()
+    this.#clients?.end('Closed: this server does not lead any more')
+    for (const link of this.#links.values()) link.close()
+    this.#links.clear()
+    this.#confirming.clear()
+    await this.#port.close()
+  }
+
+  #leave(because: Over): void {
+    if (this.#over) return
+    this.#over = true
+    this.#events.over(because)
+  }
+
+  // Time
+
+  /** Half ticks come at their times, however long a turn was. */
+  #tick(at: number): void {
+    const { clock } = this.#kit.ports
+    const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
+    this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
+      this.#turns.step({ type: 'halfTick' })
+      if (!this.#over) this.#tick(next)
+    })
+  }
+
+  // Learners
+
+  #identified(packet: QuorumPacket, wire: Connection): void {
+    const id = this.#nextId++
+    const { serverId } = decodeLearnerInfo(packet.data)
+    const link = new LearnerLink(id, serverId, wire, this.#kit, {
+      turn: (read) => this.#turns.run(read),
+      packet: (type, zxid, data, auth) => this.#packet(link, type, zxid, data, auth),
+      progress: () => this.#leader.heard(id),
+      lost: (reason) => this.#turns.run(() => this.#lost(link, reason)),
+    })
+    link.observer = packet.type === PacketType.observerInfo
+    link.expect(this.#kit.settings.initLimit * this.#kit.settings.tickTimeMs)
+    this.#links.set(id, link)
+    this.#turns.feed({ type: 'accepted', from: id })
+    this.#turns.feed({ type: 'packet', from: id, packet })
+  }
+
+  #packet(
+    link: LearnerLink,
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null,
+  ): void {
+    if (type === PacketType.ack && this.#leader.ack(link.id, zxid)) return
+    // Once this server leads a learner hears pings, and answers them.
+    if (type === PacketType.ack && this.#leader.phase === 'broadcast') link.expect(this.#syncLimitMs)
+    this.#turns.feed({ type: 'packet', from: link.id, packet: { type, zxid, data, auth } })
+  }
+
+  #sync(link: LearnerLink, plan: SyncPlan): void {
+    const { vault, ports } = this.#kit
+    const facts = { peer: link.server, observer: link.observer, how: plan.how, entries: plan.entries.length }
+    const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
+    ports.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
+    link
+      .sync(plan, vault)
+      .catch((error: unknown) =>
+        link.fail(`it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`),
+      )
+  }
+
+  #lost(link: LearnerLink, reason: string): void {
+    if (!this.#links.delete(link.id)) return
+    this.#kit.ports.logger.info({ peer: link.server, reason }, 'A member that followed is gone')
+    this.#turns.feed({ type: 'closed', from: link.id })
+  }
+
+  // Work
+
+  #perform(work: LeaderWork): void {
+    const { ports, membership } = this.#kit
+    switch (work.do) {
+      case 'send': {
+        const { type, zxid, data, auth } = work.packet
+        return this.#links.get(work.to)?.send(type, zxid, data, auth)
+      }
+      case 'sync': {
+        const link = this.#links.get(work.to)
+        return link === undefined ? undefined : this.#sync(link, work.plan)
+      }
+      case 'drop':
+        return this.#drop(work.connection, work.reason)
+      case 'store':
+        return this.#store(work.what, work.epoch)
+      case 'proposeConfiguration':
+        membership.propose(work.configuration).catch(this.#kit.failed)
+        return this.#kit.configured()
+      case 'activate':
+        return this.#activate(work.configuration)
+      case 'lead':
+        return this.#lead(work.epoch, work.zxid)
+      case 'deliver':
+        return this.#deliver(work.from, work.packet)
+      case 'joined':
+        return this.#joined(work.connection)
+      case 'left':
+        return this.#left(work.connection)
+      case 'stop': {
+        const { reason, designated, successor } = work.because
+        return this.#leave({
+          reason,
+          ...(designated === undefined ? {} : { designated }),
+          ...(successor === undefined ? {} : { handedOver: true }),
+        })
+      }
+      case 'warn':
+        return ports.logger.warn(work.facts, work.sentence)
+    }
+  }
+
+  #drop(id: ConnectionId, reason: string): void {
+    const link = this.#links.get(id)
+    if (link === undefined) return
+    this.#links.delete(id)
+    this.#kit.ports.logger.warn({ peer: link.server, address: link.address, reason }, 'A member was sent away')
+    link.close()
+  }
+
+  #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
+    const { vault, failed } = this.#kit
+    const stored = what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
+    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), failed)
+  }
+
+  #activate(configuration: EnsembleConfiguration): void {
+    const { membership, failed, configured } = this.#kit
+    membership.activate(configuration).kept.catch(failed)
+    configured()
+  }
+
+  // Leading
+
+  #lead(epoch: number, zxid: Zxid): void {
+    const { settings, ports, vault } = this.#kit
+    const writer = this.#writer
+    const now = ports.clock.monotonic()
+    this.#clients = new ClientSide(this.#kit, {
+      sessions: new SessionTracker(settings.tickTimeMs, now, { table: vault.sessions }),
+      reaps: true,
+      role: roleFigures(this.#kit, {
+        mode: 'leader',
+        peerState: () => `leading - ${this.#leader.phase}`,
+        leader: () => this.#figures(),
+        yieldLeadership: () => {
+          this.transfer()
+          return 'Sent yield leadership request to leader.'
+        },
+      }),
+      reconfigure: (request, of) => judgeReconfiguration(this.#kit, this.#leader, request, of),
+      writes: (kit) =>
+        new LeaderWrites({
+          ...kit,
+          journal: {
+            get state() {
+              return writer.state
+            },
+            append: (logged, payload) => writer.appendPayload(logged.header.zxid, payload!),
+          },
+          quorum: this.#quorum(),
+          lastZxid: zxid,
+          serverId: settings.serverId,
+        }),
+    })
+    this.#leadsSince = now
+    this.#events.installed(epoch)
+    for (const link of this.#links.values()) if (link.joined) link.expect(this.#syncLimitMs)
+    const { core, writes } = this.#clients
+    core.turn(() => writes.endOrphans())
+    if (settings.leaderServes) this.#clients.open()
+  }
+
+  get #syncLimitMs(): number {
+    return this.#kit.settings.syncLimit * this.#kit.settings.tickTimeMs
+  }
+
+  #quorum(): Quorum {
+    const leader = this.#leader
+    return {
+      propose: (zxid, payload) => this.#leader.propose(zxid, payload),
+      confirm: (done) => {
+        const ticket = this.#nextTicket++
+        this.#confirming.set(ticket, done)
+        this.#turns.feed({ type: 'confirm', ticket })
+      },
+      synced: (learner) => (learner as LearnerLink).send(PacketType.sync, 0),
+      get accepting() {
+        return leader.accepting
+      },
+    }
+  }
+
+  #figures(): LeaderFigures {
+    const links = [...this.#links.values()].filter(({ joined }) => joined)
+    const { writes } = this.#clients!
+    const isVoter = ({ server, observer }: LearnerLink): boolean =>
+      !observer && this.#kit.membership.active.members.get(server)?.role === 'participant'
+    const observers = links.filter(({ observer }) => observer).length
+    const voters = links.filter(isVoter).length
+    const { min, max } = writes.proposalSize
+    return {
+      learners: this.#links.size,
+      syncedFollowers: voters,
+      syncedNonVotingFollowers: links.length - observers - voters,
+      syncedObservers: observers,
+      pendingSyncs: writes.pendingSyncs,
+      uptimeMs: this.#kit.ports.clock.monotonic() - this.#leadsSince,
+      lastProposalSize: writes.lastProposalSize,
+      minProposalSize: writes.lastProposalSize === -1 ? -1 : min,
+      maxProposalSize: writes.lastProposalSize === -1 ? -1 : max,
+    }
+  }
+
+  #confirmed(ticket: number): void {
+    const done = this.#confirming.get(ticket)
+    this.#confirming.delete(ticket)
+    done?.()
+  }
+
+  #joined(id: ConnectionId): void {
+    const link = this.#links.get(id)
+    if (link !== undefined) link.joined = true
+  }
+
+  #left(id: ConnectionId): void {
+    const link = this.#links.get(id)
+    if (link !== undefined) this.#clients?.writes.learnerGone(link)
+  }
+
+  /** What a learner asks for its clients. One that cannot be read ends its connection. */
+  #deliver(from: ConnectionId, packet: QuorumPacket): void {
+    const link = this.#links.get(from)
+    if (link === undefined || this.#clients === undefined) return
+    try {
+      this.#serve(link, packet)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      link.fail(error.message)
+    }
+  }
+
+  #serve(link: LearnerLink, { type, data, auth }: QuorumPacket): void {
+    const { writes } = this.#clients!
+    if (type === PacketType.ping) return readTouches(data, (id, timeout) => writes.touch(id, timeout))
+    if (type === PacketType.revalidate) {
+      const { session, timeout } = decodeRevalidation(data)
+      const valid = writes.revalidateFor(link, session, timeout)
+      return link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid }))
+    }
+    const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
+    writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })
+  }
+
+  #logEvents(): TxnLogEvents {
+    return {
+      durable: (zxid) =>
+        this.#turns.run(() => {
+          this.#kit.stats.fsyncTime.add(this.#writer.stats.lastFlushMs)
+          this.#leader.durable(zxid)
+          this.#clients?.core.releaseHeld()
+        }),
+      snapshotDue: () => void this.#kit.snapshots.take(),
+      full: (_, error) => this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs }),
+      space() {},
+      fatal: (error) => this.#kit.failed(error),
+    }
+  }
+}

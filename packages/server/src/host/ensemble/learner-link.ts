@@ -1,0 +1,169 @@
+import { Writer } from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
+import type { ServerId } from '../../core/quorum/index.ts'
+import type { Identity, SessionId, Zxid } from '../../core/types.ts'
+import {
+  PacketSplitter,
+  PacketType,
+  writePacket,
+  type ConnectionId,
+  type SyncPlan,
+} from '../../core/zab/index.ts'
+import type { RawTxn } from '../../log/index.ts'
+import type { SnapshotSource, Vault } from '../vault/index.ts'
+import type { MemberKit } from './member-kit.ts'
+import { QuorumWire } from './quorum-wire.ts'
+
+/** What a connection to a learner tells its leader. All but `lost` come inside the leader's turn. */
+export interface LearnerLinkEvents {
+  /** Bytes came; `read` cuts them into packets. A `ProtocolError` out of it ends the connection. */
+  turn(read: () => void): void
+  /** A packet came. Its data is free to keep. */
+  packet(type: number, zxid: Zxid, data: Uint8Array | null, auth: readonly Identity[] | null): void
+  /** A long transfer to the learner goes on. */
+  progress(): void
+  lost(reason: string): void
+}
+
+/** Bytes that are written at a time while a learner is brought up to date. */
+const SLICE_BYTES = 64 * 1024
+
+/** One connection of a leader to a learner. */
+export class LearnerLink {
+  readonly id: ConnectionId
+  readonly address: string
+  /** Known once it has introduced itself. */
+  server: ServerId
+  observer = false
+  /** Whether it takes part in the broadcast. */
+  joined = false
+  /** Sessions of its clients, as its last answer to a PING has them: for figures. */
+  sessions: readonly SessionId[] = []
+  readonly #wire: QuorumWire
+  #drained: () => void = () => {}
+
+  constructor(
+    id: ConnectionId,
+    server: ServerId,
+    connection: Connection,
+    { settings, ports }: MemberKit,
+    events: LearnerLinkEvents,
+  ) {
+    this.id = id
+    this.server = server
+    this.address = `${connection.remote.host}:${connection.remote.port}`
+    const splitter = new PacketSplitter({
+      maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
+      packet: (type, zxid, data, auth) => events.packet(type, zxid, data?.slice() ?? null, auth),
+    })
+    this.#wire = new QuorumWire({
+      wire: connection,
+      clock: ports.clock,
+      maxUnsentBytes: MAX_UNSENT_BYTES,
+      took: (chunk) => events.turn(() => splitter.push(chunk)),
+      drained: () => this.#drained(),
+      lost: (reason) => {
+        splitter.stop()
+        this.#drained()
+        events.lost(reason)
+      },
+    })
+    this.#progress = () => events.progress()
+  }
+
+  readonly #progress: () => void
+
+  get isOpen(): boolean {
+    return this.#wire.isOpen
+  }
+
+  /** Bytes that it has not taken yet. */
+  get unsent(): number {
+    return this.#wire.unsent
+  }
+
+  /** How long the learner may be silent, in milliseconds. */
+  expect(withinMs: number): void {
+    this.#wire.expect(withinMs)
+  }
+
+  send(
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null = null,
+    auth: readonly Identity[] | null = null,
+  ): void {
+    this.#wire.send(type, zxid, data, auth)
+  }
+
+  /**
+   * Sends what brings the learner up to date, no faster than it takes it. Packets that are sent meanwhile go behind it. Does
+   * at once what can be done at once, so that nothing comes between the plan and its first packet.
+   */
+  async sync(plan: SyncPlan, vault: Pick<Vault, 'history' | 'streamSnapshot'>): Promise<void> {
+    this.#wire.beginStream()
+    if (plan.how === 'snap') await this.#sendSnapshot(vault.streamSnapshot())
+    else await this.#write(bare(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
+    if (plan.how !== 'snap' && plan.disk !== undefined) await this.#sendHistory(vault.history(plan.disk.after, plan.disk.upTo))
+    const writer = new Writer(SLICE_BYTES)
+    for (const { zxid, payload } of plan.entries) {
+      writeCommitted(writer, zxid, payload)
+      if (writer.length >= SLICE_BYTES) await this.#write(writer.take())
+    }
+    if (writer.length > 0) await this.#write(writer.take())
+    this.#wire.endStream()
+  }
+
+  /** Sends what is collected and closes. */
+  close(): void {
+    this.#wire.close()
+    this.#drained()
+  }
+
+  /** Gives it up: closes at once. */
+  fail(reason: string): void {
+    this.#wire.fail(reason)
+  }
+
+  async #sendSnapshot({ zxid, chunks }: SnapshotSource): Promise<void> {
+    await this.#write(bare(PacketType.snap, zxid))
+    for await (const chunk of chunks) {
+      if (!this.isOpen) return
+      await this.#write(chunk)
+    }
+  }
+
+  async #sendHistory(history: AsyncIterable<RawTxn>): Promise<void> {
+    const writer = new Writer(SLICE_BYTES)
+    for await (const { zxid, payload } of history) {
+      if (!this.isOpen) return
+      writeCommitted(writer, zxid, payload)
+      if (writer.length >= SLICE_BYTES) await this.#write(writer.take())
+    }
+    if (writer.length > 0) await this.#write(writer.take())
+  }
+
+  /** Writes a part; waits only if the learner has enough to take. */
+  #write(bytes: Uint8Array): Promise<void> | undefined {
+    const ready = this.#wire.stream(bytes)
+    this.#wire.heard()
+    this.#progress()
+    if (ready || !this.isOpen) return undefined
+    return new Promise((resolve) => (this.#drained = resolve))
+  }
+}
+
+/** What may wait for one learner. More than that is faster sent anew once it is back. */
+const MAX_UNSENT_BYTES = 128 << 20
+
+function bare(type: number, zxid: Zxid): Uint8Array {
+  const writer = new Writer(20)
+  writePacket(writer, type, zxid)
+  return writer.take()
+}
+
+/** A transaction of the past: a proposal that is committed already. */
+function writeCommitted(writer: Writer, zxid: Zxid, payload: Uint8Array): void {
+  writePacket(writer, PacketType.proposal, zxid, payload)
+  writePacket(writer, PacketType.commit, zxid)
+}

@@ -1,0 +1,91 @@
+import type { Address, Disk } from '@zabra/runtime'
+import type { Configurations } from '../../core/election/index.ts'
+import {
+  sameMembership,
+  type EnsembleConfiguration,
+  type Member,
+  type Role,
+  type ServerId,
+} from '../../core/quorum/index.ts'
+import { keepActive, keepProposed } from './configuration-files.ts'
+
+/** What a member knows of who belongs to its ensemble, in memory and on disk. */
+export class Membership {
+  readonly self: ServerId
+  readonly #disk: Disk
+  readonly #folder: string
+  #active: EnsembleConfiguration
+  #proposed: EnsembleConfiguration | undefined
+  /** Files are written one after the other. */
+  #writing: Promise<void> = Promise.resolve()
+
+  constructor(
+    self: ServerId,
+    { active, proposed }: Configurations,
+    { disk, folder }: { disk: Disk; folder: string },
+  ) {
+    this.self = self
+    this.#active = active
+    this.#proposed = proposed
+    this.#disk = disk
+    this.#folder = folder
+  }
+
+  /** In force. */
+  get active(): EnsembleConfiguration {
+    return this.#active
+  }
+
+  /** Seen last, if it is newer than the one in force. */
+  get proposed(): EnsembleConfiguration | undefined {
+    return this.#proposed
+  }
+
+  get configurations(): Configurations {
+    return this.#proposed === undefined
+      ? { active: this.#active }
+      : { active: this.#active, proposed: this.#proposed }
+  }
+
+  /** A participant that no configuration in force names follows without a voice. */
+  get role(): Role {
+    return this.#active.members.get(this.self)?.role ?? 'participant'
+  }
+
+  /** Members of any configuration that matters, the one in force first. */
+  member(id: ServerId): Member | undefined {
+    return this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+  }
+
+  /** Where a member takes the connections of others; none for a stranger. */
+  addressesOf(id: ServerId, port: 'quorumPort' | 'electionPort'): readonly Address[] {
+    return (this.member(id)?.addresses ?? []).map((address) => ({ host: address.host, port: address[port] }))
+  }
+
+  /** A newer configuration was proposed. It is kept on disk when this resolves. */
+  propose(configuration: EnsembleConfiguration): Promise<void> {
+    if (configuration.version <= this.#active.version) return this.#writing
+    if (configuration.version > (this.#proposed?.version ?? -1)) this.#proposed = configuration
+    return this.#write(() => keepProposed(this.#disk, this.#folder, configuration))
+  }
+
+  /** Brings a newer configuration into force; in memory at once, on disk when `kept` resolves. */
+  activate(configuration: EnsembleConfiguration): {
+    /** Whether members, roles or addresses have changed. */
+    readonly changed: boolean
+    readonly before: EnsembleConfiguration
+    readonly kept: Promise<void>
+  } {
+    const before = this.#active
+    if (configuration.version <= before.version) return { changed: false, before, kept: this.#writing }
+    this.#active = configuration
+    if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
+    const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
+    return { changed: !sameMembership(before, configuration), before, kept }
+  }
+
+  #write(action: () => Promise<void>): Promise<void> {
+    this.#writing = this.#writing.then(action)
+    return this.#writing
+  }
+}

@@ -1,0 +1,348 @@
+import { formatZxid } from '@zabra/protocol'
+import type { Address, Cancel, Ports } from '@zabra/runtime'
+import { FourLetterWords } from '../../admin/index.ts'
+import {
+  Election,
+  electionDefaults,
+  UNTRUSTED,
+  type ElectionWork,
+  type PeerState,
+} from '../../core/election/index.ts'
+import type { ServerId } from '../../core/quorum/index.ts'
+import { CommittedWindow } from '../../core/zab/index.ts'
+import type { ServerSettings } from '../../settings/index.ts'
+import { ElectionDriver } from '../election/driver.ts'
+import type { ElectionLinks } from '../election/links.ts'
+import type { ServedPort } from '../listeners.ts'
+import type { Server, ServerFigures } from '../server.ts'
+import { ServerStats } from '../stats.ts'
+import { openVault } from '../vault/index.ts'
+import { ClientDoor } from './client-door.ts'
+import { loadConfigurations } from './configuration-files.ts'
+import { LearnerTerm } from './following.ts'
+import { LeaderTerm } from './leading.ts'
+import type { MemberKit, Over, Term } from './member-kit.ts'
+import { electionLinks } from './member-links.ts'
+import { MemberSnapshots } from './member-snapshots.ts'
+import { Membership } from './membership.ts'
+import { ReadOnlyTerm } from './read-only.ts'
+import { catchUp } from './window-catch-up.ts'
+
+type Decided = Extract<ElectionWork, { do: 'decide' }>
+type Configure = Extract<ElectionWork, { do: 'configure' }>
+
+/** Least time without a leader after which a server that may be read-only is, in milliseconds. */
+const READ_ONLY_AFTER_MS = 2000
+
+/**
+ * Opens the data directory of a member and joins its ensemble. Rejects as `createServer` does; it does not wait for a leader.
+ */
+export async function startPeer(settings: ServerSettings, ports: Ports): Promise<Server> {
+  const vault = await openVault(settings, ports, { member: true })
+  try {
+    const known = await loadConfigurations(ports.disk, settings.dataDir, settings.ensemble!, ports.logger)
+    const membership = new Membership(settings.serverId, known, { disk: ports.disk, folder: settings.dataDir })
+    const peer = new Peer(settings, ports, vault, membership)
+    await peer.start()
+    return peer
+  } catch (error) {
+    await vault.close()
+    throw error
+  }
+}
+
+/** A member of an ensemble, through all its roles. */
+class Peer implements Server {
+  readonly #kit: MemberKit
+  readonly #links: ElectionLinks
+  readonly #driver: ElectionDriver
+  readonly failed: Promise<unknown>
+  #settle: (reason: unknown) => void = () => {}
+  #state: PeerState = 'looking'
+  #term: LeaderTerm | LearnerTerm | undefined
+  #readOnly: ReadOnlyTerm | undefined
+  /** Timers of the time without a role. */
+  #cancels: Cancel[] = []
+  /** What follows the end of a role is done one after the other. */
+  #moving: Promise<void> = Promise.resolve()
+  /** Called at the end of each role. */
+  #ended: () => void = () => {}
+  #closing: Promise<void> | undefined
+  #isOver = false
+
+  constructor(settings: ServerSettings, ports: Ports, vault: MemberKit['vault'], membership: Membership) {
+    const stats = new ServerStats()
+    const startedAt = ports.clock.monotonic()
+    this.failed = new Promise((resolve) => (this.#settle = resolve))
+    this.#kit = {
+      settings,
+      ports,
+      vault,
+      membership,
+      stats,
+      window: new CommittedWindow(vault.lastZxid, settings.commitLogCount),
+      door: new ClientDoor(settings, ports, (core) => {
+        core.words = new FourLetterWords(core, vault.folders, startedAt)
+      }),
+      snapshots: new MemberSnapshots(settings, ports, vault, stats),
+      failed: (error) => this.#fail(error),
+      configured: () => this.#configured(),
+    }
+    this.#links = electionLinks(this.#kit, (from, payload) => this.#driver.heard(from, payload))
+    this.#driver = new ElectionDriver({
+      election: new Election({
+        ...electionDefaults,
+        self: membership.self,
+        minResendMs: settings.minNotificationIntervalMs,
+        maxResendMs: settings.maxNotificationIntervalMs,
+        adoptsConfigurations: settings.reconfigEnabled,
+      }),
+      clock: ports.clock,
+      logger: ports.logger,
+      links: this.#links,
+      decided: (work) => this.#decided(work),
+      configure: (work) => this.#configure(work),
+    })
+  }
+
+  // What the program sees
+
+  get addresses(): { client: Address } {
+    return { client: this.listeners[0]!.address }
+  }
+
+  get listeners(): readonly ServedPort[] {
+    return this.#kit.door.served
+  }
+
+  get role(): Server['role'] {
+    return this.#readOnly === undefined ? this.#state : 'read-only'
+  }
+
+  get epoch(): number {
+    return this.#kit.vault.epochs.current
+  }
+
+  get leader(): ServerId | undefined {
+    if (this.#term instanceof LearnerTerm) return this.#term.leader
+    return this.#term === undefined ? undefined : this.#kit.membership.self
+  }
+
+  /** Whether clients are served, or could be: the role is filled. */
+  get serving(): boolean {
+    return this.#kit.door.core !== undefined
+  }
+
+  stats(): ServerFigures {
+    const { vault, door } = this.#kit
+    const { tree, lastZxid } = vault
+    const core = door.core
+    return {
+      lastZxid: Math.max(lastZxid, tree.lastZxid),
+      nodes: tree.nodeCount,
+      sessions: vault.sessions.size,
+      connections: core?.connections.size ?? 0,
+      watches: core?.watches.size ?? 0,
+      outstanding: core?.writes.outstanding ?? 0,
+    }
+  }
+
+  snapshot(): Promise<void> {
+    return this.#kit.snapshots.take()
+  }
+
+  async start(): Promise<void> {
+    const { settings, ports, vault, membership, door, snapshots } = this.#kit
+    if (!settings.forceSync) {
+      const sentence = 'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
+      ports.logger.warn({}, sentence)
+    }
+    // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
+    if (vault.fresh) await snapshots.take()
+    try {
+      await door.listen()
+      await this.#links.start()
+    } catch (error) {
+      await door.stop()
+      await this.#links.close()
+      throw error
+    }
+    snapshots.start()
+    const facts = { ...this.addresses.client, self: membership.self, lastZxid: formatZxid(vault.lastZxid) }
+    ports.logger.info(facts, 'Joining the ensemble')
+    this.#look()
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  // Between roles
+
+  #look(): void {
+    if (this.#isOver) return
+    const { vault, membership } = this.#kit
+    this.#state = 'looking'
+    this.#driver.step({
+      type: 'look',
+      footing: { zxid: vault.lastZxid, epoch: vault.epochs.current, ...membership.configurations },
+    })
+    this.#readOnlyLater()
+  }
+
+  /** After leadership was handed over: others are elected first, if they can. */
+  #standBack(): void {
+    const { vault, membership, settings } = this.#kit
+    this.#state = 'looking'
+    this.#driver.step({
+      type: 'look',
+      footing: { zxid: UNTRUSTED, epoch: vault.epochs.current, ...membership.configurations },
+    })
+    this.#later(settings.syncLimit * settings.tickTimeMs, 'end of standing back', () => this.#look())
+  }
+
+  #readOnlyLater(): void {
+    const { settings } = this.#kit
+    if (!settings.readOnlyModeEnabled || this.#readOnly !== undefined) return
+    this.#later(Math.max(READ_ONLY_AFTER_MS, settings.tickTimeMs), 'read-only mode', () => {
+      if (this.#state !== 'looking' || this.#readOnly !== undefined) return
+      this.#readOnly = new ReadOnlyTerm(this.#kit)
+    })
+  }
+
+  #decided({ state, vote }: Decided): void {
+    this.#enter(state, vote.leader)
+  }
+
+  /** R1 A role begins when the one before it has ended, with a log that nobody else writes to. */
+  #enter(state: Exclude<PeerState, 'looking'>, leader: ServerId): void {
+    if (this.#isOver) return
+    for (const cancel of this.#cancels.splice(0)) cancel()
+    this.#readOnly?.end()
+    this.#readOnly = undefined
+    this.#state = state
+    const { ports, membership, failed } = this.#kit
+    const term: LeaderTerm | LearnerTerm =
+      state === 'leading'
+        ? new LeaderTerm(this.#kit, this.#eventsOf(() => term))
+        : new LearnerTerm(this.#kit, leader, state === 'observing', this.#eventsOf(() => term))
+    this.#term = term
+    ports.logger.info({ self: membership.self, leader }, `This server is ${state}`)
+    term.begin().catch(failed)
+  }
+
+  #eventsOf(term: () => Term): ConstructorParameters<typeof LeaderTerm>[1] {
+    return {
+      installed: (epoch) => this.#driver.step({ type: 'installed', epoch }),
+      over: (because) => this.#over(term(), because),
+    }
+  }
+
+  #over(term: Term, because: Over): void {
+    if (this.#term !== term || this.#isOver) return
+    this.#kit.ports.logger.info({ reason: because.reason }, `This server is not ${this.#state} any more`)
+    this.#moving = this.#moving.then(() => this.#move(term, because)).catch((error: unknown) => this.#fail(error))
+  }
+
+  /**
+   * R2 (16) The way out of a role: its clients and its connections go; what it has logged becomes durable and nothing comes
+   * after it; the tree is brought to the end of the log. Only then does this server vote again.
+   */
+  async #move(term: Term, { designated, handedOver, pauseMs }: Over): Promise<void> {
+    const { vault, window, settings, ports } = this.#kit
+    await term.end()
+    await vault.settle()
+    await catchUp(window, vault)
+    if (this.#term === term) this.#term = undefined
+    const wasObserving = this.#state === 'observing'
+    this.#state = 'looking'
+    this.#ended()
+    if (this.#isOver || this.#closing !== undefined) return
+    if (designated !== undefined) return this.#enter(this.#stateUnder(designated), designated)
+    if (handedOver === true) return this.#standBack()
+    // Observers of a leader that has gone do not all come at once.
+    const wait = (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
+    if (wait === 0) return this.#look()
+    this.#later(wait, 'next election', () => this.#look())
+  }
+
+  #stateUnder(leader: ServerId): Exclude<PeerState, 'looking'> {
+    const { membership } = this.#kit
+    if (leader === membership.self) return 'leading'
+    return membership.role === 'observer' ? 'observing' : 'following'
+  }
+
+  #later(ms: number, name: string, action: () => void): void {
+    this.#cancels.push(this.#kit.ports.clock.after(ms, name, action))
+  }
+
+  // Configurations
+
+  #configure({ configuration, restart }: Configure): void {
+    const { membership } = this.#kit
+    membership.activate(configuration).kept.then(
+      () => {
+        this.#configured()
+        if (restart && this.#state === 'looking') this.#look()
+      },
+      (error: unknown) => this.#fail(error),
+    )
+  }
+
+  #configured(): void {
+    this.#links.membersChanged()
+    this.#driver.step({ type: 'configured', configurations: this.#kit.membership.configurations })
+  }
+
+  // The end
+
+  /** R3 A member that can no longer vouch for what it has stops: it cuts everything and writes nothing more. */
+  #fail(error: unknown): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const reason = error instanceof Error ? error.message : String(error)
+    this.#kit.ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
+    this.#quiet()
+    this.#settle(error)
+    void this.#term?.end().catch(() => {})
+    void this.#links.close()
+    void this.#kit.door.stop()
+  }
+
+  async #close(): Promise<void> {
+    const { vault, snapshots, door, ports } = this.#kit
+    if (this.#term instanceof LeaderTerm) await this.#handOver(this.#term)
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#quiet()
+    const stopped = door.stop()
+    await snapshots.stop()
+    await this.#moving
+    await this.#term?.end()
+    this.#term = undefined
+    await stopped
+    await this.#links.close()
+    await vault.close()
+    this.#settle(undefined)
+    ports.logger.info({ lastZxid: formatZxid(vault.lastZxid) }, 'Stopped')
+  }
+
+  /** Leadership goes to a member that can take it at once, if there is one. */
+  async #handOver(term: LeaderTerm): Promise<void> {
+    const { syncLimit, tickTimeMs } = this.#kit.settings
+    const ended = new Promise<void>((resolve) => {
+      this.#ended = resolve
+      this.#later(syncLimit * tickTimeMs, 'handing leadership over', resolve)
+    })
+    if (!term.transfer()) return
+    await ended
+  }
+
+  #quiet(): void {
+    for (const cancel of this.#cancels.splice(0)) cancel()
+    this.#driver.close()
+    this.#readOnly?.end()
+    this.#readOnly = undefined
+  }
+}

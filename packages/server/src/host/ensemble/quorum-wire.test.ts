@@ -1,0 +1,130 @@
+import { ProtocolError } from '@zabra/protocol'
+import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { QuorumWire, type QuorumWireOptions } from './quorum-wire.ts'
+
+const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+/** The bytes of a packet of a type, in hexadecimal: 20 of them. */
+const packet = (type: number): string => `${type.toString(16).padStart(8, '0')}${'0'.repeat(16)}${'f'.repeat(16)}`
+
+const hex = (data: Uint8Array): string =>
+  [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
+/** A wire, and the other end in the hands of the test. */
+async function pair(options: Partial<QuorumWireOptions> = {}) {
+  const clock = new ManualClock()
+  const network = new MemoryNetwork(clock)
+  const chunks: string[] = []
+  const lost: string[] = []
+  let other!: Connection
+  await network.listen({ port: 1 }, (wire) => {
+    other = wire
+    wire.listen({ data: (chunk) => chunks.push(hex(chunk)), drain() {}, closed() {} })
+  })
+  const wire = new QuorumWire({
+    wire: await network.connect({ host: 'x', port: 1 }),
+    clock,
+    maxUnsentBytes: 1000,
+    took() {},
+    lost: (reason) => lost.push(reason),
+    ...options,
+  })
+  return { clock, wire, other, chunks, lost }
+}
+
+it('sends what is sent in one turn in one write', async () => {
+  const { clock, wire, chunks } = await pair()
+  for (const type of [1, 2, 3]) wire.send(type, 0)
+  await clock.settle()
+  wire.send(4, 0)
+  await clock.settle()
+  expect(chunks).toEqual([packet(1) + packet(2) + packet(3), packet(4)])
+})
+
+it('keeps packets back while a stream is on its way', async () => {
+  const { clock, wire, chunks } = await pair()
+  wire.send(1, 0)
+  wire.beginStream()
+  wire.stream(Uint8Array.of(0xaa))
+  wire.send(2, 0)
+  await clock.settle()
+  wire.stream(Uint8Array.of(0xbb))
+  await clock.settle()
+  wire.endStream()
+  await clock.settle()
+  expect(chunks.join('')).toBe(`${packet(1)}aabb${packet(2)}`)
+})
+
+it('gives up whoever takes too little of what is sent', async () => {
+  const { clock, wire, other, lost } = await pair()
+  other.pause()
+  for (let sent = 0; sent < 50; sent++) {
+    wire.send(1, 0)
+    await clock.settle()
+  }
+  expect(lost).toEqual([])
+  wire.send(1, 0)
+  expect(lost).toEqual(['1020 bytes wait for it to take them'])
+  expect(wire.isOpen).toBe(false)
+})
+
+it('gives up whoever is silent, from the last byte on', async () => {
+  const { clock, wire, other, lost } = await pair()
+  wire.expect(1000)
+  clock.advance(900)
+  other.write(text('x'))
+  await clock.settle()
+  clock.advance(999)
+  await clock.settle()
+  expect(lost).toEqual([])
+  clock.advance(1)
+  await clock.settle()
+  expect(lost).toEqual(['nothing came from it for 1000 ms'])
+})
+
+it('reads what has come before it takes a long turn of its own for silence', async () => {
+  const { clock, wire, other, lost } = await pair()
+  wire.expect(1000)
+  clock.advance(999)
+  // The bytes are there when the timer runs, and nobody had a turn to read them.
+  other.write(text('x'))
+  clock.advance(5)
+  await clock.settle()
+  expect(lost).toEqual([])
+})
+
+it('expects nothing while it is paused', async () => {
+  const { clock, wire, lost } = await pair()
+  wire.expect(1000)
+  wire.pause()
+  clock.advance(5000)
+  wire.resume()
+  clock.advance(999)
+  await clock.settle()
+  expect(lost).toEqual([])
+  clock.advance(1)
+  await clock.settle()
+  expect(lost).toHaveLength(1)
+})
+
+it('ends with the first bytes that cannot be read', async () => {
+  const { clock, other, lost } = await pair({
+    took: () => {
+      throw new ProtocolError('Expected sense', 0, 'x')
+    },
+  })
+  other.write(text('x'))
+  await clock.settle()
+  expect(lost).toEqual(['Expected sense (reading x at offset 0)'])
+})
+
+it('sends its last packets when it is closed, and tells nobody', async () => {
+  const { clock, wire, chunks, lost } = await pair()
+  wire.send(1, 0)
+  wire.close()
+  await clock.settle()
+  clock.advance(2000)
+  await clock.settle()
+  expect(chunks).toEqual([packet(1)])
+  expect(lost).toEqual([])
+})

@@ -1,0 +1,195 @@
+import { ProtocolError, Writer } from '@zabra/protocol'
+import type { Cancel, Clock, Connection } from '@zabra/runtime'
+import type { Identity, Zxid } from '../../core/types.ts'
+import { writePacket } from '../../core/zab/index.ts'
+
+/** What a connection of the quorum port is made of, on either side. */
+export interface QuorumWireOptions {
+  readonly wire: Connection
+  readonly clock: Clock
+  /** Bytes that may wait for the other side to take them; with more it is given up. */
+  readonly maxUnsentBytes: number
+  /** Bytes came; a view for the length of the call. A `ProtocolError` out of it ends the connection. */
+  readonly took: (chunk: Uint8Array) => void
+  /** There is room for more of a stream. */
+  readonly drained?: () => void
+  /** It is gone, for this reason. Comes once, and not after `close`. */
+  readonly lost: (reason: string) => void
+}
+
+/** How long what was sent last may take to go out after `close`, in milliseconds. */
+const LAST_BYTES_MS = 1000
+
+/**
+ * A connection between a leader and a learner: packets are collected and leave in one write per turn, what waits is
+ * bounded, and silence ends it. A stream (a snapshot) goes between two packets; packets that come meanwhile wait behind it.
+ */
+export class QuorumWire {
+  readonly #options: QuorumWireOptions
+  readonly #out = new Writer(4096)
+  #open = true
+  #scheduled = false
+  #streaming = false
+  #patienceMs = Infinity
+  #heardAt: number
+  #cancelPatience: Cancel = () => {}
+
+  constructor(options: QuorumWireOptions) {
+    this.#options = options
+    const { wire, clock } = options
+    this.#heardAt = clock.monotonic()
+    wire.listen({
+      data: (chunk) => this.take(chunk),
+      drain: () => {
+        if (this.#open) options.drained?.()
+      },
+      closed: (cause) => this.#lose(cause?.message ?? 'closed by the other side'),
+    })
+  }
+
+  get isOpen(): boolean {
+    return this.#open
+  }
+
+  /** Bytes that the other side has not taken yet. */
+  get unsent(): number {
+    return this.#out.length + this.#options.wire.buffered
+  }
+
+  /** Sends a packet with what else is sent in this turn, behind a stream that is on its way. */
+  send(
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null = null,
+    auth: readonly Identity[] | null = null,
+  ): void {
+    if (!this.#open) return
+    writePacket(this.#out, type, zxid, data, auth)
+    if (this.unsent > this.#options.maxUnsentBytes)
+      return this.fail(`${this.unsent} bytes wait for it to take them`)
+    this.#schedule()
+  }
+
+  /** Begins a stream behind everything that was sent. */
+  beginStream(): void {
+    this.flush()
+    this.#streaming = true
+  }
+
+  /** Writes a part of the stream, which the connection owns from then on. False asks to wait for `drained`. */
+  stream(bytes: Uint8Array): boolean {
+    return !this.#open || this.#options.wire.write(bytes)
+  }
+
+  /** Ends the stream; packets that waited behind it follow. */
+  endStream(): void {
+    this.#streaming = false
+    this.#schedule()
+  }
+
+  /** Sends what is collected, now. */
+  flush(): void {
+    if (!this.#open || this.#streaming || this.#out.length === 0) return
+    this.#options.wire.write(this.#out.take())
+  }
+
+  /** From now on the other side may be silent for this long. The time that it has been silent for counts. */
+  expect(withinMs: number): void {
+    this.#patienceMs = withinMs
+    this.#cancelPatience()
+    this.#watch()
+  }
+
+  /** When the other side showed last that it lives, on the monotonic clock. */
+  get heardAt(): number {
+    return this.#heardAt
+  }
+
+  /** It takes what it is sent, so it lives. */
+  heard(): void {
+    this.#heardAt = this.#options.clock.monotonic()
+  }
+
+  /** Stops and restarts the flow of bytes to `took`. While it stands nobody is expected to speak. */
+  pause(): void {
+    this.#options.wire.pause()
+    this.#cancelPatience()
+  }
+
+  resume(): void {
+    if (!this.#open) return
+    this.#heardAt = this.#options.clock.monotonic()
+    this.#options.wire.resume()
+    this.#watch()
+  }
+
+  /** Sends what is collected and closes; `lost` does not follow. */
+  close(): void {
+    if (!this.#open) return
+    this.flush()
+    if (!this.#open) return
+    this.#end()
+    const { wire, clock } = this.#options
+    wire.end()
+    clock.after(LAST_BYTES_MS, 'last bytes of a quorum connection', () => wire.destroy())
+  }
+
+  /** Gives the other side up: closes at once and tells the owner why. */
+  fail(reason: string): void {
+    if (!this.#open) return
+    this.#options.wire.destroy()
+    this.#lose(reason)
+  }
+
+  /** Takes bytes as if they had just come: those behind something that is no packet. */
+  take(chunk: Uint8Array): void {
+    if (!this.#open) return
+    this.#heardAt = this.#options.clock.monotonic()
+    try {
+      this.#options.took(chunk)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.fail(error.message)
+    }
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#streaming) return
+    this.#scheduled = true
+    this.#options.clock.afterPromises(() => {
+      this.#scheduled = false
+      this.flush()
+    })
+  }
+
+  #watch(): void {
+    if (!this.#open || this.#patienceMs === Infinity) return
+    const { clock } = this.#options
+    const wait = this.#heardAt + this.#patienceMs - clock.monotonic()
+    this.#cancelPatience = clock.after(wait, 'silence of a quorum connection', () => {
+      // After a long turn of our own there may be bytes that nobody has had time to read.
+      if (this.#silentFor() >= this.#patienceMs) clock.soon(() => this.#judge())
+      else this.#watch()
+    })
+  }
+
+  #judge(): void {
+    if (this.#silentFor() >= this.#patienceMs) this.fail(`nothing came from it for ${this.#patienceMs} ms`)
+    else this.#watch()
+  }
+
+  #silentFor(): number {
+    return this.#options.clock.monotonic() - this.#heardAt
+  }
+
+  #lose(reason: string): void {
+    if (!this.#open) return
+    this.#end()
+    this.#options.lost(reason)
+  }
+
+  #end(): void {
+    this.#open = false
+    this.#cancelPatience()
+  }
+}

@@ -1,0 +1,42 @@
+import type { Ports } from '@zabra/runtime'
+import { Tree } from '../../core/tree/index.ts'
+import { lockFolder, type RecoveryOptions } from '../../log/index.ts'
+import type { ServerSettings } from '../../settings/index.ts'
+
+/** Takes the folders of a server for this process. Resolves to what gives them back. */
+export async function lockFolders(
+  settings: ServerSettings,
+  { disk, random, system }: Ports,
+): Promise<() => Promise<void>> {
+  const folders = new Set([settings.dataDir, settings.dataLogDir])
+  const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const unlocks: (() => Promise<void>)[] = []
+  const unlock = async (): Promise<void> => {
+    for (const one of unlocks.reverse()) await one()
+  }
+  try {
+    for (const folder of folders) {
+      if (settings.autoCreateDataDir) await disk.makeFolder(folder)
+      unlocks.push(await lockFolder(disk, folder, system, token))
+    }
+    return unlock
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+/** How the settings want files to be read. */
+export function recoveryOptions(settings: ServerSettings, ports: Ports): RecoveryOptions {
+  return {
+    disk: ports.disk,
+    logger: ports.logger,
+    compression: ports.compression,
+    dataDir: settings.dataDir,
+    dataLogDir: settings.dataLogDir,
+    autoCreate: settings.autoCreateDataDir,
+    trustEmptySnapshot: settings.snapshotTrustEmpty,
+    createTree: () =>
+      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled }),
+  }
+}

@@ -1,0 +1,278 @@
+import { OpCode } from '@zabra/protocol'
+import { MemoryDisk } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { atEachStep, Author, collect, Rig, same, z } from './testdata/rig.ts'
+
+describe('a role', () => {
+  it('logs the bytes of its leader as they are', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 3)
+    await rig.follow(leader.txns)
+    const found = await collect(rig.vault.history(0, z(1, 3)))
+    expect(found).toEqual(leader.txns.map((txn) => expect.objectContaining(txn)))
+    await rig.vault.close()
+    const again = await Rig.open(rig.disk)
+    expect(again.vault.lastZxid).toBe(z(1, 3))
+    expect(same(again.vault.tree, leader.tree)).toBe(true)
+  })
+
+  it('may append the next transaction only, under its own zxid', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 9)
+    const writer = rig.writer()
+    writer.appendPayload(z(1, 1), leader.txns[0]!.payload)
+    expect(() => writer.appendPayload(z(1, 2), leader.txns[2]!.payload)).toThrow(
+      'Expected the transaction 0x100000002, got 0x100000003',
+    )
+    expect(() => writer.appendPayload(z(1, 3), leader.txns[2]!.payload)).toThrow(
+      'Expected the zxid 0x100000002 or one of a later epoch, got 0x100000003',
+    )
+    expect(() => writer.appendPayload(z(1, 1), leader.txns[0]!.payload)).toThrow(RangeError)
+    expect(() => writer.appendPayload(z(1, 2), new Uint8Array(20))).toThrow('got 20 bytes')
+    writer.appendPayload(z(1, 2), leader.txns[1]!.payload)
+    await writer.flush()
+    expect([writer.lastZxid, rig.durable, writer.pendingBytes]).toEqual([z(1, 2), z(1, 2), 0])
+  })
+
+  it('that ends has all of its appends on disk, and cannot append any more', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(1)
+    const leader = new Author().creates(1, 1, 5)
+    const writer = rig.writer()
+    for (const { zxid, payload } of leader.txns.slice(0, 4)) writer.appendPayload(zxid, payload)
+    expect(writer.pendingBytes).toBeGreaterThan(200)
+    const settled = rig.vault.settle()
+    expect(() => writer.appendPayload(z(1, 5), leader.txns[4]!.payload)).toThrow(
+      'A role that has ended appends nothing to the log.',
+    )
+    await settled
+    expect(writer.state).toBe('closed')
+    expect(rig.vault.lastZxid).toBe(z(1, 4))
+    await rig.crash(true)
+    expect((await rig.open()).lastZxid).toBe(z(1, 4))
+  })
+
+  it('that ends leaves a tree with what was logged and never committed', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author()
+    leader.write(z(1, 1), { type: OpCode.createSession, timeOut: 5000 }, 9n)
+    leader.creates(1, 2, 5)
+    leader.write(z(1, 6), { type: OpCode.createSession, timeOut: 6000 }, 10n)
+    const writer = rig.writer()
+    for (const { zxid, payload } of leader.txns) writer.appendPayload(zxid, payload)
+    for (const { payload } of leader.txns.slice(0, 3)) rig.vault.apply(payload)
+    await rig.vault.settle([[9n, 5000]])
+    expect(rig.vault.tree.lastZxid).toBe(z(1, 6))
+    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+    expect(rig.vault.sessions).toEqual(leader.sessions)
+    expect(rig.lines).toContain('Applied what was logged and not yet committed when the role ended')
+  })
+
+  it('that lost appends to a full disk after they were applied leaves what the disk has', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 4)
+    const writer = rig.writer()
+    for (const { zxid, payload } of leader.txns.slice(0, 2)) writer.appendPayload(zxid, payload)
+    await writer.flush()
+    rig.disk.fault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    for (const { zxid, payload } of leader.txns.slice(2)) writer.appendPayload(zxid, payload)
+    await writer.flush().catch(() => {})
+    rig.disk.fault = undefined
+    for (const { payload } of leader.txns) rig.vault.apply(payload)
+    expect(rig.full).toBe(1)
+    await rig.vault.settle()
+    expect([rig.vault.lastZxid, rig.nodes()]).toEqual([z(1, 2), ['n100000001', 'n100000002']])
+    await rig.follow(leader.txns.slice(2))
+    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+  })
+
+  it('whose disk fails does not settle: the member must stop', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const writer = rig.writer()
+    rig.disk.fault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+    writer.appendPayload(z(1, 1), new Author().create(z(1, 1)).payload)
+    await expect(rig.vault.settle()).rejects.toThrow('The transaction log cannot be written: EIO')
+    expect(rig.fatal?.message).toMatch(/cannot be written/)
+  })
+
+  it('logs nothing of an epoch that was not accepted, for no start would believe it', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(1)
+    const writer = rig.writer()
+    const txn = new Author().create(z(2, 1))
+    expect(() => writer.appendPayload(txn.zxid, txn.payload)).toThrow(
+      'A member logs only what is of an epoch that it has accepted.',
+    )
+  })
+
+  it('begins only when the one before it is settled', async () => {
+    const rig = await Rig.open()
+    rig.writer()
+    expect(() => rig.writer()).toThrow('A role writes only once the role before it is settled.')
+    expect(() => rig.vault.receiveSnapshot(5)).toThrow('Data are replaced only while no role writes.')
+    await rig.vault.settle()
+    rig.writer()
+  })
+
+  it('hears of a transaction whose digest its tree does not have', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 3)
+    rig.vault.apply(leader.txns[0]!.payload)
+    // The tree lacks the second one.
+    expect(() => rig.vault.apply(leader.txns[2]!.payload)).toThrow(
+      'the data of this server differ from the ensemble',
+    )
+  })
+
+  it('takes no snapshot that is ahead of the log', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 2)
+    const writer = rig.writer()
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    for (const { zxid, payload } of leader.txns) {
+      writer.appendPayload(zxid, payload)
+      rig.vault.apply(payload)
+    }
+    // Only the write to the log, which is the first one, waits.
+    rig.disk.hold = () => {
+      rig.disk.hold = undefined
+      return held
+    }
+    const flushed = writer.flush()
+    const taking = rig.vault.takeSnapshot([])
+    for (let i = 0; i < 200; i++) await Promise.resolve()
+    expect(rig.names()).not.toContain('snapshot.100000002')
+    release()
+    await Promise.all([flushed, taking])
+    expect(rig.names()).toContain('snapshot.100000002')
+  })
+})
+
+describe('a cut', () => {
+  /** Ten transactions in logs of a few each, and snapshots between them. */
+  async function member(snapshotsAt: number[], settings = {}): Promise<{ rig: Rig; leader: Author }> {
+    const rig = await Rig.open(new MemoryDisk(), { txnLogSizeLimitBytes: 600, ...settings })
+    const leader = new Author()
+    for (let counter = 1; counter <= 10; counter++) {
+      await rig.follow([leader.create(z(1, counter))])
+      if (snapshotsAt.includes(counter)) await rig.vault.takeSnapshot([])
+    }
+    return { rig, leader }
+  }
+
+  const upTo = (counter: number): Author => new Author().creates(1, 1, counter)
+
+  it('ends the history exactly there, in memory and on disk, whatever snapshots there are', async () => {
+    for (const at of [[], [4], [4, 8], [6], [6, 7, 10]]) {
+      const { rig } = await member(at)
+      expect(await rig.vault.truncateTo(z(1, 6))).toEqual({ exact: true })
+      expect(rig.vault.lastZxid).toBe(z(1, 6))
+      expect(same(rig.vault.tree, upTo(6).tree)).toBe(true)
+      await rig.crash(true)
+      await rig.open()
+      expect([at, rig.vault.lastZxid]).toEqual([at, z(1, 6)])
+      expect(same(rig.vault.tree, upTo(6).tree)).toBe(true)
+      await rig.follow([upTo(6).create(z(2, 1))])
+      expect(rig.vault.lastZxid).toBe(z(2, 1))
+    }
+  })
+
+  it('removes the entry behind a snapshot to which it cuts (H2)', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 5)
+    await rig.receive(leader)
+    await rig.vault.adopt()
+    await rig.follow([leader.create(z(1, 6))])
+    expect(await rig.vault.truncateTo(z(1, 5))).toEqual({ exact: true })
+    expect(rig.nodes()).not.toContain('n100000006')
+    await rig.vault.close()
+    expect((await rig.open()).lastZxid).toBe(z(1, 5))
+    expect(rig.nodes()).not.toContain('n100000006')
+  })
+
+  it('uses no snapshot whose writing ended later, though its name does not say so (H3)', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 600)
+    await rig.follow(leader.txns)
+    const writer = rig.writer()
+    const entry = leader.create(z(1, 601))
+    writer.appendPayload(entry.zxid, entry.payload)
+    await writer.flush()
+    // Applied between two slices: the snapshot is named 600 and has the 601st.
+    const taking = rig.vault.takeSnapshot([])
+    await whileWriting(rig)
+    rig.vault.apply(entry.payload)
+    await taking
+    await rig.vault.settle()
+    expect(rig.names()).toContain(`snapshot.${z(1, 600).toString(16)}`)
+    expect(await rig.vault.truncateTo(z(1, 600))).toEqual({ exact: true })
+    expect(rig.nodes()).toHaveLength(600)
+    expect(rig.names().filter((name) => name.startsWith('snapshot'))).toEqual(['snapshot.0'])
+    await rig.vault.close()
+    expect((await rig.open()).lastZxid).toBe(z(1, 600))
+  })
+
+  it('that cannot be exact changes nothing on disk or in memory', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 5)
+    await rig.receive(leader)
+    await rig.vault.adopt()
+    await rig.follow([leader.create(z(1, 6)), leader.create(z(1, 7))])
+    const { tree } = rig.vault
+    const paths = rig.names()
+    for (const zxid of [z(1, 3), z(1, 9), z(2, 1), z(2, 0)]) {
+      const result = await rig.vault.truncateTo(zxid)
+      expect(result.exact).toBe(false)
+      expect(result.reason).toMatch(/ends at 0x/)
+    }
+    expect([rig.vault.tree, rig.names()]).toEqual([tree, paths])
+  })
+
+  it('to the start of an epoch is exact when the first transaction of it was there', async () => {
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(9)
+    const leader = new Author().creates(1, 1, 3).creates(2, 1, 2)
+    await rig.follow(leader.txns)
+    expect(await rig.vault.truncateTo(z(2, 0))).toEqual({ exact: true })
+    expect([rig.vault.lastZxid, rig.nodes().length]).toEqual([z(2, 0), 3])
+    await rig.follow([upTo(3).create(z(2, 1))])
+    await rig.vault.close()
+    expect((await rig.open()).lastZxid).toBe(z(2, 1))
+  })
+
+  it('interrupted at any step leaves a start that has all that is wanted, and no holes', async () => {
+    for (const settings of [{}, { dataLogDir: '/logs' }]) {
+      const { rig } = await member([4, 7, 8], settings)
+      await rig.vault.close()
+      const steps = await atEachStep(
+        rig.disk,
+        { txnLogSizeLimitBytes: 600, ...settings },
+        async ({ vault }) => void (await vault.truncateTo(z(1, 6))),
+        async ({ vault }, what) => {
+          const counter = vault.lastZxid - z(1, 0)
+          expect([what, counter >= 6 && counter <= 10]).toEqual([what, true])
+          expect([what, same(vault.tree, upTo(counter).tree)]).toEqual([what, true])
+          // And what was begun can be ended.
+          expect([what, await vault.truncateTo(z(1, 6))]).toEqual([what, { exact: true }])
+        },
+      )
+      expect(steps).toBeGreaterThan(10)
+    }
+  })
+})
+
+/** Until a snapshot has its file. */
+async function whileWriting({ disk }: Rig): Promise<void> {
+  while (!disk.paths().some((path) => path.includes('writing.'))) await Promise.resolve()
+}

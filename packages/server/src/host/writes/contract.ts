@@ -1,0 +1,101 @@
+import type { Reader } from '@zabra/protocol'
+import type { Clock } from '@zabra/runtime'
+import type { Preparer, SessionsView } from '../../core/prepare/index.ts'
+import type { Session, Sessions, SessionTracker } from '../../core/sessions/index.ts'
+import type { Tree } from '../../core/tree/index.ts'
+import type { Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../../core/types.ts'
+import type { Firing, Listener } from '../../core/watches/index.ts'
+
+/** Who waits for a write or a sync. */
+export interface Requester {
+  /** A part of the requester's multi is applied; the tree shows its result. */
+  part(txn: SubTxn): void
+  /** The write is applied, or has failed, under its zxid. */
+  applied(entry: Entry, err: number): void
+  /** The write did not happen and never will: its transaction is lost before it was durable. */
+  lost(entry: Entry): void
+  /** The oldest sync of the requester is over: what was committed when it came is applied here. */
+  synced(): void
+}
+
+/** A write on its way from acceptance to its reply. */
+export interface Entry {
+  readonly logged: LoggedTxn
+  readonly xid: number
+  /** Op code of the request. */
+  readonly type: number
+  readonly requester: Requester | undefined
+  /** On the monotonic clock. */
+  readonly startedAt: number
+}
+
+/** A write as a client asks for it. */
+export interface Write {
+  readonly sessionId: SessionId
+  readonly xid: number
+  readonly type: number
+  readonly identities: readonly Identity[]
+}
+
+/** Hears whether a session that its client brings along is still alive. Called once, at once or later, or never when the role ends. */
+export interface Asker {
+  revalidated(valid: boolean): void
+}
+
+/** Digests of the tree at every 128th zxid, the last 1024 of them, for comparing servers. */
+export type KeptDigests = readonly { readonly zxid: Zxid; readonly digest: Digest }[]
+
+/**
+ * Everything that the client side asks for and that is not a read of this server's own tree. One for each term of a role.
+ *
+ * When the role ends (`end`) nothing that is on its way is answered any more: its fate is open, and a requester's connection is
+ * closed, which tells exactly that. `Requester.lost` is only for what certainly did not happen.
+ */
+export interface Writes {
+  /** Writes that are accepted and not answered. */
+  readonly outstanding: number
+  /** Whether writes are accepted now; not while the disk is full, and never on a read-only server. */
+  readonly writable: boolean
+  /** The highest zxid that a client may have seen and be served here; it is at most this server's own state or its epoch's begin. */
+  readonly horizon: Zxid
+  readonly digests: KeptDigests
+
+  /**
+   * Accepts a write. Returns 0 when its requester will be called, else the error of a request that takes no zxid: it could
+   * not be decoded, there is no space for it, or this server takes no writes. `body` may be read only during the call.
+   */
+  write(write: Write, body: Reader, requester: Requester, startedAt: number): number
+  /** Begins a session. False while nothing can be written. */
+  createSession(id: SessionId, timeout: number, requester: Requester, startedAt: number): boolean
+  /** Ends a session with its ephemeral nodes. False while nothing can be written. */
+  closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean
+  /**
+   * Calls `requester.synced` once this server has applied all that was committed when the call came, never within the call.
+   * Returns undefined then, 0 when that is so already, and an error number when it cannot be done here.
+   */
+  sync(write: Write, requester: Requester): number | undefined
+  /** Finds out whether a session may go on here, and makes this server its owner if so. `timeout` is the one negotiated now. */
+  revalidate(id: SessionId, timeout: number, asker: Asker): void
+  /** Whether a ping of a client may be answered: not when its session may be over elsewhere (`now` on the monotonic clock). */
+  mayAnswerPing(timeout: number, now: number): boolean
+  /** Removes a container or a node whose time is over. Absent where another server does that. */
+  deleteContainer?(path: string, startedAt: number): boolean
+  /** The role is over: nobody is called any more. */
+  end(): void
+}
+
+/** What a core lends to its writes. */
+export interface WritesKit<L extends Listener> {
+  readonly tree: Tree
+  readonly firing: Firing<L>
+  readonly clock: Clock
+  readonly sessions: Sessions
+  /** Sessions that only this server knows; undefined when there are none by the settings. */
+  readonly locals: SessionTracker | undefined
+  /** Makes the preparer of a server that decides; the view says which sessions may write. */
+  readonly preparer: (sessions: SessionsView) => Preparer
+  /** A session is known to everybody now; it may have been a local one until then. */
+  readonly sessionBegun: (session: Session) => void
+  /** A session is over: its connection here goes, unless it is the one that is being told so. */
+  readonly sessionEnded: (id: SessionId, told: Requester | undefined) => void
+}

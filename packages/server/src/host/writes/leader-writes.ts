@@ -1,0 +1,456 @@
+import { ErrorCode, formatZxid, OpCode, Reader, Writer } from '@zabra/protocol'
+import { invariant } from '@zabra/runtime'
+import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
+import { Range } from '../../core/range.ts'
+import type { Session } from '../../core/sessions/index.ts'
+import type { PartDone } from '../../core/tree/index.ts'
+import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
+import type { Listener } from '../../core/watches/index.ts'
+import { encodeLoggedTxn } from '../../log/index.ts'
+import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
+import { Digests } from './digests.ts'
+import { LearnerGates } from './learner-gates.ts'
+
+/** Where transactions become durable. */
+export interface Journal {
+  /** 'open' while it takes transactions. */
+  readonly state: string
+  /** `payload` is the transaction encoded, where there is a quorum; it belongs to the journal and its learners, for good. */
+  append(logged: LoggedTxn, payload?: Uint8Array): void
+}
+
+/** The ensemble as its leader sees it. All calls back come inside `ServerCore.turn`, also when they come at once. */
+export interface Quorum {
+  /** The transaction goes to the learners. It is in the journal's queue already. `commit` follows in order of zxids. */
+  propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
+  /**
+   * Calls back, in the order of the calls, once all that was proposed before is committed (and told by `commit`) and a
+   * quorum has confirmed since that this server leads. Never, when the leadership ends first.
+   */
+  confirm(done: () => void): void
+  /** A sync of a learner is over: SYNC goes to it behind all that was sent. */
+  synced(learner: object): void
+  /** False once leadership is being handed over or the counter of the epoch is used up: then the role ends soon. */
+  readonly accepting: boolean
+}
+
+/** A request that a learner forwards (REQUEST packet). */
+export interface LearnerRequest {
+  readonly sessionId: SessionId
+  readonly cxid: number
+  readonly type: number
+  /** The client's bytes behind the header. */
+  readonly body: Uint8Array
+  readonly identities: readonly Identity[]
+}
+
+export interface LeaderParts<L extends Listener> extends WritesKit<L> {
+  readonly journal: Journal
+  /** Absent when the server stands alone: durable is committed then. */
+  readonly quorum?: Quorum
+  /** What the zxids continue: the last transaction of a server that stands alone, else the first zxid of the epoch. */
+  readonly lastZxid: Zxid
+  readonly serverId: number
+  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
+  readonly upgradesSessions?: boolean
+}
+
+/** The owner of the sessions whose clients are connected to the leader itself. */
+const HERE: object = { name: 'the leader' }
+
+/** A session whose first transaction is on its way. */
+interface Arriving {
+  owner: object
+  closing: boolean
+}
+
+/**
+ * The way of every write where this server decides: prepare, log, propose, wait until it is committed, apply, tell watchers,
+ * reply. A server that stands alone is a quorum of one, so durable is committed. The rules, which only this file enforces:
+ *
+ * 1. A zxid is one above the last one appended; nothing else hands out zxids.
+ * 2. What is prepared is appended and proposed in the same turn, so log, proposals and pending view have one order.
+ * 3. Nothing is applied, and nobody is answered, before it is committed.
+ * 4. Transactions are applied in the order of their zxids, all that is committed in one go.
+ * 5. Watchers are told while a transaction is applied, its requester after that.
+ * 6. When the disk of a server that stands alone is full, what was not durable never happens: its requesters are told, and the
+ *    pending view is dropped.
+ * 7. Every request of a learner is answered by a transaction, if only by one that says why not.
+ * 8. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
+ */
+export class LeaderWrites<L extends Listener> implements Writes {
+  readonly #parts: LeaderParts<L>
+  readonly #preparer: Preparer
+  readonly #digests: Digests
+  readonly #writer = new Writer(1 << 12)
+  readonly #gates: LearnerGates
+  readonly #arriving = new Map<SessionId, Arriving>()
+  /** Bytes of proposals. */
+  readonly proposalSize = new Range()
+  lastProposalSize = -1
+  /** Syncs of clients of this server that wait for a commit or a confirmation. */
+  #syncs: { readonly after: Zxid; readonly requester: Requester }[] = []
+  #confirming = 0
+  #queue: Entry[] = []
+  #front = 0
+  #last: Zxid
+  /** Who asks for the write that is being prepared. */
+  #owner: object = HERE
+  #ended = false
+
+  constructor(parts: LeaderParts<L>) {
+    this.#parts = parts
+    this.#last = parts.lastZxid
+    this.#digests = new Digests(parts.tree)
+    this.#preparer = parts.preparer({ check: (session, global) => this.#check(session, global) })
+    this.#gates = new LearnerGates({
+      sync: (learner, done) => this.#confirm(() => (parts.quorum?.synced(learner), done())),
+      take: (learner, request) => this.#take(learner, request),
+    })
+  }
+
+  get outstanding(): number {
+    return this.#queue.length - this.#front
+  }
+
+  get writable(): boolean {
+    return this.#parts.journal.state === 'open'
+  }
+
+  get horizon(): Zxid {
+    // The epoch begins behind everything that is older, and clients of other servers are told so.
+    const { quorum, tree, lastZxid } = this.#parts
+    return quorum === undefined ? tree.lastZxid : Math.max(tree.lastZxid, lastZxid)
+  }
+
+  /** The last zxid handed out. */
+  get lastZxid(): Zxid {
+    return this.#last
+  }
+
+  /** Syncs that wait, those of learners included. */
+  get pendingSyncs(): number {
+    return this.#syncs.length + this.#confirming
+  }
+
+  get digests(): KeptDigests {
+    return this.#digests.kept
+  }
+
+  // Clients of this server
+
+  write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
+    if (!this.writable) return ErrorCode.SYSTEMERROR
+    if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
+    const zxid = this.#last + 1
+    const time = this.#now()
+    const prepared = this.#preparer.prepare(write, body, zxid, time)
+    if (typeof prepared === 'number') return prepared
+    this.#accept(write.sessionId, write.xid, write.type, zxid, time, prepared, requester, startedAt)
+    return ErrorCode.OK
+  }
+
+  createSession(id: SessionId, timeout: number, requester: Requester, startedAt: number): boolean {
+    if (!this.writable) return false
+    this.#begin(id, 0, timeout, HERE, requester, startedAt)
+    return true
+  }
+
+  closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
+    if (!this.writable) return false
+    this.#close(id, xid, requester, startedAt)
+    return true
+  }
+
+  deleteContainer(path: string, startedAt: number): boolean {
+    if (!this.writable) return false
+    const zxid = this.#last + 1
+    const prepared = this.#preparer.deleteContainer(path, zxid)
+    this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+    return true
+  }
+
+  sync(_write: Write, requester: Requester): number | undefined {
+    if (this.#parts.quorum === undefined) {
+      if (this.outstanding === 0) return ErrorCode.OK
+      this.#syncs.push({ after: this.#last, requester })
+      return undefined
+    }
+    let isOver = false
+    let isWaiting = false
+    this.#confirm(() => (isWaiting ? requester.synced() : (isOver = true)))
+    isWaiting = true
+    return isOver ? ErrorCode.OK : undefined
+  }
+
+  revalidate(id: SessionId, timeout: number, asker: Asker): void {
+    asker.revalidated(this.#mayGoOn(id, timeout, HERE))
+  }
+
+  mayAnswerPing(): boolean {
+    return true
+  }
+
+  /** Ephemeral nodes whose session is unknown would stay for ever; they go with a transaction of their own. */
+  endOrphans(): void {
+    const { tree, sessions, clock } = this.#parts
+    const orphans = [...tree.owners.sessions()].filter((id) => sessions.get(id) === undefined)
+    for (const id of orphans) this.closeSession(id, 0, undefined, clock.monotonic())
+  }
+
+  // Learners
+
+  /** A learner forwards a request; `learner` is the mark of its connection. Keeps the body. */
+  request(learner: object, request: LearnerRequest): void {
+    if (!this.#ended) this.#gates.push(learner, request)
+  }
+
+  /** A session has come to a learner (REVALIDATE): whether it lives. If so its requests must come through that learner. */
+  revalidateFor(learner: object, id: SessionId, timeout: number): boolean {
+    return !this.#ended && this.#mayGoOn(id, timeout, learner)
+  }
+
+  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
+  touch(id: SessionId, timeout: number): void {
+    const { sessions, clock } = this.#parts
+    const session = sessions.get(id)
+    if (session === undefined || session.closing) return
+    session.timeout = timeout
+    sessions.touch(session, clock.monotonic())
+  }
+
+  /** The connection of a learner is gone. Its sessions stay until they come back elsewhere or their time is over. */
+  learnerGone(learner: object): void {
+    this.#gates.forget(learner)
+  }
+
+  // What is decided
+
+  /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
+  commit(zxid: Zxid): void {
+    if (this.#ended) return
+    while (this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= zxid) {
+      const entry = this.#queue[this.#front]!
+      this.#front++
+      this.#apply(entry)
+    }
+    this.#compact()
+    if (this.#syncs.length > 0) this.#releaseSyncs(zxid)
+  }
+
+  /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
+  lose(durable: Zxid): void {
+    invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
+    this.commit(durable)
+    const lost = this.#queue.slice(this.#front)
+    this.#queue = []
+    this.#front = 0
+    this.#last = durable
+    this.#preparer.reset()
+    this.#arriving.clear()
+    for (const { logged } of lost) {
+      // A session that could not be ended stays, and is ended once there is space.
+      const session =
+        logged.txn.type === OpCode.closeSession
+          ? this.#parts.sessions.get(logged.header.sessionId)
+          : undefined
+      if (session !== undefined) this.#parts.sessions.reopen(session)
+    }
+    for (const entry of lost) entry.requester?.lost(entry)
+    this.#releaseSyncs(Infinity)
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#queue = []
+    this.#front = 0
+    this.#syncs = []
+    this.#gates.clear()
+  }
+
+  // Acceptance
+
+  #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): void {
+    const startedAt = this.#parts.clock.monotonic()
+    if (type === OpCode.closeSession) return this.#close(sessionId, cxid, undefined, startedAt)
+    const reader = new Reader(body)
+    if (type === OpCode.createSession && body.length >= 4)
+      return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
+    const zxid = this.#last + 1
+    const time = this.#now()
+    this.#owner = owner
+    const prepared = this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
+    this.#owner = HERE
+    const answer = typeof prepared === 'number' ? failure(prepared) : prepared
+    this.#accept(sessionId, cxid, type, zxid, time, answer, undefined, startedAt)
+  }
+
+  #begin(
+    id: SessionId,
+    xid: number,
+    timeout: number,
+    owner: object,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): void {
+    this.#arriving.set(id, { owner, closing: false })
+    const prepared = this.#preparer.createSession(timeout)
+    this.#accept(id, xid, OpCode.createSession, this.#last + 1, this.#now(), prepared, requester, startedAt)
+  }
+
+  #close(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): void {
+    const session: { closing: boolean } | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
+    if (session !== undefined) session.closing = true
+    const zxid = this.#last + 1
+    const prepared = this.#preparer.closeSession(id, zxid)
+    this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
+  }
+
+  #accept(
+    sessionId: SessionId,
+    xid: number,
+    type: number,
+    zxid: Zxid,
+    time: number,
+    { txn, digest }: Prepared,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): void {
+    const { journal, quorum } = this.#parts
+    const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
+    if (quorum === undefined) {
+      this.#queue.push({ logged, xid, type, requester, startedAt })
+      this.#last = zxid
+      return journal.append(logged)
+    }
+    // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
+    if (!quorum.accepting) return
+    this.#queue.push({ logged, xid, type, requester, startedAt })
+    this.#last = zxid
+    const payload = this.#encode(logged)
+    this.lastProposalSize = payload.length
+    this.proposalSize.add(payload.length)
+    journal.append(logged, payload)
+    quorum.propose(zxid, payload, logged)
+  }
+
+  #encode(logged: LoggedTxn): Uint8Array {
+    encodeLoggedTxn(this.#writer, logged)
+    const payload = this.#writer.bytes().slice()
+    this.#writer.reset()
+    return payload
+  }
+
+  // Sessions
+
+  /** Why a session may not write, as an error number; 0 when it may (`LeaderSessionTracker.checkSession`). */
+  #check(id: SessionId, global: boolean): number {
+    const { sessions, quorum } = this.#parts
+    const session = sessions.get(id)
+    if (session !== undefined && quorum === undefined && !session.closing) return ErrorCode.OK
+    const known: Session | Arriving | undefined = session ?? this.#arriving.get(id)
+    if (known === undefined) return this.#checkUnknown(id, global)
+    if (known.closing) return ErrorCode.SESSIONEXPIRED
+    known.owner ??= this.#owner
+    return known.owner === this.#owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED
+  }
+
+  /** A session that no transaction has begun can be one that only its own server knows. It has no ephemeral nodes. */
+  #checkUnknown(id: SessionId, global: boolean): number {
+    const { locals, serverId } = this.#parts
+    if (locals === undefined) return ErrorCode.SESSIONEXPIRED
+    const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
+    if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
+    if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
+    return global ? ErrorCode.EPHEMERALONLOCALSESSION : ErrorCode.OK
+  }
+
+  /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
+  #upgrade({ sessionId, type }: Write, body: Reader, startedAt: number): void {
+    const { locals, upgradesSessions = false } = this.#parts
+    const session = locals!.get(sessionId)
+    if (session === undefined || !upgradesSessions) return
+    const { offset } = body
+    const { ephemeral } = screen(type, body)
+    body.offset = offset
+    if (!ephemeral) return
+    locals!.remove(sessionId)
+    session.local = false
+    this.#begin(sessionId, 0, session.timeout, HERE, undefined, startedAt)
+  }
+
+  #mayGoOn(id: SessionId, timeout: number, owner: object): boolean {
+    const { sessions, clock } = this.#parts
+    const session: Session | Arriving | undefined = sessions.get(id) ?? this.#arriving.get(id)
+    if (session === undefined || session.closing) return false
+    session.owner = owner
+    if ('timeout' in session) sessions.resume(id, timeout, clock.monotonic())
+    return true
+  }
+
+  // Application
+
+  #apply(entry: Entry): void {
+    const { tree, firing } = this.#parts
+    const { header, txn, digest } = entry.logged
+    firing.zxid = header.zxid
+    const part: PartDone | undefined =
+      txn.type === OpCode.multi && entry.requester !== undefined
+        ? (sub) => entry.requester!.part(sub)
+        : undefined
+    const err = tree.apply(header, txn, firing, part)
+    this.#applySession(header.sessionId, txn, entry.requester)
+    this.#preparer.committed(header.zxid)
+    this.#digests.applied(header.zxid)
+    invariant(
+      digest === undefined || tree.matches(digest),
+      'The tree after a transaction has the digest that was foreseen.',
+      { zxid: formatZxid(header.zxid), type: txn.type, path: 'path' in txn ? txn.path : undefined },
+    )
+    entry.requester?.applied(entry, err)
+  }
+
+  #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {
+    const { sessions, clock, sessionBegun, sessionEnded } = this.#parts
+    if (txn.type === OpCode.createSession) {
+      const session = sessions.add(id, txn.timeOut, clock.monotonic())
+      const arriving = this.#arriving.get(id)
+      this.#arriving.delete(id)
+      session.owner = arriving?.owner
+      session.closing = arriving?.closing ?? false
+      sessionBegun(session)
+    } else if (txn.type === OpCode.closeSession) {
+      sessions.remove(id)
+      sessionEnded(id, requester)
+    }
+  }
+
+  #confirm(done: () => void): void {
+    this.#confirming++
+    this.#parts.quorum!.confirm(() => {
+      if (this.#ended) return
+      this.#confirming--
+      done()
+    })
+  }
+
+  #releaseSyncs(zxid: Zxid): void {
+    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.requester.synced()
+  }
+
+  #now(): number {
+    return Math.floor(this.#parts.clock.wall())
+  }
+
+  #compact(): void {
+    if (this.#front === this.#queue.length) {
+      this.#queue = []
+      this.#front = 0
+    } else if (this.#front > 8192) {
+      this.#queue = this.#queue.slice(this.#front)
+      this.#front = 0
+    }
+  }
+}
+
+const failure = (err: number): Prepared => ({ txn: { type: OpCode.error, err }, digest: undefined })

@@ -1,0 +1,281 @@
+import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
+import { screen } from '../../core/prepare/index.ts'
+import type { PartDone } from '../../core/tree/index.ts'
+import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
+import type { Listener } from '../../core/watches/index.ts'
+import { decodeLoggedTxn } from '../../log/index.ts'
+import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
+import { Digests } from './digests.ts'
+
+/** A request on its way to the leader (REQUEST packet). */
+export interface Forwarded {
+  readonly sessionId: SessionId
+  readonly cxid: number
+  readonly type: number
+  /** The client's bytes behind the header; a copy. */
+  readonly body: Uint8Array
+  readonly identities: readonly Identity[]
+}
+
+/** The connection to the leader. */
+export interface LeaderLink {
+  /** Sends a request, behind all that were sent before. */
+  forward(request: Forwarded): void
+  /** Asks whether a session is alive (REVALIDATE). The answer comes to `revalidated`. */
+  revalidate(id: SessionId, timeout: number): void
+  /** When the leader was last heard, on the monotonic clock. */
+  lastHeard(): number
+  /** The leader does what no leader does: the connection must go. Nothing more is applied. */
+  broken(reason: string): void
+  /** The tree is not that of the leader, as the digest of a transaction shows: it must be fetched anew. Nothing more is applied. */
+  diverged(zxid: Zxid): void
+}
+
+export interface LearnerParts<L extends Listener> extends WritesKit<L> {
+  readonly link: LeaderLink
+  /** The first zxid of the leader's epoch: this server has everything below it. */
+  readonly epochStart: Zxid
+  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
+  readonly upgradesSessions: boolean
+}
+
+/** A sync on its way. */
+interface Sync {
+  readonly requester: Requester
+  readonly sessionId: SessionId
+  /** Its place among all requests. */
+  readonly place: number
+}
+
+/** What a session has asked the leader for and no transaction has answered yet. */
+interface Asked {
+  /** Its place among all requests. */
+  readonly place: number
+  readonly xid: number
+  readonly type: number
+  readonly requester: Requester | undefined
+  readonly startedAt: number
+}
+
+const NOTHING = new Uint8Array(0)
+
+/**
+ * The way of writes where another server decides: they go to the leader, and come back as transactions among those of
+ * everybody else. The rules, which only this file enforces:
+ *
+ * 1. A request is noted before it is sent, so its answer cannot come first.
+ * 2. Transactions are applied in the order in which the leader commits them, each as soon as it is committed.
+ * 3. A transaction answers the oldest request of its session if it has its xid; else it is somebody else's.
+ * 4. Watchers are told while a transaction is applied, its requester after that.
+ * 5. SYNC answers the oldest sync; all that was committed before has been applied by then.
+ * 6. What the leader would never answer is refused here: a body that cannot be decoded.
+ * 7. When the role ends nobody is told that a write failed: the leader may have it.
+ *
+ * All calls from the leader's side come inside `ServerCore.turn`.
+ */
+export class LearnerWrites<L extends Listener> implements Writes {
+  readonly #parts: LearnerParts<L>
+  readonly #digests: Digests
+  readonly #asked = new Map<SessionId, Asked[]>()
+  readonly #syncs: Sync[] = []
+  #places = 0
+  readonly #askers = new Map<SessionId, Asker[]>()
+  #outstanding = 0
+  #ended = false
+
+  constructor(parts: LearnerParts<L>) {
+    this.#parts = parts
+    this.#digests = new Digests(parts.tree)
+  }
+
+  get outstanding(): number {
+    return this.#outstanding
+  }
+
+  get writable(): boolean {
+    return !this.#ended
+  }
+
+  get horizon(): Zxid {
+    return Math.max(this.#parts.tree.lastZxid, this.#parts.epochStart)
+  }
+
+  get digests(): KeptDigests {
+    return this.#digests.kept
+  }
+
+  // Clients of this server
+
+  write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
+    const { sessionId, xid, type, identities } = write
+    const { offset } = body
+    const { err, ephemeral } = screen(type, body)
+    if (err !== ErrorCode.OK) return err
+    if (ephemeral) {
+      const refusal = this.#needsGlobal(sessionId, type)
+      if (refusal !== ErrorCode.OK) return refusal
+    }
+    body.offset = offset
+    const bytes = body.raw(body.end - offset).slice()
+    this.#ask(sessionId, { place: this.#places++, xid, type, requester, startedAt }, bytes, identities)
+    return ErrorCode.OK
+  }
+
+  createSession(id: SessionId, timeout: number, requester: Requester, startedAt: number): boolean {
+    this.#begin(id, timeout, requester, startedAt)
+    return true
+  }
+
+  closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
+    const session = this.#parts.sessions.get(id)
+    if (session !== undefined) session.closing = true
+    const type = OpCode.closeSession
+    this.#ask(id, { place: this.#places++, xid, type, requester, startedAt }, NOTHING, [])
+    return true
+  }
+
+  sync({ sessionId, xid, identities }: Write, requester: Requester): undefined {
+    this.#syncs.push({ requester, sessionId, place: this.#places++ })
+    // Nobody looks at what is synchronised; an empty path is what the reference's own checks send.
+    this.#parts.link.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT, identities })
+  }
+
+  revalidate(id: SessionId, timeout: number, asker: Asker): void {
+    const askers = this.#askers.get(id)
+    if (askers === undefined) this.#askers.set(id, [asker])
+    else askers.push(asker)
+    this.#parts.link.revalidate(id, timeout)
+  }
+
+  /** The leader ends sessions, and a server that does not hear it would not know. */
+  mayAnswerPing(timeout: number, now: number): boolean {
+    return now - this.#parts.link.lastHeard() < timeout
+  }
+
+  // What the leader says
+
+  /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload is read during the call. */
+  committed(zxid: Zxid, payload: Uint8Array): void {
+    const logged = this.#decode(zxid, payload)
+    if (logged !== undefined) this.#apply(logged)
+  }
+
+  /** SYNC. */
+  synced(): void {
+    if (this.#ended) return
+    const sync = this.#syncs.shift()
+    if (sync === undefined) return this.#broken('it answers a sync that nobody has asked for')
+    const oldest = this.#asked.get(sync.sessionId)?.[0]
+    if (oldest !== undefined && oldest.place < sync.place)
+      return this.#broken('it answers a sync before an older write of the same session')
+    sync.requester.synced()
+  }
+
+  /** The answer to REVALIDATE. */
+  revalidated(id: SessionId, valid: boolean): void {
+    if (this.#ended) return
+    const askers = this.#askers.get(id)
+    const asker = askers?.shift()
+    if (asker === undefined) return
+    if (askers!.length === 0) this.#askers.delete(id)
+    asker.revalidated(valid)
+  }
+
+  end(): void {
+    this.#ended = true
+    this.#asked.clear()
+    this.#askers.clear()
+    this.#syncs.length = 0
+    this.#outstanding = 0
+  }
+
+  // On the way
+
+  #begin(id: SessionId, timeout: number, requester: Requester | undefined, startedAt: number): void {
+    const writer = new Writer(4)
+    writer.int(timeout)
+    const type = OpCode.createSession
+    this.#ask(id, { place: this.#places++, xid: 0, type, requester, startedAt }, writer.take(), [])
+  }
+
+  #ask(sessionId: SessionId, asked: Asked, body: Uint8Array, identities: readonly Identity[]): void {
+    const waiting = this.#asked.get(sessionId)
+    if (waiting === undefined) this.#asked.set(sessionId, [asked])
+    else waiting.push(asked)
+    this.#outstanding++
+    this.#parts.link.forward({ sessionId, cxid: asked.xid, type: asked.type, body, identities })
+  }
+
+  /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
+  #needsGlobal(id: SessionId, type: number): number {
+    const { locals, upgradesSessions, clock } = this.#parts
+    const session = locals?.get(id)
+    if (session === undefined) return ErrorCode.OK
+    // In a multi it is the leader that refuses: it does not know the session.
+    if (!upgradesSessions) return type === OpCode.multi ? ErrorCode.OK : ErrorCode.EPHEMERALONLOCALSESSION
+    locals!.remove(id)
+    session.local = false
+    this.#begin(id, session.timeout, undefined, clock.monotonic())
+    return ErrorCode.OK
+  }
+
+  #decode(zxid: Zxid, payload: Uint8Array): LoggedTxn | undefined {
+    if (this.#ended) return undefined
+    try {
+      const logged = decodeLoggedTxn(new Reader(payload))
+      if (logged.header.zxid === zxid) return logged
+      this.#broken(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(logged.header.zxid)}`)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.#broken(`its transaction 0x${formatZxid(zxid)} cannot be decoded: ${error.message}`)
+    }
+    return undefined
+  }
+
+  #apply(logged: LoggedTxn): void {
+    const { tree, firing, link } = this.#parts
+    const { header, txn, digest } = logged
+    const asked = this.#answered(header.sessionId, header.cxid)
+    const requester = asked?.requester
+    firing.zxid = header.zxid
+    const part: PartDone | undefined =
+      txn.type === OpCode.multi && requester !== undefined ? (sub) => requester.part(sub) : undefined
+    const err = tree.apply(header, txn, firing, part)
+    this.#applySession(header.sessionId, txn, requester)
+    this.#digests.applied(header.zxid)
+    // What is wrong here is not shown to anybody any more.
+    if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {
+      this.end()
+      return link.diverged(header.zxid)
+    }
+    if (asked === undefined || requester === undefined) return
+    const entry: Entry = { logged, xid: asked.xid, type: asked.type, requester, startedAt: asked.startedAt }
+    requester.applied(entry, err)
+  }
+
+  /** What a transaction answers, if it was asked here. */
+  #answered(sessionId: SessionId, xid: number): Asked | undefined {
+    const waiting = this.#asked.get(sessionId)
+    if (waiting === undefined || waiting[0]!.xid !== xid) return undefined
+    this.#outstanding--
+    if (waiting.length === 1) this.#asked.delete(sessionId)
+    return waiting.shift()
+  }
+
+  #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {
+    const { sessions, clock, sessionBegun, sessionEnded } = this.#parts
+    if (txn.type === OpCode.createSession) sessionBegun(sessions.add(id, txn.timeOut, clock.monotonic()))
+    else if (txn.type === OpCode.closeSession) {
+      sessions.remove(id)
+      sessionEnded(id, requester)
+    }
+  }
+
+  #broken(reason: string): void {
+    this.end()
+    this.#parts.link.broken(`Expected a leader that keeps to the protocol, but ${reason}`)
+  }
+}
+
+/** A sync of the root: what is synchronised is always everything. */
+const ROOT = new Uint8Array([0, 0, 0, 1, 0x2f])
