@@ -9,6 +9,8 @@ export interface ServerLog {
   readonly server: string
   /** By zxid, with a fingerprint of the whole transaction. */
   readonly entries: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
+  /** What its logs had that are gone. */
+  readonly aside: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
   /** Files that cannot be read, or transactions twice with different contents. */
   readonly complaints: readonly string[]
 }
@@ -25,10 +27,21 @@ export interface Chronicle {
 export const requestKey = (session: string, xid: number): string => `${session} ${xid}`
 
 /** Reads every log on a server's disk, as programs see it. */
-export async function readServerLog(server: string, platter: Platter, dataDir: string): Promise<ServerLog> {
+export async function readServerLog(
+  server: string,
+  platter: Platter,
+  dataDir: string,
+  gone: readonly Uint8Array[],
+): Promise<ServerLog> {
   const folder = `${dataDir}/${VERSION_FOLDER}`
-  const disk = reading(platter)
+  const disk = reading((path) => platter.file(path)?.bytes)
   const entries = new Map<number, { logged: LoggedTxn; print: string }>()
+  const aside = new Map<number, { logged: LoggedTxn; print: string }>()
+  for (const bytes of gone) {
+    await readLog(reading(() => bytes), 'a log that is gone', ({ logged }) => {
+      aside.set(logged.header.zxid, { logged, print: printOf(logged) })
+    })
+  }
   const complaints: string[] = []
   for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {
     const report = await readLog(disk, `${folder}/${name}`, ({ logged }) => {
@@ -42,7 +55,7 @@ export async function readServerLog(server: string, platter: Platter, dataDir: s
     if (report.state === 'damaged')
       complaints.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
   }
-  return { server, entries, complaints }
+  return { server, entries, aside, complaints }
 }
 
 /** Puts transactions in their order and plays them. */
@@ -74,19 +87,19 @@ export function printOf({ header, txn }: LoggedTxn): string {
   })
 }
 
-/** A disk that reads what a platter holds, outside of any process. */
-export function reading(platter: Platter): Disk {
+/** A disk that reads bytes outside of any process. */
+function reading(find: (path: string) => Uint8Array | undefined): Disk {
   const bytes = (path: string): Uint8Array => {
-    const file = platter.file(path)
-    if (file === undefined) throw new Error(`There is no ${path}`)
-    return file.bytes
+    const found = find(path)
+    if (found === undefined) throw new Error(`There is no ${path}`)
+    return found
   }
   const refuse = (): never => {
     throw new Error('This disk is for reading')
   }
   return {
-    list: (folder) => Promise.resolve(platter.list(folder)),
-    exists: (path) => Promise.resolve(platter.file(path) !== undefined || platter.hasFolder(path)),
+    list: refuse,
+    exists: (path) => Promise.resolve(find(path) !== undefined),
     makeFolder: refuse,
     size: (path) => Promise.resolve(bytes(path).length),
     readFile: (path) => Promise.resolve(bytes(path).slice()),

@@ -9,8 +9,8 @@ import type { ZabWire } from './zab-wire.ts'
 export function committedLogs(logs: readonly ServerLog[], wire: ZabWire | undefined): LoggedTxn[] {
   if (logs.length === 1) return [...logs[0]!.entries.values()].map(({ logged }) => logged)
   const votes = new Map<number, Map<string, { logged: LoggedTxn; count: number }>>()
-  for (const { entries } of logs) {
-    for (const [zxid, { logged, print }] of entries) {
+  for (const { entries, aside } of logs) {
+    for (const [zxid, { logged, print }] of [...entries, ...aside]) {
       const one = votes.get(zxid) ?? new Map<string, { logged: LoggedTxn; count: number }>()
       votes.set(zxid, one)
       const vote = one.get(print)

@@ -1,4 +1,4 @@
-import { logsIn } from '@zabra/server/files'
+import { logsIn, snapshotsIn } from '@zabra/server/files'
 import type { Platter } from '../world/disk.ts'
 import type { PlatterFile } from '../world/platter-file.ts'
 import { DATA_DIR } from './settings.ts'
@@ -21,11 +21,22 @@ export class DurableLog {
     this.#platter = platter
   }
 
+  /** Whether a log or a snapshot has it. */
   has(zxid: number): boolean {
     if (!this.#platter.hasFolder(FOLDER)) return false
-    return logsIn(this.#platter.list(FOLDER))
+    const names = this.#platter.list(FOLDER)
+    const isLogged = logsIn(names)
       .toReversed()
       .some(({ name, zxid: first }) => first <= zxid && this.#zxids(`${FOLDER}/${name}`).has(zxid))
+    if (isLogged) return true
+    return snapshotsIn(names).some(
+      ({ name, zxid: last }) => last >= zxid && this.#platter.durable(`${FOLDER}/${name}`) !== undefined,
+    )
+  }
+
+  /** All that the logs have. */
+  *all(): Generator<number> {
+    for (const { name } of logsIn(this.#platter.list(FOLDER))) yield* this.#zxids(`${FOLDER}/${name}`)
   }
 
   /** The number in a file such as `currentEpoch`; 0 without it. */

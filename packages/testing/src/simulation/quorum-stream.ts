@@ -20,7 +20,7 @@ export const Packet = {
 } as const
 
 /** What ends the bytes of a snapshot on the wire: a string with its length before it. */
-const SIGNATURE = Uint8Array.of(0, 0, 0, 13, ...new TextEncoder().encode('BenchmarkLand'))
+const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWasHere'))
 
 /** Cuts one direction of a connection on the quorum port into packets; written anew here, so as not to share mistakes. */
 export class QuorumStream {

@@ -197,7 +197,8 @@ class Run {
 
   async #judge(): Promise<void> {
     const logs: ServerLog[] = []
-    for (const { host } of this.#servers) logs.push(await readServerLog(host.name, host.platter, DATA_DIR))
+    for (const { host, gone } of this.#servers)
+      logs.push(await readServerLog(host.name, host.platter, DATA_DIR, gone))
     const chronicle = chronicleOf(committedLogs(logs, this.#wire))
     const workers = new Set(this.#workers.map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)

@@ -21,6 +21,8 @@ export class SimulatedServer {
   readonly id: number
   readonly host: Host
   readonly stops: Stop[] = []
+  /** Logs that are gone from its disk. */
+  readonly gone: Uint8Array[] = []
   server: Server | undefined
   /** Whether a supervisor starts it again. */
   supervised = true
@@ -32,6 +34,9 @@ export class SimulatedServer {
     this.host = host
     this.id = id
     this.#settings = settings
+    host.platter.onGone = (path, bytes) => {
+      if (/\/version-2\/log\.[0-9a-f]+$/.test(path)) this.gone.push(bytes.slice())
+    }
   }
 
   get place(): ServerPlace {

@@ -1,6 +1,6 @@
 import { formatZxid } from '../history/records.ts'
 import type { SimulatedConnection } from '../world/connection.ts'
-import type { Host } from '../world/process.ts'
+import type { Host, Incarnation } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { DurableLog } from './durable-log.ts'
 import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
@@ -35,6 +35,8 @@ export class ZabWire {
   readonly record: WireRecord = { committed: this.committed, wrong: this.wrong }
   readonly counts: Record<string, number> = {}
   leader: Host | undefined
+  #epoch = 0
+  #lastEstablished: Incarnation | undefined
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   readonly #leaders = new Map<number, Host>()
@@ -80,6 +82,7 @@ export class ZabWire {
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
         channel.upToDate = true
+        this.#established(channel.leader)
         for (const early of channel.early) this.committed.add(early)
         return this.#count('learners brought up to date')
       case Packet.DIFF:
@@ -113,6 +116,14 @@ export class ZabWire {
     }
   }
 
+  /** With the first member that is up to date, all that the leader began with is committed. */
+  #established(leader: Host): void {
+    if (this.#lastEstablished === leader.current) return
+    this.#lastEstablished = leader.current
+    for (const zxid of this.#logOf(leader).all())
+      if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
+  }
+
   #newLeader({ leader }: Channel, epoch: number): void {
     const before = this.#leaders.get(epoch)
     if (before === undefined) {
@@ -120,6 +131,8 @@ export class ZabWire {
       this.#leaders.set(epoch, leader)
     } else if (before !== leader) this.#say(`${leader.name} leads epoch ${epoch}, and so does ${before.name}`)
     this.leader = leader
+    if (epoch > this.#epoch) this.#lastEstablished = undefined
+    this.#epoch = Math.max(this.#epoch, epoch)
     const log = this.#logOf(leader)
     if (log.number('acceptedEpoch') < epoch)
       this.#say(

@@ -29,8 +29,6 @@ export function jumpWall(clock: ClockFaults, ms: number): void {
 export class SimulatedClock implements Clock {
   readonly #world: World
   readonly #owner: Incarnation
-  /** Timers never run before their time as this process sees it, whatever rounding does. */
-  #floor = 0
 
   constructor(world: World, owner: Incarnation) {
     this.#world = world
@@ -44,16 +42,13 @@ export class SimulatedClock implements Clock {
 
   monotonic(): number {
     const { since, rate, monotonicAt } = this.#owner.host.clock
-    return Math.max(this.#floor, monotonicAt + (this.#world.now - since) * rate)
+    return monotonicAt + (this.#world.now - since) * rate
   }
 
   after(delayMs: number, name: string, action: () => void): Cancel {
-    const due = this.monotonic() + Math.max(0, delayMs)
-    const delay = Math.max(0, delayMs) / this.#owner.host.clock.rate
-    const timer = this.#world.later(delay, this.#owner, name, () => {
-      if (due > this.monotonic()) this.#floor = due
-      action()
-    })
+    // As the platform's timers do it: whole milliseconds, one at least, so that a timer may come a little early.
+    const delay = Math.max(1, Math.trunc(delayMs)) / this.#owner.host.clock.rate
+    const timer = this.#world.later(delay, this.#owner, name, action)
     return () => {
       timer.action = undefined
     }

@@ -48,6 +48,8 @@ export class Platter {
   /** What crashes have met, for showing that they met something. */
   readonly met = { lostTails: 0, tornTails: 0, lostNames: 0 }
   readonly flights = new Set<Flight>()
+  /** Hears of a file that goes, by its removal or under another name, with what was in it. */
+  onGone: ((path: string, bytes: Uint8Array) => void) | undefined
   #files = new Map<string, PlatterFile>()
   readonly #durable = new Map<string, PlatterFile>()
   readonly #folders = new Set<string>()
@@ -95,12 +97,14 @@ export class Platter {
 
   rename(from: string, to: string): void {
     const file = this.#files.get(from)!
+    this.onGone?.(from, file.bytes)
     this.#files.delete(from)
     this.#files.set(to, file)
     this.#pending.push({ kind: 'rename', from, to, file })
   }
 
   remove(path: string): void {
+    this.onGone?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
     this.#files.delete(path)
     this.#pending.push({ kind: 'remove', path })
   }
