@@ -44,7 +44,10 @@ describeWith(['kazoo'], 'three servers of ours', () => {
 
     // The session ends at another member than it began at, and its node with it everywhere.
     await resumed.close()
-    await until('the end of the node', async () => !(await ensemble!.with(3, (client) => client.exists('/kept'))))
+    await until(
+      'the end of the node',
+      async () => !(await ensemble!.with(3, (client) => client.exists('/kept'))),
+    )
   })
 
   it('hand leadership over when their leader is asked to stop', async () => {
@@ -54,7 +57,12 @@ describeWith(['kazoo'], 'three servers of ours', () => {
     const begun = Date.now()
     await ensemble.stop(leader)
     await until('a write', () =>
-      ensemble!.with(1, (client) => client.set('/before', 'after').then(() => true, () => false)),
+      ensemble!.with(1, (client) =>
+        client.set('/before', 'after').then(
+          () => true,
+          () => false,
+        ),
+      ),
     )
     expect(Date.now() - begun).toBeLessThan(4000)
     await ensemble.start(leader)

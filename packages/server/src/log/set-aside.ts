@@ -2,8 +2,8 @@ import type { Disk, Logger } from '@zabra/runtime'
 
 /** The folder, below `version-2`, of files that do not count any more. Neither server looks into it. */
 export const SET_ASIDE = 'set-aside'
-/** How many times of setting aside are kept. */
-const KEPT = 3
+/** How many numbers are kept: an exchange of all data takes up to three. */
+const KEPT = 6
 
 /**
  * Moves files of a folder out of the way, in the order given, and makes each move durable before the next one, so that a

@@ -118,6 +118,15 @@ export const quorumRows = {
     meaning:
       'A member that is far behind gets transactions from the log up to so much of the size of a snapshot, and a snapshot beyond; 0 is any size of log, a negative number never the log.',
   }),
+  truncateFromBytes: row({
+    group: quorum,
+    key: 'leader.truncateFromBytes',
+    kind: whole(0),
+    fallback: 64 << 20,
+    apacheDefault: '0',
+    meaning:
+      'A member whose log goes beyond what was committed is told to cut it only where a snapshot has so many bytes; with less it gets the snapshot, since Apache ZooKeeper can keep what it was told to cut.',
+  }),
   forceSnapshotSync: row({
     group: quorum,
     key: 'forceSnapshotSync',

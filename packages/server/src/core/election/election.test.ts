@@ -30,10 +30,8 @@ describe('who looks for a leader', () => {
     expect(new Desk(1).look(old).sent.map((line) => line[0])).toEqual(['2'])
   })
 
-  it('decides alone when it is the only voter, after the wait for better votes', () => {
-    const desk = new Desk(1).look({ active: ensemble([1]) })
-    expect(desk.asked).toContain('settle in 200')
-    expect(desk.timeout('settle').asked).toEqual(['leading 1'])
+  it('decides alone at once when it is the only voter', () => {
+    expect(new Desk(1).look({ active: ensemble([1]) }).asked).toContain('leading 1')
   })
 
   it('does nothing before it is told to look', () => {
@@ -133,6 +131,28 @@ describe('a quorum with my vote', () => {
     expect(desk.election.state).toBe('following')
   })
 
+  it('decides at once when every voter agrees', () => {
+    const desk = supported().hear(5, { vote: vote(5) })
+    for (const id of [2, 3]) desk.hear(id, { vote: vote(5) })
+    expect(desk.asked).not.toContain('following 5')
+    expect(desk.hear(4, { vote: vote(5) }).asked).toContain('following 5')
+  })
+
+  it('decides at once when every voter agrees that can be heard', () => {
+    const desk = supported().reach(5, false).hear(4, { vote: vote(4) }).hear(2, { vote: vote(4) })
+    expect(desk.asked).toEqual(['settle in 200'])
+    expect(desk.reach(3, false).asked).toContain('following 4')
+    const other = supported().reach(5, false).reach(3, false).reach(5, true)
+    expect(other.hear(4, { vote: vote(4) }).hear(2, { vote: vote(4) }).asked).toEqual(['settle in 200'])
+    expect(other.reach(5, false).asked).toContain('following 4')
+  })
+
+  it('waits for a voter that can be heard and agrees with something else', () => {
+    const desk = supported().hear(4, { vote: vote(4) }).hear(2, { vote: vote(4) }).reach(5, false)
+    expect(desk.hear(3, { vote: vote(3) }).asked).toEqual([])
+    expect(desk.timeout('settle').asked).toEqual(['following 4'])
+  })
+
   it('makes me lead when it is mine', () => {
     expect(
       new Desk(3)
@@ -148,7 +168,7 @@ describe('a quorum with my vote', () => {
       .look({ active })
       .hear(1, { vote: vote(2) })
       .hear(2, { vote: vote(2) })
-    expect(desk.timeout('settle').asked).toEqual(['observing 2'])
+    expect(desk.asked).toContain('observing 2')
   })
 
   it('makes a participant that is not in the configuration follow, without its voice', () => {

@@ -14,6 +14,7 @@ import {
   doesLead,
   isBetter,
   isSupported,
+  matches,
   NOBODY,
   UNTRUSTED,
   type Ballot,
@@ -69,6 +70,8 @@ export type ElectionInput =
   | { readonly type: 'heard'; readonly from: ServerId; readonly notification: Notification }
   /** A timer that was asked for has run out. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }
+  /** A connection to a server has come about, or has broken, or could not be made. */
+  | { readonly type: 'reach'; readonly to: ServerId; readonly reachable: boolean }
   /** The oracle was asked: may one server go on alone? */
   | { readonly type: 'oracle'; readonly goOn: boolean }
   /** The role is filled: the leader is established, or the learner is in step with it, in this epoch. */
@@ -132,6 +135,8 @@ export class Election {
   #oracleSaysGo = false
   /** What was answered to what since votes were last sent, by server. */
   readonly #answered = new Map<ServerId, string>()
+  /** Servers that nothing can be heard of now. */
+  readonly #unreachable = new Set<ServerId>()
   /** Servers whose configuration was complained of in this election. */
   readonly #strange = new Set<ServerId>()
   #work: ElectionWork[] = []
@@ -157,12 +162,13 @@ export class Election {
   /** Takes one input and returns what is to be done. Before the first `look` there is nothing to do for anything else. */
   step(input: ElectionInput): readonly ElectionWork[] {
     this.#work = []
-    if (input.type === 'look') this.#look(input.footing)
+    if (input.type === 'reach') this.#reach(input.to, input.reachable)
+    else if (input.type === 'look') this.#look(input.footing)
     else if (this.#footing !== undefined) this.#take(input)
     return this.#work
   }
 
-  #take(input: Exclude<ElectionInput, { type: 'look' }>): void {
+  #take(input: Exclude<ElectionInput, { type: 'look' | 'reach' }>): void {
     switch (input.type) {
       case 'heard':
         if (input.from !== this.#settings.self) this.#heard(input.from, input.notification)
@@ -312,7 +318,7 @@ export class Election {
   #count(from: ServerId, notification: Notification): void {
     // E9 Only voters can be voted for.
     if (!this.#voters.includes(notification.vote.leader)) return
-    if (this.#settling && !this.#interrupts(notification)) return
+    if (this.#settling && !this.#interrupts(from, notification)) return
     switch (notification.state) {
       case 'looking':
         return this.#countLooking(from, notification.vote)
@@ -323,10 +329,19 @@ export class Election {
     }
   }
 
-  /** E10 Once a quorum agrees, nothing but a better vote counts until the wait is over. */
-  #interrupts({ state, vote }: Notification): boolean {
+  /**
+   * E10 Once a quorum agrees, nothing but a better vote counts until the wait is over, except that others who agree bring
+   * its end nearer (E23).
+   */
+  #interrupts(from: ServerId, { state, vote }: Notification): boolean {
     if (state === 'looking' && vote.round < this.#round) return false
-    if (!isBetter(vote, this.#vote, this.#quorums!)) return false
+    if (!isBetter(vote, this.#vote, this.#quorums!)) {
+      const ballot: Ballot = { ...vote, state, version: 0 }
+      if (state !== 'looking' || !matches(ballot, this.#proposal())) return false
+      this.#ballots.set(from, ballot)
+      this.#settleEarly()
+      return false
+    }
     this.#stopSettling()
     this.#startResending()
     return true
@@ -361,6 +376,26 @@ export class Election {
     this.#settling = true
     this.#work.push({ do: 'stop', timer: 'resend' })
     this.#work.push({ do: 'start', timer: 'settle', afterMs: this.#settings.settleMs })
+    this.#settleEarly()
+  }
+
+  /**
+   * E23 Nobody is left to wait for when each voter has given its voice to my candidate, or cannot be heard at all. Whoever
+   * comes back later finds a leader, as it would after the wait.
+   */
+  #settleEarly(): void {
+    const proposal = this.#proposal()
+    const hasSpoken = (id: ServerId): boolean => {
+      const ballot = this.#ballots.get(id)
+      return ballot !== undefined && matches(ballot, proposal)
+    }
+    if (this.#others().every((id) => this.#unreachable.has(id) || hasSpoken(id))) this.#decide(this.#vote)
+  }
+
+  #reach(to: ServerId, reachable: boolean): void {
+    if (reachable) this.#unreachable.delete(to)
+    else this.#unreachable.add(to)
+    if (this.#running && this.#settling) this.#settleEarly()
   }
 
   #proposal(): Ballot {

@@ -69,6 +69,11 @@ export class Commits {
     return this.#designated
   }
 
+  /** Whether this server leads, and is to go on leading. */
+  get isOpen(): boolean {
+    return this.#epoch !== -1 && this.#designated === undefined
+  }
+
   /** What is not committed yet, and who has how much of it. */
   get proposals(): Proposals {
     return this.#proposals
@@ -113,7 +118,7 @@ export class Commits {
    * takes a quorum of both. What a host does about a commit may lead here again: the outer loop goes on then.
    */
   commit(): void {
-    if (this.#busy || this.#epoch === -1 || this.#designated !== undefined) return
+    if (this.#busy || !this.isOpen) return
     this.#busy = true
     try {
       let again: boolean
@@ -211,6 +216,6 @@ export class Commits {
 
   /** B5 (2.5) One of two voters may go on without the other when the oracle says so. */
   #isAlone(verifier: QuorumVerifier): boolean {
-    return verifier.mayAskOracle && this.#oracleSaysGo && this.#handles.followers.length === 0
+    return verifier.mayAskOracle && this.#oracleSaysGo && !this.#handles.hasParticipants
   }
 }

@@ -1,6 +1,7 @@
-import { MAX_EPOCH } from '@zabra/protocol'
-import { isQuorumOfAll, type Quorums, type ServerId } from '../quorum/index.ts'
+import { formatZxid, MAX_EPOCH } from '@zabra/protocol'
+import type { ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
+import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
 
 /** The last epoch that is led: zxids of the one after it would not be exact for long. */
 export const LAST_EPOCH = MAX_EPOCH - 1
@@ -18,7 +19,7 @@ export function isAhead(a: History, b: History): boolean {
 /** How a leader and a quorum agree on an epoch, and on that nobody in the quorum has more than the leader (8.2). */
 export class Discovery {
   readonly #self: ServerId
-  readonly #quorums: () => Quorums
+  readonly #decide: (servers: ReadonlySet<ServerId>) => boolean
   /** Who has come, with me. */
   readonly #connecting = new Set<ServerId>()
   /** Who has promised the epoch, with me. */
@@ -27,9 +28,10 @@ export class Discovery {
   #frozen = false
   #elected = false
 
-  constructor(self: ServerId, quorums: () => Quorums) {
+  /** `decide` says whether these servers are a quorum. */
+  constructor(self: ServerId, decide: (servers: ReadonlySet<ServerId>) => boolean) {
     this.#self = self
-    this.#quorums = quorums
+    this.#decide = decide
   }
 
   get epoch(): number {
@@ -54,7 +56,7 @@ export class Discovery {
     if (this.#frozen) return false
     this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
     if (participates) this.#connecting.add(server)
-    this.#frozen = this.#connecting.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#connecting)
+    this.#frozen = this.#connecting.has(this.#self) && this.#decide(this.#connecting)
     return this.#frozen
   }
 
@@ -62,7 +64,24 @@ export class Discovery {
   promise(server: ServerId): boolean {
     if (this.#elected) return false
     this.#electing.add(server)
-    this.#elected = this.#electing.has(this.#self) && isQuorumOfAll(this.#quorums(), this.#electing)
+    this.#elected = this.#electing.has(this.#self) && this.#decide(this.#electing)
     return this.#elected
   }
+}
+
+/** L3 (8.2) Why somebody who wants to follow `self` cannot, from what it says of itself. */
+export function refusalOf(
+  { serverId, protocolVersion, configVersion }: LearnerInfo,
+  acceptedEpoch: number,
+  self: ServerId,
+  activeVersion: Zxid,
+): string | undefined {
+  if (serverId === self) return `it says that it is server ${serverId}, which is this one`
+  if (protocolVersion < PROTOCOL_VERSION)
+    return `its protocol is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
+  if (configVersion > activeVersion)
+    return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
+  if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
+    return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
+  return undefined
 }

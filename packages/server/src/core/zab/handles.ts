@@ -75,8 +75,24 @@ export class Handles {
     return count
   }
 
+  /** Whether anybody but observers is here and has said who it is. */
+  get hasParticipants(): boolean {
+    for (const { phase, observer } of this.#all.values()) if (phase !== 'stranger' && !observer) return true
+    return false
+  }
+
   /** Those who have not, oldest first. */
   strangers(): Handle[] {
     return [...this.#all.values()].filter(({ phase }) => phase === 'stranger')
   }
+}
+
+/** Whether its voice counts, if it has one. */
+export const votes = ({ phase, observer }: Handle): boolean => phase === 'active' && !observer
+
+/** Followers that are in step. */
+export function inStepOf(handles: Iterable<Handle>): Set<ServerId> {
+  const servers = new Set<ServerId>()
+  for (const handle of handles) if (votes(handle)) servers.add(handle.server)
+  return servers
 }

@@ -2,9 +2,8 @@ import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/
 import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
 import { Commits } from './commits.ts'
-import { Confirmations } from './confirmations.ts'
-import { Discovery, isAhead, LAST_EPOCH } from './discovery.ts'
-import { Handle, Handles } from './handles.ts'
+import { Discovery, isAhead, LAST_EPOCH, refusalOf } from './discovery.ts'
+import { Handle, Handles, inStepOf, votes } from './handles.ts'
 import type {
   Abdication,
   Broadcast,
@@ -14,18 +13,12 @@ import type {
   LeaderWork,
 } from './leader-types.ts'
 import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
-import {
-  decodeAckEpoch,
-  decodeLearnerInfo,
-  encodeConfigurationText,
-  encodeLeaderInfo,
-  PROTOCOL_VERSION,
-} from './payloads.ts'
+import { decodeAckEpoch, decodeLearnerInfo, encodeConfigurationText, encodeLeaderInfo } from './payloads.ts'
+import { Retirement } from './retirement.ts'
+import { Rounds } from './rounds.ts'
 import { planSync } from './sync-plan.ts'
 
 export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
-
-const LAST_COUNTER = 0xffff_fffe
 
 /**
  * One term of a leader, from the end of an election to the next one, without clock, network or disk: inputs in, work out.
@@ -44,11 +37,11 @@ const LAST_COUNTER = 0xffff_fffe
  */
 export class Leader {
   readonly #options: LeaderOptions
-  readonly #broadcast: Broadcast
   readonly #commits: Commits
   readonly #discovery: Discovery
   readonly #handles = new Handles()
-  readonly #confirmations = new Confirmations()
+  readonly #rounds: Rounds
+  readonly #retirement: Retirement
   /** Voters whose disks have all of my history, for NEWLEADER. */
   readonly #inStep = new Set<ServerId>()
   #phase: LeaderPhase = 'discovery'
@@ -56,18 +49,23 @@ export class Leader {
   #currentStored = false
   #halfTicks = 0
   #deadline: number
-  #leaveBy = Infinity
-  /** An epoch that a voter has accepted, after the one that is led; 0 without one. */
-  #renewal = 0
-  /** The tick by which a successor must have caught up. */
-  #transferBy: number | undefined
   #work: LeaderWork[] = []
 
   constructor(options: LeaderOptions, broadcast: Broadcast) {
     this.#options = options
-    this.#broadcast = broadcast
-    this.#commits = new Commits(options, broadcast, this.#handles, () => this.#release())
-    this.#discovery = new Discovery(options.self, () => this.#commits.quorums)
+    this.#commits = new Commits(options, broadcast, this.#handles, () => this.#rounds.release())
+    this.#rounds = new Rounds(
+      options.self,
+      this.#handles,
+      this.#commits,
+      (ticket) => broadcast.confirmed(ticket),
+      (handle) => this.#send(handle, PacketType.ping, this.lastProposed, null),
+    )
+    this.#retirement = new Retirement(options, this.#handles, this.#commits)
+    // The oracle is not asked before others had a tick to come.
+    this.#discovery = new Discovery(options.self, (servers) =>
+      this.#commits.isQuorum(servers, { alone: this.#tick > 0 }),
+    )
     this.#deadline = options.initLimit
   }
 
@@ -82,13 +80,7 @@ export class Leader {
 
   /** Whether `propose` may be called: this server leads, is not being relieved, and the epoch has room. */
   get accepting(): boolean {
-    return (
-      this.#phase === 'broadcast' &&
-      this.#transferBy === undefined &&
-      this.#renewal === 0 &&
-      this.#commits.designated === undefined &&
-      counterOf(this.#commits.lastProposed) < (this.#options.lastCounter ?? LAST_COUNTER)
-    )
+    return this.#phase === 'broadcast' && this.#retirement.isFar
   }
 
   get lastProposed(): Zxid {
@@ -115,11 +107,8 @@ export class Leader {
   }
 
   /** Voters that are connected and in step, with this one: for the rule that a new configuration must be able to decide (14.1). */
-  inStep(): ReadonlySet<ServerId> {
-    const servers = new Set([this.#options.self])
-    for (const { phase, observer, server } of this.#handles)
-      if (phase === 'active' && !observer) servers.add(server)
-    return servers
+  inStep(): Set<ServerId> {
+    return inStepOf(this.#handles).add(this.#options.self)
   }
 
   // The hot path
@@ -192,8 +181,7 @@ export class Leader {
       case 'halfTick':
         return this.#halfTick()
       case 'confirm':
-        this.#confirmations.add(input.ticket, this.lastProposed)
-        return this.#confirm()
+        return this.#rounds.ask(input.ticket)
       case 'oracle':
         this.#commits.oracle = input.goOn
         return
@@ -253,12 +241,18 @@ export class Leader {
   #introduce(handle: Handle, { type, zxid, data }: QuorumPacket): void {
     if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
       return this.#drop(handle, `the first packet must say who it is, got ${packetName(type)}`)
-    const { serverId, protocolVersion, configVersion } = decodeLearnerInfo(data)
+    const info = decodeLearnerInfo(data)
+    const { serverId } = info
     const acceptedEpoch = epochOf(zxid)
-    const refusal = this.#refusal(serverId, protocolVersion, configVersion, acceptedEpoch)
+    const refusal = refusalOf(info, acceptedEpoch, this.#options.self, this.active.version)
     if (refusal !== undefined) return this.#drop(handle, refusal)
-    if (this.#discovery.frozen && acceptedEpoch > this.epoch)
-      return this.#outrun(handle, serverId, type === PacketType.observerInfo, acceptedEpoch)
+    if (this.#discovery.frozen && acceptedEpoch > this.epoch) {
+      if (type === PacketType.followerInfo) this.#retirement.outrun(serverId, acceptedEpoch)
+      return this.#drop(
+        handle,
+        `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`,
+      )
+    }
     for (const other of this.#handles)
       if (other.server === serverId) this.#drop(other, 'the same server has come again')
     handle.server = serverId
@@ -267,33 +261,6 @@ export class Leader {
     handle.deadline = Infinity
     if (this.#discovery.connect(serverId, !handle.observer, acceptedEpoch)) this.#freeze()
     else if (this.#acceptedStored) this.#ask(handle)
-  }
-
-  /**
-   * L14 Who has accepted a later epoch must refuse this one, and would be kept out for as long as this leader lives, although
-   * nobody came to lead in that epoch. For a voter the leader commits what is on its way and makes room for an epoch that all
-   * can accept.
-   */
-  #outrun(handle: Handle, server: ServerId, observer: boolean, acceptedEpoch: number): void {
-    const { active, proposed } = this.#commits.quorums
-    const votes = active.voters.has(server) || proposed?.voters.has(server) === true
-    if (votes && !observer) this.#renewal = Math.max(this.#renewal, acceptedEpoch)
-    this.#drop(handle, `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`)
-  }
-
-  #refusal(
-    server: ServerId,
-    protocol: number,
-    configVersion: number,
-    acceptedEpoch: number,
-  ): string | undefined {
-    if (server === this.#options.self) return `it says that it is server ${server}, which is this one`
-    if (protocol < PROTOCOL_VERSION) return `its protocol is ${protocol}, older than ${PROTOCOL_VERSION}`
-    if (configVersion > this.active.version)
-      return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(this.active.version)} here`
-    if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
-      return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
-    return undefined
   }
 
   /** L6 (invariant 4) The epoch is durable here before anybody hears of it. */
@@ -408,7 +375,7 @@ export class Leader {
     }
     if (this.#commits.designated === undefined) this.#work.push({ do: 'lead', epoch: this.epoch, zxid })
     for (const handle of this.#handles) if (handle.phase === 'synced') this.#welcome(handle)
-    this.#confirm()
+    this.#rounds.advance()
   }
 
   #welcome(handle: Handle): void {
@@ -427,7 +394,7 @@ export class Leader {
         return
       case PacketType.ping:
         this.#work.push({ do: 'deliver', from: connection, server, packet })
-        return this.#answered(handle)
+        return this.#rounds.answered(handle)
       case PacketType.request:
       case PacketType.revalidate:
         this.#work.push({ do: 'deliver', from: connection, server, packet })
@@ -441,57 +408,6 @@ export class Leader {
     this.#warn({ server, packet }, 'A learner sent what no learner should send now; it is ignored')
   }
 
-  // Confirmations
-
-  /** C3 One round at a time: a PING to every voter that follows, whose answer says that it followed me still. */
-  #confirm(): void {
-    while (
-      this.#phase === 'broadcast' &&
-      this.#commits.designated === undefined &&
-      this.#confirmations.wantsRound
-    ) {
-      this.#confirmations.begin()
-      for (const handle of this.#handles) {
-        handle.target = 0
-        if (this.#votes(handle)) this.#ping(handle)
-      }
-      this.#judgeRound()
-    }
-    this.#release()
-  }
-
-  #release(): void {
-    if (this.#commits.designated === undefined)
-      this.#confirmations.release(this.lastCommitted, (ticket) => this.#broadcast.confirmed(ticket))
-  }
-
-  /** A PING that is sent later counts for a round as well as the first one, for those whom the round did not ask. */
-  #ping(handle: Handle): void {
-    handle.pinged++
-    if (handle.target === 0) handle.target = handle.pinged
-    this.#send(handle, PacketType.ping, this.lastProposed, null)
-  }
-
-  #answered(handle: Handle): void {
-    if (handle.answered === handle.pinged) return
-    handle.answered++
-    this.#judgeRound()
-    this.#confirm()
-  }
-
-  #judgeRound(): void {
-    if (!this.#confirmations.running) return
-    const servers = new Set([this.#options.self])
-    for (const handle of this.#handles)
-      if (this.#votes(handle) && handle.target > 0 && handle.answered >= handle.target)
-        servers.add(handle.server)
-    if (this.#commits.isQuorum(servers)) this.#confirmations.finish()
-  }
-
-  #votes({ phase, observer }: Handle): boolean {
-    return phase === 'active' && !observer
-  }
-
   // Time
 
   /** T1 (11) Twice a tick everybody hears of me; once a tick I look who is there. */
@@ -499,9 +415,7 @@ export class Leader {
     this.#halfTicks++
     if (this.#halfTicks % 2 === 0) this.#lookAround()
     if (this.#phase !== 'broadcast') return
-    for (const handle of this.#handles) if (handle.phase === 'active') this.#ping(handle)
-    this.#judgeRound()
-    this.#confirm()
+    this.#rounds.pingAll()
     this.#leaveWhenDue()
   }
 
@@ -509,17 +423,27 @@ export class Leader {
     for (const handle of this.#handles) {
       if (this.#tick > handle.deadline)
         this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
-      else if (this.#votes(handle)) this.#track(handle)
+      else if (votes(handle)) this.#track(handle)
     }
     if (this.#phase !== 'broadcast') {
+      this.#goOnAlone()
       if (this.#tick > this.#deadline) this.#stop({ reason: `no quorum came together for ${this.#phase}` })
       return
     }
-    const servers = new Set([this.#options.self])
+    const servers = this.inStep()
     for (const { phase, observer, server } of this.#handles)
-      if (!observer && (phase === 'active' || phase === 'syncing' || phase === 'synced')) servers.add(server)
+      if (!observer && (phase === 'syncing' || phase === 'synced')) servers.add(server)
     if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))
       this.#stop({ reason: 'too few followers are in step' })
+  }
+
+  /** B5 (2.5) The oracle may have spoken for a voter that does not come. */
+  #goOnAlone(): void {
+    if (this.#options.oracle !== true) return
+    const { self } = this.#options
+    if (!this.#discovery.frozen) return this.#start()
+    if (this.#acceptedStored && this.#discovery.promise(self)) return this.#elected()
+    this.#establish()
   }
 
   /** T2 (11) A follower that leaves a proposal unacknowledged for too long would hold its part of the history back. */
@@ -532,62 +456,22 @@ export class Leader {
   }
 
   #leaveWhenDue(): void {
-    if (this.#phase !== 'broadcast') return
-    const lastCounter = this.#options.lastCounter ?? LAST_COUNTER
-    const { designated } = this.#commits
-    if (designated !== undefined) {
-      // R4 (14.4) Followers go by themselves once they have heard of it; the last of them need not hold this server up.
-      this.#leaveBy = Math.min(this.#leaveBy, this.#tick + this.#options.syncLimit)
-      const followed = [...this.#handles].some((handle) => this.#votes(handle))
-      if (!followed || this.#tick >= this.#leaveBy)
-        this.#stop({ reason: 'another server leads under the new configuration', designated })
-    } else if (counterOf(this.lastProposed) >= lastCounter && this.outstanding === 0)
-      // T3 (15) The next epoch begins to count anew; all that was accepted is committed by now.
-      this.#stop({ reason: 'the transactions of this epoch are used up' })
-    else if (this.#renewal > 0 && this.outstanding === 0) {
-      this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: this.#renewal })
-      this.#stop({ reason: `a voter has accepted epoch ${this.#renewal} already` })
-    } else if (this.#transferBy !== undefined) this.#handOver()
+    const abdication = this.#retirement.due(this.#tick)
+    if (abdication !== undefined) {
+      const { renewal } = this.#retirement
+      if (renewal > 0) this.#work.push({ do: 'store', what: 'acceptedEpoch', epoch: renewal })
+      this.#stop(abdication)
+    } else if (this.#retirement.gaveUp(this.#tick))
+      this.#warn({}, 'Leadership is not handed over: no follower caught up in time')
   }
-
-  // Handing over
 
   #transfer(): void {
-    if (!this.accepting) {
-      this.#warn({}, 'Leadership cannot be handed over now')
-      return
-    }
-    const others = this.inStep() as Set<ServerId>
-    others.delete(this.#options.self)
-    if (!this.#commits.isQuorum(others, { alone: false })) {
-      this.#warn(
-        { followers: others.size },
-        'Leadership is not handed over: the others are no quorum without this server',
-      )
-      return
-    }
-    this.#transferBy = this.#tick + this.#options.syncLimit
-    this.#handOver()
-  }
-
-  /** T4 Everything is committed, and who has all of it and the highest id is whom the others will elect. */
-  #handOver(): void {
-    const successor = this.outstanding === 0 ? this.#successor() : undefined
-    if (successor !== undefined) return this.#stop({ reason: 'leadership is handed over', successor })
-    if (this.#tick < this.#transferBy!) return
-    this.#transferBy = undefined
-    this.#warn({}, 'Leadership is not handed over: no follower caught up in time')
-  }
-
-  #successor(): ServerId | undefined {
-    const fresh = counterOf(this.lastProposed) === 0
-    let best: ServerId | undefined
-    for (const handle of this.#handles) {
-      if (!this.#votes(handle) || this.#commits.quorums.active.weightOf(handle.server) === 0) continue
-      if (!fresh && this.#commits.proposals.ackedBy(handle.server) < this.lastProposed) continue
-      if (best === undefined || handle.server > best) best = handle.server
-    }
-    return best
+    const refusal =
+      this.#phase === 'broadcast'
+        ? this.#retirement.transfer(this.#tick)
+        : 'There is no leadership to hand over'
+    if (refusal === undefined) this.#leaveWhenDue()
+    else this.#warn({ phase: this.#phase }, refusal)
   }
 
   // Plumbing

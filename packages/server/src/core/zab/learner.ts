@@ -75,9 +75,9 @@ export class Learner {
     return this.#epoch
   }
 
-  /** Takes one input and returns what is to be done. */
+  /** Takes one input and returns what is to be done. The result holds until the next call. */
   step(input: LearnerInput): readonly LearnerWork[] {
-    this.#work = []
+    this.#renew()
     if (this.#phase !== 'over') this.#take(input)
     return this.#work
   }
@@ -94,7 +94,7 @@ export class Learner {
         return NOTHING
       }
     }
-    this.#work = []
+    this.#renew()
     if (this.#phase === 'over') return NOTHING
     try {
       this.#dispatch(type, zxid, data)
@@ -118,6 +118,11 @@ export class Learner {
   /** HOT. Bytes came from the leader, of a snapshot for example: it is alive. */
   heard(): void {
     this.#heardAt = this.#halfTicks
+  }
+
+  /** An empty list that was handed out is used again: most packets lead to no work. */
+  #renew(): void {
+    if (this.#work.length > 0) this.#work = []
   }
 
   #take(input: LearnerInput): void {

@@ -314,6 +314,23 @@ describe('a member that cannot be reached', () => {
     expect(rig.heard).toEqual(['1 from 3: vote'])
   })
 
+  it('is told of as out of reach from when it cannot be called, or hangs up, until it is connected', async () => {
+    const rig = new Rig()
+    const reached: string[] = []
+    const three = await rig.started(3, {
+      reach: (to, reachable) => reached.push(`${to} ${reachable ? 'is there' : 'is out of reach'}`),
+    })
+    three.send(1, text('hello'))
+    await settled(rig)
+    expect(reached).toEqual(['1 is out of reach'])
+    const one = await rig.started(1)
+    await rig.advance(1000)
+    expect(reached.at(-1)).toBe('1 is there')
+    await one.close()
+    await settled(rig)
+    expect(reached.at(-1)).toBe('1 is out of reach')
+  })
+
   it('is called again after a connection is lost, soon if that one was of use', async () => {
     const rig = new Rig()
     const { accepted } = await rig.listenAs(1)

@@ -30,6 +30,8 @@ export interface ElectionLinksOptions {
   readonly admitsStrangers: boolean
   /** A message came. The bytes are a view for the length of the call. */
   readonly heard: (from: ServerId, payload: Uint8Array) => void
+  /** A connection has come about, has broken, or could not be made. */
+  readonly reach?: (to: ServerId, reachable: boolean) => void
   readonly connectTimeoutMs: number
   readonly helloTimeoutMs: number
   readonly minBackoffMs: number
@@ -289,6 +291,7 @@ export class ElectionLinks {
     peer.dialing = undefined
     if (!peer.missed) this.#options.logger.info({ peer: peer.id, reason }, 'Another server cannot be reached')
     peer.missed = true
+    this.#options.reach?.(peer.id, false)
     this.#retryLater(peer)
   }
 
@@ -341,6 +344,7 @@ export class ElectionLinks {
     })
     peer.link = link
     logger.info({ peer: peer.id, address: printAddress(wire.remote) }, 'Connected for elections')
+    this.#options.reach?.(peer.id, true)
     peer.unsent ??= peer.last
     this.#flush(peer)
     if (rest.length > 0) link.take(rest)
@@ -358,6 +362,7 @@ export class ElectionLinks {
     peer.link = undefined
     const { clock, logger, minBackoffMs, maxBackoffMs } = this.#options
     logger.info({ peer: peer.id, reason }, 'A connection for elections is gone')
+    this.#options.reach?.(peer.id, false)
     if (link.alive || clock.monotonic() - peer.since >= maxBackoffMs) peer.backoffMs = minBackoffMs
     this.#retryLater(peer)
   }

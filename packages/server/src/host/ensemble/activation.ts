@@ -23,7 +23,10 @@ export function activate(
   configured()
   if (!changed) return { kept }
   if (designated !== undefined && designated !== leader)
-    return { kept, over: { reason: `server ${designated} is to lead under the new configuration`, designated } }
+    return {
+      kept,
+      over: { reason: `server ${designated} is to lead under the new configuration`, designated },
+    }
   if (membership.role !== role)
     return {
       kept,

@@ -32,6 +32,7 @@ export class ClientSide<W extends Writes> {
     const { sessions, writes, role, reconfigure, readOnly = false, reaps = false } = options
     const { settings, ports, vault, stats } = kit
     let made!: W
+    if (!readOnly) kit.membership.show(vault.tree, Math.floor(ports.clock.wall()))
     this.core = new ServerCore({
       settings,
       ports,

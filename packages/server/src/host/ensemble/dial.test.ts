@@ -57,12 +57,17 @@ it('races all addresses of a leader and closes the ones that lose', async () => 
 
 it('gives up when its budget is spent, with whoever does not answer', async () => {
   const { options, step, network } = rig()
-  const never: typeof network.connect = (_to, { signal } = {}) =>
-    new Promise<never>((_, reject) => signal!.addEventListener('abort', () => reject(new Error('aborted'))))
+  const never: typeof network.connect = (_to, options) =>
+    new Promise<never>((_, reject) =>
+      options!.signal!.addEventListener('abort', () => reject(new Error('aborted'))),
+    )
   let failed: unknown
-  void dial(options([1], { budgetMs: 250, network: { listen: network.listen, connect: never } })).catch(
-    (error: unknown) => (failed = error),
-  )
+  void dial(
+    options([1], {
+      budgetMs: 250,
+      network: { listen: (at, accepted) => network.listen(at, accepted), connect: never },
+    }),
+  ).catch((error: unknown) => (failed = error))
   await step(0)
   await step(249)
   expect(failed).toBe(undefined)
@@ -78,7 +83,10 @@ it('closes a connection that comes about after it was called off', async () => {
   const slow: typeof network.connect = (to) =>
     new Promise<Connection>((resolve) => (answer = () => void network.connect(to).then(resolve))) as never
   const wire = dial(
-    options([1], { signal: off.signal, network: { listen: network.listen, connect: slow } }),
+    options([1], {
+      signal: off.signal,
+      network: { listen: (at, accepted) => network.listen(at, accepted), connect: slow },
+    }),
   ).catch((error: unknown) => String(error))
   off.abort()
   answer()

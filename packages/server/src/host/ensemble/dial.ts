@@ -49,7 +49,8 @@ async function race({ network, clock, addresses, signal }: DialOptions, ms: numb
     return await Promise.any(tries)
   } catch (error) {
     const places = addresses.map(printAddress).join(', ') || 'no address'
-    const reasons = error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)]
+    const reasons =
+      error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)]
     throw new NetworkError(`The leader cannot be reached at ${places}: ${reasons.join('; ')}`, 'ENOTCONN', {
       cause: error,
     })

@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
+import type { RawClient } from '../testdata/world.ts'
 import { Ensemble } from './testdata/ensemble.ts'
 
 it('elects a leader, replicates a write and survives the crash of the leader', async () => {
@@ -28,4 +29,166 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
   last.look(1, OpCode.getData, '/b')
   await ensemble.until('the answer', () => last.frames.length > 0)
   expect(last.heard()).toEqual(['1:0'])
+})
+
+/** Waits for so many frames and tells them. */
+async function answers(ensemble: Ensemble, client: RawClient, count: number): Promise<string[]> {
+  await ensemble.until(`${count} frames`, () => client.frames.length >= count || client.closed)
+  return client.heard()
+}
+
+it('tells observers of what is committed, and carries their requests out', async () => {
+  const ensemble = await Ensemble.start(4, { observers: [4] })
+  expect(ensemble.server(4).role).toBe('observing')
+  const [client, watcher] = [await ensemble.client(4), await ensemble.client(4)]
+  watcher.look(1, OpCode.exists, '/a', true)
+  expect(await answers(ensemble, watcher, 1)).toEqual(['1:-101'])
+  client.create(1, '/a', 1, 'x')
+  client.look(2, OpCode.getData, '/a')
+  client.ask(3, OpCode.sync, (w) => w.string('/'))
+  expect(await answers(ensemble, client, 3)).toEqual(['1:0', '2:0', '3:0'])
+  expect(watcher.heard()).toEqual(['event 1 /a'])
+
+  // It has all of it on its disk.
+  await ensemble.member(4).crash()
+  await ensemble.member(4).start()
+  await ensemble.until('the return of the observer', () => ensemble.server(4).serving)
+  const later = await ensemble.client(4)
+  later.look(1, OpCode.getData, '/a')
+  expect(await answers(ensemble, later, 1)).toEqual(['1:0'])
+  // Without a quorum of voters it has nobody to follow.
+  await ensemble.member(1).crash()
+  await ensemble.member(2).crash()
+  await ensemble.until('the end of the quorum', () => ensemble.server(4).role === 'looking' || later.closed)
+  expect(ensemble.leader).toBe(undefined)
+})
+
+it('lets a session go on at another member, and only there', async () => {
+  const ensemble = await Ensemble.start(3)
+  const first = await ensemble.client(1, { timeout: 20_000 })
+  first.create(1, '/mine', 1)
+  expect(await answers(ensemble, first, 1)).toEqual(['1:0'])
+  const second = await ensemble.client(2, { timeout: 20_000, resume: first.session! })
+  expect(second.session!.sessionId).toBe(first.session!.sessionId)
+  // As with Apache ZooKeeper a connection whose session has moved is closed without an answer.
+  first.create(2, '/late')
+  expect(await answers(ensemble, first, 1)).toEqual([])
+  expect(first.closed).toBe(true)
+  second.create(1, '/here')
+  expect(await answers(ensemble, second, 1)).toEqual(['1:0'])
+  // At the leader itself as well.
+  const third = await ensemble.client(3, { timeout: 20_000, resume: first.session! })
+  second.create(2, '/late')
+  expect(await answers(ensemble, second, 1)).toEqual([])
+  third.ask(1, OpCode.closeSession)
+  expect(await answers(ensemble, third, 1)).toEqual(['1:0'])
+  const other = await ensemble.client(1)
+  other.look(1, OpCode.exists, '/mine')
+  expect(await answers(ensemble, other, 1)).toEqual(['1:-101'])
+  // Nobody gets it back.
+  const refused = await ensemble.client(2, { resume: first.session! })
+  expect(refused.session!.timeOut).toBe(0)
+})
+
+it('ends sessions of clients that are gone, and no others, across a change of the leader', async () => {
+  const ensemble = await Ensemble.start(3)
+  const [stays, goes] = [await ensemble.client(1, { timeout: 4000 }), await ensemble.client(1, { timeout: 4000 })]
+  stays.create(1, '/stays', 1)
+  goes.create(1, '/goes', 1)
+  await answers(ensemble, stays, 1)
+  goes.connection.destroy()
+  await ensemble.member(3).crash()
+  await ensemble.until('a new leader', () => ensemble.leader !== undefined)
+  const back = await ensemble.client(2, { timeout: 4000, resume: stays.session! })
+  for (let waited = 0; waited < 9000; waited += 500) {
+    back.ask(-2, OpCode.ping)
+    await ensemble.advance(500)
+  }
+  back.heard()
+  back.look(2, OpCode.exists, '/stays')
+  back.look(3, OpCode.exists, '/goes')
+  expect(await answers(ensemble, back, 2)).toEqual(['2:0', '3:-101'])
+})
+
+it('hands leadership over when the leader is asked to stop', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(1)
+  client.create(1, '/a')
+  await answers(ensemble, client, 1)
+  const stopping = ensemble.member(3).stop()
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+  await stopping
+  expect(ensemble.lines.join('\n')).toContain('leadership is handed over')
+  await ensemble.member(3).start()
+  await ensemble.until('the return of 3', () => ensemble.server(3).role === 'following' && ensemble.server(3).serving)
+})
+
+it('yields leadership when it is asked to by a word, and stays a member', async () => {
+  const ensemble = await Ensemble.start(3)
+  expect(await ensemble.word(3, 'ydld')).toContain('Sent yield leadership request to leader.')
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(ensemble.server(3).role).toBe('following')
+})
+
+it('takes nothing for committed that a leader without followers has logged', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(3)
+  client.create(1, '/kept')
+  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  await ensemble.member(1).crash()
+  await ensemble.member(2).crash()
+  client.create(2, '/lost')
+  await ensemble.until('the end of the leadership', () => ensemble.server(3).role !== 'leading')
+  await ensemble.until('the end of the connection', () => client.closed)
+  expect(client.heard()).toEqual([])
+  await ensemble.member(3).crash()
+  await ensemble.member(1).start()
+  await ensemble.member(2).start()
+  await ensemble.until('a leader', () => ensemble.leader === 2)
+  await ensemble.member(3).start()
+  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  const reader = await ensemble.client(3)
+  reader.look(1, OpCode.exists, '/kept')
+  reader.look(2, OpCode.exists, '/lost')
+  expect(await answers(ensemble, reader, 2)).toEqual(['1:0', '2:-101'])
+})
+
+it('serves clients that only read while there is no leader, if it may', async () => {
+  const ensemble = await Ensemble.start(3, { readOnlyModeEnabled: true })
+  const client = await ensemble.client(1)
+  client.create(1, '/a')
+  await answers(ensemble, client, 1)
+  await ensemble.member(2).crash()
+  await ensemble.member(3).crash()
+  await ensemble.until('read-only mode', () => ensemble.server(1).role === 'read-only', 60_000)
+  const reader = await ensemble.client(1, { readOnly: true })
+  expect(reader.session!.readOnly).toBe(true)
+  reader.look(1, OpCode.getData, '/a')
+  reader.create(2, '/b')
+  expect(await answers(ensemble, reader, 2)).toEqual(['1:0', '2:-119'])
+  expect(await ensemble.word(1, 'isro')).toBe('ro')
+  await ensemble.member(3).start()
+  await ensemble.until('a leader', () => ensemble.leader === 3)
+  await ensemble.until('the follower', () => ensemble.server(1).role === 'following' && ensemble.server(1).serving)
+  expect(reader.closed).toBe(true)
+  expect(await ensemble.word(1, 'isro')).toBe('rw')
+})
+
+it('answers words between two roles, and sends everybody else away', async () => {
+  const ensemble = new Ensemble(3)
+  await ensemble.member(1).start()
+  expect(await ensemble.word(1, 'srvr')).toBe('This ZooKeeper instance is not currently serving requests\n')
+  expect(await ensemble.word(1, 'ruok')).toBe('imok')
+  await expect(ensemble.client(1)).rejects.toThrow('refused')
+})
+
+it('ends with the process when its disk fails, and the others go on', async () => {
+  const ensemble = await Ensemble.start(3)
+  ensemble.member(1).disk.fault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+  const client = await ensemble.client(3)
+  client.create(1, '/a')
+  expect(await answers(ensemble, client, 1)).toEqual(['1:0'])
+  await ensemble.until('the end of 1', () => ensemble.member(1).failure !== undefined)
+  expect(String(ensemble.member(1).failure)).toContain('EIO')
 })

@@ -9,24 +9,24 @@ import {
   encodeRevalidation,
   encodeTouches,
   Learner,
+  packetName,
   PacketSplitter,
   PacketType,
   type LearnerInput,
   type LearnerWork,
   type QuorumPacket,
 } from '../../core/zab/index.ts'
-import { DamageError, DivergenceError, LogFullError, type TxnLogEvents } from '../../log/index.ts'
+import { LogFullError } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
-import type { RoleWriter } from '../vault/index.ts'
 import { LearnerWrites, type LeaderLink } from '../writes/index.ts'
 import { activate } from './activation.ts'
 import { ClientSide } from './client-side.ts'
 import { dial, dialDefaults } from './dial.ts'
 import { roleFigures } from './figures.ts'
 import { Jobs } from './jobs.ts'
+import { Keeper } from './keeper.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { QuorumWire } from './quorum-wire.ts'
-import { RawBytes } from './raw-bytes.ts'
 import { Turns } from './turns.ts'
 
 /** Requests and acknowledgements that the leader does not take. */
@@ -36,7 +36,7 @@ const MAX_PENDING_BYTES = 64 << 20
 
 /**
  * A term as follower or observer: what the machine of a learner (`Learner`) asks for is done here, one thing after the
- * other. The rules of order are those of `order.ts`.
+ * other. The rules of order are those of `keeper.ts`.
  */
 export class LearnerTerm implements Term {
   readonly #kit: MemberKit
@@ -46,14 +46,12 @@ export class LearnerTerm implements Term {
   readonly #turns: Turns<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #jobs: Jobs
+  readonly #keeper: Keeper
   readonly #calledOff = new AbortController()
   #wire: QuorumWire | undefined
   #splitter: PacketSplitter | undefined
-  /** Bytes of a snapshot, of which only the snapshot itself says where it ends. */
-  readonly #raw = new RawBytes()
   /** The snapshot is whole: the splitter goes on with packets. */
   #snapshotOver = false
-  #writer: RoleWriter | undefined
   #sessions: LearnerSessions | undefined
   #clients: ClientSide<LearnerWrites<ClientConnection>> | undefined
   #cancelTick: Cancel = () => {}
@@ -77,12 +75,16 @@ export class LearnerTerm implements Term {
         syncLimit: settings.syncLimit,
       },
       {
-        append: (zxid, payload) => this.#inOrder(() => this.#append(zxid, payload)),
+        append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),
         commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
-        // A proposed configuration is on disk before its proposal is acknowledged.
+        // O4
         ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
       },
     )
+    this.#keeper = new Keeper(kit, {
+      durable: (zxid) => this.#turns.run(() => this.#learner.durable(zxid)),
+      over: (because) => this.#leave(because),
+    })
     this.#jobs = new Jobs({
       goOn: (action) => this.#turns.run(action),
       failed: (error) => this.#jobFailed(error),
@@ -129,7 +131,7 @@ export class LearnerTerm implements Term {
     this.#cancelTick()
     this.#clients?.end('Closed: this server does not follow any more')
     this.#wire?.close()
-    this.#raw.end(new Error('The role is over'))
+    this.#keeper.raw.end(new Error('The role is over'))
     this.#jobs.stop()
   }
 
@@ -145,6 +147,7 @@ export class LearnerTerm implements Term {
     const splitter = new PacketSplitter({
       maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
       packet: (type, zxid, data) => {
+        if (this.#clients === undefined) this.#tell(type, zxid)
         // The chunk is the network's; what is kept is a copy.
         this.#turns.perform(this.#learner.receive(type, zxid, data?.slice() ?? null))
       },
@@ -158,13 +161,21 @@ export class LearnerTerm implements Term {
       took: (chunk) => this.#took(chunk),
       lost: (reason) => {
         splitter.stop()
-        this.#raw.end(new Error(reason))
+        this.#keeper.raw.end(new Error(reason))
         this.#turns.run(() => this.#turns.feed({ type: 'closed' }))
       },
     })
     this.#wire.expect(settings.initLimit * settings.tickTimeMs)
     this.#tick(ports.clock.monotonic())
     this.#turns.step({ type: 'connected' })
+  }
+
+  /** Says how this server is brought up to date. */
+  #tell(type: number, zxid: Zxid): void {
+    const how = type === PacketType.diff || type === PacketType.trunc || type === PacketType.snap
+    if (!how) return
+    const facts = { leader: this.#leaderId, how: packetName(type), zxid: formatZxid(zxid) }
+    this.#kit.ports.logger.info(facts, 'The leader brings this server up to date')
   }
 
   #took(chunk: Uint8Array): void {
@@ -177,10 +188,9 @@ export class LearnerTerm implements Term {
 
   /** The leader is not read faster than the disk can take it. */
   #hold(): void {
-    const writer = this.#writer
-    if (writer === undefined || writer.pendingBytes < MAX_PENDING_BYTES) return
+    if (this.#keeper.pendingBytes < MAX_PENDING_BYTES) return
     this.#wire!.pause()
-    void writer
+    void this.#keeper.log
       .flush()
       .catch(() => {})
       .then(() => this.#wire!.resume())
@@ -206,17 +216,21 @@ export class LearnerTerm implements Term {
         return this.#wire!.send(type, zxid, data, auth)
       }
       case 'store':
-        return this.#store(work.what, work.epoch)
+        return this.#then(this.#keeper.store(work.what, work.epoch), {
+          type: 'stored',
+          what: work.what,
+          epoch: work.epoch,
+        })
       case 'truncate':
-        return this.#truncate(work.to)
+        return this.#keeper.truncate(work.to).then((input) => this.#turns.step(input))
       case 'install':
         return this.#install(work.zxid)
       case 'append':
-        return this.#append(work.zxid, work.payload)
+        return this.#keeper.append(work.zxid, work.payload)
       case 'commit':
         return this.#commit(work.zxid, work.payload)
       case 'harden':
-        return this.#harden()
+        return this.#then(this.#keeper.harden(), { type: 'hardened' })
       case 'proposeConfiguration':
         this.#kit.configured()
         return membership.propose(work.configuration).then(() => this.#kit.configured())
@@ -241,18 +255,8 @@ export class LearnerTerm implements Term {
     }
   }
 
-  #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
-    const { vault } = this.#kit
-    const stored = what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
-    return stored.then(() => this.#turns.step({ type: 'stored', what, epoch }))
-  }
-
-  async #truncate(to: Zxid): Promise<void> {
-    const { vault, window, ports } = this.#kit
-    const { exact, reason } = await vault.truncateTo(to)
-    if (exact) window.restart(to)
-    else ports.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
-    this.#turns.step({ type: 'truncated', lastZxid: exact ? to : vault.lastZxid })
+  #then(done: Promise<void>, input: LearnerInput): Promise<void> {
+    return done.then(() => this.#turns.step(input))
   }
 
   // Snapshots
@@ -264,34 +268,20 @@ export class LearnerTerm implements Term {
       return 0
     }
     this.#wire!.pause()
-    this.#raw.push(bytes.slice())
+    this.#keeper.raw.push(bytes.slice())
     return -1
   }
 
+  /** The machine hears that the leader lives with each part; what comes behind the snapshot is packets again. */
   async #install(zxid: Zxid): Promise<void> {
-    const { vault, window } = this.#kit
-    const sink = vault.receiveSnapshot(zxid)
-    try {
-      while (!sink.complete) {
-        const bytes = await this.#raw.next()
-        const taken = await sink.write(bytes)
-        this.#learner.heard()
-        if (sink.complete) {
-          window.restart(zxid)
-          this.#goOn(bytes.subarray(taken))
-        }
-        this.#wire!.resume()
-      }
-    } catch (error) {
-      sink.abort()
-      // The leader, or this role, is gone; that is told elsewhere.
-      if (this.#turns.stopped || !this.#wire!.isOpen) return
-      if (!(error instanceof DamageError)) throw error
-      this.#turns.step({ type: 'diverged', zxid, reason: error.message })
-    }
+    const input = await this.#keeper.install(zxid, (rest) => {
+      this.#learner.heard()
+      if (rest !== undefined) this.#goOn(rest)
+      this.#wire!.resume()
+    })
+    if (input !== undefined) this.#turns.step(input)
   }
 
-  /** What came behind the snapshot is packets again. */
   #goOn(rest: Uint8Array): void {
     this.#snapshotOver = true
     if (rest.length > 0) this.#wire!.take(rest)
@@ -305,61 +295,11 @@ export class LearnerTerm implements Term {
     else this.#jobs.add(job)
   }
 
-  get #log(): RoleWriter {
-    this.#writer ??= this.#kit.vault.openWriter(this.#logEvents())
-    return this.#writer
-  }
-
-  /** A server that asks for everything keeps its old data until all of the new is there. */
-  #beginIfEmpty(): void {
-    const { vault, window } = this.#kit
-    if (!vault.asksForAll || vault.replaced) return
-    vault.beginEmpty()
-    window.restart(0)
-  }
-
-  /** Logs a transaction. A tree that is new is written as a whole, so what makes it up is not logged. */
-  #append(zxid: Zxid, payload: Uint8Array): void {
-    this.#beginIfEmpty()
-    if (!this.#kit.vault.replaced) this.#log.appendPayload(zxid, payload)
-  }
-
   #commit(zxid: Zxid, payload: Uint8Array): void {
-    const { window } = this.#kit
-    this.#beginIfEmpty()
-    if (zxid > window.max) window.add(zxid, payload)
-    if (this.#clients === undefined) this.#apply(zxid, payload)
-    else this.#clients.writes.committed(zxid, payload)
-  }
-
-  #apply(zxid: Zxid, payload: Uint8Array): void {
-    try {
-      this.#kit.vault.apply(payload)
-    } catch (error) {
-      if (!(error instanceof DivergenceError)) throw error
-      this.#turns.feed({ type: 'diverged', zxid, reason: error.message })
-    }
-  }
-
-  async #harden(): Promise<void> {
-    this.#beginIfEmpty()
-    if (this.#kit.vault.replaced) await this.#kit.vault.adopt()
-    else await this.#writer?.flush()
-    this.#turns.step({ type: 'hardened' })
-  }
-
-  #logEvents(): TxnLogEvents {
-    return {
-      durable: (zxid) =>
-        this.#turns.run(() => {
-          this.#kit.stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
-          this.#learner.durable(zxid)
-        }),
-      snapshotDue: () => void this.#kit.snapshots.take(),
-      full: (_, error) => this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs }),
-      space() {},
-      fatal: (error) => this.#kit.failed(error),
-    }
+    this.#keeper.committed(zxid, payload)
+    if (this.#clients !== undefined) return this.#clients.writes.committed(zxid, payload)
+    const input = this.#keeper.apply(zxid, payload)
+    if (input !== undefined) this.#turns.feed(input)
   }
 
   #jobFailed(error: unknown): void {
@@ -371,7 +311,10 @@ export class LearnerTerm implements Term {
 
   // Serving
 
-  #activate({ configuration, designated }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
+  #activate({
+    configuration,
+    designated,
+  }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
     const { over, kept } = activate(this.#kit, configuration, { leader: this.#leaderId, designated })
     if (over !== undefined) this.#leave(over)
     return kept
@@ -382,7 +325,7 @@ export class LearnerTerm implements Term {
     const sessions = new LearnerSessions(vault.sessions)
     this.#sessions = sessions
     // What the leader proposes from now on is logged at once.
-    void this.#log
+    void this.#keeper.log
     this.#clients = new ClientSide(this.#kit, {
       sessions,
       role: roleFigures(this.#kit, {

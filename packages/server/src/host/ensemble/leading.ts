@@ -18,26 +18,25 @@ import {
   type QuorumPacket,
   type SyncPlan,
 } from '../../core/zab/index.ts'
-import type { TxnLogEvents } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
-import type { RoleWriter } from '../vault/index.ts'
 import { LeaderWrites, type Quorum } from '../writes/index.ts'
 import { listenOn } from './addresses.ts'
 import { broadcastTo } from './broadcast.ts'
 import { ClientSide } from './client-side.ts'
 import { roleFigures } from './figures.ts'
+import { Keeper } from './keeper.ts'
 import { LearnerLink } from './learner-link.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { judgeReconfiguration } from './reconfigure.ts'
 import { Turns } from './turns.ts'
 
-/** A snapshot that is at least this long is worth cutting a learner back for; below it a snapshot is sent, which is always safe. */
-const TRUNCATE_FROM_BYTES = 64 << 20
+/** How long the answer to `ydld` has to reach who asked, in milliseconds. */
+const YIELD_MS = 50
 
 /**
  * A term as leader: what the machine of a leader (`Leader`) asks for is done here, one input after the other.
- * The rules of order are those of `order.ts`.
+ * The rules of order are those of `keeper.ts`.
  */
 export class LeaderTerm implements Term {
   readonly #kit: MemberKit
@@ -46,12 +45,13 @@ export class LeaderTerm implements Term {
   readonly #leader: Leader
   readonly #port: QuorumPort
   readonly #links = new Map<ConnectionId, LearnerLink>()
-  #writer!: RoleWriter
+  readonly #keeper: Keeper
   #clients: ClientSide<LeaderWrites<ClientConnection>> | undefined
   #nextId = 1
   #nextTicket = 1
   readonly #confirming = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
+  #cancelYield: Cancel = () => {}
   #over = false
   #leadsSince = 0
 
@@ -77,7 +77,7 @@ export class LeaderTerm implements Term {
           snapshotBytes: () => vault.snapshotBytes,
           snapshotSizeFactor: settings.snapshotSizeFactor,
           forceSnapshot: settings.forceSnapshotSync,
-          truncateFromBytes: TRUNCATE_FROM_BYTES,
+          truncateFromBytes: settings.truncateFromBytes,
         },
       },
       broadcastTo(this.#links, {
@@ -91,6 +91,10 @@ export class LeaderTerm implements Term {
       perform: (work) => this.#perform(work),
       failed: kit.failed,
       within: (action) => (this.#clients === undefined ? action() : this.#clients.core.turn(action)),
+    })
+    this.#keeper = new Keeper(kit, {
+      durable: (zxid) => this.#turns.run(() => this.#durable(zxid)),
+      over: (because) => this.#leave(because),
     })
     this.#port = new QuorumPort({
       ...portDefaults,
@@ -111,7 +115,8 @@ export class LeaderTerm implements Term {
   }
 
   async begin(): Promise<void> {
-    this.#writer = this.#kit.vault.openWriter(this.#logEvents())
+    // O1 Nobody else writes to it from now on.
+    void this.#keeper.log
     this.#turns.step({ type: 'start' })
     this.#tick(this.#kit.ports.clock.monotonic())
     try {
@@ -134,6 +139,7 @@ export class LeaderTerm implements Term {
     this.#over = true
     this.#turns.stop()
     this.#cancelTick()
+    this.#cancelYield()
     this.#clients?.end('Closed: this server does not lead any more')
     for (const link of this.#links.values()) link.close()
     this.#links.clear()
@@ -198,7 +204,9 @@ export class LeaderTerm implements Term {
     link
       .sync(plan, vault)
       .catch((error: unknown) =>
-        link.fail(`it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`),
+        link.fail(
+          `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
+        ),
       )
   }
 
@@ -255,14 +263,21 @@ export class LeaderTerm implements Term {
     const link = this.#links.get(id)
     if (link === undefined) return
     this.#links.delete(id)
-    this.#kit.ports.logger.warn({ peer: link.server, address: link.address, reason }, 'A member was sent away')
+    this.#kit.ports.logger.warn(
+      { peer: link.server, address: link.address, reason },
+      'A member was sent away',
+    )
     link.close()
   }
 
   #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    const { vault, failed } = this.#kit
-    const stored = what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
-    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), failed)
+    const stored = this.#keeper.store(what, epoch)
+    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), this.#kit.failed)
+  }
+
+  #durable(zxid: Zxid): void {
+    this.#leader.durable(zxid)
+    this.#clients?.core.releaseHeld()
   }
 
   #activate(configuration: EnsembleConfiguration): void {
@@ -275,7 +290,7 @@ export class LeaderTerm implements Term {
 
   #lead(epoch: number, zxid: Zxid): void {
     const { settings, ports, vault } = this.#kit
-    const writer = this.#writer
+    const writer = this.#keeper.log
     const now = ports.clock.monotonic()
     this.#clients = new ClientSide(this.#kit, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: vault.sessions }),
@@ -285,7 +300,9 @@ export class LeaderTerm implements Term {
         peerState: () => `leading - ${this.#leader.phase}`,
         leader: () => this.#figures(),
         yieldLeadership: () => {
-          this.transfer()
+          // The answer goes out first.
+          const { clock } = this.#kit.ports
+          this.#cancelYield = clock.after(YIELD_MS, 'leadership that was yielded', () => this.transfer())
           return 'Sent yield leadership request to leader.'
         },
       }),
@@ -391,20 +408,5 @@ export class LeaderTerm implements Term {
     }
     const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
     writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })
-  }
-
-  #logEvents(): TxnLogEvents {
-    return {
-      durable: (zxid) =>
-        this.#turns.run(() => {
-          this.#kit.stats.fsyncTime.add(this.#writer.stats.lastFlushMs)
-          this.#leader.durable(zxid)
-          this.#clients?.core.releaseHeld()
-        }),
-      snapshotDue: () => void this.#kit.snapshots.take(),
-      full: (_, error) => this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs }),
-      space() {},
-      fatal: (error) => this.#kit.failed(error),
-    }
   }
 }

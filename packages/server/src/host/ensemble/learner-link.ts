@@ -104,7 +104,8 @@ export class LearnerLink {
     this.#wire.beginStream()
     if (plan.how === 'snap') await this.#sendSnapshot(vault.streamSnapshot())
     else await this.#write(bare(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
-    if (plan.how !== 'snap' && plan.disk !== undefined) await this.#sendHistory(vault.history(plan.disk.after, plan.disk.upTo))
+    if (plan.how !== 'snap' && plan.disk !== undefined)
+      await this.#sendHistory(vault.history(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {
       writeCommitted(writer, zxid, payload)

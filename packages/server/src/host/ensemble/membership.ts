@@ -1,12 +1,14 @@
 import type { Address, Disk } from '@zabra/runtime'
 import type { Configurations } from '../../core/election/index.ts'
 import {
+  printConfiguration,
   sameMembership,
   type EnsembleConfiguration,
   type Member,
   type Role,
   type ServerId,
 } from '../../core/quorum/index.ts'
+import { showConfiguration, type Tree } from '../../core/tree/index.ts'
 import { keepActive, keepProposed } from './configuration-files.ts'
 
 /** What a member knows of who belongs to its ensemble, in memory and on disk. */
@@ -82,6 +84,12 @@ export class Membership {
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
     return { changed: !sameMembership(before, configuration), before, kept }
+  }
+
+  /** Lets clients see the configuration in force. `time` in milliseconds since 1970. */
+  show(tree: Tree, time: number): void {
+    const text = new TextEncoder().encode(printConfiguration(this.#active))
+    showConfiguration(tree, text, this.#active.version, time)
   }
 
   #write(action: () => Promise<void>): Promise<void> {

@@ -41,7 +41,10 @@ export async function startPeer(settings: ServerSettings, ports: Ports): Promise
   const vault = await openVault(settings, ports, { member: true })
   try {
     const known = await loadConfigurations(ports.disk, settings.dataDir, settings.ensemble!, ports.logger)
-    const membership = new Membership(settings.serverId, known, { disk: ports.disk, folder: settings.dataDir })
+    const membership = new Membership(settings.serverId, known, {
+      disk: ports.disk,
+      folder: settings.dataDir,
+    })
     const peer = new Peer(settings, ports, vault, membership)
     await peer.start()
     return peer
@@ -154,7 +157,8 @@ class Peer implements Server {
   async start(): Promise<void> {
     const { settings, ports, vault, membership, door, snapshots } = this.#kit
     if (!settings.forceSync) {
-      const sentence = 'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
+      const sentence =
+        'forceSync=no: acknowledged writes are lost when the machine loses power. Use it for tests only'
       ports.logger.warn({}, sentence)
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
@@ -225,8 +229,16 @@ class Peer implements Server {
     const { ports, membership, failed } = this.#kit
     const term: LeaderTerm | LearnerTerm =
       state === 'leading'
-        ? new LeaderTerm(this.#kit, this.#eventsOf(() => term))
-        : new LearnerTerm(this.#kit, leader, state === 'observing', this.#eventsOf(() => term))
+        ? new LeaderTerm(
+            this.#kit,
+            this.#eventsOf(() => term),
+          )
+        : new LearnerTerm(
+            this.#kit,
+            leader,
+            state === 'observing',
+            this.#eventsOf(() => term),
+          )
     this.#term = term
     ports.logger.info({ self: membership.self, leader }, `This server is ${state}`)
     term.begin().catch(failed)
@@ -242,7 +254,9 @@ class Peer implements Server {
   #over(term: Term, because: Over): void {
     if (this.#term !== term || this.#isOver) return
     this.#kit.ports.logger.info({ reason: because.reason }, `This server is not ${this.#state} any more`)
-    this.#moving = this.#moving.then(() => this.#move(term, because)).catch((error: unknown) => this.#fail(error))
+    this.#moving = this.#moving
+      .then(() => this.#move(term, because))
+      .catch((error: unknown) => this.#fail(error))
   }
 
   /**
@@ -262,7 +276,8 @@ class Peer implements Server {
     if (designated !== undefined) return this.#enter(this.#stateUnder(designated), designated)
     if (handedOver === true) return this.#standBack()
     // Observers of a leader that has gone do not all come at once.
-    const wait = (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
+    const wait =
+      (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
     if (wait === 0) return this.#look()
     this.#later(wait, 'next election', () => this.#look())
   }

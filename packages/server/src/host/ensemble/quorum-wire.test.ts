@@ -5,10 +5,10 @@ import { QuorumWire, type QuorumWireOptions } from './quorum-wire.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 /** The bytes of a packet of a type, in hexadecimal: 20 of them. */
-const packet = (type: number): string => `${type.toString(16).padStart(8, '0')}${'0'.repeat(16)}${'f'.repeat(16)}`
+const packet = (type: number): string =>
+  `${type.toString(16).padStart(8, '0')}${'0'.repeat(16)}${'f'.repeat(16)}`
 
-const hex = (data: Uint8Array): string =>
-  [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+const hex = (data: Uint8Array): string => [...data].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 /** A wire, and the other end in the hands of the test. */
 async function pair(options: Partial<QuorumWireOptions> = {}) {

@@ -4,6 +4,11 @@ export class RawBytes {
   #taker: { resolve: (bytes: Uint8Array) => void; reject: (error: Error) => void } | undefined
   #ended: Error | undefined
 
+  /** Whether nothing more comes. */
+  get ended(): boolean {
+    return this.#ended !== undefined
+  }
+
   /** Offers a part, which must not change afterwards; the next one may be offered once this one is taken. */
   push(bytes: Uint8Array): void {
     const taker = this.#taker

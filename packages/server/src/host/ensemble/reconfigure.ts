@@ -22,7 +22,8 @@ export function judgeReconfiguration(
 ): string | number {
   const { active, proposed } = leader
   if (proposed.version !== active.version) return ErrorCode.RECONFIGINPROGRESS
-  if (request.curConfigId !== -1n && request.curConfigId !== BigInt(proposed.version)) return ErrorCode.BADVERSION
+  if (request.curConfigId !== -1n && request.curConfigId !== BigInt(proposed.version))
+    return ErrorCode.BADVERSION
   try {
     const leastVoters = settings.standaloneEnabled ? 2 : 1
     const next = reconfigured(active, request, { version: zxid, leastVoters })

@@ -37,6 +37,10 @@ export class Desk {
     return this.step({ type: 'heard', from, notification: { state: 'looking', version: 2, ...notification } })
   }
 
+  reach(to: ServerId, reachable: boolean): this {
+    return this.step({ type: 'reach', to, reachable })
+  }
+
   timeout(timer: 'resend' | 'settle'): this {
     return this.step({ type: 'timeout', timer })
   }

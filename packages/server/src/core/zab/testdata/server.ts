@@ -1,6 +1,6 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import { Election, type ElectionInput, type ElectionTimer, type ElectionWork } from '../../election/index.ts'
+import type { Election, ElectionInput, ElectionTimer, ElectionWork } from '../../election/index.ts'
 import type { ServerId } from '../../quorum/index.ts'
 import type { Zxid } from '../../types.ts'
 import { Leader } from '../leader.ts'

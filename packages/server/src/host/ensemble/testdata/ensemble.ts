@@ -265,7 +265,7 @@ export class Ensemble {
     const client = new RawClient(this, connection)
     client.handshake(options)
     await this.until(`a session at ${id}`, () => client.frames.length > 0 || client.closed)
-    if (client.closed) throw new Error(`The session at ${id} was refused:\n${this.lines.slice(-40).join('\n')}`)
+    if (client.frames.length === 0) throw new Error(`The session at ${id} was refused:\n${this.lines.slice(-40).join('\n')}`)
     client.greeting()
     return client
   }

@@ -1,4 +1,4 @@
-import { MemoryNetwork, SeededRandom, silent, type ManualClock, type Ports } from '@zabra/runtime'
+import { MemoryDisk, MemoryNetwork, SeededRandom, silent, type ManualClock, type Ports } from '@zabra/runtime'
 import { FourLetterWords, type RoleFigures } from '../../../admin/index.ts'
 import type { Reconfigure } from '../../../core/prepare/index.ts'
 import type { Sessions } from '../../../core/sessions/index.ts'
@@ -32,7 +32,7 @@ export class Side<W extends Writes = Writes> {
   readonly #network: MemoryNetwork
   readonly #port: number
 
-  private constructor(options: SideOptions<W>, network: MemoryNetwork, port: number) {
+  private constructor(options: SideOptions<W>, network: MemoryNetwork, disk: MemoryDisk, port: number) {
     this.clock = options.clock
     this.#network = network
     this.#port = port
@@ -47,7 +47,7 @@ export class Side<W extends Writes = Writes> {
     let writes!: W
     this.core = new ServerCore({
       settings,
-      ports: portsOf(this.clock, network),
+      ports: portsOf(this.clock, network, disk),
       tree: this.tree,
       sessions: options.sessions,
       writes: (kit) => (writes = options.writes(kit)),
@@ -65,11 +65,12 @@ export class Side<W extends Writes = Writes> {
 
   static async open<W extends Writes>(options: SideOptions<W>): Promise<Side<W>> {
     const network = new MemoryNetwork(options.clock)
-    let side!: Side<W>
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
     const listener = await network.listen({ port: 0 }, (wire) =>
       side.core.turn(() => side.core.accept(wire)),
     )
-    side = new Side(options, network, listener.address.port)
+    const side = new Side(options, network, disk, listener.address.port)
     return side
   }
 
@@ -89,10 +90,11 @@ export class Side<W extends Writes = Writes> {
   }
 }
 
-function portsOf(clock: ManualClock, network: MemoryNetwork): Ports {
+function portsOf(clock: ManualClock, network: MemoryNetwork, disk: MemoryDisk): Ports {
   return {
     clock,
     network,
+    disk,
     random: new SeededRandom(1),
     logger: silent,
     system,

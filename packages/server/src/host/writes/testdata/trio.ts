@@ -104,7 +104,6 @@ export class Trio {
     const requests: LearnerRequest[] = []
     const broken: string[] = []
     const diverged: Zxid[] = []
-    let learner!: Learner
     const side = await Side.open({
       clock,
       serverId,
@@ -131,7 +130,7 @@ export class Trio {
           },
         }),
     })
-    learner = { side, sessions, table, toLeader, fromLeader, requests, broken, diverged, held: false }
+    const learner: Learner = { side, sessions, table, toLeader, fromLeader, requests, broken, diverged, held: false }
     return learner
   }
 

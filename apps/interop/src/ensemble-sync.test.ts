@@ -1,0 +1,122 @@
+import { rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import { Ensemble, until } from './ensemble/ensemble.ts'
+import { describeWith } from './harness/available.ts'
+import type { Client } from './harness/client.ts'
+import { reference, type Kind } from './harness/servers.ts'
+
+let ensemble: Ensemble | undefined
+afterEach(async () => {
+  await ensemble?.[Symbol.asyncDispose]()
+  ensemble = undefined
+})
+
+/** More than a leader keeps in memory. */
+const MANY = 700
+
+async function writeMany(client: Client, label: string, count: number): Promise<void> {
+  await client.create(`/${label}`)
+  await Promise.all(Array.from({ length: count }, (_, n) => client.create(`/${label}/${n}`, `value ${n}`)))
+}
+
+async function expectOneTree(): Promise<void> {
+  const dumps = await ensemble!.dumps()
+  for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))
+}
+
+/** How server 3 was brought up to date, in the log of whichever side is ours. */
+async function howOf3(kinds: readonly Kind[]): Promise<string[]> {
+  const teller = kinds[2] === 'zabra' ? 3 : await ensemble!.leader()
+  const { output } = ensemble!.member(teller)
+  const line = /up to date/
+  return output
+    .split('\n')
+    .filter((text) => line.test(text) && (teller === 3 || /"?peer"?[:=] ?3/.test(text)))
+    .map((text) => /"?how"?[:=] ?"?(\w+)/.exec(text)?.[1] ?? text)
+}
+
+const sides: readonly (readonly Kind[])[] = [
+  [reference, reference, 'zabra'],
+  ['zabra', 'zabra', reference],
+]
+
+describeWith(['apache'], 'a member that comes back', () => {
+  it.each(sides)('to %s and %s with nothing missed, a little, and too much, as %s', async (...kinds) => {
+    ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
+    await ensemble.with(1, (client) => writeMany(client, 'first', 10))
+    await ensemble.kill(3)
+    await ensemble.leader()
+    await ensemble.start(3)
+    await expectOneTree()
+    const ways = [(await howOf3(kinds)).at(-1)]
+
+    await ensemble.kill(3)
+    await ensemble.with(1, (client) => writeMany(client, 'little', 20))
+    await ensemble.start(3)
+    await expectOneTree()
+    ways.push((await howOf3(kinds)).at(-1))
+
+    await ensemble.kill(3)
+    await ensemble.with(1, (client) => writeMany(client, 'much', MANY))
+    await ensemble.start(3)
+    await expectOneTree()
+    ways.push((await howOf3(kinds)).at(-1))
+
+    await ensemble.kill(3)
+    rmSync(join(ensemble.folder(3), 'version-2'), { recursive: true })
+    await ensemble.start(3)
+    await expectOneTree()
+    ways.push((await howOf3(kinds)).at(-1))
+    expect(ways).toEqual(['diff', 'diff', 'snap', 'snap'])
+
+    // What it has now is on its disk, and it can lead with it.
+    await ensemble.kill(...ensemble.ids)
+    await ensemble.start(1, 3)
+    expect(await ensemble.leader()).toBe(3)
+    await ensemble.start(2)
+    await ensemble.with(3, (client) => writeMany(client, 'last', 5))
+    await expectOneTree()
+  })
+
+  it.each(sides)('to %s and %s from their log on disk, as %s', async (...kinds) => {
+    ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=0'] })
+    await ensemble.with(1, (client) => writeMany(client, 'first', 10))
+    await ensemble.kill(3)
+    await ensemble.with(1, (client) => writeMany(client, 'much', MANY))
+    await ensemble.start(3)
+    await expectOneTree()
+    expect((await howOf3(kinds)).at(-1)).toBe('diff')
+  })
+
+  it.each(sides)('to %s and %s with what nobody else has, as %s', async (...kinds) => {
+    ensemble = await Ensemble.start({
+      kinds,
+      configOf: (_, kind) => (kind === 'zabra' ? { 'leader.truncateFromBytes': 0 } : {}),
+    })
+    expect(await ensemble.leader()).toBe(3)
+    const client = await ensemble.connect(3)
+    await client.create('/kept')
+    await ensemble.kill(1, 2)
+    // It has not noticed yet that it is alone: these are logged, and never committed.
+    const lost = [1, 2, 3].map((n) => client.create(`/lost-${n}`).catch(() => 'lost'))
+    await new Promise((done) => setTimeout(done, 100))
+    await ensemble.kill(3)
+    expect(await Promise.all(lost)).toEqual(['lost', 'lost', 'lost'])
+    await ensemble.start(1, 2)
+    await ensemble.leader()
+    await ensemble.start(3)
+    await until('member 3', async () => (await ensemble!.modeOf(3)) === 'follower')
+    expect((await howOf3(kinds)).at(-1)).toBe('trunc')
+    await expectOneTree()
+    const names = await ensemble.with(3, (reader) => reader.children('/'))
+    expect(names).toContain('kept')
+    expect(names.join()).not.toContain('lost')
+
+    // Nor does it come back with the next start.
+    await ensemble.kill(3)
+    await ensemble.with(2, (writer) => writer.create('/later'))
+    await ensemble.start(3)
+    await expectOneTree()
+  })
+})

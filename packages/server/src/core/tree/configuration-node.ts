@@ -1,0 +1,26 @@
+import type { Zxid } from '../types.ts'
+import { crcPrefix } from './digest.ts'
+import type { Tree } from './tree.ts'
+
+/** Where clients read and watch who belongs to the ensemble. */
+export const CONFIGURATION_NODE = '/zookeeper/config'
+
+/**
+ * Writes the text of the configuration in force into its node. Each member of an ensemble does so itself, without a
+ * transaction; no digest counts the node. `version` is that of the configuration, `time` in milliseconds since 1970. Nothing
+ * happens when the node says so already, or something newer.
+ */
+export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, time: number): void {
+  const node = tree.find(CONFIGURATION_NODE)
+  if (node === -1) return
+  const c = tree.store.columns(node)
+  const i = tree.store.slot(node)
+  const now = tree.store.data(node) ?? new Uint8Array(0)
+  const same = now.length === text.length && now.every((byte, at) => byte === text[at])
+  if (same || c.mzxid[i]! > version) return
+  tree.store.setData(node, text)
+  c.mzxid[i] = version
+  c.mtime[i] = time
+  c.version[i] = -1
+  if (tree.options.digest) c.crc[i] = crcPrefix(CONFIGURATION_NODE, text)
+}

@@ -1,0 +1,211 @@
+import { makeZxid } from '@zabra/protocol'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Zxid } from '../types.ts'
+import { planSync, type SyncSources } from './sync-plan.ts'
+import { CommittedWindow, follows, MIN_WINDOW } from './window.ts'
+
+const z = makeZxid
+const payload = (zxid: Zxid): Uint8Array => Uint8Array.of(zxid % 251)
+
+/** A window that holds these after its base. */
+function windowOf(base: Zxid, ...zxids: Zxid[]): CommittedWindow {
+  const window = new CommittedWindow(base)
+  for (const zxid of zxids) window.add(zxid, payload(zxid))
+  return window
+}
+
+const range = (epoch: number, from: number, to: number): Zxid[] =>
+  Array.from({ length: to - from + 1 }, (_, i) => z(epoch, from + i))
+
+function sources(window: CommittedWindow, given: Partial<SyncSources> = {}): SyncSources {
+  return {
+    window,
+    applied: () => window.max,
+    disk: () => undefined,
+    diskBytesAfter: () => 100,
+    snapshotBytes: () => 1000,
+    snapshotSizeFactor: 0.33,
+    forceSnapshot: false,
+    truncateFromBytes: 0,
+    ...given,
+  }
+}
+
+/** What a plan comes to, in words. */
+function told(learner: Zxid, given: SyncSources): string {
+  const plan = planSync(learner, given)
+  const sent = plan.entries.map(({ zxid }) => zxid.toString(16)).join(' ')
+  if (plan.how === 'snap') return `snap ${sent}`.trim()
+  const disk =
+    plan.disk === undefined ? '' : ` disk ${plan.disk.after.toString(16)}-${plan.disk.upTo.toString(16)}`
+  return `${plan.how} ${plan.zxid.toString(16)}${disk}: ${sent}`.trim()
+}
+
+describe('a learner that comes with its last transaction', () => {
+  const seven = windowOf(z(1, 2), ...range(1, 3, 7))
+
+  it('gets nothing when nothing is missing, before and after the leader is established', () => {
+    expect(told(0, sources(windowOf(0)))).toBe('diff 0:')
+    expect(told(z(1, 7), sources(seven))).toBe('diff 100000007:')
+  })
+
+  it('gets what it lacks from memory, from the first to the last that can be missing', () => {
+    expect(told(z(1, 4), sources(seven))).toBe('diff 100000007: 100000005 100000006 100000007')
+    expect(told(z(1, 6), sources(seven))).toBe('diff 100000007: 100000007')
+    expect(told(z(1, 3), sources(seven))).toBe('diff 100000007: 100000004 100000005 100000006 100000007')
+    // One before the oldest: all that is kept is what it lacks.
+    expect(told(z(1, 2), sources(seven))).toMatch(/^diff 100000007: 100000003 .* 100000007$/)
+    expect(told(0, sources(windowOf(0, z(1, 1))))).toBe('diff 100000001: 100000001')
+  })
+
+  it('gets a snapshot when it lacks more than memory has and the log does not help', () => {
+    expect(told(z(1, 1), sources(seven))).toBe('snap')
+    expect(told(0, sources(windowOf(z(1, 7))))).toBe('snap')
+  })
+
+  it('is cut when it has more than was committed', () => {
+    expect(told(z(1, 9), sources(seven))).toBe('trunc 100000007:')
+    expect(told(z(1, 9), sources(windowOf(z(1, 7))))).toBe('trunc 100000007:')
+    expect(told(z(2, 1), sources(seven))).toBe('trunc 100000007:')
+  })
+
+  it('gets a snapshot instead of a cut while a snapshot is small', () => {
+    expect(told(z(1, 9), sources(seven, { truncateFromBytes: 1001 }))).toBe('snap')
+    expect(told(z(1, 9), sources(seven, { truncateFromBytes: 1000 }))).toBe('trunc 100000007:')
+  })
+
+  it('is never cut across epochs when its epoch ended differently', () => {
+    const forked = windowOf(z(2, 0), ...range(2, 1, 3), z(3, 1))
+    expect(told(z(2, 5), sources(forked))).toBe('snap')
+    expect(told(z(2, 3), sources(forked))).toBe('diff 300000001: 300000001')
+  })
+
+  it('is taken at the start of an epoch for having all that came before', () => {
+    const later = windowOf(z(1, 5), ...range(1, 6, 7), ...range(3, 1, 2))
+    expect(told(z(3, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
+    expect(told(z(2, 0), sources(later))).toBe('diff 300000002: 300000001 300000002')
+    // Nothing happened since: there is no place to cut it to.
+    expect(told(z(4, 0), sources(later))).toBe('snap')
+  })
+
+  it('gets everything when it does not trust its data, or when settings say so', () => {
+    expect(told(-1, sources(windowOf(0)))).toBe('snap')
+    expect(told(z(1, 7), sources(seven, { forceSnapshot: true }))).toBe('snap')
+  })
+
+  it('gets behind a snapshot what is committed and not in the tree yet', () => {
+    expect(told(z(1, 1), sources(seven, { applied: () => z(1, 5) }))).toBe('snap 100000006 100000007')
+  })
+})
+
+describe('the log', () => {
+  const window = windowOf(z(3, 2), ...range(3, 3, 4))
+  const disk = () => ({ after: z(1, 3), upTo: z(3, 4), epochEnds: [z(1, 9), z(2, 4), z(3, 4)] })
+
+  it('serves what is older than memory, up to where memory begins', () => {
+    expect(told(z(2, 4), sources(window, { disk }))).toBe(
+      'diff 300000004 disk 200000004-300000002: 300000003 300000004',
+    )
+    expect(told(z(1, 3), sources(window, { disk }))).toMatch(/disk 100000003-300000002/)
+    expect(told(z(1, 9), sources(window, { disk }))).toMatch(/disk 100000009-300000002/)
+    expect(told(z(3, 0), sources(window, { disk }))).toMatch(/disk 300000000-300000002/)
+  })
+
+  it('serves nobody whose last transaction is not in its verified part', () => {
+    expect(told(z(1, 2), sources(window, { disk }))).toBe('snap')
+    // These ended without it: uncommitted tails of epochs 1 and 2.
+    expect(told(z(1, 10), sources(window, { disk }))).toBe('snap')
+    expect(told(z(2, 5), sources(window, { disk }))).toBe('snap')
+  })
+
+  it('serves nobody while there is a hole between it and memory', () => {
+    const early = () => ({ after: z(1, 3), upTo: z(3, 1), epochEnds: [z(1, 9), z(2, 4), z(3, 1)] })
+    expect(told(z(2, 4), sources(window, { disk: early }))).toBe('snap')
+  })
+
+  it('serves as long as it is short against a snapshot', () => {
+    const given = { disk, diskBytesAfter: () => 331 }
+    expect(told(z(2, 4), sources(window, given))).toBe('snap')
+    expect(told(z(2, 4), sources(window, { ...given, diskBytesAfter: () => 330 }))).toMatch(/^diff/)
+    expect(told(z(2, 4), sources(window, { ...given, snapshotSizeFactor: 0 }))).toMatch(/^diff/)
+    expect(told(z(2, 4), sources(window, { ...given, snapshotSizeFactor: -1 }))).toBe('snap')
+  })
+})
+
+describe('any learner and any history', () => {
+  it('come together by what the plan says', () => {
+    const anyHistory = fc.array(fc.tuple(fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 4 })), {
+      maxLength: 4,
+    })
+    fc.assert(
+      fc.property(
+        anyHistory,
+        fc.nat(20),
+        fc.nat(20),
+        fc.nat(4),
+        fc.boolean(),
+        (steps, kept, had, tail, fork) => {
+          let epoch = 0
+          const history = steps.flatMap(([skip, count]) => range((epoch += skip), 1, count))
+          const from = Math.min(kept, history.length)
+          const window = windowOf(history[from - 1] ?? 0, ...history.slice(from))
+          // A learner has a part of history, and perhaps what nobody else has.
+          const own = history.slice(0, had)
+          const last = own.at(-1) ?? 0
+          const branch =
+            fork &&
+            own.length < history.length &&
+            epochOfNext(history, own.length) === Math.floor(last / 2 ** 32)
+          if (last > 0 && !branch) for (let i = 1; i <= tail; i++) own.push(last + i)
+          const ends = history.filter((zxid, i) => !follows0(zxid, history[i + 1]))
+          const disk = () =>
+            history.length === 0 ? undefined : { after: 0, upTo: history.at(-1)!, epochEnds: ends }
+          const plan = planSync(own.at(-1) ?? 0, sources(window, { disk, snapshotSizeFactor: 0 }))
+          const result =
+            plan.how === 'snap'
+              ? [...history]
+              : own.filter((zxid) => plan.how === 'diff' || zxid <= plan.zxid)
+          if (plan.how !== 'snap' && plan.disk !== undefined) {
+            const { after, upTo } = plan.disk
+            result.push(...history.filter((zxid) => zxid > after && zxid <= upTo))
+          }
+          if (plan.how !== 'snap') result.push(...plan.entries.map(({ zxid }) => zxid))
+          // In one epoch a tail within history is history.
+          expect(result).toEqual(history)
+        },
+      ),
+    )
+  })
+
+  const epochOfNext = (history: Zxid[], at: number): number => Math.floor(history[at]! / 2 ** 32)
+  const follows0 = (zxid: Zxid, next: Zxid | undefined): boolean => next === zxid + 1
+})
+
+describe('a window', () => {
+  it('keeps the last ones, and 500 at least', () => {
+    const window = new CommittedWindow(0, 3)
+    for (const zxid of range(1, 1, MIN_WINDOW + 20)) window.add(zxid, payload(zxid))
+    expect(window.length).toBe(MIN_WINDOW)
+    expect([window.base, window.min, window.max]).toEqual([z(1, 20), z(1, 21), z(1, MIN_WINDOW + 20)])
+    expect(window.holds(z(1, 20))).toBe(true)
+    expect(window.holds(z(1, 19))).toBe(false)
+    expect(window.payloadAt(0)).toEqual(payload(z(1, 21)))
+  })
+
+  it('has no holes: it takes what comes next, in the epoch or in a later one', () => {
+    const window = windowOf(z(1, 4), z(1, 5))
+    for (const zxid of [z(1, 4), z(1, 5), z(1, 7), z(2, 0), z(2, 2), z(0, 1)])
+      expect(() => window.add(zxid, payload(zxid)), zxid.toString(16)).toThrow(RangeError)
+    window.add(z(3, 1), payload(1))
+    expect(window.max).toBe(z(3, 1))
+    window.restart(z(4, 0))
+    expect([window.length, window.min, window.max]).toEqual([0, z(4, 0), z(4, 0)])
+    window.add(z(4, 1), payload(1))
+  })
+
+  it('begins after the last counter of an epoch with the next epoch only', () => {
+    expect(follows(z(1, 0xffff_ffff), z(2, 0))).toBe(false)
+    expect(follows(z(1, 0xffff_ffff), z(2, 1))).toBe(true)
+  })
+})

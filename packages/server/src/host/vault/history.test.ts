@@ -1,0 +1,166 @@
+import { MemoryDisk } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { Author, collect, FOLDER, Rig, same, z } from './testdata/rig.ts'
+
+const SMALL = { txnLogSizeLimitBytes: 600 }
+
+async function member(leader: Author, settings = SMALL): Promise<Rig> {
+  const rig = await Rig.open(new MemoryDisk(), settings)
+  await rig.vault.acceptEpoch(9)
+  await rig.follow(leader.txns)
+  return rig
+}
+
+describe('the history in the log', () => {
+  it('is given from any transaction to any other, over files and epochs', async () => {
+    const leader = new Author().creates(1, 1, 9).creates(2, 1, 7).creates(4, 1, 3)
+    const rig = await member(leader)
+    expect(rig.names().filter((name) => name.startsWith('log')).length).toBeGreaterThan(2)
+    const points = [0, z(1, 1), z(1, 9), z(2, 0), z(2, 3), z(2, 7), z(3, 0), z(4, 0), z(4, 3)]
+    for (const after of points) {
+      for (const upTo of points.filter((point) => point >= after)) {
+        const found = await collect(rig.vault.history(after, upTo))
+        const expected = leader.txns.filter(({ zxid }) => zxid > after && zxid <= upTo)
+        expect(found.map(({ zxid }) => zxid)).toEqual(expected.map(({ zxid }) => zxid))
+        expect(found.map(({ payload }) => payload)).toEqual(expected.map(({ payload }) => payload))
+      }
+    }
+  })
+
+  it('is known by where its epochs end and how long it is', async () => {
+    const leader = new Author().creates(1, 1, 9).creates(2, 1, 7)
+    const rig = await member(leader)
+    const { after, upTo, epochEnds } = rig.vault.verified
+    expect({ after, upTo, epochEnds }).toEqual({ after: 0, upTo: z(2, 7), epochEnds: [z(1, 9), z(2, 7)] })
+    expect(rig.vault.verified.bytesAfter(z(1, 3))).toBeGreaterThan(13 * 40)
+    expect(rig.vault.snapshotBytes).toBe(
+      rig.disk.paths().length > 0 ? await rig.disk.size(`${FOLDER}/snapshot.0`) : -1,
+    )
+    await rig.vault.truncateTo(z(2, 2))
+    expect(rig.vault.verified.epochEnds).toEqual([z(1, 9), z(2, 2)])
+    await rig.vault.close()
+    await rig.open()
+    expect(rig.vault.verified).toMatchObject({ after: 0, upTo: z(2, 2), epochEnds: [z(1, 9), z(2, 2)] })
+  })
+
+  it('waits for what is not durable, and is read while the log grows', async () => {
+    const leader = new Author().creates(1, 1, 300)
+    const rig = await Rig.open(new MemoryDisk(), SMALL)
+    await rig.vault.acceptEpoch(1)
+    const writer = rig.writer()
+    for (const { zxid, payload } of leader.txns.slice(0, 100)) writer.appendPayload(zxid, payload)
+    const reading = rig.vault.history(z(1, 50), z(1, 100))
+    const found: number[] = []
+    let next = 100
+    for await (const { zxid } of reading) {
+      found.push(zxid)
+      const txn = leader.txns[next++]!
+      writer.appendPayload(txn.zxid, txn.payload)
+    }
+    expect(found).toEqual(Array.from({ length: 50 }, (_, i) => z(1, 51 + i)))
+  })
+
+  it('before the snapshot that was loaded is not vouched for (H1)', async () => {
+    const leader = new Author().creates(1, 1, 9)
+    const rig = await member(leader)
+    await rig.vault.takeSnapshot([])
+    await rig.follow([leader.create(z(1, 10))])
+    await rig.vault.close()
+    await rig.open()
+    expect(rig.vault.verified.after).toBe(z(1, 9))
+    await expect(collect(rig.vault.history(z(1, 8), z(1, 10)))).rejects.toThrow(
+      'Send the learner a snapshot.',
+    )
+    expect(await collect(rig.vault.history(z(1, 9), z(1, 10)))).toHaveLength(1)
+  })
+
+  it('after a snapshot of the leader begins there: what was taken back is served to nobody (H1)', async () => {
+    const leader = new Author().creates(1, 1, 3)
+    const rig = await member(new Author().creates(1, 1, 5))
+    leader.creates(2, 1, 4)
+    await rig.receive(leader)
+    await rig.vault.adopt()
+    await rig.follow([leader.create(z(2, 5))])
+    expect(rig.vault.verified.after).toBe(z(2, 4))
+    await expect(collect(rig.vault.history(z(1, 3), z(2, 5)))).rejects.toThrow('Send the learner a snapshot.')
+    expect(rig.names().filter((name) => name.startsWith('log'))).toEqual(['log.200000005'])
+  })
+
+  it('stops at damage and at holes, with an error', async () => {
+    const leader = new Author().creates(1, 1, 30)
+    const rig = await member(leader)
+    const logs = rig.names().filter((name) => name.startsWith('log'))
+    const path = `${FOLDER}/${logs[2]}`
+    const whole = await rig.disk.readFile(path)
+    const broken = whole.slice()
+    broken[60]! ^= 1
+    rig.disk.put(path, broken)
+    const found: number[] = []
+    const reading = async (): Promise<void> => {
+      for await (const { zxid } of rig.vault.history(0, z(1, 30))) found.push(zxid)
+    }
+    await expect(reading()).rejects.toMatchObject({ name: 'DamageError' })
+    expect(found.length).toBeGreaterThan(2)
+    await rig.disk.remove(path)
+    await expect(reading()).rejects.toThrow(/Expected transaction .* or the first of a later epoch/)
+    rig.disk.put(path, whole)
+    await reading()
+  })
+
+  it('keeps the files that somebody is reading from being purged', async () => {
+    const leader = new Author()
+    const rig = await member(leader)
+    for (let counter = 1; counter <= 25; counter++) {
+      await rig.follow([leader.create(z(1, counter))])
+      if (counter % 5 === 0) await rig.vault.takeSnapshot([])
+    }
+    const reading = rig.vault.history(z(1, 3), z(1, 25))
+    expect((await reading.next()).value).toMatchObject({ zxid: z(1, 4) })
+    await rig.vault.purge(3)
+    expect(await collect(reading)).toHaveLength(21)
+    expect(await rig.vault.purge(3)).toContain('log.100000003')
+    expect(rig.names()).not.toContain('snapshot.100000005')
+  })
+
+  it('of a tree that is replaced is not purged: a crash brings the old files back', async () => {
+    const leader = new Author()
+    const rig = await member(leader)
+    for (let counter = 1; counter <= 25; counter++) {
+      await rig.follow([leader.create(z(1, counter))])
+      if (counter % 5 === 0) await rig.vault.takeSnapshot([])
+    }
+    await rig.receive(leader)
+    expect(await rig.vault.purge(3)).toEqual([])
+  })
+})
+
+describe('a start', () => {
+  it('refuses a hole between epochs, which leftovers of an older history make', async () => {
+    const leader = new Author().creates(1, 1, 3)
+    const rig = await member(new Author().creates(1, 1, 5))
+    await rig.vault.close()
+    const other = await Rig.open()
+    leader.creates(2, 1, 4)
+    await other.receive(leader)
+    await other.vault.acceptEpoch(2)
+    await other.vault.adopt()
+    await other.follow([leader.create(z(2, 5))])
+    await other.vault.close()
+    // As Apache ZooKeeper leaves it after a SNAP, with the snapshot lost.
+    rig.disk.put(`${FOLDER}/log.200000005`, await other.disk.readFile(`${FOLDER}/log.200000005`))
+    await expect(rig.open()).rejects.toThrow('transactions are missing')
+    rig.disk.put(`${FOLDER}/snapshot.200000004`, await other.disk.readFile(`${FOLDER}/snapshot.200000004`))
+    await rig.open()
+    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+  })
+
+  it('as a single server leaves epochs alone', async () => {
+    const rig = new Rig()
+    await rig.open(false)
+    expect(rig.names()).toEqual(['snapshot.0'])
+    expect(() => rig.vault.epochs).toThrow('Only a member of an ensemble has epochs.')
+    await rig.vault.close()
+    await rig.open()
+    expect(rig.names()).toEqual(['acceptedEpoch', 'currentEpoch', 'snapshot.0'])
+  })
+})
