@@ -37,6 +37,11 @@ export async function campaign(options: CampaignOptions): Promise<number> {
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
   report({ tally, steps, virtualMs, seconds: (performance.now() - begun) / 1000, compared })
+  // Runs in which nothing happens prove nothing.
+  if ((tally.counts['writes'] ?? 0) < seeds * 100) {
+    failed++
+    console.log(`VIOLATION vacuous: only ${tally.counts['writes'] ?? 0} writes were answered in ${seeds} runs`)
+  }
   console.log(`simulation: ${seeds} seeds, ${failed} violations`)
   return failed
 }

@@ -1,5 +1,5 @@
 import { nameOf, OpCode, parentOf } from '@zabra/protocol'
-import type { LoggedTxn, SubTxn } from '@zabra/server/files'
+import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
 import { formatZxid, hexOf, type SeenStat } from './records.ts'
 
 /** A znode as a read shows it. Never changed once it is made. */
@@ -96,13 +96,14 @@ export class Model {
       const paths = 'paths2Delete' in txn ? txn.paths2Delete : []
       return this.#endSession(zxid, session, header.time, paths)
     }
-    if (header.sessionId !== 0n && txn.type !== OpCode.error) {
+    const isFailure = txn.type === OpCode.error || (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
+    if (header.sessionId !== 0n && !isFailure) {
       if (life === undefined) this.#complain(zxid, `belongs to session ${session}, which was never created`)
       else if (life.ended < zxid)
-        this.#complain(zxid, `belongs to session ${session}, which ended at ${formatZxid(life.ended)}`)
+        this.#complain(zxid, `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`)
     }
     if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, txn)
-    if (txn.txns.some(({ type }) => type === OpCode.error)) return
+    if (isFailure) return
     for (const part of txn.txns) this.#applyOne(zxid, session, part)
   }
 
@@ -294,4 +295,9 @@ export class Model {
   #complain(zxid: number, what: string): void {
     this.complaints.push(`Transaction ${formatZxid(zxid)} ${what}`)
   }
+}
+
+function txnName(txn: Txn): string {
+  if (txn.type === OpCode.multi) return `multi of ${txn.txns.map(({ type }) => type).join(', ')}`
+  return `type ${txn.type}`
 }

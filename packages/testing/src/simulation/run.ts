@@ -2,7 +2,7 @@ import type { Logger } from '@zabra/runtime'
 import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
 import { chronicleOf, readServerLog, type ServerLog } from '../history/chronicle.ts'
-import { History, isWrite } from '../history/records.ts'
+import { History } from '../history/records.ts'
 import { SessionClient, type ServerPlace } from '../workload/session-client.ts'
 import { Asking, makeAll, walk } from '../workload/tasks.ts'
 import { BASE, Worker } from '../workload/worker.ts'
@@ -224,7 +224,6 @@ class Run {
     for (const checker of checkers)
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
     this.#judgeStops()
-    this.#refuseVacuity()
   }
 
   /** A server may stop when its disk failed; for nothing else. */
@@ -233,15 +232,6 @@ class Run {
       for (const { server, at, during, reason, code } of stops)
         if (code !== 'EIO' && code !== 'ENOSPC')
           this.#violate('stops', `${server} stopped in ${during} at ${at.toFixed(1)} ms: ${reason}`)
-  }
-
-  /** A run in which nothing happens proves nothing. */
-  #refuseVacuity(): void {
-    const answered = this.#history.operations.filter(
-      ({ outcome, request }) => outcome === 'answered' && isWrite(request),
-    ).length
-    if (answered < 20 && this.#plan.clients.length > 1 && this.#plan.loadMs >= 5000)
-      this.#violate('vacuous', `Only ${answered} writes were answered`)
   }
 
   #threw(error: unknown, who: Incarnation | undefined): void {
