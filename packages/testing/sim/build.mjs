@@ -12,7 +12,10 @@ const target = join(here, '../node_modules/.cache/zabra-sim')
 /** Bundles `entry` and resolves to the file. `mutation` has a name and a list of replacements in source files. */
 export async function bundle(entry, mutation) {
   mkdirSync(target, { recursive: true })
-  const outfile = join(target, `${entry.replace('.ts', '')}${mutation ? `-${mutation.name}` : ''}.mjs`)
+  const outfile = join(
+    target,
+    `${entry.replace('.ts', '').replaceAll('/', '-')}${mutation ? `-${mutation.name}` : ''}.mjs`,
+  )
   const planted = new Set()
   await build({
     entryPoints: [join(here, entry)],

@@ -40,7 +40,9 @@ export async function campaign(options: CampaignOptions): Promise<number> {
   // Runs in which nothing happens prove nothing.
   if ((tally.counts['writes'] ?? 0) < seeds * 100) {
     failed++
-    console.log(`VIOLATION vacuous: only ${tally.counts['writes'] ?? 0} writes were answered in ${seeds} runs`)
+    console.log(
+      `VIOLATION vacuous: only ${tally.counts['writes'] ?? 0} writes were answered in ${seeds} runs`,
+    )
   }
   console.log(`simulation: ${seeds} seeds, ${failed} violations`)
   return failed

@@ -1,5 +1,5 @@
 import { OpCode } from '@zabra/protocol'
-import { requestKey } from '../history/chronicle.ts'
+import { requestKey, type Chronicle } from '../history/chronicle.ts'
 import { formatZxid, isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { tell } from './tell.ts'
@@ -7,7 +7,7 @@ import { tell } from './tell.ts'
 export const atMostOnce: Checker = {
   name: 'at-most-once',
   proves:
-    'A request is carried out once at most, and of the requests that a broken connection left without an answer a prefix is.',
+    'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
   check({ history, chronicle }) {
     const wrong: string[] = []
     for (const [key, entries] of chronicle.byRequest) {
@@ -19,6 +19,7 @@ export const atMostOnce: Checker = {
         `Request ${key} is in the history ${entries.length} times: ${entries.map(({ zxid }) => formatZxid(zxid)).join(', ')}`,
       )
     }
+    wrong.push(...outOfOrder(chronicle))
     const byConnection = new Map<number, Operation[]>()
     for (const operation of history.operations) {
       if (operation.outcome !== 'unknown' || !isWrite(operation.request)) continue
@@ -44,4 +45,24 @@ export const atMostOnce: Checker = {
     }
     return wrong
   },
+}
+
+/** What a session sends later is carried out later: a server that it has left must not bring anything any more. */
+function outOfOrder({ entries }: Chronicle): string[] {
+  const last = new Map<bigint, { xid: number; zxid: number }>()
+  const wrong: string[] = []
+  for (const { zxid, logged } of entries) {
+    const { header, txn } = logged
+    const isFailure =
+      txn.type === OpCode.error ||
+      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
+    if (header.cxid <= 0 || isFailure) continue
+    const before = last.get(header.sessionId)
+    if (before !== undefined && header.cxid < before.xid)
+      wrong.push(
+        `Request ${header.cxid} of session ${header.sessionId.toString(16)} was carried out at ${formatZxid(zxid)}, after request ${before.xid} at ${formatZxid(before.zxid)}`,
+      )
+    last.set(header.sessionId, { xid: header.cxid, zxid })
+  }
+  return wrong
 }

@@ -38,9 +38,13 @@ export async function readServerLog(
   const entries = new Map<number, { logged: LoggedTxn; print: string }>()
   const aside = new Map<number, { logged: LoggedTxn; print: string }>()
   for (const bytes of gone) {
-    await readLog(reading(() => bytes), 'a log that is gone', ({ logged }) => {
-      aside.set(logged.header.zxid, { logged, print: printOf(logged) })
-    })
+    await readLog(
+      reading(() => bytes),
+      'a log that is gone',
+      ({ logged }) => {
+        aside.set(logged.header.zxid, { logged, print: printOf(logged) })
+      },
+    )
   }
   const complaints: string[] = []
   for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {

@@ -96,11 +96,16 @@ export class Model {
       const paths = 'paths2Delete' in txn ? txn.paths2Delete : []
       return this.#endSession(zxid, session, header.time, paths)
     }
-    const isFailure = txn.type === OpCode.error || (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
+    const isFailure =
+      txn.type === OpCode.error ||
+      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
     if (header.sessionId !== 0n && !isFailure) {
       if (life === undefined) this.#complain(zxid, `belongs to session ${session}, which was never created`)
       else if (life.ended < zxid)
-        this.#complain(zxid, `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`)
+        this.#complain(
+          zxid,
+          `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
+        )
     }
     if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, txn)
     if (isFailure) return

@@ -56,6 +56,10 @@ export interface ServerKnobs {
   readonly preAllocSizeBytes: number
   readonly commitLogCount: number
   readonly globalOutstandingLimit: number
+  /** Learners are cut back instead of sent everything when a snapshot has so many bytes. */
+  readonly truncateFromBytes: number
+  /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
+  readonly snapshotSizeFactor: number
 }
 
 /** All that a run is made of: with it and the code, everything else follows. */
@@ -118,6 +122,8 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
       commitLogCount: chance.pick([20, 100, 500]),
       globalOutstandingLimit: chance.pick([5, 1000]),
+      truncateFromBytes: chance.pick([0, 0, 1 << 20]),
+      snapshotSizeFactor: chance.pick([0.33, 0, -1]),
     },
   }
 }

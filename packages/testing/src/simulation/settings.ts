@@ -20,7 +20,14 @@ function ensembleOf(servers: number): EnsembleConfiguration {
 export function settingsFor({ knobs, servers }: Plan, id: number): ServerSettings {
   return defaults({
     ...(servers > 1
-      ? { ensemble: ensembleOf(servers), initLimit: 10, syncLimit: 4, commitLogCount: knobs.commitLogCount }
+      ? {
+          ensemble: ensembleOf(servers),
+          initLimit: 10,
+          syncLimit: 4,
+          commitLogCount: knobs.commitLogCount,
+          truncateFromBytes: knobs.truncateFromBytes,
+          snapshotSizeFactor: knobs.snapshotSizeFactor,
+        }
       : {}),
     dataDir: DATA_DIR,
     serverId: id,

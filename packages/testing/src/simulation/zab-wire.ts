@@ -120,8 +120,7 @@ export class ZabWire {
   #established(leader: Host): void {
     if (this.#lastEstablished === leader.current) return
     this.#lastEstablished = leader.current
-    for (const zxid of this.#logOf(leader).all())
-      if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
+    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
   }
 
   #newLeader({ leader }: Channel, epoch: number): void {
