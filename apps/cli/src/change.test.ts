@@ -234,7 +234,7 @@ describe('export and import', () => {
     ]
     await stage.zk.setACL('/x/null', acl)
     const exported = await stage.run(['export', '/x'])
-    expect(exported).toMatchObject({ code: 0, err: expect.stringContaining('left out 1 ephemeral nodes') })
+    expect(exported).toMatchObject({ code: 0, err: expect.stringContaining('left out 1 ephemeral node, ') })
     const imported = await stage.run(['import', '-', '/y/deeper'], { input: exported.out })
     expect(imported).toMatchObject({ code: 0, err: 'zabra: created 6, replaced 0, left 0 as they were\n' })
     const again = await stage.run(['export', '/y/deeper'])
@@ -251,9 +251,34 @@ describe('export and import', () => {
     const { code } = await stage.run(['import'], { input: `${node('/shut')}\n${node('/shut/in')}\n` })
     expect(code).toBe(0)
     const log = await stage.run(['log', join(stage.folder, 'data'), '--path', '/shut'])
-    expect(log.out).toContain('create /shut 1 bytes acl digest:ada:x:r,ip:127.0.0.1:ca')
+    expect(log.out).toContain('create /shut 1 bytes acl digest:ada:x:r,ip:127.0.0.1:cdra')
     expect(log.out).not.toContain('world')
     expect(log.out).toMatch(/setACL \/shut version 1 acl digest:ada:x:r\n/)
+  })
+
+  it('bring containers and nodes with a time to live back as what they were, from a snapshot', async () => {
+    await stage.zk.create('/sorts', null, { mode: 'container' })
+    await stage.zk.create('/sorts/plain', null)
+    await stage.zk.create('/sorts/timed', null, { mode: 'persistentWithTtl', ttl: 3_600_000 })
+    await stage.zk.create('/sorts/mine', null, { mode: 'ephemeral' })
+    await stage.server.snapshot()
+    const data = join(stage.folder, 'data')
+    const { code, out, err } = await stage.run(['export', '/sorts', '--from', data])
+    expect({ code, err }).toEqual({ code: 0, err: expect.stringContaining('left out 1 ephemeral node, ') })
+    expect(err).toContain('are in the logs and not in it')
+    expect(out.split('\n').map((line) => /"container":true|"ttl":\d+/.exec(line)?.[0])).toEqual([
+      undefined,
+      '"container":true',
+      undefined,
+      '"ttl":3600000',
+      undefined,
+    ])
+    expect((await stage.run(['import', '-', '/sorts-2'], { input: out })).code).toBe(0)
+    await stage.server.snapshot()
+    const again = await stage.run(['export', '/sorts-2', '--from', data])
+    expect(again.out.split('\n').slice(1)).toEqual(out.split('\n').slice(1))
+    expect(await stage.run(['export', '/none', '--from', data])).toMatchObject({ code: 3 })
+    expect(await stage.run(['export', '--from', '/no/such'])).toMatchObject({ code: 2 })
   })
 
   it('go back to where the export came from unless told otherwise', async () => {
@@ -294,7 +319,9 @@ describe('export and import', () => {
     const input = `${node('/z', 'new')}\n${node('/z/same', 'same')}\n${node('/z/b', 'b')}\n`
     expect(await stage.run(['import'], { input })).toMatchObject({
       code: 4,
-      err: expect.stringContaining('/z exist and differ from the export; nothing was changed'),
+      err: expect.stringContaining(
+        '/z exist and differ from the export, or may not be read; nothing was changed',
+      ),
     })
     expect(await stage.zk.exists('/z/b')).toBeUndefined()
     expect(await stage.run(['import', '--skip'], { input })).toMatchObject({
@@ -325,6 +352,14 @@ describe('export and import', () => {
     [
       '{"path":"a","data":null,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
       'Expected a path that starts with /',
+    ],
+    [
+      '{"path":"/a","data":null,"ttl":0,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
+      'Expected "ttl" to be whole milliseconds from 1',
+    ],
+    [
+      '{"path":"/a","data":null,"ttl":5,"container":true,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
+      'Expected "container" to be true and without "ttl"',
     ],
     [
       '{"path":"/a","data":7,"acl":[{"scheme":"world","id":"anyone","perms":"r"}]}',
@@ -371,7 +406,7 @@ describe('without a server', () => {
   it('refused credentials end with 7', async () => {
     expect(await stage.run(['ls', '--auth', 'nosuch:secret'])).toMatchObject({
       code: 7,
-      err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH.\n',
+      err: 'zabra: The server refused the credentials. Check --auth and ZABRA_AUTH, or log in with --sasl-user.\n',
     })
   })
 

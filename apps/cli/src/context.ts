@@ -14,8 +14,14 @@ export interface GlobalOptions extends SessionOptions {
 export interface Context {
   readonly io: Io
   readonly options: () => GlobalOptions
-  /** Opens a session for `work` and ends it afterwards, whatever happens, Ctrl-C included. */
-  readonly session: <T>(work: (zk: ZooKeeper) => Promise<T>) => Promise<T>
+  /**
+   * Opens a session for `work` and ends it afterwards, whatever happens, Ctrl-C included. Work that `cleansUp` hears of
+   * Ctrl-C by the signal alone and is waited for.
+   */
+  readonly session: <T>(
+    work: (zk: ZooKeeper) => Promise<T>,
+    options?: { readonly cleansUp?: boolean },
+  ) => Promise<T>
 }
 
 /** How a command adds itself to the program. */
@@ -26,10 +32,10 @@ export function contextOf(io: Io, options: () => GlobalOptions): Context {
   return {
     io,
     options,
-    async session(work) {
+    async session(work, { cleansUp = false } = {}) {
       const zk = await openSession(options(), io.signal, (line) => note(io, line))
       try {
-        return await orAborted(work(zk), io.signal)
+        return await (cleansUp ? work(zk) : orAborted(work(zk), io.signal))
       } finally {
         await zk.close()
       }

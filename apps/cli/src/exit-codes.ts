@@ -95,6 +95,7 @@ export function judge(error: unknown): Verdict {
   const text = error instanceof Error ? error.message : String(error)
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
+  if (name === 'AuthFailedError') return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
   if (name === 'DamageError') return { line, exitCode: ExitCode.damagedFile }
   if (name === 'CertificateError') return { line, exitCode: ExitCode.usage }
   if (name === 'DiskError' || name === 'FolderLockedError') return { line, exitCode: ExitCode.unexpected }
@@ -132,10 +133,7 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
       }
     case ErrorCode.AUTHFAILED:
     case ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH:
-      return {
-        line: 'The server refused the credentials. Check --auth and ZABRA_AUTH.',
-        exitCode: ExitCode.noPermission,
-      }
+      return { line: refusedCredentials(error), exitCode: ExitCode.noPermission }
     case ErrorCode.QUOTAEXCEEDED:
       return {
         line: `${node} would exceed a hard quota. zabra quota list shows it.`,
@@ -152,6 +150,15 @@ function answer(wireCode: number, path: string | undefined, error: unknown): Ver
       return { line: path === undefined ? meaning : `${path}: ${meaning}`, exitCode: ExitCode.refused }
     }
   }
+}
+
+/** A login by SASL says itself what was wrong with it; for the others there is nothing to tell but where to look. */
+function refusedCredentials(error: unknown): string {
+  const line = oneLine(error).replace(/\.$/, '')
+  if (line.includes('offers no SASL login'))
+    return `${line}. Leave out --sasl-user and ZABRA_SASL_USER, or give the server users.`
+  if (line.startsWith('SASL ')) return `${line}. Check --sasl-user and its password.`
+  return 'The server refused the credentials. Check --auth and ZABRA_AUTH, or log in with --sasl-user.'
 }
 
 const oneLine = (error: unknown): string =>

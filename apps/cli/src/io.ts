@@ -6,7 +6,7 @@ export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: n
 
 /** Everything outside of the program that it touches, so that a test can stand in for it. */
 export interface Io {
-  readonly stdin: Readable & { readonly isTTY?: boolean }
+  readonly stdin: Readable & { readonly isTTY?: boolean; setRawMode?(raw: boolean): unknown }
   readonly stdout: Output
   readonly stderr: Output
   readonly environment: Readonly<Record<string, string | undefined>>

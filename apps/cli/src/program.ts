@@ -4,6 +4,7 @@ import { commandGroups } from './commands/index.ts'
 import { contextOf, integer, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
+import { loginOf } from './session/login.ts'
 import { Networks } from './session/transport.ts'
 
 const examples = `
@@ -23,6 +24,9 @@ interface Flags {
   readonly tls?: boolean
   readonly ca?: string
   readonly cert?: string
+  readonly key?: string
+  readonly saslUser?: string
+  readonly saslPasswordFile?: string
   readonly timeout: number
   readonly json?: boolean
 }
@@ -47,10 +51,19 @@ export function createProgram(io: Io): Command {
       '--tls',
       'reach servers over TLS, port 2281 unless given (else ZABRA_TLS=1; or write tls://host:port)',
     )
-    .option('--ca <file>', 'whom to trust: PEM, PKCS12 or JKS (else ZABRA_CA, else whom Node trusts)')
+    .option(
+      '--ca <file>',
+      'whom to trust: PEM or PKCS12 (else ZABRA_CA, else whom Node trusts; password in ZABRA_CA_PASSWORD)',
+    )
     .option(
       '--cert <file>',
-      'the certificate to show with its key: PEM with both, PKCS12 or JKS (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
+      'the certificate to show: PEM, with its key or beside --key, or PKCS12 (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
+    )
+    .option('--key <file>', 'the private key of --cert in a PEM file of its own (else ZABRA_KEY)')
+    .option('--sasl-user <name>', 'log in by SASL with DIGEST-MD5 (else ZABRA_SASL_USER)')
+    .option(
+      '--sasl-password-file <file>',
+      'the password: its first line, - for standard input (else ZABRA_SASL_PASSWORD, else it is asked for)',
     )
     .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
     .option('--json', 'print JSON: one value, or one a line where there may be many')
@@ -81,7 +94,8 @@ function inherit(command: Command): void {
   }
 }
 
-function settle(flags: Flags, { environment }: Io): GlobalOptions {
+function settle(flags: Flags, io: Io): GlobalOptions {
+  const { environment } = io
   const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
   const auth = given
     .filter((text) => text.trim() !== '')
@@ -96,11 +110,28 @@ function settle(flags: Flags, { environment }: Io): GlobalOptions {
     })
   const tls = {
     trustStore: store(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
-    keyStore: store(flags.cert ?? environment['ZABRA_CERT'], environment['ZABRA_CERT_PASSWORD']),
+    keyStore: keyStore(flags, environment),
   }
   const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
   const networks = new Networks(tls, isSecure)
-  return { server: flags.server, auth, timeoutMs: flags.timeout, json: flags.json === true, networks }
+  const login = loginOf(flags, io)
+  return {
+    server: flags.server,
+    auth,
+    ...(login ? { login } : {}),
+    timeoutMs: flags.timeout,
+    json: flags.json === true,
+    networks,
+  }
+}
+
+function keyStore(flags: Flags, environment: Io['environment']): Store | undefined {
+  const certificate = flags.cert ?? environment['ZABRA_CERT']
+  const key = flags.key ?? environment['ZABRA_KEY']
+  if (key && !certificate)
+    throw new UsageError('Expected a certificate beside its key, got --key alone. Name it with --cert.')
+  const found = store(certificate, environment['ZABRA_CERT_PASSWORD'])
+  return found && key ? { ...found, keyPath: key } : found
 }
 
 const store = (path: string | undefined, password: string | undefined): Store | undefined =>

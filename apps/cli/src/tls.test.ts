@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Stage } from './testdata/stage.ts'
@@ -33,6 +34,49 @@ describe('over TLS', () => {
       ZABRA_CERT: certificate('alice.pem'),
     }
     expect(await stage.run(['ls', '/'], { environment })).toMatchObject({ code: 0, out: 'zookeeper\n' })
+  })
+
+  it('a key may stand in a file of its own, and a PKCS #12 file holds both', async () => {
+    const pem = readFileSync(certificate('alice.pem'), 'utf8')
+    const [key, chain] = [join(stage.folder, 'alice.key'), join(stage.folder, 'alice.crt')]
+    writeFileSync(key, pem.slice(0, pem.indexOf('-----BEGIN CERTIFICATE')))
+    writeFileSync(chain, pem.slice(pem.indexOf('-----BEGIN CERTIFICATE')))
+    const at = ['whoami', '--tls', '--server', secure]
+    const trust = ['--ca', certificate('authority.pem')]
+    const apart = await stage.run([...at, ...trust, '--cert', chain, '--key', key])
+    expect(apart).toMatchObject({ code: 0, out: expect.stringContaining('x509: CN=alice') })
+    const environment = { ZABRA_CERT: chain, ZABRA_KEY: key }
+    expect(await stage.run([...at, ...trust], { environment })).toMatchObject({ code: 0 })
+    const stores = ['--ca', certificate('authority.p12'), '--cert', certificate('alice.p12')]
+    const passwords = { ZABRA_CA_PASSWORD: 'secret', ZABRA_CERT_PASSWORD: 'secret' }
+    expect(await stage.run([...at, ...stores], { environment: passwords })).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('x509: CN=alice'),
+    })
+  })
+
+  it.each([
+    [['--key', certificate('alice.pem')], 'got --key alone'],
+    [
+      ['--cert', certificate('alice.p12'), '--key', certificate('alice.pem')],
+      'Leave out the file with the key',
+    ],
+    [
+      ['--cert', certificate('alice.pem'), '--key', certificate('authority.pem')],
+      'holds no private key in PEM',
+    ],
+    [['--cert', certificate('alice.pem'), '--key', certificate('server.pem')], 'none of its certificates'],
+    [['--cert', certificate('server.jks')], 'keytool -importkeystore'],
+    [['--cert', certificate('alice-locked.pem')], 'set its password'],
+  ])('%j is a mistake that is explained', async (argv, text) => {
+    for (const at of [
+      ['--tls', '--server', secure],
+      ['--server', `tls://${secure}`],
+    ])
+      expect(await stage.run(['ls', ...at, ...argv])).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(text),
+      })
   })
 
   it('a scheme in the address does without --tls, and a root stays a root', async () => {

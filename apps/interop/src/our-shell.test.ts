@@ -46,6 +46,32 @@ describeWith(['apache'], 'Our shell', () => {
     expect(mine.answers.length).toBeGreaterThan(130)
   })
 
+  it("offers every command and option of Apache ZooKeeper's, and says no less of each", async () => {
+    await using server = await Server.start({ kind: ours })
+    const main = 'org.apache.zookeeper.ZooKeeperMain'
+    const [theirs, mine] = await Promise.all([
+      run('java', ['-cp', apacheClassPath, main, '-server', server.address], { input: 'help\nquit\n' }),
+      run(process.execPath, [zabra, 'shell', '--server', server.address], { input: 'help\nquit\n' }),
+    ])
+    const usages = (text: string): Map<string, string> =>
+      new Map(
+        text
+          .split('\n')
+          .filter((line) => line.startsWith('\t'))
+          .map((line) => [/^\t(\S+)/.exec(line)![1]!, line.trim()]),
+      )
+    const options = (usage: string): string[] => usage.match(/(?<![\w-])-\w+/g) ?? []
+    const known = usages(mine.output)
+    const asked = usages(theirs.output)
+    expect([...asked.keys()].filter((name) => !known.has(name))).toEqual([])
+    for (const [name, usage] of asked)
+      expect(options(known.get(name)!), name).toEqual(expect.arrayContaining(options(usage)))
+    expect(asked.size).toBeGreaterThan(25)
+    // What 3.9 and 3.10 added to 3.8.
+    for (const usage of ['get [-s] [-w] [-b] [-x] path', 'removewatches path [-c|-d|-p|-r|-a] [-l]'])
+      expect([...known.values()]).toContain(usage)
+  })
+
   it('works with an Apache server as with ours', async () => {
     await using server = await Server.start({ kind: 'apache-3.8' })
     const call = (args: readonly string[], input = '') =>

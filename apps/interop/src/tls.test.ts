@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path'
 import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { describeWith, python } from './harness/available.ts'
+import { word } from './harness/client.ts'
 import { apacheClassPath, freePort, ours, reference, run, Server, type Kind } from './harness/servers.ts'
 
 const folder = resolve(import.meta.dirname, '../../../packages/runtime/src/testdata/tls')
@@ -107,6 +108,29 @@ describeWith(['apache', 'netty'], 'clients with and without a certificate', () =
     )
     expect(zabra).toEqual(apache)
     expect(zabra[1]).toBe('alice.pem: rw')
+  })
+})
+
+describeWith(['apache', 'netty'], 'one port for clients with TLS and without', () => {
+  it('answers both alike', async () => {
+    const { apache, zabra } = await onBoth(
+      async ({ server }) => {
+        const outcomes = [`plain: ${await word(server.port, 'isro')}`]
+        for (const certificate of [undefined, 'alice.pem', 'stranger.pem'])
+          outcomes.push(`${certificate ?? 'nothing'}: ${await ask(server.port, certificate)}`)
+        outcomes.push(`plain again: ${await word(server.port, 'isro')}`)
+        return outcomes
+      },
+      { 'client.portUnification': 'true', 'ssl.clientAuth': 'need' },
+    )
+    expect(zabra).toEqual(apache)
+    expect(zabra).toEqual([
+      'plain: rw',
+      'nothing: refused',
+      'alice.pem: rw',
+      'stranger.pem: refused',
+      'plain again: rw',
+    ])
   })
 })
 

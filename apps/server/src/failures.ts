@@ -22,7 +22,7 @@ const full = new Set(['ENOSPC', 'EDQUOT'])
 export function judge(error: unknown): Verdict {
   const causes = [...chain(error)]
   const text = causes[0] instanceof Error ? oneLine(causes[0].message) : oneLine(String(error))
-  if (causes.some(({ name }) => name === 'CertificateError'))
+  if (causes.some(({ name }) => name === 'CertificateError' || name === 'TlsOptionError'))
     return { line: text, exitCode: ExitCode.badConfiguration }
   const network = causes.find((cause) => cause.name === 'NetworkError' || codeOf(cause)?.startsWith('EADDR'))
   if (network) return { line: withAdvice(text, portAdvice(codeOf(network))), exitCode: ExitCode.unexpected }

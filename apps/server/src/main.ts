@@ -44,12 +44,17 @@ process.exitCode = await run({
   start: (settings, logger) => createServer(settings, { ...ports, logger }),
   now: () => ports.clock.monotonic(),
   onStop(stop) {
-    // SIGHUP keeps its default: a handler would undo what nohup asks for.
-    const signals = ['SIGINT', 'SIGTERM'] as const
+    // A terminal that is closed takes the server that a person runs in it along; elsewhere SIGHUP asks to read files again.
+    const signals = ['SIGINT', 'SIGTERM', ...(terminal ? (['SIGHUP'] as const) : [])] as const
     for (const signal of signals) process.on(signal, stop)
     return () => {
       for (const signal of signals) process.off(signal, stop)
     }
+  },
+  onReload(reload) {
+    if (terminal) return () => {}
+    process.on('SIGHUP', reload)
+    return () => void process.off('SIGHUP', reload)
   },
   exit: (code) => process.exit(code),
 })

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { silent, type Logger } from '@zabra/runtime'
+import { silent, TlsOptionError, type Logger } from '@zabra/runtime'
 import type { ServerSettings } from '@zabra/server/settings'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run, type RunningServer, type World } from './run.ts'
@@ -31,11 +31,15 @@ function stage(argv: string[], overrides: Partial<World> = {}) {
     closed: 0,
     exits: [] as number[],
     signal: ((): void => undefined) as (signal: string) => void,
+    hangUp: (): void => undefined,
+    reloads: 0,
     closing: Promise.resolve(),
   }
   const server: RunningServer = {
     listeners: [{ key: 'clientPort', address: { host: '0.0.0.0', port: 2181 }, secure: false }],
     failed: failed.promise,
+    stats: () => ({ lastZxid: 0x1f, nodes: 7, sessions: 2 }),
+    reload: async () => void state.reloads++,
     close: () => (state.closed++, state.closing),
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
@@ -51,6 +55,7 @@ function stage(argv: string[], overrides: Partial<World> = {}) {
     start: async (settings) => (started.resolve(settings), server),
     now: () => state.now,
     onStop: (stop) => ((state.signal = stop), () => undefined),
+    onReload: (reload) => ((state.hangUp = reload), () => undefined),
     exit: (code) => void state.exits.push(code),
     ...overrides,
   }
@@ -165,6 +170,16 @@ describe('a running server', () => {
     expect(state.exits).toEqual([])
   })
 
+  test('reads its certificates again on SIGHUP, and goes on', async () => {
+    const { started, state, printed, exit } = stage(['--data', folder])
+    await started
+    state.hangUp()
+    expect(state).toMatchObject({ reloads: 1, closed: 0 })
+    expect(printed.log).toContain('Reading the certificates again, as SIGHUP asks for')
+    state.signal('SIGTERM')
+    expect(await exit).toBe(0)
+  })
+
   test('ends at once on a second signal', async () => {
     const { started, state } = stage(['--data', folder])
     state.closing = new Promise(() => undefined)
@@ -192,6 +207,13 @@ describe('a running server', () => {
     const { exit, printed } = stage([], { start: () => Promise.reject(error) })
     expect(await exit).toBe(2)
     expect(printed.err).toBe('zabra-server cannot start: /tls/server.jks is a JKS file. Convert it\n')
+  })
+
+  test('that is told to use a cipher suite that nobody knows exits with 2 and says what was expected', async () => {
+    const start = () => Promise.reject(new TlsOptionError('Expected cipher suites, got "X". TLS_A is one.'))
+    const { exit, printed } = stage([], { start })
+    expect(await exit).toBe(2)
+    expect(printed.err).toBe('zabra-server cannot start: Expected cipher suites, got "X". TLS_A is one.\n')
   })
 
   test.each([

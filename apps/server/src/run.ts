@@ -11,6 +11,10 @@ export interface RunningServer {
   readonly listeners: readonly Served[]
   /** Settles when the server stopped by itself: with the reason, or with nothing when it was closed. */
   readonly failed: Promise<unknown>
+  /** What it has recovered, among other figures. */
+  stats(): { readonly lastZxid: number; readonly nodes: number; readonly sessions: number }
+  /** Reads certificates again. */
+  reload(): Promise<void>
   close(): Promise<void>
 }
 
@@ -29,6 +33,8 @@ export interface World {
   now(): number
   /** Calls `stop` for each request to stop: a signal by its name. Returns how to unsubscribe. */
   onStop(stop: (signal: string) => void): () => void
+  /** Calls `reload` for each request to read files again. Returns how to unsubscribe. */
+  onReload(reload: () => void): () => void
   /** Ends the process at once. */
   exit(code: number): void
 }
@@ -93,6 +99,10 @@ async function serve(settings: ServerSettings, logger: Logger, world: World): Pr
     return tell(error, 'cannot start', logger, world)
   }
   announce(server, settings, logger, world)
+  const forgetReload = world.onReload(() => {
+    logger.info({}, 'Reading the certificates again, as SIGHUP asks for')
+    void server.reload()
+  })
   try {
     const failure = await Promise.race([stopping.requested, server.failed.then((reason) => ({ reason }))])
     if (typeof failure === 'object') {
@@ -107,6 +117,7 @@ async function serve(settings: ServerSettings, logger: Logger, world: World): Pr
     return tell(error, 'did not stop cleanly', logger, world)
   } finally {
     stopping.forget()
+    forgetReload()
   }
 }
 
@@ -131,8 +142,12 @@ function stopRequest(world: World, logger: Logger): { requested: Promise<string>
 
 function announce(server: RunningServer, settings: ServerSettings, logger: Logger, world: World): void {
   const facts = readyFacts(server.listeners, settings)
-  if (world.terminal) world.out(readyBlock(facts))
-  else logger.info(facts, `Serving on ${facts.listening}; data in ${facts.dataDir}; try: ${facts.next}`)
+  if (world.terminal) return world.out(readyBlock(facts))
+  const { lastZxid, nodes, sessions } = server.stats()
+  logger.info(
+    { ...facts, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
+    `Serving on ${facts.listening}; data in ${facts.dataDir}; try: ${facts.next}`,
+  )
 }
 
 /** One line for whoever watches, and the exit code that fits. */

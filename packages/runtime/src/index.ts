@@ -5,8 +5,16 @@ export { SeededRandom } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
 export { NetworkError } from './network.ts'
 export type { Address, Connection, ConnectionEvents, Listener, Network, Peer, Transport } from './network.ts'
-export { CertificateError } from './secure.ts'
-export type { Store, StoreType, TlsNetwork, TlsOptions, TlsVersion, WebSocketLimits } from './secure.ts'
+export { CertificateError, TlsOptionError } from './secure.ts'
+export type {
+  Handshakes,
+  Store,
+  StoreType,
+  TlsNetwork,
+  TlsOptions,
+  TlsVersion,
+  WebSocketLimits,
+} from './secure.ts'
 export { NameType, type AlternativeName } from './x509/certificate.ts'
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskWriter } from './disk.ts'

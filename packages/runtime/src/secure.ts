@@ -12,6 +12,8 @@ export interface Store {
   readonly password?: string | undefined
   /** A file whose text is the password; it counts before `password`. */
   readonly passwordPath?: string | undefined
+  /** A PEM file with the private key, where that of `path` holds certificates only. */
+  readonly keyPath?: string | undefined
 }
 
 /** What a network over TLS is made of. */
@@ -20,6 +22,11 @@ export interface TlsOptions {
   readonly keyStore?: Store | undefined
   /** Whom to trust. Without it, the authorities that the platform trusts. */
   readonly trustStore?: Store | undefined
+  /**
+   * A file with the lists of revoked certificates, PEM or DER. With it, every authority of a chain needs a list that has
+   * not run out, and certificates on a list are refused.
+   */
+  readonly revocationList?: string | undefined
   /** Versions that are spoken. Both when it is absent. */
   readonly versions?: readonly TlsVersion[] | undefined
   /** Cipher suites by their names in the RFCs, best first. The platform's own when it is absent. */
@@ -41,6 +48,19 @@ export interface TlsNetwork extends Network {
    * Rejects with a `CertificateError` when they cannot be used, and goes on with what it has.
    */
   reload(): Promise<boolean>
+  /** The same network, whose listeners also take peers that speak without TLS: the first byte of each tells. */
+  withPlain(): Network
+  readonly handshakes: Handshakes
+}
+
+/** What became of the handshakes of all listeners. */
+export interface Handshakes {
+  /** Under way now. */
+  readonly open: number
+  /** Refused because too many were under way. */
+  readonly exceeded: number
+  /** Failed, or took too long. */
+  readonly failed: number
 }
 
 /** A file with keys or certificates that cannot be used. The message names the file and says what to do. */
@@ -51,6 +71,11 @@ export class CertificateError extends Error {
     super(message, options)
     this.path = path
   }
+}
+
+/** Options of TLS that cannot be met, such as a cipher suite that nobody knows. The message says what was expected. */
+export class TlsOptionError extends RangeError {
+  override readonly name = 'TlsOptionError'
 }
 
 /** What WebSockets that are listened for must keep to. */

@@ -84,10 +84,11 @@ const modeHelp = (): string =>
     .join('; ')
 
 async function reachOf({ networks, auth, timeoutMs, server }: GlobalOptions): Promise<Reach> {
-  const { servers, chroot } = parseServers(networks.named(server))
+  const named = networks.named(server)
+  const { servers, chroot } = parseServers(named)
   if (chroot !== '')
     throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
-  await networks.ready()
+  await networks.ready(named)
   return { servers, open: (to, signal) => networks.transport.open(to, signal), auth, timeoutMs }
 }
 

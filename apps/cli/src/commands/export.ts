@@ -1,13 +1,26 @@
-import { ErrorCode, type ACL } from '@zabra/protocol'
+import { ownerKind, ttlOf } from '@zabra/protocol'
+import { readSnapshot } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { Unreadable, type CommandModule } from '../context.ts'
-import { isCode, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { locate } from '../files/locate.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { EXPORT_HEAD, formatNode } from '../session/export-format.ts'
-import { isReserved, mapAhead, walk, type Visit } from '../session/walk.ts'
-import type { ZooKeeper } from '../session/zookeeper.ts'
+import { EXPORT_HEAD, formatNode, type ExportedNode } from '../session/export-format.ts'
+import { exportable } from '../session/exportable.ts'
+import { isReserved } from '../session/walk.ts'
+
+interface Asked {
+  readonly output?: string
+  readonly ephemeral?: boolean
+  readonly from?: string
+}
+
+/** A node with its whole path, and whether it belongs to a session. */
+export interface Found extends ExportedNode {
+  readonly isEphemeral: boolean
+}
 
 /** `zabra export`: a subtree as lines of JSON that `zabra import` brings back. */
 export const exportTree: CommandModule = (program, { io, options, session }) => {
@@ -17,61 +30,98 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
     .argument('[path]', "the subtree; /zookeeper is the server's own and left out", '/')
     .option('-o, --output <file>', 'write to a new file instead of standard output')
     .option('-e, --ephemeral', 'with ephemeral nodes, which an import makes persistent')
-    .action(async (path: string, asked: { output?: string; ephemeral?: boolean }) => {
+    .option(
+      '--from <file or folder>',
+      'read a snapshot, of a data folder the newest one, instead of asking a server: only there containers and times to live are told apart',
+    )
+    .action(async (path: string, asked: Asked) => {
       if (isReserved(path))
         throw new UsageError(`${path} is the server's own and never exported. Name a subtree of yours.`)
       const unreadable = new Unreadable(io)
-      const counts = { exported: 0, ephemeral: 0 }
       const target = await open(io, asked.output)
-      await session(async (zk) => {
-        const whole = (await zk.getAllChildrenNumber(path)) + 1
-        const bar = progress(
-          io,
-          'Exporting',
-          'nodes',
-          asked.output === undefined && io.stdout.isTTY ? 0 : whole,
-        )
+      const isShown = asked.output === undefined && io.stdout.isTTY === true
+      const write = async (nodes: AsyncIterable<Found>, whole: number): Promise<Counts> => {
+        const bar = progress(io, 'Exporting', 'nodes', isShown ? 0 : whole)
         try {
-          await target.write(`${JSON.stringify({ ...EXPORT_HEAD, root: path })}\n`)
-          const enters = (child: string): boolean => !isReserved(child)
-          const nodes = walk(zk, path, { signal: io.signal, unreadable: unreadable.add, enters })
-          const read = (node: Visit) => readNode(zk, node, unreadable)
-          for await (const { node, content } of mapAhead(nodes, read)) {
-            if (content === undefined) continue
-            if ((node.stat?.ephemeralOwner ?? 0n) !== 0n && !asked.ephemeral) {
-              counts.ephemeral++
-              continue
-            }
-            const below = path === '/' ? node.path : node.path.slice(path.length) || '/'
-            await target.write(`${formatNode({ path: below, ...content })}\n`)
-            bar.at(++counts.exported)
-          }
+          return await writeAll(target, path, nodes, asked, (done) => bar.at(done))
         } finally {
           bar.stop()
-          await target.end()
         }
-      })
+      }
+      let counts: Counts
+      try {
+        if (asked.from !== undefined) counts = await write(nodesOfSnapshot(io, asked.from, path), 0)
+        else
+          counts = await session(async (zk) =>
+            write(exportable(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
+          )
+      } finally {
+        await target.end()
+      }
       if (asked.output !== undefined && options().json) printJson(io, { file: asked.output, ...counts })
       else if (asked.output !== undefined) note(io, `exported ${counts.exported} nodes to ${asked.output}`)
       if (counts.ephemeral > 0)
         note(
           io,
-          `left out ${counts.ephemeral} ephemeral nodes, which belong to sessions (--ephemeral takes them)`,
+          `left out ${counts.ephemeral} ephemeral ${counts.ephemeral === 1 ? 'node' : 'nodes'}, which belong to sessions (--ephemeral takes them)`,
         )
       unreadable.conclude()
     })
 }
 
-async function readNode(zk: ZooKeeper, node: Visit, unreadable: Unreadable) {
-  try {
-    const [{ data }, { acl }] = await Promise.all([zk.getData(node.path), zk.getACL(node.path)])
-    const content: { data: Uint8Array | null; acl: ACL[] } = { data, acl }
-    return { node, content }
-  } catch (error) {
-    if (isCode(error, ErrorCode.NOAUTH)) unreadable.add(node.path)
-    else if (!isCode(error, ErrorCode.NONODE)) throw error
-    return { node, content: undefined }
+interface Counts {
+  exported: number
+  ephemeral: number
+}
+
+async function writeAll(
+  target: Target,
+  root: string,
+  nodes: AsyncIterable<Found>,
+  { ephemeral }: Asked,
+  done: (nodes: number) => void,
+): Promise<Counts> {
+  const counts = { exported: 0, ephemeral: 0 }
+  await target.write(`${JSON.stringify({ ...EXPORT_HEAD, root })}\n`)
+  for await (const node of nodes) {
+    if (node.isEphemeral && !ephemeral) {
+      counts.ephemeral++
+      continue
+    }
+    const below = root === '/' ? node.path : node.path.slice(root.length) || '/'
+    await target.write(`${formatNode({ ...node, path: below })}\n`)
+    done(++counts.exported)
   }
+  return counts
+}
+
+/** The nodes of a subtree as a snapshot has them, with what they are. */
+async function* nodesOfSnapshot(io: Io, from: string, root: string): AsyncGenerator<Found> {
+  const file = (await locate(io.ports.disk, from, 'snapshot')).at(-1)!
+  const found = await readSnapshot(io.ports.disk, file, io.ports.compression)
+  const zxid = (found.lastZxid ?? found.zxid).toString(16)
+  note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
+  let count = 0
+  for (const { path, data, acl, stat } of found.nodes()) {
+    io.signal.throwIfAborted()
+    if (isReserved(path) || !(root === '/' || path === root || path.startsWith(`${root}/`))) continue
+    count++
+    yield { path, data, acl, ...kindOf(stat.owner) }
+  }
+  if (count === 0) throw new Failure(`${root} is not in ${file}.`, ExitCode.noNode)
+}
+
+function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
+  let kind
+  try {
+    kind = ownerKind(owner, { extendedTypes: true })
+  } catch {
+    // A mark of no type that there is: it was written by a server that did not know marks, for a session.
+    kind = 'ephemeral'
+  }
+  if (kind === 'container') return { kind, isEphemeral: false }
+  if (kind === 'ttl') return { kind, ttl: ttlOf(owner), isEphemeral: false }
+  return { isEphemeral: kind === 'ephemeral' }
 }
 
 interface Target {

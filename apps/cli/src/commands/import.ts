@@ -1,10 +1,13 @@
+import { ErrorCode } from '@zabra/protocol'
 import { Option } from 'commander'
 import { readGiven, type CommandModule } from '../context.ts'
-import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, isCode, judge, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, readInput, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { parseExport, type ExportedNode } from '../session/export-format.ts'
-import { carryOut, planImport, type Plan } from '../session/import-plan.ts'
+import { identitiesOf } from '../session/identities.ts'
+import { planImport, type Plan } from '../session/import-plan.ts'
+import { carryOut, ImportLeftover } from '../session/import-run.ts'
 import { isReserved } from '../session/walk.ts'
 import { safeLine, textOf } from '../text/bytes.ts'
 
@@ -31,19 +34,29 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
     .action(async (file: string, path: string | undefined, asked: Asked) => {
       const nodes = await read(io, file, path)
       const existing = asked.replace ? 'replace' : asked.skip ? 'skip' : 'refuse'
-      const { json } = options()
-      const plan = await session(async (zk) => {
-        const plan = await planImport(zk, nodes, existing)
-        if (asked.dryRun) return plan
-        refuseConflicts(plan)
-        const bar = progress(io, 'Importing', 'nodes', plan.create.length + plan.replace.length)
-        try {
-          await carryOut(zk, plan, io.signal, (done) => bar.at(done))
-        } finally {
-          bar.stop()
-        }
-        return plan
-      })
+      const { json, auth } = options()
+      const plan = await session(
+        async (zk) => {
+          const us = await identitiesOf(zk, auth)
+          const plan = await planImport(zk, nodes, existing, us)
+          if (asked.dryRun) return plan
+          refuseConflicts(plan)
+          const bar = progress(io, 'Importing', 'nodes', plan.create.length + plan.replace.length)
+          const takingBack = (nodes: number): void => {
+            bar.stop()
+            note(io, `deleting the ${nodes} nodes again that were created so far`)
+          }
+          try {
+            await carryOut(zk, plan, { us, signal: io.signal, done: (nodes) => bar.at(nodes), takingBack })
+          } catch (error) {
+            throw explained(error, plan)
+          } finally {
+            bar.stop()
+          }
+          return plan
+        },
+        { cleansUp: true },
+      )
       if (plan.reserved.length > 0)
         note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which are the server's own`)
       if (json) printJson(io, summary(plan))
@@ -51,7 +64,7 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
       else
         note(
           io,
-          `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were`,
+          `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.close.length === 0 ? '' : `, closed ${plan.close.length} of an earlier import`}`,
         )
       if (asked.dryRun) refuseConflicts(plan)
     })
@@ -83,12 +96,32 @@ function rootOf(text: string): string | undefined {
   return first.zabra !== undefined && typeof first.root === 'string' ? first.root : undefined
 }
 
+/** What an import that did not come to its end has left, and what to do about it. */
+function explained(error: unknown, { create }: Plan): unknown {
+  if (error instanceof ImportLeftover) {
+    const { line, exitCode } = judge(error.cause)
+    const why = line === '' ? 'It was stopped.' : line
+    return new Failure(
+      `${why} Up to ${error.nodes} nodes that it has created stay. Run the same import again to complete it.`,
+      exitCode,
+      { cause: error },
+    )
+  }
+  if (isCode(error, ErrorCode.UNIMPLEMENTED) && create.some(({ kind }) => kind !== undefined))
+    return new Failure(
+      'The server does not know containers or nodes with a time to live; nothing was changed. Set extendedTypesEnabled=true there, or take "container" and "ttl" out of the export.',
+      ExitCode.refused,
+      { cause: error },
+    )
+  return error
+}
+
 function refuseConflicts({ conflicts }: Plan): void {
   if (conflicts.length === 0) return
   const shown = conflicts.slice(0, 3).map(safeLine).join(', ')
   const more = conflicts.length > 3 ? ` and ${conflicts.length - 3} more` : ''
   throw new Failure(
-    `${shown}${more} exist and differ from the export; nothing was changed. Give --replace to overwrite them or --skip to leave them.`,
+    `${shown}${more} exist and differ from the export, or may not be read; nothing was changed. Give --replace to overwrite them or --skip to leave them.`,
     ExitCode.nodeExists,
   )
 }
@@ -96,6 +129,7 @@ function refuseConflicts({ conflicts }: Plan): void {
 const summary = (plan: Plan) => ({
   create: [...plan.parents, ...plan.create.map(({ path }) => path)],
   replace: plan.replace.map(({ path }) => path),
+  close: plan.close.map(({ path }) => path),
   keep: plan.keep,
   conflicts: plan.conflicts,
   reserved: plan.reserved,
@@ -105,6 +139,7 @@ const describe = (plan: Plan): string[] => [
   ...plan.parents.map((path) => `create ${safeLine(path)} (empty parent)`),
   ...plan.create.map(({ path }) => `create ${safeLine(path)}`),
   ...plan.replace.map(({ path }) => `replace ${safeLine(path)}`),
+  ...plan.close.map(({ path }) => `close ${safeLine(path)} (left open by an import that was killed)`),
   ...plan.keep.map((path) => `keep ${safeLine(path)}`),
   ...plan.conflicts.map((path) => `conflict ${safeLine(path)}`),
 ]

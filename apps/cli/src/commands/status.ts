@@ -35,11 +35,10 @@ export const status: CommandModule = (program, { io, options }) => {
     .argument('[host:port...]', 'the members; those of --server unless given')
     .action(async (hosts: string[]) => {
       const { server, timeoutMs, json, networks } = options()
-      await networks.ready()
+      const named = (hosts.length > 0 ? hosts : [server]).map((text) => networks.named(text))
+      await networks.ready(named.join(','))
       const servers =
-        hosts.length > 0
-          ? hosts.map((host) => parseServer(networks.named(host)))
-          : parseServers(networks.named(server)).servers
+        hosts.length > 0 ? named.map((host) => parseServer(host)) : parseServers(named[0]!).servers
       const patience = Math.min(timeoutMs, PATIENCE_MS)
       const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
       io.signal.throwIfAborted()

@@ -1,4 +1,4 @@
-import { formatPerms, validatePath, type ACL } from '@zabra/protocol'
+import { formatPerms, MAX_TTL, validatePath, type ACL } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
 import { permsOf } from '../text/acl.ts'
 import { dataFields } from '../text/bytes.ts'
@@ -8,15 +8,20 @@ export interface ExportedNode {
   readonly path: string
   readonly data: Uint8Array | null
   readonly acl: readonly ACL[]
+  /** What it is when it is not plainly persistent; only snapshots tell. */
+  readonly kind?: 'container' | 'ttl'
+  /** Milliseconds; of a node with a time to live. */
+  readonly ttl?: number
 }
 
 /** The first line of an export. */
 export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
 
 /** A node as one line of JSON: data as text where it is UTF-8, else in Base64. */
-export function formatNode({ path, data, acl }: ExportedNode): string {
+export function formatNode({ path, data, acl, kind, ttl }: ExportedNode): string {
   const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
-  return JSON.stringify({ path, ...dataFields(data), acl: entries })
+  const special = kind === 'container' ? { container: true } : kind === 'ttl' ? { ttl } : {}
+  return JSON.stringify({ path, ...dataFields(data), ...special, acl: entries })
 }
 
 /** Reads an export. Throws a `UsageError` that names the line when anything is not as `formatNode` writes it. */
@@ -72,7 +77,24 @@ function parseNode(value: Record<string, unknown>, where: string): ExportedNode 
     path: path as string,
     data: parseData(value, where),
     acl: acl.map((entry: unknown) => parseEntry(entry, where)),
+    ...parseKind(value, where),
   }
+}
+
+function parseKind(
+  { container, ttl }: Record<string, unknown>,
+  where: string,
+): Pick<ExportedNode, 'kind' | 'ttl'> {
+  const isContainer = container === true
+  if ((container !== undefined && typeof container !== 'boolean') || (isContainer && ttl !== undefined))
+    throw new UsageError(`${where}: Expected "container" to be true and without "ttl", got something else.`)
+  if (isContainer) return { kind: 'container' }
+  if (ttl === undefined) return {}
+  if (!Number.isInteger(ttl) || (ttl as number) < 1 || (ttl as number) > MAX_TTL)
+    throw new UsageError(
+      `${where}: Expected "ttl" to be whole milliseconds from 1 to ${MAX_TTL}, got ${JSON.stringify(ttl)}.`,
+    )
+  return { kind: 'ttl', ttl: ttl as number }
 }
 
 function parseData({ data, base64 }: Record<string, unknown>, where: string): Uint8Array | null {

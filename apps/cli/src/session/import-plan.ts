@@ -1,14 +1,17 @@
 import { aclEquals, ErrorCode, parentOf, Perms, type ACL } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
+import type { Identities } from './identities.ts'
 import { isReserved, mapAhead } from './walk.ts'
-import type { WriteOp, ZooKeeper } from './zookeeper.ts'
+import type { ZooKeeper } from './zookeeper.ts'
 
 /** What an import would do. */
 export interface Plan {
   readonly create: readonly ExportedNode[]
   /** Existing nodes whose data or access list differ. */
   readonly replace: readonly ExportedNode[]
+  /** Nodes of an import that was killed: only their access lists are still to be closed. */
+  readonly close: readonly ExportedNode[]
   /** Existing nodes that stay as they are. */
   readonly keep: readonly string[]
   /** Existing nodes of which nobody said what to do. */
@@ -24,11 +27,13 @@ export async function planImport(
   zk: ZooKeeper,
   nodes: readonly ExportedNode[],
   existing: 'refuse' | 'skip' | 'replace',
+  us: Identities,
 ): Promise<Plan> {
   const ours = nodes.filter(({ path }) => !isReserved(path)).toSorted((a, b) => compare(a.path, b.path))
   const plan = {
     create: [] as ExportedNode[],
     replace: [] as ExportedNode[],
+    close: [] as ExportedNode[],
     keep: [] as string[],
     conflicts: [] as string[],
     reserved: nodes.filter(({ path }) => isReserved(path)).map(({ path }) => path),
@@ -38,6 +43,7 @@ export async function planImport(
   for await (const { node, found } of mapAhead(ours, look)) {
     if (found === undefined) plan.create.push(node)
     else if (found !== 'unreadable' && same(node, found)) plan.keep.push(node.path)
+    else if (found !== 'unreadable' && isLeftOpen(node, found, us)) plan.close.push(node)
     else if (existing === 'replace') plan.replace.push(node)
     // The root of a tree is always there, so it alone is no conflict.
     else if (existing === 'skip' || node.path === '/') plan.keep.push(node.path)
@@ -55,73 +61,25 @@ export async function planImport(
   return plan
 }
 
-/** Nodes in one transaction, and the bytes at which it is closed earlier; a server takes about a megabyte. */
-const BATCH = 100
-const BATCH_BYTES = 400_000
+const OPENING = Perms.CREATE | Perms.DELETE | Perms.READ | Perms.ADMIN
 
-/** Carries a plan out, parents first. `done` hears how many nodes are there. */
-export async function carryOut(
-  zk: ZooKeeper,
-  plan: Plan,
-  signal: AbortSignal,
-  done: (nodes: number) => void,
-): Promise<void> {
-  for (const path of plan.parents) {
-    try {
-      await zk.create(path, null)
-    } catch (error) {
-      if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
-    }
-  }
-  const inner = new Set(plan.create.map(({ path }) => parentOf(path)))
-  const later = plan.create.filter(({ path, acl }) => inner.has(path) && !letsEverybodyCreate(acl))
-  const opening = later.length === 0 ? [] : await openingFor(zk)
-  const closed = new Set(later)
-  const ops: WriteOp[] = []
-  for (const node of plan.create) {
-    const acl = closed.has(node) ? [...node.acl, ...opening] : node.acl
-    ops.push({ op: 'create', path: node.path, data: node.data, acl })
-  }
-  for (const { path, data } of plan.replace) ops.push({ op: 'setData', path, data })
-  let count = 0
-  for (const batch of batches(ops)) {
-    signal.throwIfAborted()
-    await zk.multi(batch)
-    done((count += batch.length))
-  }
-  // Lists of nodes that got children come last, the deepest first, as they may forbid what is still to do.
-  for (const { path, acl } of [...later, ...plan.replace].toReversed()) await zk.setACL(path, acl)
+/**
+ * What lets this client, by its address and nobody else, create children below a node, delete them again if it is
+ * interrupted, and set the node's own list afterwards.
+ */
+export const openingFor = ({ addresses }: Identities): ACL[] =>
+  addresses.map((address) => ({ perms: OPENING, id: { scheme: 'ip', id: address } }))
+
+/** Whether a node is what an import makes of it on the way, which was killed before it could close the node. */
+const isLeftOpen = (node: ExportedNode, found: Content, us: Identities): boolean =>
+  us.addresses.length > 0 && same({ ...node, acl: [...node.acl, ...openingFor(us)] }, found)
+
+interface Content {
+  readonly data: Uint8Array | null
+  readonly acl: ACL[]
 }
 
-/** Lets this client, by its address, create children below a node and set its own list afterwards; nobody else. */
-async function openingFor(zk: ZooKeeper): Promise<ACL[]> {
-  const addresses = (await zk.whoAmI()).filter(({ scheme }) => scheme === 'ip')
-  return addresses.map(({ user }) => ({ perms: Perms.CREATE | Perms.ADMIN, id: { scheme: 'ip', id: user } }))
-}
-
-const letsEverybodyCreate = (acl: readonly ACL[]): boolean =>
-  acl.some(({ perms, id }) => id.scheme === 'world' && (perms & Perms.CREATE) !== 0)
-
-function* batches(ops: readonly WriteOp[]): Generator<WriteOp[]> {
-  let batch: WriteOp[] = []
-  let bytes = 0
-  for (const op of ops) {
-    const size = op.path.length + (('data' in op && op.data?.length) || 0) + 100
-    if (batch.length > 0 && (batch.length >= BATCH || bytes + size > BATCH_BYTES)) {
-      yield batch
-      batch = []
-      bytes = 0
-    }
-    batch.push(op)
-    bytes += size
-  }
-  if (batch.length > 0) yield batch
-}
-
-async function content(
-  zk: ZooKeeper,
-  path: string,
-): Promise<{ data: Uint8Array | null; acl: ACL[] } | 'unreadable' | undefined> {
+async function content(zk: ZooKeeper, path: string): Promise<Content | 'unreadable' | undefined> {
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
     return { data, acl }
@@ -132,7 +90,7 @@ async function content(
   }
 }
 
-function same(node: ExportedNode, found: { data: Uint8Array | null; acl: ACL[] }): boolean {
+function same(node: ExportedNode, found: Content): boolean {
   const [a, b] = [node.data, found.data]
   const equal = a === null || b === null ? a === b : Buffer.compare(a, b) === 0
   return equal && aclEquals(node.acl, found.acl)

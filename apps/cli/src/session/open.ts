@@ -2,6 +2,7 @@ import { connect } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
 import { parseServers } from './address.ts'
 import { ClientSession } from './client-session.ts'
+import type { Login } from './login.ts'
 import type { Networks } from './transport.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
@@ -9,6 +10,8 @@ import type { ZooKeeper } from './zookeeper.ts'
 export interface SessionOptions {
   readonly server: string
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
+  /** Who logs in by SASL before anything else. */
+  readonly login?: Login
   /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
   readonly networks: Networks
@@ -29,7 +32,9 @@ export async function openSession(
   const { timeoutMs, networks } = options
   const named = networks.named(options.server)
   const { servers } = parseServers(named)
-  await networks.ready()
+  await networks.ready(named)
+  // Before the time begins to count: a person may have to type a password.
+  const sasl = await options.login?.mechanism()
   const attempt = new AbortController()
   const reasons: string[] = []
   const give = (): void => attempt.abort(signal.reason)
@@ -47,6 +52,7 @@ export async function openSession(
       // A session that has expired took its ephemeral nodes along; whoever made them is to know.
       sessionExpiry: 'close',
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
+      ...(sasl ? { sasl } : {}),
       maxFrame: LONGEST,
       maxRequest: LONGEST,
       signal: attempt.signal,

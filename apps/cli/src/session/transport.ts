@@ -11,9 +11,12 @@ export class Networks {
     this.#isSecure = isSecure
   }
 
-  /** Reads the certificates. Rejects with a `CertificateError` that names the file when one cannot be used. */
-  async ready(): Promise<void> {
-    if (this.#isSecure) await this.transport.reload()
+  /**
+   * Reads the certificates if one of the servers, whose schemes are given, needs them. Rejects with a `CertificateError`
+   * that names the file when one cannot be used.
+   */
+  async ready(servers: string): Promise<void> {
+    if (this.#isSecure || /\b(?:tls|wss):\/\//.test(servers)) await this.transport.reload()
   }
 
   /** A connect string in which every server has a scheme. */

@@ -73,6 +73,11 @@ export class Ensemble {
     await Promise.all(ids.map((id) => this.member(id).stop()))
   }
 
+  /** The ports of a member for others: that of learners and that of votes. */
+  portsOf(id: number): number[] {
+    return this.#lines[`server.${id}`]!.split(':').slice(1, 3).map(Number)
+  }
+
   /** Where the data of a member is. */
   folder(id: number): string {
     return this.#folders.get(id)!

@@ -6,9 +6,11 @@ export async function onBoth(
   scenario: (server: Server) => Promise<string>,
   config: Readonly<Record<string, string | number>> = {},
   javaFlags: readonly string[] = [],
+  /** Settings of one of the two alone, such as a port. */
+  own: (kind: Kind) => Readonly<Record<string, string | number>> = () => ({}),
 ): Promise<{ apache: string[]; zabra: string[] }> {
   const one = async (kind: Kind): Promise<string[]> => {
-    await using server = await Server.start({ kind, config, javaFlags })
+    await using server = await Server.start({ kind, config: { ...config, ...own(kind) }, javaFlags })
     try {
       return (await scenario(server)).split('\n')
     } catch (error) {

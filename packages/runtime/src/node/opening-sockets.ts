@@ -19,6 +19,11 @@ export class OpeningSockets {
     this.#limits = limits
   }
 
+  /** How many there are now. */
+  get size(): number {
+    return this.#timers.size
+  }
+
   /** Takes a socket in, or destroys it and tells why. */
   admit(socket: Socket, refused: (error: Error) => void): boolean {
     const { limit, timeoutMs } = this.#limits

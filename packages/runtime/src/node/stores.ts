@@ -9,6 +9,8 @@ export interface ReadStore {
   readonly type: StoreType
   readonly bytes: Uint8Array
   readonly password: string
+  /** The file with the private key, where it is one of its own. */
+  readonly keyFile?: { readonly path: string; readonly bytes: Uint8Array }
 }
 
 /** A private key and the certificates for it, its own first; all as PEM. */
@@ -25,13 +27,26 @@ const extensions: readonly (readonly [RegExp, StoreType])[] = [
 ]
 
 /** Reads the files of a store, and tells what it is by its name, as ZooKeeper does, else by its first bytes. */
-export async function readStore({ path, type, password, passwordPath }: Store): Promise<ReadStore> {
+export async function readStore(store: Store): Promise<ReadStore> {
+  const { path, type, password, passwordPath, keyPath } = store
   const bytes = await read(path)
   const secret =
     passwordPath === undefined
       ? (password ?? '')
       : new TextDecoder().decode(await read(passwordPath)).replace(/\r?\n$/, '')
-  return { path, type: type ?? typeOf(path, bytes), bytes, password: secret }
+  const keyFile = keyPath === undefined ? {} : { keyFile: { path: keyPath, bytes: await read(keyPath) } }
+  return { path, type: type ?? typeOf(path, bytes), bytes, password: secret, ...keyFile }
+}
+
+/** Whether two readings of a store have found the same. */
+export function isSameStore(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  const keys = [a, b].map(({ keyFile }) => keyFile?.bytes ?? new Uint8Array(0))
+  return (
+    a.password === b.password &&
+    Buffer.compare(a.bytes, b.bytes) === 0 &&
+    Buffer.compare(keys[0]!, keys[1]!) === 0
+  )
 }
 
 async function read(path: string): Promise<Uint8Array> {
@@ -58,6 +73,11 @@ function typeOf(path: string, bytes: Uint8Array): StoreType {
 
 /** The private key of a store with its certificates. Throws a `CertificateError`. */
 export function identityOf(store: ReadStore): Identity {
+  if (store.keyFile !== undefined && store.type !== 'PEM')
+    throw unusable(
+      store,
+      `it is a ${store.type} file, which holds its private key itself. Leave out the file with the key, or give certificates in PEM`,
+    )
   const { key, certificates } = store.type === 'PEM' ? fromPem(store) : fromPkcs12(store)
   const all = certificates.map((bytes) => parsed(bytes, store))
   const own = all.find((certificate) => certificate.checkPrivateKey(key))
@@ -111,20 +131,24 @@ interface Parts {
 const pemBlock = (label: string): RegExp =>
   new RegExp(`-----BEGIN (${label})-----[\\s\\S]*?-----END \\1-----`, 'g')
 
-const pemText = ({ bytes }: ReadStore): string => new TextDecoder().decode(bytes)
+const pemText = ({ bytes }: { readonly bytes: Uint8Array }): string => new TextDecoder().decode(bytes)
 
 function pemCertificates(store: ReadStore): string[] {
   return [...pemText(store).matchAll(pemBlock('(?:X509 |TRUSTED )?CERTIFICATE'))].map(([block]) => block)
 }
 
 function fromPem(store: ReadStore): Parts {
-  const block = pemBlock('(?:[A-Z0-9]+ )?PRIVATE KEY|ENCRYPTED PRIVATE KEY').exec(pemText(store))?.[0]
+  const source = store.keyFile ?? store
+  const block = pemBlock('(?:[A-Z0-9]+ )?PRIVATE KEY|ENCRYPTED PRIVATE KEY').exec(pemText(source))?.[0]
   if (block === undefined)
     throw unusable(
-      store,
-      'it holds no private key. A PEM key store is one file with the private key, its certificate and those that sign it',
+      source,
+      store.keyFile === undefined
+        ? 'it holds no private key. A PEM key store is one file with the private key, its certificate and those that sign it'
+        : 'it holds no private key in PEM. Give the file that begins with -----BEGIN PRIVATE KEY-----',
     )
-  const key = unlocked(store, { key: block, format: 'pem', passphrase: store.password })
+  const input = { key: block, format: 'pem', passphrase: store.password } as const
+  const key = unlocked({ ...store, path: source.path }, input)
   return { key, certificates: pemCertificates(store) }
 }
 
@@ -181,6 +205,6 @@ function foreign({ path, type }: ReadStore): CertificateError {
   )
 }
 
-function unusable({ path }: ReadStore, reason: string, cause?: unknown): CertificateError {
+function unusable({ path }: { readonly path: string }, reason: string, cause?: unknown): CertificateError {
   return new CertificateError(`${path} cannot be used: ${reason}.`, path, { cause })
 }

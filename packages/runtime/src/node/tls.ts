@@ -9,14 +9,30 @@ import {
   type Server,
   type TLSSocket,
 } from 'node:tls'
-import { NetworkError, type Address, type Connection, type Listener, type Peer } from '../network.ts'
-import { CertificateError, type TlsNetwork, type TlsOptions, type TlsVersion } from '../secure.ts'
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type Listener,
+  type Network,
+  type Peer,
+} from '../network.ts'
+import {
+  CertificateError,
+  TlsOptionError,
+  type Handshakes,
+  type TlsNetwork,
+  type TlsOptions,
+  type TlsVersion,
+} from '../secure.ts'
 import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { nameOf, OpeningSockets } from './opening-sockets.ts'
+import { readRevocations } from './revocations.ts'
 import { opened, SocketConnection } from './socket-connection.ts'
-import { authoritiesOf, identityOf, readStore, type ReadStore } from './stores.ts'
+import { told } from './first-byte.ts'
+import { authoritiesOf, identityOf, isSameStore, readStore, type ReadStore } from './stores.ts'
 
 /** TLS over the sockets of the platform, with certificates from files. */
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
@@ -26,6 +42,8 @@ export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
 /** What the files held when they were last read. */
 interface Material {
   readonly stores: readonly (ReadStore | undefined)[]
+  /** In PEM. */
+  readonly revocations: string | undefined
   readonly context: SecureContextOptions
 }
 
@@ -33,10 +51,19 @@ interface Material {
 export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
+  readonly #opening = new Set<OpeningSockets>()
+  #exceeded = 0
+  #failed = 0
   #material: Promise<Material> | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
+  }
+
+  get handshakes(): Handshakes {
+    let open = 0
+    for (const sockets of this.#opening) open += sockets.size
+    return { open, exceeded: this.#exceeded, failed: this.#failed }
   }
 
   listen(
@@ -44,27 +71,44 @@ export class NodeTlsNetwork implements TlsNetwork {
     accepted: (connection: Connection) => void,
     refused?: (error: Error) => void,
   ): Promise<Listener> {
-    return this.listenForSockets(
-      at,
-      (socket, peer) => accepted(new SocketConnection(socket, 'tls', peer)),
-      refused,
-    )
+    return this.listenForSockets(at, (socket, peer) => accepted(secured(socket, peer)), refused)
   }
 
-  /** Accepts sockets whose handshake is done, for a protocol above. */
+  withPlain(): Network {
+    return {
+      listen: (at, accepted, refused) =>
+        this.listenForSockets(
+          at,
+          (socket, peer) => accepted(secured(socket, peer)),
+          refused,
+          (socket) => accepted(new SocketConnection(socket, 'tcp')),
+        ),
+      connect: (to, options) => this.connect(to, options),
+    }
+  }
+
+  /** Accepts sockets whose handshake is done, for a protocol above; those of peers without TLS go to `plain`, if any. */
   async listenForSockets(
     at: ListenAt,
     accepted: (socket: TLSSocket, peer: Peer | undefined) => void,
     refused: (error: Error) => void = () => {},
+    plain?: (socket: Socket) => void,
   ): Promise<Listener> {
     const { keyStore, clientAuth = 'none', handshakeLimit = 250, handshakeTimeoutMs = 10_000 } = this.#options
     if (keyStore === undefined)
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
-    const opening = new OpeningSockets('a TLS handshake', {
-      limit: handshakeLimit,
-      timeoutMs: handshakeTimeoutMs,
-    })
+    const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
+    const opening = new OpeningSockets('a TLS handshake', limits)
+    const failed = (error: Error): void => {
+      this.#failed++
+      refused(error)
+    }
+    const late = (error: Error): void => {
+      if ((error as NetworkError).code === 'ETOOMANY') this.#exceeded++
+      else this.#failed++
+      refused(error)
+    }
     const server = createServer({
       ...context,
       allowHalfOpen: true,
@@ -76,39 +120,25 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     server.on('secureConnection', (socket) => {
       opening.ready(socket)
-      const refuse = (code: string, reason: string, cause?: Error): void => {
-        socket.on('error', () => {}).destroy()
-        refused(refusal(nameOf(socket), code, reason, cause))
-      }
-      const isShown = clientAuth !== 'none' && socket.getPeerCertificate().raw !== undefined
-      if (isShown && !socket.authorized)
-        return refuse(String(socket.authorizationError), 'its certificate is not trusted')
-      let peer: Peer | undefined
-      try {
-        if (isShown) peer = peerOf(socket)
-      } catch (error) {
-        // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
-        return refuse('EPROTO', 'its certificate is not in DER', error as Error)
-      }
-      accepted(socket, peer)
+      greet(socket, clientAuth !== 'none', accepted, failed)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
       const { authorizationError: distrust } = socket
       if (distrust)
-        return refused(refusal(nameOf(socket), String(distrust), 'its certificate is not trusted', error))
+        return failed(refusal(nameOf(socket), String(distrust), 'its certificate is not trusted', error))
       // Who leaves amid the handshake is not refused, and who took too long has been told of.
       if (error.code === 'ECONNRESET') return
-      refused(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
+      failed(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
     })
-    const listener = await listenForSockets(
-      at,
-      (socket: Socket) => {
-        if (opening.admit(socket, refused)) server.emit('connection', socket)
-      },
-      refused,
-    )
+    const shake = (socket: Socket): void => {
+      if (opening.admit(socket, late)) server.emit('connection', socket)
+    }
+    const silent = new OpeningSockets('its first byte', limits)
+    const take = plain === undefined ? shake : told(silent, refused, shake, plain)
+    const listener = await listenForSockets(at, take, refused)
     this.#servers.add(server)
+    this.#opening.add(opening)
     return {
       address: listener.address,
       close: () => {
@@ -141,9 +171,10 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   async reload(): Promise<boolean> {
     const before = await this.#current()
-    const stores = await this.#read()
-    if (stores.every((store, i) => isSame(store, before.stores[i]))) return false
-    const material = this.#made(stores)
+    const { stores, revocations } = await this.#read()
+    const isSame = stores.every((store, i) => isSameStore(store, before.stores[i]))
+    if (isSame && revocations === before.revocations) return false
+    const material = this.#made(stores, revocations)
     this.#material = Promise.resolve(material)
     for (const server of this.#servers) server.setSecureContext(material.context)
     return true
@@ -151,7 +182,7 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   #current(): Promise<Material> {
     this.#material ??= this.#read()
-      .then((stores) => this.#made(stores))
+      .then(({ stores, revocations }) => this.#made(stores, revocations))
       .catch((error: unknown) => {
         this.#material = undefined
         throw error
@@ -159,12 +190,15 @@ export class NodeTlsNetwork implements TlsNetwork {
     return this.#material
   }
 
-  async #read(): Promise<(ReadStore | undefined)[]> {
-    const { keyStore, trustStore } = this.#options
-    return [keyStore && (await readStore(keyStore)), trustStore && (await readStore(trustStore))]
+  async #read(): Promise<Pick<Material, 'stores' | 'revocations'>> {
+    const { keyStore, trustStore, revocationList } = this.#options
+    return {
+      stores: [keyStore && (await readStore(keyStore)), trustStore && (await readStore(trustStore))],
+      revocations: revocationList === undefined ? undefined : await readRevocations(revocationList),
+    }
   }
 
-  #made(stores: readonly (ReadStore | undefined)[]): Material {
+  #made(stores: Material['stores'], revocations: string | undefined): Material {
     const { ciphers } = this.#options
     const versions = spoken(this.#options)
     const [keyStore, trustStore] = stores
@@ -172,6 +206,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     const context: SecureContextOptions = {
       ...(identity && { key: identity.key, cert: identity.certificates }),
       ...(trustStore && { ca: authoritiesOf(trustStore) }),
+      ...(revocations === undefined ? {} : { crl: revocations }),
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
         : {}),
@@ -187,8 +222,35 @@ export class NodeTlsNetwork implements TlsNetwork {
       const reason = error instanceof Error ? error.message : String(error)
       throw new CertificateError(`${path} cannot be used: ${reason}. Make it anew.`, path, { cause: error })
     }
-    return { stores, context }
+    return { stores, revocations, context }
   }
+}
+
+const secured = (socket: TLSSocket, peer: Peer | undefined): Connection =>
+  new SocketConnection(socket, 'tls', peer)
+
+/** Lets a socket in whose handshake is done, unless it has shown a certificate that is not to be trusted. */
+function greet(
+  socket: TLSSocket,
+  isAsked: boolean,
+  accepted: (socket: TLSSocket, peer: Peer | undefined) => void,
+  refused: (error: Error) => void,
+): void {
+  const refuse = (code: string, reason: string, cause?: Error): void => {
+    socket.on('error', () => {}).destroy()
+    refused(refusal(nameOf(socket), code, reason, cause))
+  }
+  const isShown = isAsked && socket.getPeerCertificate().raw !== undefined
+  if (isShown && !socket.authorized)
+    return refuse(String(socket.authorizationError), 'its certificate is not trusted')
+  let peer: Peer | undefined
+  try {
+    if (isShown) peer = peerOf(socket)
+  } catch (error) {
+    // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
+    return refuse('EPROTO', 'its certificate is not in DER', error as Error)
+  }
+  accepted(socket, peer)
 }
 
 /** The versions that have a suite: OpenSSL would add suites of its own to a list that names none for TLS 1.3. */
@@ -197,7 +259,7 @@ function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions)
   const isNew = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
   const left = versions.filter((version) => ciphers.some((suite) => isNew(suite) === (version === 'TLSv1.3')))
   if (left.length > 0) return left
-  throw new RangeError(
+  throw new TlsOptionError(
     `Expected a cipher suite for ${versions.join(' or ')}, got ${ciphers.join(', ')}. Those of TLSv1.3 begin with TLS_AES_ or TLS_CHACHA20_.`,
   )
 }
@@ -205,14 +267,9 @@ function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions)
 function cipherName(suite: string): string {
   const name = openSslName(suite)
   if (name !== undefined) return name
-  throw new RangeError(
+  throw new TlsOptionError(
     `Expected cipher suites that this platform has, got "${suite}". TLS_AES_128_GCM_SHA256 and TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 are two of them.`,
   )
-}
-
-function isSame(a: ReadStore | undefined, b: ReadStore | undefined): boolean {
-  if (a === undefined || b === undefined) return a === b
-  return a.password === b.password && Buffer.compare(a.bytes, b.bytes) === 0
 }
 
 function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {

@@ -35,10 +35,10 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ['last_client_response_size', stats.lastResponseSize],
     ['min_client_response_size', stats.responseSize.count === 0 ? -1 : stats.responseSize.min],
     ['max_client_response_size', stats.responseSize.count === 0 ? -1 : stats.responseSize.max],
-    ['outstanding_tls_handshake', 0],
+    ['outstanding_tls_handshake', core.handshakes().open],
     ['auth_failed_count', stats.authFailed],
-    ['non_mtls_remote_conn_count', 0],
-    ['non_mtls_local_conn_count', 0],
+    ['non_mtls_remote_conn_count', stats.plainRemote],
+    ['non_mtls_local_conn_count', stats.plainLocal],
     ...quorum(core.role),
     ...counters(core),
     ...distribution('readlatency', stats.readLatency),
@@ -84,7 +84,8 @@ const leading = (leader: LeaderFigures): Figure[] => [
   ['max_proposal_size', leader.maxProposalSize],
 ]
 
-function counters({ stats, firing }: ServerCore): Figure[] {
+function counters({ stats, firing, handshakes }: ServerCore): Figure[] {
+  const { exceeded, failed } = handshakes()
   return [
     ['connection_request_count', stats.sessionsRequested],
     ['connection_rejected', stats.connectionsRejected],
@@ -98,6 +99,9 @@ function counters({ stats, firing }: ServerCore): Figure[] {
     ['request_throttle_wait_count', stats.requestsThrottled],
     ['large_requests_rejected', stats.largeRequestsRejected],
     ['snapshot_error_count', stats.snapshotErrors],
+    ['tls_handshake_exceeded', exceeded],
+    ['unsuccessful_handshake', failed],
+    // A server that meets one of these stops, so one that answers has met none.
     ['unrecoverable_error_count', 0],
     ['digest_mismatches_count', 0],
   ]

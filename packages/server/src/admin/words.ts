@@ -189,6 +189,7 @@ export class FourLetterWords {
 
   #srst(): string {
     this.#core.stats.reset()
+    this.#core.firing.resetFigures()
     return 'Server stats reset.\n'
   }
 

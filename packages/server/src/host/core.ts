@@ -1,5 +1,5 @@
 import { Writer } from '@zabra/protocol'
-import type { Connection, Ports } from '@zabra/runtime'
+import type { Connection, Handshakes, Ports } from '@zabra/runtime'
 import {
   AclRules,
   authenticate,
@@ -78,6 +78,8 @@ export class ServerCore {
   accepting = true
   /** The port of a key, -1 when it is not served. */
   portOf: (key: ServedPort['key']) => number = () => -1
+  /** What became of handshakes of TLS. */
+  handshakes: () => Handshakes = () => ({ open: 0, exceeded: 0, failed: 0 })
   /** When this turn began, on the monotonic clock. */
   turnTime = 0
   readonly #bySession = new Map<SessionId, ClientConnection>()
@@ -252,6 +254,7 @@ export class ServerCore {
       return
     }
     this.#perHost.set(host, count + 1)
+    if (wire.secure !== true) this.stats.countPlain(isLoopback(host))
     this.connections.add(new ClientConnection(this, wire, host))
   }
 
@@ -426,6 +429,8 @@ function saslUsers({ saslUsers, saslSuperPassword }: ServerSettings): ReadonlyMa
   if (saslSuperPassword !== undefined && users.has('super')) users.set('super', saslSuperPassword)
   return users
 }
+
+const isLoopback = (host: string): boolean => host === '::1' || host.startsWith('127.')
 
 /** Connections that are accepted in all: what is configured, and no more than leaves the log its file descriptors. */
 function mostConnections(configured: number, descriptors: number): number {

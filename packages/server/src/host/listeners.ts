@@ -1,8 +1,10 @@
 import {
   NetworkError,
+  TlsOptionError,
   type Address,
   type Cancel,
   type Connection,
+  type Handshakes,
   type Listener,
   type Network,
   type Networks,
@@ -80,9 +82,23 @@ export class Listeners {
       }
     } catch (error) {
       await this.close()
+      if (error instanceof TlsOptionError)
+        throw new TlsOptionError(`ssl.ciphersuites: ${error.message}`, { cause: error })
       throw error
     }
     if (this.#tls !== undefined && this.#settings.certReload) this.#lookLater(this.#tls)
+  }
+
+  /** What became of handshakes of TLS; all 0 where nobody speaks it. */
+  get handshakes(): Handshakes {
+    return this.#tls?.handshakes ?? { open: 0, exceeded: 0, failed: 0 }
+  }
+
+  /** Reads the files with certificates again; what is wrong with them is logged. */
+  async reload(): Promise<void> {
+    this.#trouble = ''
+    if (this.#tls !== undefined) await this.#look(this.#tls, true)
+    else this.#ports.logger.info({}, 'There are no certificates to read again')
   }
 
   /** Stops listening. Connections stay. */
@@ -95,9 +111,12 @@ export class Listeners {
   #wanted(): Wanted[] {
     const settings = this.#settings
     const { clientPort, secureClientPort, webSocketPort, webSocketSecure } = settings
+    const isMixed = clientPort !== undefined && settings.portUnification
+    if (isMixed || secureClientPort !== undefined || (webSocketPort !== undefined && webSocketSecure))
+      this.#tls = this.#network('tls')(tlsOptions(settings))
     const wanted: Wanted[] = []
     if (clientPort !== undefined) {
-      const { network } = this.#ports
+      const network = isMixed ? this.#tls!.withPlain() : this.#ports.network
       wanted.push({
         key: 'clientPort',
         network,
@@ -106,8 +125,6 @@ export class Listeners {
         secure: false,
       })
     }
-    if (secureClientPort !== undefined || (webSocketPort !== undefined && webSocketSecure))
-      this.#tls = this.#network('tls')(tlsOptions(settings))
     if (secureClientPort !== undefined) {
       const host = settings.secureClientPortAddress
       wanted.push({
@@ -145,10 +162,11 @@ export class Listeners {
     })
   }
 
-  async #look(tls: TlsNetwork): Promise<void> {
+  async #look(tls: TlsNetwork, isAsked = false): Promise<void> {
     const { logger } = this.#ports
     try {
       if (await tls.reload()) logger.info({}, 'The certificates have changed; new connections use them')
+      else if (isAsked) logger.info({}, 'The certificates have not changed')
       this.#trouble = ''
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
@@ -175,6 +193,7 @@ function tlsOptions(settings: ServerSettings): Parameters<NonNullable<Networks['
       settings.sslTrustStorePassword,
       settings.sslTrustStorePasswordPath,
     ),
+    revocationList: settings.sslCrl ? settings.sslCrlLocation : undefined,
     versions: settings.sslEnabledProtocols,
     ciphers: sslCipherSuites,
     clientAuth: sslClientAuth,

@@ -32,6 +32,8 @@ export interface Server {
   stats(): ServerFigures
   /** Takes a snapshot now, while requests go on. Resolves when it is on disk; a failure is logged. */
   snapshot(): Promise<void>
+  /** Reads the files with certificates again, for new connections. What cannot be used is logged, and the old ones stay. */
+  reload(): Promise<void>
   /** Stops: no new clients, what is accepted becomes durable and is answered, connections close. Sessions stay on disk. */
   close(): Promise<void>
 }
@@ -137,6 +139,10 @@ class RunningServer implements Server {
     return this.#snapshots.take()
   }
 
+  reload(): Promise<void> {
+    return this.#listeners.reload()
+  }
+
   async start(): Promise<this> {
     const { logger } = this.#ports
     if (!this.#settings.forceSync) {
@@ -150,11 +156,13 @@ class RunningServer implements Server {
     this.#writes.endOrphans()
     await this.#listeners.open((wire) => this.#core.turn(() => this.#core.accept(wire)))
     this.#core.portOf = (key) => this.#listeners.portOf(key)
+    this.#core.handshakes = () => this.#listeners.handshakes
     this.#tick()
     this.#reaper.start()
     this.#snapshots.start()
     const { tree, sessions } = this.#core
-    logger.info(
+    // Whoever has started it tells people where it serves; once is enough.
+    logger.debug(
       {
         ...this.addresses.client,
         ports: this.listeners.map(({ key, address }) => `${key} ${address.port}`),

@@ -18,6 +18,9 @@ export class ServerStats {
   requestBytes = 0
   responseBytes = 0
   authFailed = 0
+  /** Connections without TLS, from this machine and from others. */
+  plainLocal = 0
+  plainRemote = 0
   connectionsRejected = 0
   connectionsDropped = 0
   /** Handshakes, for new sessions and for known ones. */
@@ -29,6 +32,11 @@ export class ServerStats {
   requestsThrottled = 0
   largeRequestsRejected = 0
   snapshotErrors = 0
+
+  countPlain(isLocal: boolean): void {
+    if (isLocal) this.plainLocal++
+    else this.plainRemote++
+  }
 
   reset(): void {
     Object.assign(this, new ServerStats())

@@ -72,6 +72,13 @@ async function serve(settings: Partial<ServerSettings>, logger?: Partial<Logger>
   return server
 }
 
+/** What a network over TLS has beyond another one. */
+const secureParts = (network: Network, reload: () => Promise<boolean>) => ({
+  reload,
+  withPlain: () => network,
+  handshakes: { open: 0, exceeded: 0, failed: 0 },
+})
+
 async function call(server: Server, key: string, network: Network): Promise<Caller> {
   const { address } = server.listeners.find((one) => one.key === key)!
   const caller = new Caller(await network.connect(address))
@@ -292,7 +299,10 @@ describe('a certificate of a client', () => {
     const looked: TlsOptions[] = []
     const tls = (options: TlsOptions) => {
       looked.push(options)
-      return Object.assign(network, { reload: () => Promise.resolve(false) })
+      return Object.assign(
+        network,
+        secureParts(network, () => Promise.resolve(false)),
+      )
     }
     const ports = nodePorts({ disk: new MemoryDisk(), clock, network, networks: { tls } })
     const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
@@ -383,6 +393,112 @@ describe('certificates of the server', () => {
   })
 })
 
+describe('client.portUnification', () => {
+  const mixed = {
+    clientPort: 0,
+    portUnification: true,
+    sslKeyStoreLocation: path('server.pem'),
+    sslTrustStoreLocation: path('authority.pem'),
+  } as const
+
+  it('serves clients with TLS and without on one port, by the same rules', async () => {
+    const server = await serve(mixed)
+    const plain = await call(server, 'clientPort', nodePorts().network)
+    const alice = await call(server, 'clientPort', overTls('alice.p12'))
+    await plain.session()
+    await alice.session()
+    expect(await plain.whoAmI()).toEqual(['ip:127.0.0.1'])
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+  })
+
+  it('needs the key of the server', () => {
+    expect(() => defaults({ dataDir: '/data', portUnification: true })).toThrow(
+      /needs ssl\.keyStore\.location/,
+    )
+  })
+})
+
+describe('the figures of TLS', () => {
+  it('tell handshakes that fail or are too many, and connections without TLS', async () => {
+    const server = await serve({ clientPort: 0, ...secure, tlsHandshakeLimit: 1, sessionlessTimeoutMs: 300 })
+    const network = nodePorts().network
+    const figures = async (): Promise<ReadonlyMap<string, string>> => {
+      const caller = await call(server, 'clientPort', network)
+      return new Map(
+        (await caller.word('mntr')).split('\n').map((line) => line.split('\t') as [string, string]),
+      )
+    }
+    const silent = await call(server, 'secureClientPort', network)
+    await expect.poll(async () => (await figures()).get('zk_outstanding_tls_handshake')).toBe('1')
+    const second = await call(server, 'secureClientPort', network)
+    await second.closed()
+    expect((await figures()).get('zk_tls_handshake_exceeded')).toBe('1')
+    // The silent one takes too long in the end.
+    await silent.closed()
+    await expect.poll(async () => (await figures()).get('zk_outstanding_tls_handshake')).toBe('0')
+    const wrong = await call(server, 'secureClientPort', network)
+    wrong.connection.write(new TextEncoder().encode('GET / HTTP/1.1'))
+    await wrong.closed()
+    const last = await figures()
+    expect(last.get('zk_unsuccessful_handshake')).toBe('2')
+    expect(Number(last.get('zk_non_mtls_local_conn_count'))).toBeGreaterThan(2)
+    expect(last.get('zk_non_mtls_remote_conn_count')).toBe('0')
+  })
+})
+
+it('does not start with a cipher suite that nobody knows, and names the setting', async () => {
+  await expect(serve({ ...secure, sslCipherSuites: ['TLS_NONSENSE'] })).rejects.toThrow(
+    /^ssl\.ciphersuites: Expected cipher suites .*, got "TLS_NONSENSE"\. TLS_AES/,
+  )
+})
+
+describe('ssl.crl', () => {
+  const revoking = {
+    ...secure,
+    sslTrustStoreLocation: path('revoking-authority.pem'),
+    sslCrl: true,
+    sslCrlLocation: path('revoking.crl'),
+  }
+
+  it('keeps out whose certificate is revoked', async () => {
+    const lines: string[] = []
+    const server = await serve(revoking, { warn: (facts) => void lines.push(JSON.stringify(facts)) })
+    const kept = await call(server, 'secureClientPort', overTls('kept.pem'))
+    await kept.session()
+    expect(await kept.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:CN=kept,O=Zabra'])
+    const revoked = await call(server, 'secureClientPort', overTls('revoked.pem')).catch(() => undefined)
+    await revoked?.closed()
+    expect(lines.join()).toContain('CERT_REVOKED')
+  })
+
+  it('needs to know where the list is', () => {
+    const settings = { dataDir: '/data', ...revoking, sslCrlLocation: undefined }
+    expect(() => defaults(settings)).toThrow(/needs ssl\.crl\.location/)
+  })
+})
+
+describe('a server that is told to read its certificates again', () => {
+  it('does so at once, and says what came of it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-reload-'))
+    folders.push(folder)
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    const lines: string[] = []
+    const note = (_: object, sentence: string): void => void lines.push(sentence)
+    const server = await serve(
+      { ...secure, sslKeyStoreLocation: file, sslClientAuth: 'none' },
+      { info: note },
+    )
+    await server.reload()
+    copyFileSync(path('server-next.pem'), file)
+    await server.reload()
+    expect(lines.slice(-2)).toEqual([
+      'The certificates have not changed',
+      'The certificates have changed; new connections use them',
+    ])
+  })
+})
+
 it('answers on its plain port only when all other ports are open', async () => {
   const { network } = nodePorts()
   const opened: string[] = []
@@ -402,7 +518,7 @@ it('answers on its plain port only when all other ports are open', async () => {
       networks: {
         tls: (options) => {
           const tls = tlsNetwork(options)
-          return { ...told('tls', tls), reload: () => tls.reload() }
+          return { ...told('tls', tls), ...secureParts(tls, () => tls.reload()) }
         },
       },
     }),

@@ -115,6 +115,15 @@ describe('the codec of transactions', () => {
     })
   })
 
+  it('writes a creation inside of a multi so that servers before 3.8.2 carry the multi out', () => {
+    const { header, txn } = create(1)
+    const part = { ...txn, type: OpCode.create2 } as const
+    const writer = new Writer()
+    encodeLoggedTxn(writer, { header, txn: { type: OpCode.multi, txns: [part as never] }, digest: undefined })
+    const { txn: read } = decodeLoggedTxn(new Reader(writer.bytes()))
+    expect(read).toMatchObject({ type: OpCode.multi, txns: [{ type: OpCode.create, path: '/n1' }] })
+  })
+
   it('gives back every kind of transaction', () => {
     const base = { path: '/a', data: null, acl: OPEN_ACL_UNSAFE, parentCVersion: 3 }
     const txns: Txn[] = [

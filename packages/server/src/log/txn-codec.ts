@@ -83,7 +83,8 @@ function encodeTxn(w: Writer, txn: Txn): void {
     case OpCode.multi:
       w.int(txn.txns.length)
       for (const part of txn.txns) {
-        w.int(part.type)
+        // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
+        w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
         const mark = w.beginFrame()
         encodeTxn(w, part)
         w.endFrame(mark)

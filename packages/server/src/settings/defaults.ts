@@ -63,7 +63,16 @@ export function transportProblems(
       ? 'secureClientPort'
       : webSocketPort !== undefined && webSocketSecure
         ? 'webSocketSecure'
-        : undefined
+        : settings.portUnification
+          ? 'portUnification'
+          : undefined
+  if (settings.sslCrl && settings.sslCrlLocation === undefined)
+    return [
+      {
+        name: 'sslCrl',
+        text: 'needs ssl.crl.location, the file with the lists of revoked certificates: lists are not fetched from where certificates say. Set it, or ssl.crl=false',
+      },
+    ]
   if (name === undefined) return []
   if (settings.sslKeyStoreLocation === undefined)
     return [

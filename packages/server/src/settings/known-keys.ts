@@ -152,9 +152,8 @@ export const knownKeys: readonly KnownKey[] = [
     'db.autocreate',
   ),
   ...known(
-    'later',
-    'one port is either with TLS or without; use clientPort beside secureClientPort',
-    'client.portUnification',
+    'moot',
+    'a connection that says nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',
   ),
   ...known('guards', plainQuorum, 'sslQuorum', 'portUnification'),
@@ -172,8 +171,7 @@ export const knownKeys: readonly KnownKey[] = [
   ),
   ...known(
     'guards',
-    'revoked certificates are not recognised, and ignoring it would let them in',
-    'ssl.crl',
+    'OCSP is not supported, and ignoring it would let revoked certificates in; use ssl.crl=true with ssl.crl.location instead',
     'ssl.ocsp',
   ),
   ...known('refused', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),

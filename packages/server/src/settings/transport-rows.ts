@@ -143,6 +143,30 @@ export const transportRows = {
     meaning:
       'Whether clients show a certificate: `want` lets those in that have none. Its subject is their identity of the scheme x509.',
   }),
+  portUnification: row({
+    group,
+    key: 'client.portUnification',
+    property: 'zookeeper.client.portUnification',
+    kind: bool(),
+    fallback: false,
+    meaning: 'Takes clients over TLS and without it on `clientPort`; the first byte of each tells.',
+  }),
+  sslCrl: row({
+    group,
+    key: 'ssl.crl',
+    property: 'zookeeper.ssl.crl',
+    kind: bool(),
+    fallback: false,
+    meaning: 'Refuses certificates that `ssl.crl.location` lists as revoked.',
+  }),
+  sslCrlLocation: row({
+    group,
+    key: 'ssl.crl.location',
+    ...location('none; needed for `ssl.crl=true`'),
+    apacheDefault: 'not there: Java fetches the lists that certificates name',
+    meaning:
+      'File with the list of revoked certificates of every authority in a chain, PEM or DER. It is looked at like the other files; once a list has run out, nobody can prove to be anybody.',
+  }),
   certReload: row({
     group,
     key: 'client.certReload',

@@ -41,3 +41,22 @@ rm -f authority.p12 server.jks
 keytool -importcert -noprompt -alias authority -file authority.pem -keystore authority.p12 -storetype PKCS12 -storepass secret 2>/dev/null
 keytool -importkeystore -noprompt -srckeystore server.p12 -srcstoretype PKCS12 -srcstorepass secret \
   -destkeystore server.jks -deststoretype JKS -deststorepass secret -destkeypass secret 2>/dev/null
+
+# An authority that has revoked a certificate, and its lists: of now, and of a time that is over.
+authority revoking-authority '/O=Zabra/CN=Revoking authority'
+leaf kept revoking-authority '/O=Zabra/CN=kept' "$names"
+leaf revoked revoking-authority '/O=Zabra/CN=revoked' 'basicConstraints=CA:FALSE'
+: >"$work/index" && echo 01 >"$work/number"
+cat >"$work/ca.cnf" <<CONFIG
+[ca]
+default_ca = it
+[it]
+database = $work/index
+crlnumber = $work/number
+default_md = sha256
+CONFIG
+revoking=(openssl ca -config "$work/ca.cnf" -keyfile "$work/revoking-authority.key" -cert revoking-authority.pem)
+"${revoking[@]}" -gencrl -crldays $days -out empty.crl 2>/dev/null
+"${revoking[@]}" -revoke "$work/revoked.crt" 2>/dev/null
+"${revoking[@]}" -gencrl -crldays $days -out revoking.crl 2>/dev/null
+"${revoking[@]}" -gencrl -crl_lastupdate 20200101000000Z -crl_nextupdate 20200102000000Z -out over.crl 2>/dev/null

@@ -29,6 +29,12 @@ export class Firing<L extends Listener> implements ChangeSink {
   /** How many were told of each event, by its type. */
   readonly told = { created: new Range(), deleted: new Range(), changed: new Range(), children: new Range() }
 
+  /** Forgets what was delivered so far. */
+  resetFigures(): void {
+    this.bytes = 0
+    for (const range of Object.values(this.told)) range.reset()
+  }
+
   constructor(watches: Watches<L>, rules: AclRules) {
     this.#watches = watches
     this.#rules = rules

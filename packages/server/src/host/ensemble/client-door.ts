@@ -40,10 +40,16 @@ export class ClientDoor {
     this.#opening(core)
     this.#core = core
     core.portOf = (key) => this.#listeners.portOf(key)
+    core.handshakes = () => this.#listeners.handshakes
   }
 
   close(core: ServerCore): void {
     if (this.#core === core) this.#core = undefined
+  }
+
+  /** Reads the certificates again. */
+  reload(): Promise<void> {
+    return this.#listeners.reload()
   }
 
   /** Stops listening, for good. */

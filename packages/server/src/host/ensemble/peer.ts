@@ -158,6 +158,10 @@ class Peer implements Server {
     return this.#kit.snapshots.take()
   }
 
+  reload(): Promise<void> {
+    return this.#kit.door.reload()
+  }
+
   async start(): Promise<void> {
     const { settings, ports, vault, membership, door, snapshots } = this.#kit
     if (!settings.forceSync) {

@@ -1,0 +1,95 @@
+import { spawn } from 'node:child_process'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { digestId } from '@zabra/protocol'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Stage } from './testdata/stage.ts'
+
+const main = resolve(import.meta.dirname, '../dist/main.js')
+const NODES = 30_000
+
+let stage: Stage
+let file: string
+beforeAll(async () => {
+  stage = await Stage.start()
+  file = join(stage.folder, 'big.jsonl')
+  const acl = [{ scheme: 'digest', id: 'ada:x', perms: 'cdrwa' }]
+  const node = (path: string): string => JSON.stringify({ path, data: 'd', acl })
+  const lines = [node('/'), ...Array.from({ length: 30 }, (_, i) => node(`/p${i}`))]
+  for (let i = 0; i < NODES; i++) lines.push(node(`/p${i % 30}/n${i}`))
+  writeFileSync(file, `${lines.join('\n')}\n`)
+})
+afterAll(() => stage.stop())
+
+/** Starts the built program on the large export, and stops it by a signal once nodes are coming. */
+async function stopped(signal: NodeJS.Signals, root: string): Promise<{ code: number | null; err: string }> {
+  const child = spawn(process.execPath, [main, 'import', file, root], {
+    env: { ...process.env, ZABRA_SERVER: stage.address },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  let err = ''
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  const ended = new Promise<number | null>((done) => child.once('close', done))
+  // A node in the middle of the way, as nodes come in the order of their paths.
+  const watch = await stage.zk.watchOnce(`${root}/p15`, 'exists')
+  await Promise.race([watch.fired, ended])
+  child.kill(signal)
+  return { code: await ended, err }
+}
+
+describe.skipIf(!existsSync(main))('an import that ends in the middle (pnpm build first)', () => {
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('by %s leaves nothing', async (signal) => {
+    const root = `/stopped-${signal}`
+    const { code, err } = await stopped(signal, root)
+    expect(code).toBe({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }[signal])
+    expect(err).toMatch(/^zabra: deleting the \d+ nodes again that were created so far\n$/)
+    expect(await stage.zk.exists(root)).toBeUndefined()
+  })
+
+  it('by SIGKILL is completed by the same import, without a trace', async () => {
+    await stopped('SIGKILL', '/killed')
+    const open = await stage.zk.getACL('/killed')
+    expect(open.acl).toContainEqual({ perms: 29, id: { scheme: 'ip', id: '127.0.0.1' } })
+    expect((await stage.zk.getChildren('/killed')).children.length).toBeGreaterThan(0)
+    const dry = await stage.run(['import', '--dry-run', file, '/killed'])
+    expect(dry.out).toContain('close /killed (left open by an import that was killed)')
+    const again = await stage.run(['import', file, '/killed', '--skip'])
+    expect(again).toMatchObject({
+      code: 0,
+      err: expect.stringMatching(/closed [1-9]\d* of an earlier import/),
+    })
+    await stage.server.snapshot()
+    const { out } = await stage.run(['snapshot', join(stage.folder, 'data'), '--path', '/killed'])
+    const nodes = out.split('\n').filter((line) => line.startsWith('/killed'))
+    expect(nodes).toHaveLength(NODES + 31)
+    expect(nodes.filter((line) => !line.endsWith('acl digest:ada:x:cdrwa'))).toEqual([])
+  })
+})
+
+describe('an import that fails in the middle', () => {
+  const node = (path: string, perms = 'cdrwa') =>
+    JSON.stringify({ path, data: 'd', acl: [{ scheme: 'world', id: 'anyone', perms }] })
+
+  it('takes back what it has created, and says why it failed', async () => {
+    await stage.plant({ '/locked': null })
+    await stage.zk.setACL('/locked', [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }])
+    const many = Array.from({ length: 250 }, (_, i) => node(`/a-${i}`))
+    const input = `${[...many, node('/locked/in')].join('\n')}\n`
+    const { code, err } = await stage.run(['import'], { input })
+    expect(code).toBe(7)
+    expect(err).toContain('deleting the 200 nodes again')
+    expect(err).toContain('/locked/in')
+    expect(await stage.zk.exists('/a-0')).toBeUndefined()
+  })
+
+  it('opens nothing where its own identity may create children already', async () => {
+    const acl = [{ scheme: 'digest', id: digestId('ada:secret'), perms: 'cdrwa' }]
+    const own = (path: string) => JSON.stringify({ path, data: 'd', acl })
+    const input = `${own('/adas')}\n${own('/adas/in')}\n`
+    const argv = ['import', '--auth', 'digest:ada:secret']
+    expect(await stage.run(argv, { input })).toMatchObject({ code: 0 })
+    const log = await stage.run(['log', join(stage.folder, 'data'), '--path', '/adas'])
+    expect(log.out).not.toContain('ip:127')
+    expect(log.out).not.toContain('setACL')
+  })
+})

@@ -1,0 +1,114 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { nodePorts } from '@zabra/runtime/node'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Interrupted } from './exit-codes.ts'
+import { Capture, Stage } from './testdata/stage.ts'
+import { askHidden } from './text/ask-hidden.ts'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start({ saslUsers: { bob: 'sécret "1"' }, saslAclScheme: true })
+})
+afterAll(() => stage.stop())
+
+const as = (name: string, ...rest: string[]): string[] => ['--sasl-user', name, ...rest]
+const environment = { ZABRA_SASL_PASSWORD: 'sécret "1"' }
+
+describe('a login by SASL', () => {
+  it('takes the password from the environment', async () => {
+    const { code, out } = await stage.run(['whoami', ...as('bob')], { environment })
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('sasl: bob') })
+    const both = { ...environment, ZABRA_SASL_USER: 'bob' }
+    expect((await stage.run(['whoami'], { environment: both })).out).toContain('sasl: bob')
+  })
+
+  it('takes it from the first line of a file or of standard input', async () => {
+    const file = join(stage.folder, 'password')
+    writeFileSync(file, 'sécret "1"\r\nwhat follows means nothing\n')
+    const login = as('bob', '--sasl-password-file')
+    expect((await stage.run(['whoami', ...login, file])).out).toContain('sasl: bob')
+    expect((await stage.run(['whoami', ...login, '-'], { input: 'sécret "1"\n' })).out).toContain('sasl: bob')
+  })
+
+  it('logs in once for every session of a shell', async () => {
+    const input = `whoami\nconnect ${stage.address}\nwhoami\n`
+    const { out } = await stage.run(['shell', ...as('bob')], { environment, input })
+    expect(out.match(/sasl: bob/g)).toHaveLength(2)
+  })
+
+  it('with a wrong password ends with 7 and does not repeat it', async () => {
+    const wrong = { ZABRA_SASL_PASSWORD: 'not-this-one' }
+    const ran = await stage.run(['whoami', ...as('bob')], { environment: wrong })
+    expect(ran).toMatchObject({
+      code: 7,
+      err: expect.stringMatching(/^zabra: SASL DIGEST-MD5: .*Check --sasl-user and its password\.\n$/),
+    })
+    expect(ran.err).not.toContain('not-this-one')
+  })
+
+  it('says what is missing', async () => {
+    const none = await stage.run(['ls', ...as('bob')])
+    expect(none).toMatchObject({ code: 2, err: expect.stringContaining('Set ZABRA_SASL_PASSWORD') })
+    const nobody = await stage.run(['ls', '--sasl-password-file', '/some/file'])
+    expect(nobody).toMatchObject({ code: 2, err: expect.stringContaining('Name one with --sasl-user') })
+    const empty = await stage.run(['ls', ...as('bob', '--sasl-password-file', '-')], { input: '\n' })
+    expect(empty).toMatchObject({ code: 2, err: expect.stringContaining('got an empty one') })
+    const absent = await stage.run(['ls', ...as('bob', '--sasl-password-file', '/no/such')])
+    expect(absent).toMatchObject({ code: 2, err: expect.stringContaining('/no/such') })
+  })
+
+  it('says so where the server has no logins', async () => {
+    const plain = await Stage.start()
+    try {
+      const { code, err } = await plain.run(['ls', ...as('bob')], { environment })
+      expect({ code, err }).toEqual({ code: 7, err: expect.stringContaining('Leave out --sasl-user') })
+    } finally {
+      await plain.stop()
+    }
+  })
+})
+
+describe('a password that is typed', () => {
+  function ask(stop = new AbortController()) {
+    const stdin = new PassThrough()
+    const stderr = new Capture(true)
+    const io = {
+      stdin,
+      stdout: new Capture(true),
+      stderr,
+      environment: {},
+      version: '',
+      signal: stop.signal,
+      ports: nodePorts(),
+    }
+    return { stdin, stderr, stop, answer: askHidden(io, 'Password: ') }
+  }
+
+  it('is not shown, and can be corrected', async () => {
+    const { stdin, stderr, answer } = ask()
+    stdin.write('wrong\u0015sä')
+    stdin.write('x\u007fcret\r')
+    expect(await answer).toBe('säcret')
+    expect(stderr.text).toBe('Password: \n')
+  })
+
+  it('leaves what was typed ahead to whoever reads next', async () => {
+    const { stdin, answer } = ask()
+    stdin.write('secret\rls /\r')
+    expect(await answer).toBe('secret')
+    expect(String(stdin.read())).toBe('ls /\r')
+  })
+
+  it('is given up with Ctrl-C, Ctrl-D or a signal', async () => {
+    for (const key of ['\u0003', '\u0004']) {
+      const { stdin, answer } = ask()
+      stdin.write(key)
+      await expect(answer).rejects.toBeInstanceOf(Interrupted)
+    }
+    const { stop, answer } = ask()
+    stop.abort(new Interrupted('SIGTERM'))
+    await expect(answer).rejects.toThrow('SIGTERM')
+  })
+})

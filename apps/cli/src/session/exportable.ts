@@ -1,0 +1,29 @@
+import { ErrorCode } from '@zabra/protocol'
+import { isCode } from '../exit-codes.ts'
+import type { ExportedNode } from './export-format.ts'
+import { isReserved, mapAhead, walk, type Visit } from './walk.ts'
+import type { ZooKeeper } from './zookeeper.ts'
+
+/** The nodes of a subtree with what an export keeps of them. A server does not tell containers and times to live. */
+export async function* exportable(
+  zk: ZooKeeper,
+  root: string,
+  signal: AbortSignal,
+  unreadable: (path: string) => void,
+): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
+  const enters = (child: string): boolean => !isReserved(child)
+  const nodes = walk(zk, root, { signal, unreadable, enters })
+  for await (const node of mapAhead(nodes, (node) => read(zk, node, unreadable)))
+    if (node !== undefined) yield node
+}
+
+async function read(zk: ZooKeeper, { path, stat }: Visit, unreadable: (path: string) => void) {
+  try {
+    const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
+    return { path, data, acl, isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n }
+  } catch (error) {
+    if (isCode(error, ErrorCode.NOAUTH)) unreadable(path)
+    else if (!isCode(error, ErrorCode.NONODE)) throw error
+    return undefined
+  }
+}

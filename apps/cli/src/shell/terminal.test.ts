@@ -1,0 +1,141 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Stage } from '../testdata/stage.ts'
+import { hasTerminals, Terminal } from '../testdata/terminal.ts'
+
+const main = resolve(import.meta.dirname, '../../dist/main.js')
+const absent = !existsSync(main)
+  ? ' (skipped: pnpm build first)'
+  : hasTerminals()
+    ? ''
+    : ' (skipped: python3 with pty is absent)'
+
+const [CTRL_A, CTRL_C, CTRL_D, CTRL_W] = ['\x01', '\x03', '\x04', '\x17']
+const [UP, LEFT, TAB] = ['\x1b[A', '\x1b[D', '\t']
+const ready = /\(CONNECTED\) \d+\] .{0,6}$/
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.start({ saslUsers: { bob: 'secret' } })
+  await stage.plant({ '/apple': 'fruit', '/apple/core': 'seeds', '/applause': 'noise' })
+})
+afterAll(() => stage.stop())
+
+let homes = 0
+const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>
+  new Terminal([process.execPath, main, ...argv], {
+    ZABRA_SERVER: stage.address,
+    XDG_STATE_HOME: join(stage.folder, home),
+  })
+
+describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
+  it('edits lines', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    // Wrong in the middle, and at the beginning.
+    await terminal.type('et /appe')
+    await terminal.type(`${LEFT}l${CTRL_A}g\r`)
+    await terminal.shows(/fruit\r\n.*CONNECTED/)
+    await terminal.shows(/seeds\r\n.*CONNECTED/, `get /apple nonsense${CTRL_W}${CTRL_W}apple/core\r`)
+    await terminal.type('quit\r')
+    expect(await terminal.end()).toMatchObject({ code: 0 })
+  })
+
+  it('completes commands and paths', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.shows(/getEphemerals/, `getEph${TAB}`)
+    await terminal.type(CTRL_C)
+    // What paths have in common, then all of them, then the only one.
+    await terminal.shows(/get \/appl/, `get /a${TAB}`)
+    await terminal.shows(/\/applause +\/apple/, TAB)
+    await terminal.shows(/seeds/, `e/${TAB}\r`)
+    await terminal.type(CTRL_D)
+    expect(await terminal.end()).toMatchObject({ code: 0 })
+  })
+
+  it('finds earlier lines again, in the next shell too', async () => {
+    {
+      using terminal = open(['shell'], 'kept')
+      await terminal.shows(ready)
+      await terminal.shows(/seeds/, 'get /apple/core\r')
+      await terminal.shows(/CONNECTED\) 2/, 'addauth digest ada:hidden\r')
+      await terminal.shows(/fruit/, 'get /apple\r')
+      await terminal.shows(/seeds/, `${UP}${UP}${UP}\r`)
+      await terminal.type(CTRL_D)
+      await terminal.end()
+    }
+    const kept = readFileSync(join(stage.folder, 'kept/zabra/history'), 'utf8')
+    expect(kept).toContain('get /apple/core')
+    expect(kept).not.toContain('hidden')
+    using terminal = open(['shell'], 'kept')
+    await terminal.shows(ready)
+    await terminal.shows(/fruit/, `${UP}${UP}\r`)
+  })
+
+  it('drops a line with Ctrl-C and is left with Ctrl-C on an empty one', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.shows(/\^C[\s\S]*CONNECTED/, `delete /apple/core${CTRL_C}`)
+    await terminal.shows(/seeds/, 'get /apple/core\r')
+    await terminal.type(CTRL_C)
+    expect((await terminal.end()).code).toBe(0)
+    expect(await stage.zk.exists('/apple/core')).toBeDefined()
+  })
+
+  it('goes on with a line when the size changes', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.paste(`create /resized ${'x'.repeat(100)}`)
+    await terminal.shows(/x{10}/)
+    await terminal.resize(10, 30)
+    await terminal.paste('y'.repeat(50))
+    await terminal.resize(50, 200)
+    await terminal.shows(/Created \/resized/, 'z\r')
+    const { data } = await stage.zk.getData('/resized')
+    expect(Buffer.from(data!).toString()).toBe(`${'x'.repeat(100)}${'y'.repeat(50)}z`)
+  })
+
+  it('shows changes while somebody types, and keeps what is typed', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.shows(/CONNECTED\) 1/, 'addWatch /applause\r')
+    await terminal.shows(/get \/app/, 'get /app')
+    await stage.zk.setData('/applause', new TextEncoder().encode('louder'))
+    await terminal.shows(/type:NodeDataChanged path:\/applause[\s\S]*CONNECTED[\s\S]*get \/app/)
+    await terminal.shows(/louder/, 'lause\r')
+  })
+
+  it('leaves the terminal as it was when it is told to end', async () => {
+    using terminal = open()
+    await terminal.shows(ready)
+    await terminal.signal('SIGTERM')
+    expect((await terminal.end()).code).toBe(143)
+  })
+
+  it('asks for a password without showing it', async () => {
+    using terminal = open(['whoami', '--sasl-user', 'bob'])
+    await terminal.shows(/Password of bob: $/)
+    expect(await terminal.echoes()).toBe(false)
+    await terminal.paste('secret\r')
+    const { code, shown } = await terminal.end()
+    expect({ code, shown }).toEqual({ code: 0, shown: expect.stringContaining('sasl: bob') })
+    expect(shown).not.toContain('secret')
+  })
+
+  it('takes commands after a password that was asked for', async () => {
+    using terminal = open(['shell', '--sasl-user', 'bob'])
+    await terminal.shows(/Password of bob: $/)
+    await terminal.paste('secret\r')
+    await terminal.shows(ready)
+    await terminal.shows(/sasl: bob/, 'whoami\r')
+  })
+
+  it('gives a password up on Ctrl-C', async () => {
+    using terminal = open(['whoami', '--sasl-user', 'bob'])
+    await terminal.shows(/Password of bob: $/)
+    await terminal.type(CTRL_C)
+    expect((await terminal.end()).code).toBe(130)
+  })
+})
