@@ -65,4 +65,35 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
       expect(led.size).toBe(2)
     },
   )
+
+  it.each<readonly Kind[]>([
+    [reference, reference, 'zabra'],
+    ['zabra', 'zabra', reference],
+  ])('of the voters %s and %s tells the observer %s of everything', async (...kinds) => {
+    ensemble = await Ensemble.start({ kinds, observers: [3] })
+    expect(await ensemble.modeOf(3)).toBe('observer')
+    await throughAll('first')
+    await expectOneTree()
+    await ensemble.kill(3)
+    await throughAll('without')
+    await ensemble.start(3)
+    await throughAll('again')
+    await expectOneTree()
+    // It finds the next leader by itself.
+    await ensemble.kill(2)
+    await ensemble.start(2)
+    await ensemble.leader()
+    await throughAll('later')
+    await expectOneTree()
+  })
+
+  it('shows the same configuration everywhere', async () => {
+    ensemble = await Ensemble.start({ kinds: ['zabra', reference, 'zabra'] })
+    const texts = new Set<string>()
+    for (const id of ensemble.ids)
+      texts.add(
+        await ensemble.with(id, async (client) => String((await client.get('/zookeeper/config')).data)),
+      )
+    expect([...texts].join('\n---\n').split('---')).toHaveLength(1)
+  })
 })

@@ -1,3 +1,4 @@
+import { connect, type Socket } from 'node:net'
 import { resolve } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { Ensemble, until } from './ensemble/ensemble.ts'
@@ -68,5 +69,44 @@ describeWith(['kazoo'], 'three servers of ours', () => {
     await ensemble.start(leader)
     const dumps = await ensemble.dumps()
     expect(dumps.get(leader)).toEqual(dumps.get(1))
+  })
+
+  it('are not disturbed by strangers on their ports', async () => {
+    ensemble = await Ensemble.start({ kinds: ['zabra', 'zabra', 'zabra'] })
+    const leader = await ensemble.leader()
+    const client = await ensemble.connect(1)
+    const sockets: Socket[] = []
+    const garbage = [
+      Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'),
+      Buffer.alloc(4096, 0xff),
+      // FOLLOWERINFO with a length that nobody has memory for, and one of a server that is a member already.
+      Buffer.concat([Buffer.from([0, 0, 0, 11]), Buffer.alloc(8), Buffer.from([0x7f, 0xff, 0xff, 0xff])]),
+      Buffer.alloc(0),
+    ]
+    let written = 0
+    for (let round = 0; round < 15; round++) {
+      for (const port of ensemble.portsOf(leader))
+        for (const bytes of garbage.flatMap((one) => [one, one, one])) {
+          const socket = connect({ host: '127.0.0.1', port })
+          socket.on('error', () => {})
+          socket.write(bytes)
+          sockets.push(socket)
+        }
+      await client.create(`/n${round}`)
+      written++
+    }
+    expect(sockets.length).toBe(15 * 2 * 12)
+    expect(await ensemble.leader()).toBe(leader)
+    // A member that comes meanwhile is let in.
+    const other = ensemble.ids.find((id) => id !== leader && id !== 1)!
+    await ensemble.kill(other)
+    await ensemble.start(other)
+    await client.create('/last')
+    expect(written).toBe(15)
+    const lines = ensemble.member(leader).output.split('\n')
+    const complaints = lines.filter((line) => line.includes('quorum port was closed'))
+    expect(complaints.length).toBeLessThan(5)
+    for (const socket of sockets) socket.destroy()
+    await client.close()
   })
 })

@@ -90,10 +90,13 @@ describeWith(['apache'], 'a member that comes back', () => {
   })
 
   it.each(sides)('to %s and %s with what nobody else has, as %s', async (...kinds) => {
-    ensemble = await Ensemble.start({
+    ensemble = await Ensemble.plan({
       kinds,
       configOf: (_, kind) => (kind === 'zabra' ? { 'leader.truncateFromBytes': 0 } : {}),
     })
+    // Of two the one with the higher id leads.
+    await ensemble.start(1, 3)
+    await ensemble.start(2)
     expect(await ensemble.leader()).toBe(3)
     const client = await ensemble.connect(3)
     await client.create('/kept')
@@ -117,6 +120,40 @@ describeWith(['apache'], 'a member that comes back', () => {
     await ensemble.kill(3)
     await ensemble.with(2, (writer) => writer.create('/later'))
     await ensemble.start(3)
+    await expectOneTree()
+  })
+
+  it.each(sides)('to %s and %s by a snapshot, while they are written to, as %s', async (...kinds) => {
+    ensemble = await Ensemble.start({ kinds, javaFlags: ['-Dzookeeper.snapshotSizeFactor=-1'] })
+    await ensemble.with(1, (client) => writeMany(client, 'first', MANY))
+    await ensemble.kill(3)
+    await ensemble.with(1, (client) => writeMany(client, 'much', MANY))
+    // Creations, changes, removals and transactions go on while the snapshot is on its way.
+    const leader = await ensemble.leader()
+    const writer = await ensemble.connect(leader)
+    let going = true
+    const load = async (lane: number): Promise<void> => {
+      for (let n = 0; going; n++) {
+        await writer.create(`/much/lane-${lane}-${n}`, `${n}`)
+        await writer.set(`/much/${(n * 7 + lane) % MANY}`, `changed ${n}`)
+        if (n > 3) await writer.delete(`/much/lane-${lane}-${n - 3}`)
+      }
+    }
+    const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
+    lanes.catch(() => {})
+    for (let round = 0; round < 3; round++) {
+      await ensemble.start(3)
+      await until('the member', async () => (await ensemble!.modeOf(3)) === 'follower')
+      const ways = await howOf3(kinds)
+      expect(ways.at(-1), `${ways.join()}\n${ensemble.member(leader).output}`).toBe('snap')
+      await ensemble.kill(3)
+      await new Promise((done) => setTimeout(done, 300))
+      rmSync(join(ensemble.folder(3), 'version-2'), { recursive: true })
+    }
+    await ensemble.start(3)
+    going = false
+    await lanes
+    await writer.close()
     await expectOneTree()
   })
 })

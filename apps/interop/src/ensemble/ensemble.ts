@@ -124,6 +124,11 @@ export class Ensemble {
     await Promise.all(ids.map((id) => this.member(id).stop()))
   }
 
+  /** The ports of a member for others: that of learners and that of votes. */
+  portsOf(id: number): number[] {
+    return [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]
+  }
+
   /** Where the data of a member is. */
   folder(id: number): string {
     return this.#folders.get(id)!

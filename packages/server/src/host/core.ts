@@ -173,7 +173,11 @@ export class ServerCore {
     if (this.#depth++ === 0) this.turnTime = this.ports.clock.monotonic()
     try {
       action()
-      if (this.#depth === 1) this.#flush()
+      if (this.#depth === 1) {
+        // Wherever a write has come to its end, here or at the leader, those that were held back may go on.
+        this.releaseHeld()
+        this.#flush()
+      }
     } catch (error) {
       this.#stopped = true
       this.#failed(error)

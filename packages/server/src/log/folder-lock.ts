@@ -47,7 +47,9 @@ export async function lockFolder(
       .split(' ')
     // The same folder under another name, such as a link to it: it is ours already.
     if (other === token) return async () => {}
-    if (held.has(other)) throw new FolderLockedError(folder, 'another server of this process')
+    // Several processes may live in one when a world is simulated: a token of one that is gone holds nothing.
+    if (held.has(other) && Number(pid) === owner.pid)
+      throw new FolderLockedError(folder, 'another server of this process')
     if (identity !== '' && owner.identityOf(Number(pid)) === identity)
       throw new FolderLockedError(folder, `process ${pid}`)
     await disk.remove(path)

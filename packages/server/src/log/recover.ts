@@ -12,6 +12,10 @@ import { loadSnapshot, looksWhole, type SnapshotLoaded } from './snapshot-reader
 import { decodeLoggedTxn } from './txn-codec.ts'
 import { VerifiedRange } from './verified-range.ts'
 
+/** How much of the newest log is written once more at the start: more than the one write that can have been on its way. */
+const VOUCHED_BYTES = 64 << 20
+const COPY_BYTES = 1 << 20
+
 export interface RecoveryOptions {
   readonly disk: Disk
   readonly logger: Logger
@@ -86,7 +90,10 @@ export async function recover(options: RecoveryOptions): Promise<Recovery> {
     )
   }
   if (loaded) refuseUnlisted(tree, loaded, snapshots)
-  if (options.upTo === undefined) await replay.mend()
+  if (options.upTo === undefined) {
+    await replay.mend()
+    await replay.vouch()
+  }
   return {
     tree,
     sessions: replay.sessions,
@@ -190,6 +197,7 @@ class Replay {
   /** Digests speak of names in an encoding that is not ours. */
   #unverifiable = false
   #torn: { path: string; end: ScanEnd } | undefined
+  #newestFile: { path: string; end: number } | undefined
 
   constructor(options: RecoveryOptions, folder: string, tree: Tree, snapshot: SnapshotLoaded | undefined) {
     this.#o = options
@@ -231,6 +239,7 @@ class Replay {
       const end = await scanLog(this.#o.disk, path, (entry) => this.#entry(entry, path, file.name))
       this.read.push(file.name)
       const damaged = end.torn || end.missingMark !== undefined || end.end < LOG_HEADER_BYTES
+      this.#newestFile = { path, end: end.missingMark === undefined ? end.end : end.missingMark + 1 }
       if (damaged) this.#torn = { path, end }
       if (end.torn) this.#report(file.name, end)
       if (damaged && i < needed.length - 1)
@@ -266,6 +275,31 @@ class Replay {
       } finally {
         await writer.close()
       }
+    }
+    await disk.syncFolder(this.#folder)
+  }
+
+  /**
+   * Makes durable what was read. The process before may have ended between a write and its sync, or because its sync had
+   * failed: then the system shows bytes that no power cut leaves, and after a failed sync it no longer means to write them.
+   * So the end of the newest file is written once more. Whoever is served from it can rely on it then.
+   */
+  async vouch(): Promise<void> {
+    if (this.#newestFile === undefined) return
+    const { path, end } = this.#newestFile
+    const { disk } = this.#o
+    if (end < LOG_HEADER_BYTES || !(await disk.exists(path))) return
+    const reader = await disk.openRead(path)
+    const writer = await disk.openWrite(path, { create: false, durable: false })
+    try {
+      for (let at = Math.max(0, end - VOUCHED_BYTES); at < end; at += COPY_BYTES) {
+        const part = new Uint8Array(Math.min(COPY_BYTES, end - at))
+        await writer.write(part.subarray(0, await reader.read(part, at)), at)
+      }
+      await writer.sync()
+    } finally {
+      await reader.close()
+      await writer.close()
     }
     await disk.syncFolder(this.#folder)
   }

@@ -18,8 +18,8 @@ export interface ElectionLinksOptions {
   readonly network: Network
   readonly clock: Clock
   readonly logger: Logger
-  /** Where others connect to; at least one. */
-  readonly listen: readonly Address[]
+  /** Where others connect to; at least one. Without a host on all interfaces. */
+  readonly listen: readonly { readonly host?: string; readonly port: number }[]
   /** Where others are told to connect to. */
   readonly announce: readonly Address[]
   /** Whether all addresses are announced, not only the first one. Servers before 3.6 cannot read that. */
@@ -165,7 +165,7 @@ export class ElectionLinks {
 
   // The port
 
-  async #bind(at: Address): Promise<Listener> {
+  async #bind(at: ElectionLinksOptions['listen'][number]): Promise<Listener> {
     const { network, logger, bindAttempts } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {

@@ -1,13 +1,12 @@
-import type { Address } from '@zabra/runtime'
 import type { MemberKit } from './member-kit.ts'
 
 /** Where this member listens for others: on its own addresses, or on all interfaces. */
 export function listenOn(
   { settings, membership }: Pick<MemberKit, 'settings' | 'membership'>,
   port: 'quorumPort' | 'electionPort',
-): Address[] {
+): { readonly host?: string; readonly port: number }[] {
   const own = membership.addressesOf(membership.self, port)
   if (!settings.quorumListenOnAllIPs) return [...own]
   const ports = new Set(own.map((address) => address.port))
-  return [...ports].map((each) => ({ host: '::', port: each }))
+  return [...ports].map((each) => ({ port: each }))
 }

@@ -47,7 +47,7 @@ export class ClientDoor {
     if (this.#core === core) this.#core = undefined
   }
 
-  /** Reads the files with certificates again. */
+  /** Reads the certificates again. */
   reload(): Promise<void> {
     return this.#listeners.reload()
   }

@@ -201,3 +201,43 @@ it('ends with the process when its disk fails, and the others go on', async () =
   await ensemble.until('the end of 1', () => ensemble.member(1).failure !== undefined)
   expect(String(ensemble.member(1).failure)).toContain('EIO')
 })
+
+it('goes on without a member whose disk is full, and with it once there is space', async () => {
+  const ensemble = await Ensemble.start(3)
+  for (const id of [1, 3]) {
+    const { disk } = ensemble.member(id)
+    disk.fault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+    const client = await ensemble.client(2)
+    client.create(1, `/while-${id}`)
+    await ensemble.until('a majority that writes', () => client.frames.length > 0 || client.closed)
+    await ensemble.advance(5000)
+    expect(ensemble.member(id).failure).toBe(undefined)
+    expect(ensemble.leader).toBe(id === 1 ? 3 : 2)
+    disk.fault = undefined
+    await ensemble.until('the member', () => ensemble.server(id).serving)
+    const later = await ensemble.client(id)
+    later.create(1, `/after-${id}`)
+    expect(await answers(ensemble, later, 1)).toEqual(['1:0'])
+  }
+})
+
+it('leaves a member behind whose disk hangs, and takes it back', async () => {
+  const ensemble = await Ensemble.start(3)
+  const { disk } = ensemble.member(1)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  disk.hold = () => held
+  const client = await ensemble.client(2, { timeout: 40_000 })
+  for (let n = 1; n <= 20; n++) client.create(n, `/n${n}`)
+  expect(await answers(ensemble, client, 20)).toHaveLength(20)
+  await ensemble.until('its end', () => ensemble.lines.some((line) => line.includes('has not acknowledged')))
+  disk.hold = undefined
+  release()
+  await ensemble.until(
+    'the member',
+    () => ensemble.server(1).serving && ensemble.server(1).stats().nodes > 20,
+  )
+  const reader = await ensemble.client(1)
+  reader.look(1, OpCode.getData, '/n20')
+  expect(await answers(ensemble, reader, 1)).toEqual(['1:0'])
+})

@@ -16,7 +16,6 @@ import {
   type LearnerWork,
   type QuorumPacket,
 } from '../../core/zab/index.ts'
-import { LogFullError } from '../../log/index.ts'
 import type { ClientConnection } from '../connection.ts'
 import { LearnerWrites, type LeaderLink } from '../writes/index.ts'
 import { activate } from './activation.ts'
@@ -138,6 +137,8 @@ export class LearnerTerm implements Term {
   #leave(because: Over): void {
     if (this.#over) return
     this.#over = true
+    // O7
+    this.#turns.stop()
     this.#events.over(because)
   }
 
@@ -304,8 +305,6 @@ export class LearnerTerm implements Term {
 
   #jobFailed(error: unknown): void {
     if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
-    if (error instanceof LogFullError)
-      return this.#leave({ reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
     this.#kit.failed(error)
   }
 

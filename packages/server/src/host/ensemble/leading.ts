@@ -150,6 +150,8 @@ export class LeaderTerm implements Term {
   #leave(because: Over): void {
     if (this.#over) return
     this.#over = true
+    // O7
+    this.#turns.stop()
     this.#events.over(because)
   }
 

@@ -7,6 +7,7 @@ import {
   PacketType,
   writePacket,
   type ConnectionId,
+  type QuorumPacket,
   type SyncPlan,
 } from '../../core/zab/index.ts'
 import type { RawTxn } from '../../log/index.ts'
@@ -40,6 +41,9 @@ export class LearnerLink {
   /** Sessions of its clients, as its last answer to a PING has them: for figures. */
   sessions: readonly SessionId[] = []
   readonly #wire: QuorumWire
+  /** Packets behind NEWLEADER, until UPTODATE is sent. */
+  #kept: QuorumPacket[] | undefined
+  #keptBytes = 0
   #drained: () => void = () => {}
 
   constructor(
@@ -79,7 +83,7 @@ export class LearnerLink {
 
   /** Bytes that it has not taken yet. */
   get unsent(): number {
-    return this.#wire.unsent
+    return this.#wire.unsent + this.#keptBytes
   }
 
   /** How long the learner may be silent, in milliseconds. */
@@ -87,13 +91,35 @@ export class LearnerLink {
     this.#wire.expect(withinMs)
   }
 
+  /**
+   * Sends a packet. What comes between NEWLEADER and UPTODATE is kept until UPTODATE is sent: learners of 3.8 fail at a COMMIT
+   * there (ZOOKEEPER-4394) and acknowledge proposals too early (ZOOKEEPER-4685), again and again while there are writes.
+   */
   send(
     type: number,
     zxid: Zxid,
     data: Uint8Array | null = null,
     auth: readonly Identity[] | null = null,
   ): void {
+    if (this.#kept !== undefined && type !== PacketType.ping && type !== PacketType.upToDate)
+      return this.#keep({ type, zxid, data, auth })
     this.#wire.send(type, zxid, data, auth)
+    if (type === PacketType.newLeader) this.#kept = []
+    else if (type === PacketType.upToDate) this.#release()
+  }
+
+  #keep(packet: QuorumPacket): void {
+    this.#kept!.push(packet)
+    this.#keptBytes += (packet.data?.length ?? 0) + 64
+    if (this.#keptBytes > MAX_UNSENT_BYTES)
+      this.#wire.fail(`${this.#keptBytes} bytes wait for it to come into step`)
+  }
+
+  #release(): void {
+    const kept = this.#kept ?? []
+    this.#kept = undefined
+    this.#keptBytes = 0
+    for (const { type, zxid, data, auth } of kept) this.#wire.send(type, zxid, data, auth)
   }
 
   /**

@@ -99,7 +99,7 @@ export class Membership {
   }
 
   #write(action: () => Promise<void>): Promise<void> {
-    this.#writing = this.#writing.then(action)
+    this.#writing = this.#writing.catch(() => {}).then(action)
     return this.#writing
   }
 }

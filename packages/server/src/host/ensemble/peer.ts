@@ -1,5 +1,5 @@
 import { formatZxid } from '@zabra/protocol'
-import type { Address, Cancel, Ports } from '@zabra/runtime'
+import { DiskError, type Address, type Cancel, type Ports } from '@zabra/runtime'
 import { FourLetterWords } from '../../admin/index.ts'
 import {
   Election,
@@ -11,6 +11,7 @@ import {
 import type { ServerId } from '../../core/quorum/index.ts'
 import { SessionIds } from '../../core/sessions/index.ts'
 import { CommittedWindow } from '../../core/zab/index.ts'
+import { LogFullError } from '../../log/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 import { ElectionDriver } from '../election/driver.ts'
 import type { ElectionLinks } from '../election/links.ts'
@@ -332,6 +333,9 @@ class Peer implements Server {
   /** R3 A member that can no longer vouch for what it has stops: it cuts everything and writes nothing more. */
   #fail(error: unknown): void {
     if (this.#isOver) return
+    // O8 A full disk is no doubt: what is on it is whole.
+    if (this.#term !== undefined && isFull(error))
+      return this.#over(this.#term, { reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
     this.#isOver = true
     const reason = error instanceof Error ? error.message : String(error)
     this.#kit.ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
@@ -378,3 +382,8 @@ class Peer implements Server {
     this.#readOnly = undefined
   }
 }
+
+const isFull = (error: unknown): error is Error =>
+  error instanceof LogFullError || (error instanceof DiskError && FULL.has(error.code))
+
+const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT'])

@@ -9,7 +9,8 @@ export interface QuorumPortOptions {
   readonly network: Network
   readonly clock: Clock
   readonly logger: Logger
-  readonly listen: readonly Address[]
+  /** Without a host on all interfaces. */
+  readonly listen: readonly { readonly host?: string; readonly port: number }[]
   /** How often binding is tried, one second apart. */
   readonly bindAttempts: number
   /** Connections that have not said who they are: beyond these the one that has waited longest goes. */
@@ -88,7 +89,7 @@ export class QuorumPort {
     await Promise.all(this.#listeners.map((listener) => listener.close()))
   }
 
-  async #bind(at: Address): Promise<Listener> {
+  async #bind(at: QuorumPortOptions['listen'][number]): Promise<Listener> {
     const { network, logger, bindAttempts } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {

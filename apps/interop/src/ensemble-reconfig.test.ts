@@ -1,0 +1,89 @@
+import { afterEach, expect, it } from 'vitest'
+import { Ensemble, until } from './ensemble/ensemble.ts'
+import { describeWith } from './harness/available.ts'
+import { bytes } from './harness/bytes.ts'
+import { reference, type Kind } from './harness/servers.ts'
+
+const RECONFIG = 16
+
+let ensemble: Ensemble | undefined
+afterEach(async () => {
+  await ensemble?.[Symbol.asyncDispose]()
+  ensemble = undefined
+})
+
+/** Asks a member for a change; gives the error, or 'lost' when the connection went before the answer. */
+async function change(at: number, joining: string | null, leaving: string | null): Promise<number | 'lost'> {
+  const client = await ensemble!.connect(at)
+  try {
+    const body = bytes().str(joining).str(leaving).str(null).long(-1n).done()
+    return (await client.request(RECONFIG, body)).err
+  } catch {
+    return 'lost'
+  } finally {
+    client.drop()
+  }
+}
+
+/** Members in the configuration that a server shows. */
+async function membersAt(id: number): Promise<string> {
+  const text = await ensemble!.with(id, async (client) =>
+    String((await client.get('/zookeeper/config')).data),
+  )
+  return [...text.matchAll(/server\.(\d+)=/g)]
+    .map((match) => match[1])
+    .sort()
+    .join()
+}
+
+/** Everybody serves and shows these members; one write goes through. */
+async function settled(members: string): Promise<void> {
+  await ensemble!.leader()
+  for (const id of ensemble!.alive)
+    await until(`${members} at ${id}`, async () => (await membersAt(id).catch(() => '')) === members)
+  await until('a write', () =>
+    ensemble!
+      .with(1, (client) => client.set('/n', members))
+      .then(
+        () => true,
+        () => false,
+      ),
+  )
+}
+
+describeWith(['apache'], 'an ensemble of both that changes', () => {
+  it.each<readonly Kind[]>([
+    ['zabra', reference, 'zabra', reference],
+    [reference, 'zabra', reference, 'zabra'],
+  ])('from %s, %s, %s and %s, its leader among those that go and come', async (...kinds) => {
+    ensemble = await Ensemble.start({
+      kinds,
+      config: { reconfigEnabled: 'true', skipACL: 'yes' },
+    })
+    await ensemble.with(1, (client) => client.create('/n'))
+    await settled('1,2,3,4')
+    const first = await ensemble.leader()
+    const follower = ensemble.ids.find((id) => id !== first)!
+    expect(await change(follower, null, String(follower))).toBe(0)
+    const left = ensemble.ids.filter((id) => id !== follower)
+    await settled(left.join())
+
+    await change(
+      left.find((id) => id !== first)!,
+      null,
+      String(first),
+    )
+    await settled(left.filter((id) => id !== first).join())
+    const second = await ensemble.leader()
+    expect([first, follower]).not.toContain(second)
+
+    // Both come back: one asked for at the leader, one at a follower.
+    const line = (id: number): string =>
+      `server.${id}=127.0.0.1:${ensemble!.portsOf(id).join(':')}:participant;127.0.0.1:${ensemble!.member(id).port}`
+    await until('the return of one', async () => (await change(second, line(first), null)) === 0)
+    await until('the return of the other', async () => (await change(first, line(follower), null)) === 0)
+    await settled('1,2,3,4')
+    const dumps = await ensemble.dumps()
+    for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))
+  })
+})

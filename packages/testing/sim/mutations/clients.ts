@@ -1,0 +1,196 @@
+import type { Mutation } from './mutation.ts'
+
+const preparer = 'server/src/core/prepare/preparer.ts'
+const tracker = 'server/src/core/sessions/tracker.ts'
+const reads = 'server/src/core/reads/reads.ts'
+const watches = 'server/src/core/watches/watches.ts'
+const leaderWrites = 'server/src/host/writes/leader-writes.ts'
+
+export const clients: readonly Mutation[] = [
+  {
+    name: 'sequence-from-children',
+    mistake: 'Numbers of sequential znodes come from how many children there are, and are used again.',
+    servers: 1,
+    changes: [
+      {
+        file: preparer,
+        find: 'sequenceNumber(parent.cversion)',
+        replace: 'sequenceNumber(parent.childCount)',
+      },
+    ],
+  },
+  {
+    name: 'version-ignored',
+    mistake: 'A write with an expected version succeeds whatever the version is.',
+    servers: 1,
+    changes: [
+      {
+        file: preparer,
+        find: 'if (expected !== -1 && expected !== current) return',
+        replace: 'if (expected < -1) return',
+      },
+    ],
+  },
+  {
+    name: 'delete-with-children',
+    mistake: 'A znode with children can be deleted.',
+    servers: 1,
+    changes: [
+      {
+        file: preparer,
+        find: 'if (version !== -1 && version !== node.version) return refuse(ErrorCode.BADVERSION)\n    if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'multi-not-rolled-back',
+    mistake: 'Parts before the one that failed stay in the view that the next writes are prepared against.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/prepare/pending.ts',
+        find: 'for (const { path, before } of this.#undo?.reverse() ?? []) {',
+        replace: 'for (const { path, before } of this.#undo?.slice(1).reverse() ?? []) {',
+      },
+    ],
+  },
+  {
+    name: 'multi-part-lost',
+    mistake: 'The last part of a transaction is logged and not applied.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/tree/tree.ts',
+        find: 'for (const sub of txn.txns) {',
+        replace: 'for (const sub of txn.txns.slice(0, -1)) {',
+      },
+      { file: leaderWrites, find: 'digest === undefined || tree.matches(digest)', replace: 'true' },
+      {
+        file: recover(),
+        find: 'if (digest) this.#compare(digest, header.zxid, ',
+        replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
+      },
+    ],
+  },
+  {
+    name: 'ephemeral-left-behind',
+    mistake: 'The end of a session names all of its ephemeral znodes but the first.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/prepare/pending.ts',
+        find: 'return [...paths]\n  }\n\n  /** From here on',
+        replace: 'return [...paths].slice(1)\n  }\n\n  /** From here on',
+      },
+    ],
+  },
+  {
+    name: 'expiry-early',
+    mistake: 'Sessions live half of their timeouts.',
+    servers: 1,
+    changes: [
+      {
+        file: tracker,
+        find: 'const deadline = now + session.timeout\n',
+        replace: 'const deadline = now + session.timeout / 2\n',
+      },
+    ],
+  },
+  {
+    name: 'expiry-ignored',
+    mistake: 'Sessions whose time is over go on.',
+    servers: 1,
+    changes: [{ file: tracker, find: 'over.push(session)', replace: 'void over' }],
+  },
+  {
+    name: 'session-ids-repeat',
+    mistake: 'Ids of sessions do not depend on time, so that a restart gives them out again.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/sessions/ids.ts',
+        find: 'BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))',
+        replace: 'BigInt.asIntN(64, (time & 0n) | (BigInt(serverId & 0xff) << 56n)) + 1n',
+      },
+    ],
+  },
+  {
+    name: 'watch-dropped-on-return',
+    mistake: 'A change of data that happened while a session was away is not told to it.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'else if (this.#tree.statOf(node).mzxid > since)',
+        replace: 'else if (since < 0)',
+      },
+    ],
+  },
+  {
+    name: 'child-watch-dropped-on-return',
+    mistake: 'A change of children that happened while a session was away is not told to it.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'else if (this.#tree.statOf(node).pzxid > since)',
+        replace: 'else if (since < 0)',
+      },
+    ],
+  },
+  {
+    name: 'watch-fires-twice',
+    mistake: 'A watch stays when it has fired.',
+    servers: 1,
+    changes: [
+      {
+        file: watches,
+        find: 'if ((modes & Mode.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)\n      notify(watcher)\n    })\n    if (told',
+        replace: 'notify(watcher)\n    })\n    if (told',
+      },
+    ],
+  },
+  {
+    name: 'child-watch-deaf',
+    mistake: 'Watches on children do not hear of deletions.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/watches/firing.ts',
+        find: 'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
+        replace:
+          'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
+      },
+    ],
+  },
+  {
+    name: 'events-after-replies',
+    mistake: 'Notifications are held back until the next turn, behind the replies that show the change.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/host/connection.ts',
+        find: "if (this.#phase === 'open') this.outbox.add(frame)",
+        replace:
+          "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
+      },
+    ],
+  },
+  {
+    name: 'stale-read-after-move',
+    mistake: 'A server takes a session whose client has seen more than the server has.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/host/handshake.ts',
+        find: 'if (lastZxidSeen > BigInt(horizon)) {',
+        replace: 'if (lastZxidSeen < 0n) {',
+      },
+    ],
+  },
+]
+
+function recover(): string {
+  return 'server/src/log/recover.ts'
+}

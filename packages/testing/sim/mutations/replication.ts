@@ -1,0 +1,192 @@
+import type { Mutation } from './mutation.ts'
+
+const learner = 'server/src/core/zab/learner.ts'
+const commits = 'server/src/core/zab/commits.ts'
+const plan = 'server/src/core/zab/sync-plan.ts'
+const leaderWrites = 'server/src/host/writes/leader-writes.ts'
+
+export const replication: readonly Mutation[] = [
+  {
+    name: 'acknowledge-proposals-early',
+    mistake: 'A follower acknowledges all that it has logged when the first of it is durable.',
+    servers: 3,
+    changes: [
+      {
+        file: learner,
+        find: 'const upTo = Math.min(zxid, this.#lastLogged)',
+        replace: 'const upTo = zxid < 0 ? zxid : this.#lastLogged',
+      },
+    ],
+  },
+  {
+    name: 'acknowledge-leader-early',
+    mistake: 'A follower acknowledges NEWLEADER before the epoch is on its disk.',
+    servers: 3,
+    changes: [
+      {
+        file: learner,
+        find: "if (this.#phase === 'waiting') this.#store('currentEpoch')",
+        replace:
+          "if (this.#phase === 'waiting') { this.#acknowledge(this.#epoch); this.#store('currentEpoch') }",
+      },
+    ],
+  },
+  {
+    name: 'epoch-before-history',
+    mistake: 'A follower writes the epoch down before the history that it stands for is durable.',
+    servers: 3,
+    changes: [
+      { file: learner, find: "this.#work.push({ do: 'harden' })", replace: "this.#store('currentEpoch')" },
+    ],
+  },
+  {
+    name: 'accepted-epoch-forgotten',
+    mistake: 'A follower promises an epoch without writing it down.',
+    servers: 3,
+    changes: [
+      {
+        file: learner,
+        find: "if (epoch > acceptedEpoch) this.#store('acceptedEpoch')",
+        replace: 'if (epoch > acceptedEpoch) this.#promise(epoch)',
+      },
+    ],
+  },
+  {
+    name: 'epoch-reused',
+    mistake: 'A leader takes the epoch that was accepted last instead of the next one.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/core/zab/discovery.ts',
+        find: 'Math.max(this.#epoch, acceptedEpoch + 1)',
+        replace: 'Math.max(this.#epoch, acceptedEpoch, 1)',
+      },
+    ],
+  },
+  {
+    name: 'commit-without-quorum',
+    mistake: 'A leader commits what it has on its own disk.',
+    servers: 3,
+    changes: [
+      {
+        file: commits,
+        find: 'if (!this.#isAlone(verifier)) return this.#proposals.point(verifier, this.lastCommitted, limit)',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'half-is-a-quorum',
+    mistake: 'Half of the voters, rounded down, decide.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'isQuorum: (ids) => countIn(all, ids) > half,',
+        replace: 'isQuorum: (ids) => countIn(all, ids) >= half,',
+      },
+    ],
+  },
+  {
+    name: 'uncommitted-tail-kept',
+    mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
+    servers: 3,
+    changes: [
+      {
+        file: plan,
+        find: 'if (learner > window.max) return planAhead(learner, sources)',
+        replace: "if (learner > window.max) return { how: 'diff', zxid: learner, entries: [] }",
+      },
+    ],
+  },
+  {
+    name: 'foreign-tail-kept',
+    mistake: 'A server with transactions of an epoch that ended without them gets only what comes after.',
+    servers: 3,
+    changes: [
+      {
+        file: plan,
+        find: 'if (!window.holds(learner) && !isEpochStart(learner))',
+        replace: 'if (learner < 0)',
+      },
+    ],
+  },
+  {
+    name: 'sync-unconfirmed',
+    mistake: 'A leader answers sync without asking whether it still leads.',
+    servers: 3,
+    changes: [
+      {
+        file: leaderWrites,
+        find: 'this.#confirm(() => (parts.quorum?.synced(learner), done()))',
+        replace: '(parts.quorum?.synced(learner), done())',
+      },
+      {
+        file: leaderWrites,
+        find: 'this.#confirm(() => (isWaiting ? requester.synced() : (isOver = true)))',
+        replace: 'isOver = !isWaiting || !requester',
+      },
+    ],
+  },
+  {
+    name: 'sync-not-forwarded',
+    mistake: 'A follower answers sync by itself.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/host/writes/learner-writes.ts',
+        find: 'this.#syncs.push({ requester, sessionId, place: this.#places++ })',
+        replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
+      },
+    ],
+  },
+  {
+    name: 'owner-ignored',
+    mistake: 'A leader carries out what comes from a server that the session has left.',
+    servers: 3,
+    changes: [
+      {
+        file: leaderWrites,
+        find: 'return known.owner === this.#owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
+        replace: 'return ErrorCode.OK',
+      },
+    ],
+  },
+  {
+    name: 'touches-ignored',
+    mistake: 'A leader does not hear of the sessions that live at its followers.',
+    servers: 3,
+    changes: [
+      {
+        file: leaderWrites,
+        find: 'session.timeout = timeout\n    sessions.touch(session, clock.monotonic())\n  }\n\n  /** The connection of a learner',
+        replace: 'session.timeout = timeout\n    void clock\n  }\n\n  /** The connection of a learner',
+      },
+    ],
+  },
+  {
+    name: 'request-carried-out-twice',
+    mistake: 'A leader prepares the request of a follower two times.',
+    servers: 3,
+    changes: [
+      {
+        file: leaderWrites,
+        find: 'if (!this.#ended) this.#gates.push(learner, request)',
+        replace:
+          'if (!this.#ended) { this.#gates.push(learner, request); this.#gates.push(learner, request) }',
+      },
+    ],
+  },
+  {
+    name: 'commit-not-applied',
+    mistake: 'A follower leaves out one committed transaction of a hundred.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/host/writes/learner-writes.ts',
+        find: 'if (logged !== undefined) this.#apply(logged)',
+        replace: 'if (logged !== undefined && zxid % 100 !== 50) this.#apply(logged)',
+      },
+    ],
+  },
+]

@@ -1,0 +1,58 @@
+import { OpCode } from '@zabra/protocol'
+import type { LoggedTxn } from '@zabra/server/files'
+import { requestKey } from '../history/chronicle.ts'
+import { formatZxid, hasPlace, hexOf, isWrite, type Operation } from '../history/records.ts'
+import type { Checker } from './checker.ts'
+import { tell } from './tell.ts'
+
+export const acknowledgedWrites: Checker = {
+  name: 'acknowledged-writes',
+  proves:
+    'Every write that was answered is in the history that survives, under the zxid of its answer; one that was refused has changed nothing.',
+  check({ history, chronicle }) {
+    const wrong: string[] = []
+    for (const operation of history.operations) {
+      if (operation.outcome !== 'answered' || !isWrite(operation.request)) continue
+      const { zxid, result, session, xid } = operation
+      if (!hasPlace(operation)) {
+        const effect = chronicle.byRequest
+          .get(requestKey(session, xid))
+          ?.find(({ logged }) => hasEffect(logged))
+        if (effect !== undefined)
+          wrong.push(`${tell(operation)} was refused and is in the history at ${formatZxid(effect.zxid)}`)
+        continue
+      }
+      const entry = chronicle.byZxid.get(zxid)
+      if (entry === undefined) {
+        wrong.push(`${tell(operation)} was answered and is lost: the history has no ${formatZxid(zxid)}`)
+        continue
+      }
+      const { header } = entry.logged
+      if (hexOf(header.sessionId) !== session || header.cxid !== xid)
+        wrong.push(
+          `${tell(operation)} was answered with a zxid that names request ${header.cxid} of session ${hexOf(header.sessionId)}`,
+        )
+      else if (hasEffect(entry.logged) !== (result.err === 0))
+        wrong.push(
+          `${tell(operation)}: the history has ${result.err === 0 ? 'a failure' : 'an effect'} there`,
+        )
+      else wrong.push(...resultProblems(operation))
+    }
+    return wrong
+  },
+}
+
+function hasEffect({ txn }: LoggedTxn): boolean {
+  return txn.type === OpCode.multi
+    ? !txn.txns.some(({ type }) => type === OpCode.error)
+    : txn.type !== OpCode.error
+}
+
+/** The answer's own fields must name the same transaction. */
+function resultProblems(operation: Operation): string[] {
+  const { request, result, results, zxid } = operation
+  const stats = request.op === 'multi' ? results.map(({ stat }) => stat) : [result.stat]
+  return stats
+    .filter((stat) => stat !== undefined && stat.mzxid !== zxid)
+    .map((stat) => `${tell(operation)} was answered with a Stat of ${formatZxid(stat!.mzxid)}`)
+}

@@ -1,0 +1,68 @@
+import { OpCode } from '@zabra/protocol'
+import { requestKey, type Chronicle } from '../history/chronicle.ts'
+import { formatZxid, isWrite, type Operation } from '../history/records.ts'
+import type { Checker } from './checker.ts'
+import { tell } from './tell.ts'
+
+export const atMostOnce: Checker = {
+  name: 'at-most-once',
+  proves:
+    'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
+  check({ history, chronicle }) {
+    const wrong: string[] = []
+    for (const [key, entries] of chronicle.byRequest) {
+      const [first] = entries
+      // Servers end sessions themselves under the number 0.
+      if (entries.length < 2 || first!.logged.header.cxid === 0 || first!.logged.header.sessionId === 0n)
+        continue
+      wrong.push(
+        `Request ${key} is in the history ${entries.length} times: ${entries.map(({ zxid }) => formatZxid(zxid)).join(', ')}`,
+      )
+    }
+    wrong.push(...outOfOrder(chronicle))
+    const byConnection = new Map<number, Operation[]>()
+    for (const operation of history.operations) {
+      if (operation.outcome !== 'unknown' || !isWrite(operation.request)) continue
+      const list = byConnection.get(operation.connection)
+      if (list === undefined) byConnection.set(operation.connection, [operation])
+      else list.push(operation)
+    }
+    for (const operations of byConnection.values()) {
+      let missing: Operation | undefined
+      let last = 0
+      for (const operation of operations) {
+        const entry = chronicle.byRequest.get(requestKey(operation.session, operation.xid))?.[0]
+        if (entry === undefined) missing ??= operation
+        else if (entry.logged.txn.type === OpCode.closeSession) break
+        else if (missing !== undefined)
+          wrong.push(
+            `${tell(operation)} was carried out, and ${tell(missing)}, which was sent before it, was not`,
+          )
+        else if (entry.zxid <= last)
+          wrong.push(`${tell(operation)} was carried out before what was sent before it`)
+        last = entry?.zxid ?? last
+      }
+    }
+    return wrong
+  },
+}
+
+/** What a session sends later is carried out later: a server that it has left must not bring anything any more. */
+function outOfOrder({ entries }: Chronicle): string[] {
+  const last = new Map<bigint, { xid: number; zxid: number }>()
+  const wrong: string[] = []
+  for (const { zxid, logged } of entries) {
+    const { header, txn } = logged
+    const isFailure =
+      txn.type === OpCode.error ||
+      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
+    if (header.cxid <= 0 || isFailure) continue
+    const before = last.get(header.sessionId)
+    if (before !== undefined && header.cxid < before.xid)
+      wrong.push(
+        `Request ${header.cxid} of session ${header.sessionId.toString(16)} was carried out at ${formatZxid(zxid)}, after request ${before.xid} at ${formatZxid(before.zxid)}`,
+      )
+    last.set(header.sessionId, { xid: header.cxid, zxid })
+  }
+  return wrong
+}

@@ -1,0 +1,38 @@
+import type { Chronicle, ServerLog } from '../history/chronicle.ts'
+import type { History } from '../history/records.ts'
+import type { WireRecord } from '../simulation/zab-wire.ts'
+
+/** All that is known of a run when it is over. */
+export interface Evidence {
+  readonly history: History
+  readonly chronicle: Chronicle
+  /** The logs of each server at the end. */
+  readonly logs: readonly ServerLog[]
+  /** What went between servers; undefined with one server. */
+  readonly wire: WireRecord | undefined
+  /** Clients that read the whole tree, each of one server, once all was healed: by name, the server. */
+  readonly readers: ReadonlyMap<string, string>
+  /** When nothing failed any more. */
+  readonly healedAt: number
+  /** Sessions whose clients said nothing more for longer than their timeouts before the trees were read. */
+  readonly silent: ReadonlySet<string>
+  /** Milliseconds by which wall clocks may differ from the world's; undefined when they jumped. */
+  readonly wallErrorMs: number | undefined
+  /** Epochs as each server's disk had them, whenever they changed. */
+  readonly epochs: readonly EpochSeen[]
+}
+
+export interface EpochSeen {
+  readonly server: string
+  readonly at: number
+  readonly accepted: number
+  readonly current: number
+}
+
+export interface Checker {
+  readonly name: string
+  /** One sentence about what it proves. */
+  readonly proves: string
+  /** What is wrong, each a sentence; nothing when all is well. */
+  check(evidence: Evidence): string[]
+}

@@ -1,0 +1,36 @@
+import { formatZxid, hasPlace } from '../history/records.ts'
+import type { Checker } from './checker.ts'
+import { tell } from './tell.ts'
+
+export const sessionOrder: Checker = {
+  name: 'session-order',
+  proves:
+    'A session never goes back: the zxids of its answers do not fall, also when it moves between servers, and its writes have rising zxids in the order of its requests.',
+  check({ history }) {
+    const wrong = [...history.complaints]
+    for (const [session, arrivals] of history.bySession()) {
+      let seen = 0
+      let lastWrite = { xid: -Infinity, zxid: 0 }
+      for (const arrival of arrivals) {
+        if (arrival.kind === 'rearmed') {
+          if (arrival.zxid > 0 && arrival.zxid < seen)
+            wrong.push(
+              `Session ${session} had seen ${formatZxid(seen)} and had its watches armed at ${formatZxid(arrival.zxid)}`,
+            )
+          seen = Math.max(seen, arrival.zxid)
+        }
+        if (arrival.kind !== 'operation' || arrival.zxid <= 0) continue
+        if (arrival.zxid < seen)
+          wrong.push(`${tell(arrival)} goes back behind ${formatZxid(seen)}, which its session had seen`)
+        seen = Math.max(seen, arrival.zxid)
+        if (!hasPlace(arrival)) continue
+        if (arrival.xid > lastWrite.xid && arrival.zxid <= lastWrite.zxid)
+          wrong.push(
+            `${tell(arrival)} is not above ${formatZxid(lastWrite.zxid)}, an earlier write of its session`,
+          )
+        lastWrite = arrival
+      }
+    }
+    return wrong
+  },
+}

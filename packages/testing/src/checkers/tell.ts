@@ -1,0 +1,43 @@
+import { errorName } from '@zabra/protocol'
+import { formatZxid, type Operation, type Request } from '../history/records.ts'
+
+/** A request for people. */
+export function tell({
+  request,
+  session,
+  xid,
+  server,
+  invoked,
+  returned,
+  outcome,
+  zxid,
+  result,
+}: Operation): string {
+  const answer =
+    outcome === 'answered'
+      ? `${result.err === 0 ? 'ok' : errorName(result.err)} at ${formatZxid(zxid)}, ${invoked.toFixed(1)} to ${returned.toFixed(1)} ms`
+      : `${outcome}, sent at ${invoked.toFixed(1)} ms`
+  return `${ask(request)} (request ${xid} of session ${session} at ${server}: ${answer})`
+}
+
+function ask(request: Request): string {
+  switch (request.op) {
+    case 'multi':
+      return `multi [${request.parts.map(ask).join(', ')}]`
+    case 'close':
+      return 'close'
+    case 'reconfig':
+      return `reconfig +${request.joining} -${request.leaving}`
+    case 'create':
+      return `create ${request.mode} ${request.path}`
+    case 'set':
+    case 'delete':
+    case 'check':
+      return `${request.op} ${request.path} v${request.version}`
+    case 'get':
+    case 'exists':
+    case 'children':
+    case 'sync':
+      return `${request.op} ${request.path}${'watch' in request && request.watch ? ' with a watch' : ''}`
+  }
+}

@@ -1,0 +1,158 @@
+import { ErrorCode, EventType } from '@zabra/protocol'
+import type { Model, Step } from '../history/model.ts'
+import { formatZxid, type Arrival, type Notice, type Operation } from '../history/records.ts'
+import type { Checker } from './checker.ts'
+
+export const watches: Checker = {
+  name: 'watches',
+  proves:
+    'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, and never without a change.',
+  check({ history, chronicle }) {
+    const wrong: string[] = []
+    for (const [session, arrivals] of history.bySession()) {
+      const watching = new Watching(chronicle.model, session)
+      for (const arrival of arrivals) watching.see(arrival)
+      wrong.push(...watching.wrong)
+    }
+    return wrong
+  },
+}
+
+type Kind = 'data' | 'exist' | 'child'
+
+/** What one session watches. */
+class Watching {
+  readonly wrong: string[] = []
+  readonly #model: Model
+  readonly #session: string
+  /** By kind and path, the zxid at which it was armed. */
+  readonly #armed = new Map<string, number>()
+  #connection = 0
+  /** Notices before the answer that arms watches again belong to it. */
+  #rearming: Notice[] | undefined
+
+  constructor(model: Model, session: string) {
+    this.#model = model
+    this.#session = session
+  }
+
+  see(arrival: Arrival): void {
+    if (arrival.kind === 'attached') {
+      this.#connection = arrival.connection
+      // The connection broke amid the answer: what was told before is told.
+      for (const { path, type } of this.#rearming ?? [])
+        for (const kind of ['data', 'exist', 'child'] as const)
+          if (concerns(kind, type)) this.#armed.delete(`${kind} ${path}`)
+      this.#rearming = !arrival.isNew && this.#armed.size > 0 ? [] : undefined
+    } else if (arrival.kind === 'rearmed') this.#rearmed(arrival.zxid)
+    else if (arrival.kind === 'notice') this.#noticed(arrival)
+    else if (arrival.kind === 'operation') this.#answered(arrival)
+    else this.#armed.clear()
+  }
+
+  #answered({ request, result, zxid, connection, xid }: Operation): void {
+    if (connection !== this.#connection) return
+    if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
+    if (request.op === 'close' && result.err === 0) return this.#armed.clear()
+    if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
+    if (!request.watch) return
+    if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
+    else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
+  }
+
+  #arm(kind: Kind, path: string, zxid: number): void {
+    const key = `${kind} ${path}`
+    if (!this.#armed.has(key)) this.#armed.set(key, zxid)
+  }
+
+  /** Everything that is watched and changed up to a zxid must have been told. */
+  #demand(zxid: number, what: string): void {
+    for (const [key, since] of this.#armed) {
+      const [kind, path] = split(key)
+      const step = this.#next(kind, path, since)
+      if (step === undefined || step.zxid > zxid) continue
+      this.#armed.delete(key)
+      this.wrong.push(
+        `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
+      )
+    }
+  }
+
+  #noticed(notice: Notice): void {
+    const { type, path } = notice
+    if (this.#rearming !== undefined) return void this.#rearming.push(notice)
+    const kinds: Kind[] =
+      type === EventType.NodeChildrenChanged
+        ? ['child']
+        : type === EventType.NodeDeleted
+          ? ['data', 'exist', 'child']
+          : ['data', 'exist']
+    const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
+    if (fired.length === 0)
+      return void this.wrong.push(
+        `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
+      )
+    let explained = false
+    for (const kind of fired) {
+      const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+      explained ||= step !== undefined && eventOf(kind, step) === type
+      this.#armed.delete(`${kind} ${path}`)
+    }
+    if (!explained)
+      this.wrong.push(
+        `Session ${this.#session} was told of event ${type} of ${path}, and no such change came next`,
+      )
+  }
+
+  /** Armed again at a zxid: what changed while the session was away was told before this answer. */
+  #rearmed(zxid: number): void {
+    const told = this.#rearming ?? []
+    this.#rearming = undefined
+    for (const [key, since] of Array.from(this.#armed)) {
+      const [kind, path] = split(key)
+      const wasTold = told.some((notice) => notice.path === path && concerns(kind, notice.type))
+      if (wasTold) this.#armed.delete(key)
+      else if (this.#mustTell(kind, path, since, zxid))
+        this.wrong.push(
+          `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
+        )
+      // Made and deleted again while it was away: nothing shows it, and the watch goes on from here.
+      else if (!wasTold) this.#armed.set(key, Math.max(since, zxid))
+    }
+    for (const { path, type } of told) {
+      const changed = (this.#model.paths.get(path) ?? []).some((step) => step.zxid > 0)
+      if (!changed)
+        this.wrong.push(`Session ${this.#session} was told of event ${type} of ${path}, which never changed`)
+    }
+  }
+
+  #mustTell(kind: Kind, path: string, since: number, zxid: number): boolean {
+    const step = this.#next(kind, path, since)
+    if (step === undefined || step.zxid > zxid) return false
+    const state = this.#model.at(path, zxid)
+    return kind !== 'exist' || state !== undefined
+  }
+
+  #next(kind: Kind, path: string, since: number): Step | undefined {
+    for (const step of this.#model.stepsAfter(path, since)) if (eventOf(kind, step) !== undefined) return step
+    return undefined
+  }
+}
+
+function concerns(kind: Kind, type: number): boolean {
+  if (kind === 'child') return type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted
+  return type !== EventType.NodeChildrenChanged
+}
+
+/** The event that a change is for who watches so; undefined when it is none. */
+function eventOf(kind: Kind, { change }: Step): number | undefined {
+  if (change === 'deleted') return EventType.NodeDeleted
+  if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined
+  if (change === 'created') return EventType.NodeCreated
+  return change === 'data' ? EventType.NodeDataChanged : undefined
+}
+
+function split(key: string): [Kind, string] {
+  const space = key.indexOf(' ')
+  return [key.slice(0, space) as Kind, key.slice(space + 1)]
+}

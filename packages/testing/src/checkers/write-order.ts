@@ -1,0 +1,28 @@
+import { formatZxid, hasPlace, type Operation } from '../history/records.ts'
+import type { Checker } from './checker.ts'
+import { tell } from './tell.ts'
+
+export const writeOrder: Checker = {
+  name: 'write-order',
+  proves:
+    'Writes are linearizable in real time: one that began after another was answered has the higher zxid.',
+  check({ history }) {
+    const writes = history.operations.filter(hasPlace)
+    const byReturn = [...writes].sort((a, b) => a.returned - b.returned)
+    const byStart = [...writes].sort((a, b) => a.invoked - b.invoked)
+    const wrong: string[] = []
+    let next = 0
+    let highest: Operation | undefined
+    for (const operation of byStart) {
+      while (next < byReturn.length && byReturn[next]!.returned < operation.invoked) {
+        const done = byReturn[next++]!
+        if (highest === undefined || done.zxid > highest.zxid) highest = done
+      }
+      if (highest !== undefined && operation.zxid <= highest.zxid)
+        wrong.push(
+          `${tell(operation)} began after ${tell(highest)} was answered and is not above ${formatZxid(highest.zxid)}`,
+        )
+    }
+    return wrong
+  },
+}

@@ -1,0 +1,308 @@
+import { nameOf, OpCode, parentOf } from '@zabra/protocol'
+import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
+import { formatZxid, hexOf, type SeenStat } from './records.ts'
+
+/** A znode as a read shows it. Never changed once it is made. */
+export interface NodeState {
+  readonly data: string
+  readonly stat: SeenStat
+}
+
+/** What a transaction did to a path: the kinds that watches tell apart. */
+export type Change = 'created' | 'deleted' | 'data' | 'acl' | 'children'
+
+export interface Step {
+  readonly zxid: number
+  readonly change: Change
+  /** The node afterwards; undefined when it is gone. */
+  readonly state: NodeState | undefined
+  /** Of `children`: who came or went. */
+  readonly child?: { readonly name: string; readonly came: boolean }
+}
+
+export interface SessionLife {
+  readonly id: string
+  readonly created: number
+  readonly timeoutMs: number
+  ended: number
+  /** The leader's wall clock when the end was prepared. */
+  endedWall: number
+}
+
+/** A transaction in the order in which all servers apply it. */
+export interface Entry {
+  readonly zxid: number
+  readonly logged: LoggedTxn
+}
+
+const decoder = new TextDecoder()
+
+/**
+ * All states that the tree ever had, by running the transactions in their order on a simple tree of our own. It knows the
+ * rules of ZooKeeper and nothing of the server's code. What does not fit the state it meets is a complaint.
+ */
+export class Model {
+  readonly paths = new Map<string, Step[]>()
+  readonly sessions = new Map<string, SessionLife>()
+  readonly complaints: string[] = []
+  /** Nodes by the session that owns them. */
+  readonly #owned = new Map<string, Set<string>>()
+  /** Counters as the transactions carry them: creations of children. */
+  readonly #created = new Map<string, number>()
+  readonly #children = new Map<string, Set<string>>()
+  lastZxid = 0
+
+  constructor(reserved: readonly string[] = ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config']) {
+    for (const path of reserved) {
+      this.#children.set(path, new Set())
+      if (path !== '/') this.#children.get(parentOf(path))!.add(nameOf(path))
+    }
+    for (const path of reserved) {
+      const children = this.#children.get(path)!.size
+      // The counters of these nodes differ between releases; only children and existence are checked.
+      this.#created.set(path, children)
+      const stat = {
+        czxid: 0,
+        mzxid: 0,
+        pzxid: 0,
+        version: 0,
+        cversion: children,
+        aversion: 0,
+        owner: 0n,
+        dataLength: 0,
+        children,
+      }
+      this.paths.set(path, [{ zxid: 0, change: 'created', state: { data: '', stat } }])
+    }
+  }
+
+  apply({ zxid, logged }: Entry): void {
+    this.lastZxid = zxid
+    const { txn, header } = logged
+    const session = hexOf(header.sessionId)
+    const life = this.sessions.get(session)
+    if (txn.type === OpCode.createSession) {
+      if (life !== undefined) this.#complain(zxid, `creates session ${session} a second time`)
+      this.sessions.set(session, {
+        id: session,
+        created: zxid,
+        timeoutMs: txn.timeOut,
+        ended: Infinity,
+        endedWall: Infinity,
+      })
+      return
+    }
+    if (txn.type === OpCode.closeSession) {
+      const paths = 'paths2Delete' in txn ? txn.paths2Delete : []
+      return this.#endSession(zxid, session, header.time, paths)
+    }
+    const isFailure =
+      txn.type === OpCode.error ||
+      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
+    if (header.sessionId !== 0n && !isFailure) {
+      if (life === undefined) this.#complain(zxid, `belongs to session ${session}, which was never created`)
+      else if (life.ended < zxid)
+        this.#complain(
+          zxid,
+          `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
+        )
+    }
+    if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, txn)
+    if (isFailure) return
+    for (const part of txn.txns) this.#applyOne(zxid, session, part)
+  }
+
+  /** The node at a zxid; undefined when there is none. */
+  at(path: string, zxid: number): NodeState | undefined {
+    return this.lastStep(path, zxid)?.state
+  }
+
+  /** The last step of a path up to a zxid. */
+  lastStep(path: string, zxid: number): Step | undefined {
+    const steps = this.paths.get(path)
+    if (steps === undefined) return undefined
+    let [low, high] = [0, steps.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (steps[middle]!.zxid <= zxid) low = middle + 1
+      else high = middle
+    }
+    return steps[low - 1]
+  }
+
+  /** The steps of a path after a zxid, in their order. */
+  *stepsAfter(path: string, zxid: number): Generator<Step> {
+    for (const step of this.paths.get(path) ?? []) if (step.zxid > zxid) yield step
+  }
+
+  childrenAt(path: string, zxid: number): Set<string> {
+    const names = new Set<string>()
+    for (const step of this.paths.get(path) ?? []) {
+      if (step.zxid > zxid) break
+      if (step.change === 'created' && step.zxid > 0) names.clear()
+      if (step.child === undefined) continue
+      if (step.child.came) names.add(step.child.name)
+      else names.delete(step.child.name)
+    }
+    return names
+  }
+
+  /** The paths of all nodes at the end. */
+  livingPaths(): string[] {
+    return [...this.paths].filter(([, steps]) => steps.at(-1)!.state !== undefined).map(([path]) => path)
+  }
+
+  #applyOne(zxid: number, session: string, txn: SubTxn): void {
+    switch (txn.type) {
+      case OpCode.create:
+      case OpCode.create2:
+        return this.#create(
+          zxid,
+          session,
+          txn,
+          txn.ephemeral ? BigInt.asIntN(64, BigInt(`0x${session}`)) : 0n,
+        )
+      case OpCode.createContainer:
+      case OpCode.createTTL:
+        // Clients are shown no owner of these.
+        return this.#create(zxid, session, txn, 0n)
+      case OpCode.delete:
+      case OpCode.deleteContainer:
+        return this.#delete(zxid, txn.path)
+      case OpCode.setData:
+      case OpCode.reconfig: {
+        const node = this.#living(zxid, txn.path)
+        if (node === undefined) return
+        if (txn.version !== node.stat.version + 1 && !txn.path.startsWith('/zookeeper'))
+          this.#complain(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
+        const data = txn.data === null ? '' : decoder.decode(txn.data)
+        const stat = { ...node.stat, mzxid: zxid, version: txn.version, dataLength: txn.data?.length ?? 0 }
+        return this.#step(txn.path, { zxid, change: 'data', state: { data, stat } })
+      }
+      case OpCode.setACL: {
+        const node = this.#living(zxid, txn.path)
+        if (node !== undefined)
+          this.#step(txn.path, {
+            zxid,
+            change: 'acl',
+            state: { ...node, stat: { ...node.stat, aversion: txn.version } },
+          })
+        return
+      }
+      case OpCode.check:
+      case OpCode.error:
+    }
+  }
+
+  #create(
+    zxid: number,
+    session: string,
+    txn: { path: string; data: Uint8Array | null; parentCVersion: number },
+    owner: bigint,
+  ): void {
+    const { path } = txn
+    if (this.#now(path) !== undefined) this.#complain(zxid, `creates ${path}, which exists`)
+    const parent = parentOf(path)
+    const above = this.#living(zxid, parent)
+    if (above === undefined) return
+    if (above.stat.owner > 0n) this.#complain(zxid, `creates ${path} below an ephemeral node`)
+    if (owner !== 0n) {
+      const owned = this.#owned.get(session)
+      if (owned === undefined) this.#owned.set(session, new Set([path]))
+      else owned.add(path)
+    }
+    const counter = (this.#created.get(parent) ?? 0) + 1
+    if (
+      txn.parentCVersion !== -1 &&
+      txn.parentCVersion !== counter &&
+      !parent.startsWith('/zookeeper') &&
+      parent !== '/'
+    )
+      this.#complain(
+        zxid,
+        `creates ${path} as child ${txn.parentCVersion} of its parent, expected ${counter}`,
+      )
+    this.#created.set(parent, txn.parentCVersion === -1 ? counter : txn.parentCVersion)
+    this.#created.set(path, 0)
+    this.#children.set(path, new Set())
+    const dataLength = txn.data?.length ?? 0
+    const stat = {
+      czxid: zxid,
+      mzxid: zxid,
+      pzxid: zxid,
+      version: 0,
+      cversion: 0,
+      aversion: 0,
+      owner,
+      dataLength,
+      children: 0,
+    }
+    const data = txn.data === null ? '' : decoder.decode(txn.data)
+    this.#step(path, { zxid, change: 'created', state: { data, stat } })
+    this.#childStep(zxid, parent, nameOf(path), true)
+  }
+
+  #delete(zxid: number, path: string): void {
+    const node = this.#living(zxid, path)
+    if (node === undefined) return
+    if (this.#children.get(path)!.size > 0) this.#complain(zxid, `deletes ${path}, which has children`)
+    this.#owned.get(hexOf(node.stat.owner))?.delete(path)
+    this.#children.delete(path)
+    this.#step(path, { zxid, change: 'deleted', state: undefined })
+    this.#childStep(zxid, parentOf(path), nameOf(path), false)
+  }
+
+  #childStep(zxid: number, parent: string, name: string, came: boolean): void {
+    const names = this.#children.get(parent)
+    const node = this.#now(parent)
+    if (names === undefined || node === undefined) return
+    if (came) names.add(name)
+    else names.delete(name)
+    // The counter that a Stat shows counts creations and deletions; transactions carry the creations alone.
+    const cversion = this.#created.get(parent)! * 2 - names.size
+    const stat = { ...node.stat, pzxid: zxid, cversion, children: names.size }
+    this.#step(parent, { zxid, change: 'children', state: { ...node, stat }, child: { name, came } })
+  }
+
+  #endSession(zxid: number, session: string, time: number, paths: readonly string[]): void {
+    const life = this.sessions.get(session)
+    if (life === undefined) return this.#complain(zxid, `ends session ${session}, which was never created`)
+    if (life.ended < Infinity) return this.#complain(zxid, `ends session ${session} a second time`)
+    life.ended = zxid
+    life.endedWall = time
+    const owned = [...(this.#owned.get(session) ?? [])].sort()
+    const listed = [...paths].sort()
+    if (owned.join() !== listed.join())
+      this.#complain(
+        zxid,
+        `ends session ${session} with the nodes [${listed.join(', ')}] when it owns [${owned.join(', ')}]`,
+      )
+    for (const path of paths) this.#delete(zxid, path)
+    this.#owned.delete(session)
+  }
+
+  #step(path: string, step: Step): void {
+    const steps = this.paths.get(path)
+    if (steps === undefined) this.paths.set(path, [step])
+    else steps.push(step)
+  }
+
+  #now(path: string): NodeState | undefined {
+    return this.paths.get(path)?.at(-1)?.state
+  }
+
+  #living(zxid: number, path: string): NodeState | undefined {
+    const state = this.#now(path)
+    if (state === undefined) this.#complain(zxid, `changes ${path}, which does not exist`)
+    return state
+  }
+
+  #complain(zxid: number, what: string): void {
+    this.complaints.push(`Transaction ${formatZxid(zxid)} ${what}`)
+  }
+}
+
+function txnName(txn: Txn): string {
+  if (txn.type === OpCode.multi) return `multi of ${txn.txns.map(({ type }) => type).join(', ')}`
+  return `type ${txn.type}`
+}

@@ -1,0 +1,203 @@
+import { ErrorCode, type Stat } from '@zabra/protocol'
+
+/** A znode's Stat with plain numbers for zxids. */
+export interface SeenStat {
+  readonly czxid: number
+  readonly mzxid: number
+  readonly pzxid: number
+  readonly version: number
+  readonly cversion: number
+  readonly aversion: number
+  readonly owner: bigint
+  readonly dataLength: number
+  readonly children: number
+}
+
+export type Mode = 'persistent' | 'ephemeral' | 'sequential' | 'ephemeralSequential' | 'container' | 'ttl'
+
+/** A part of a transaction. */
+export type Part =
+  | { readonly op: 'create'; readonly path: string; readonly data: string; readonly mode: Mode }
+  | { readonly op: 'delete'; readonly path: string; readonly version: number }
+  | { readonly op: 'set'; readonly path: string; readonly data: string; readonly version: number }
+  | { readonly op: 'check'; readonly path: string; readonly version: number }
+
+/** What a client asks for. */
+export type Request =
+  | Part
+  | { readonly op: 'multi'; readonly parts: readonly Part[] }
+  | { readonly op: 'get' | 'exists' | 'children'; readonly path: string; readonly watch: boolean }
+  | { readonly op: 'sync'; readonly path: string }
+  | { readonly op: 'close' }
+  | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string }
+
+/** What a server answered to a part or a request; fields are present where its reply has them. */
+export interface Result {
+  readonly err: number
+  readonly path?: string
+  readonly stat?: SeenStat
+  readonly data?: string
+  readonly children?: readonly string[]
+}
+
+/** `unknown`: it was sent and the connection broke before the answer. */
+export type Outcome = 'pending' | 'answered' | 'unknown'
+
+/** A request from its sending to its end. Times are the world's, in milliseconds. */
+export interface Operation {
+  readonly kind: 'operation'
+  readonly id: number
+  readonly client: string
+  /** The session in hexadecimal. */
+  readonly session: string
+  /** Counts the connections of all clients. */
+  readonly connection: number
+  /** The server that it was sent to. */
+  readonly server: string
+  readonly xid: number
+  readonly request: Request
+  readonly invoked: number
+  returned: number
+  outcome: Outcome
+  /** The zxid in the reply's header. */
+  zxid: number
+  result: Result
+  /** The results of a multi. */
+  results: readonly Result[]
+}
+
+/** A session is attached to a server, for the first time or again. */
+export interface Attached {
+  readonly kind: 'attached'
+  readonly client: string
+  readonly session: string
+  readonly connection: number
+  readonly server: string
+  readonly at: number
+  readonly timeoutMs: number
+  readonly isNew: boolean
+  /** The last zxid that the client had seen. */
+  readonly seen: number
+}
+
+/** The watches that a client armed again, as answered at a zxid. */
+export interface Rearmed {
+  readonly kind: 'rearmed'
+  readonly client: string
+  readonly session: string
+  readonly connection: number
+  readonly at: number
+  /** The zxid up to which the client knew everything. */
+  readonly since: number
+  readonly zxid: number
+}
+
+/** A watch fired. */
+export interface Notice {
+  readonly kind: 'notice'
+  readonly client: string
+  readonly session: string
+  readonly connection: number
+  readonly at: number
+  readonly type: number
+  readonly path: string
+}
+
+/** A server refused to go on with a session: it is over. */
+export interface Ended {
+  readonly kind: 'ended'
+  readonly client: string
+  readonly session: string
+  readonly server: string
+  readonly at: number
+}
+
+/** What one session saw, in the order in which it arrived. */
+export type Arrival = Operation | Attached | Rearmed | Notice | Ended
+
+/** All that clients did and saw. */
+export class History {
+  /** Every request, by its sending. */
+  readonly operations: Operation[] = []
+  /** What arrived, over all sessions. Operations are in here once they are answered. */
+  readonly arrivals: Arrival[] = []
+  /** What clients noticed at once: replies out of turn, frames that cannot be read. */
+  readonly complaints: string[] = []
+
+  begin(
+    operation: Omit<Operation, 'kind' | 'id' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'>,
+  ): Operation {
+    const begun: Operation = {
+      kind: 'operation',
+      id: this.operations.length,
+      ...operation,
+      returned: Infinity,
+      outcome: 'pending',
+      zxid: -1,
+      result: { err: 0 },
+      results: [],
+    }
+    this.operations.push(begun)
+    return begun
+  }
+
+  answered(
+    operation: Operation,
+    at: number,
+    zxid: number,
+    result: Result,
+    results: readonly Result[] = [],
+  ): void {
+    Object.assign(operation, { outcome: 'answered', returned: at, zxid, result, results })
+    this.arrivals.push(operation)
+  }
+
+  /** What arrived, by session. */
+  bySession(): Map<string, Arrival[]> {
+    const sessions = new Map<string, Arrival[]>()
+    for (const arrival of this.arrivals) {
+      const list = sessions.get(arrival.session)
+      if (list === undefined) sessions.set(arrival.session, [arrival])
+      else list.push(arrival)
+    }
+    return sessions
+  }
+}
+
+/** Whether a request changes something, so that it takes a zxid. */
+export function isWrite({ op }: Request): boolean {
+  return op !== 'get' && op !== 'exists' && op !== 'children' && op !== 'sync'
+}
+
+export function seenStat(stat: Stat): SeenStat {
+  return {
+    czxid: Number(stat.czxid),
+    mzxid: Number(stat.mzxid),
+    pzxid: Number(stat.pzxid),
+    version: stat.version,
+    cversion: stat.cversion,
+    aversion: stat.aversion,
+    owner: stat.ephemeralOwner,
+    dataLength: stat.dataLength,
+    children: stat.numChildren,
+  }
+}
+
+export const hexOf = (session: bigint): string => BigInt.asUintN(64, session).toString(16)
+
+export const formatZxid = (zxid: number): string => `0x${zxid.toString(16)}`
+
+/** Answers for which a server takes no zxid: it refused before it prepared anything, or could not store it. */
+const WITHOUT_ZXID: ReadonlySet<number> = new Set([
+  ErrorCode.SYSTEMERROR,
+  ErrorCode.CONNECTIONLOSS,
+  ErrorCode.MARSHALLINGERROR,
+  ErrorCode.UNIMPLEMENTED,
+  ErrorCode.SESSIONEXPIRED,
+  ErrorCode.SESSIONMOVED,
+  ErrorCode.THROTTLEDOP,
+])
+
+/** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */
+export const hasPlace = ({ outcome, zxid, result, request }: Operation): boolean =>
+  outcome === 'answered' && zxid > 0 && isWrite(request) && !WITHOUT_ZXID.has(result.err)

@@ -1,0 +1,67 @@
+import { logsIn, snapshotsIn } from '@zabra/server/files'
+import type { Platter } from '../world/disk.ts'
+import type { PlatterFile } from '../world/platter-file.ts'
+import { DATA_DIR } from './settings.ts'
+
+const FOLDER = `${DATA_DIR}/version-2`
+const HEADER_BYTES = 16
+
+interface Read {
+  readonly zxids: Set<number>
+  at: number
+  truncations: number
+}
+
+/** Which transactions a power cut would leave on a machine's disk for certain. */
+export class DurableLog {
+  readonly #platter: Platter
+  readonly #read = new WeakMap<PlatterFile, Read>()
+
+  constructor(platter: Platter) {
+    this.#platter = platter
+  }
+
+  /** Whether a log or a snapshot has it. */
+  has(zxid: number): boolean {
+    if (!this.#platter.hasFolder(FOLDER)) return false
+    const names = this.#platter.list(FOLDER)
+    const isLogged = logsIn(names)
+      .toReversed()
+      .some(({ name, zxid: first }) => first <= zxid && this.#zxids(`${FOLDER}/${name}`).has(zxid))
+    if (isLogged) return true
+    return snapshotsIn(names).some(
+      ({ name, zxid: last }) => last >= zxid && this.#platter.durable(`${FOLDER}/${name}`) !== undefined,
+    )
+  }
+
+  /** All that the logs have. */
+  *all(): Generator<number> {
+    for (const { name } of logsIn(this.#platter.list(FOLDER))) yield* this.#zxids(`${FOLDER}/${name}`)
+  }
+
+  /** The number in a file such as `currentEpoch`; 0 without it. */
+  number(name: string): number {
+    const file = this.#platter.durable(`${FOLDER}/${name}`)
+    return file === undefined ? 0 : Number(new TextDecoder().decode(file.durableBytes).trim())
+  }
+
+  #zxids(path: string): Set<number> {
+    const file = this.#platter.durable(path)
+    if (file === undefined) return new Set()
+    let read = this.#read.get(file)
+    if (read === undefined || read.truncations !== file.truncations) {
+      read = { zxids: new Set(), at: HEADER_BYTES, truncations: file.truncations }
+      this.#read.set(file, read)
+    }
+    const bytes = file.durableBytes
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    while (read.at + 32 < bytes.length) {
+      const length = view.getInt32(read.at + 8)
+      const end = read.at + 12 + length
+      if (length < 32 || end >= bytes.length || bytes[end] !== 0x42) break
+      read.zxids.add(view.getInt32(read.at + 24) * 2 ** 32 + view.getUint32(read.at + 28))
+      read.at = end + 1
+    }
+    return read.zxids
+  }
+}

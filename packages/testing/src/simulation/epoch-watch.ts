@@ -1,0 +1,36 @@
+import type { EpochSeen } from '../checkers/index.ts'
+import type { World } from '../world/world.ts'
+import type { SimulatedServer } from './server.ts'
+import { DATA_DIR } from './settings.ts'
+
+const EVERY_MS = 20
+
+/** Looks at the epoch files of all servers again and again, as they would be after a power cut. */
+export class EpochWatch {
+  readonly seen: EpochSeen[] = []
+  readonly #world: World
+  readonly #servers: readonly SimulatedServer[]
+  readonly #last = new Map<string, string>()
+
+  constructor(world: World, servers: readonly SimulatedServer[]) {
+    this.#world = world
+    this.#servers = servers
+    if (servers.length > 1) this.#look()
+  }
+
+  #look(): void {
+    for (const { host } of this.#servers) {
+      const accepted = number(host.platter.file(`${DATA_DIR}/version-2/acceptedEpoch`)?.bytes)
+      const current = number(host.platter.file(`${DATA_DIR}/version-2/currentEpoch`)?.bytes)
+      const key = `${accepted} ${current}`
+      if (this.#last.get(host.name) === key) continue
+      this.#last.set(host.name, key)
+      this.seen.push({ server: host.name, at: this.#world.now, accepted, current })
+    }
+    this.#world.later(EVERY_MS, undefined, 'look at epochs', () => this.#look())
+  }
+}
+
+function number(bytes: Uint8Array | undefined): number {
+  return bytes === undefined ? 0 : Number(new TextDecoder().decode(bytes).trim())
+}

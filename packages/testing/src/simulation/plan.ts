@@ -1,0 +1,237 @@
+import { Chance } from '../world/chance.ts'
+import type { Weather } from '../world/network.ts'
+
+/** Something that goes wrong, at a time of the world and, mostly, for a while. Servers are numbers from 1 on, 0 is the leader. */
+export type Fault = { readonly at: number; readonly forMs: number } & (
+  | {
+      readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
+      readonly server: number
+    }
+  | { readonly kind: 'killAll' | 'powerCutAll' }
+  | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
+  | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
+  | { readonly kind: 'split'; readonly group: readonly number[] }
+  | { readonly kind: 'bridge'; readonly server: number }
+  | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
+  | { readonly kind: 'resetPeers'; readonly server: number }
+  | {
+      readonly kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause'
+      readonly client: number
+      readonly server: number
+    }
+)
+
+export type Deed =
+  | 'set'
+  | 'setIf'
+  | 'create'
+  | 'ephemeral'
+  | 'sequential'
+  | 'ephemeralSequential'
+  | 'container'
+  | 'delete'
+  | 'multi'
+  | 'failingMulti'
+  | 'get'
+  | 'exists'
+  | 'children'
+  | 'sync'
+  | 'close'
+  | 'move'
+
+export interface ClientPlan {
+  readonly timeoutMs: number
+  /** Mean time between two bursts. */
+  readonly thinkMs: number
+  /** Most requests of a burst. */
+  readonly burst: number
+  /** How often a read watches. */
+  readonly watching: number
+  readonly weights: Readonly<Record<Deed, number>>
+}
+
+export interface ServerKnobs {
+  readonly tickTimeMs: number
+  readonly snapCount: number
+  readonly preAllocSizeBytes: number
+  readonly commitLogCount: number
+  readonly globalOutstandingLimit: number
+  /** Learners are cut back instead of sent everything when a snapshot has so many bytes. */
+  readonly truncateFromBytes: number
+  /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
+  readonly snapshotSizeFactor: number
+}
+
+/** All that a run is made of: with it and the code, everything else follows. */
+export interface Plan {
+  readonly seed: number
+  readonly servers: number
+  /** How long clients work and things fail, in milliseconds of the world. */
+  readonly loadMs: number
+  readonly clients: readonly ClientPlan[]
+  readonly faults: readonly Fault[]
+  readonly weather: Weather
+  readonly disk: {
+    readonly syncMs: number
+    readonly stall: number
+    readonly stallMs: number
+    readonly wild: boolean
+  }
+  readonly knobs: ServerKnobs
+}
+
+export interface PlanOptions {
+  readonly servers?: number
+  readonly minutes?: number
+  /** Disks that keep sectors in no order when power goes. */
+  readonly wild?: boolean
+}
+
+/** Draws a run from a seed. */
+export function planOf(seed: number, options: PlanOptions = {}): Plan {
+  const chance = new Chance(seed).branch('plan')
+  const servers = options.servers ?? chance.pick([1, 3, 3, 5])
+  const loadMs = (options.minutes ?? 1 / 6) * 60_000
+  const clients = Array.from({ length: chance.whole(2, 6) }, () =>
+    clientPlan(chance.branch(`client ${chance.below(1e9)}`)),
+  )
+  const harsh = chance.happens(0.3)
+  return {
+    seed,
+    servers,
+    loadMs,
+    clients,
+    faults: faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
+    weather: {
+      delayMs: chance.pick([0.05, 0.2, 2]),
+      jitterMs: chance.pick([0.1, 0.5, 3]),
+      tail: harsh ? 0.05 : 0.005,
+      tailMs: harsh ? 80 : 15,
+      splits: chance.pick([0, 0.05, 0.5]),
+      breaksOnHeal: chance.pick([0.1, 0.5, 0.9]),
+    },
+    disk: {
+      syncMs: chance.pick([0.2, 1, 6]),
+      stall: harsh ? 0.02 : 0.001,
+      stallMs: 100,
+      wild: options.wild ?? false,
+    },
+    knobs: {
+      tickTimeMs: 500,
+      snapCount: chance.pick([30, 80, 400, 100_000]),
+      preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
+      commitLogCount: chance.pick([20, 100, 500]),
+      globalOutstandingLimit: chance.pick([5, 1000]),
+      truncateFromBytes: chance.pick([0, 0, 1 << 20]),
+      snapshotSizeFactor: chance.pick([0.33, 0, -1]),
+    },
+  }
+}
+
+function clientPlan(chance: Chance): ClientPlan {
+  // Each run stresses something: some deeds are left out, others are done far more often.
+  const weight = (usual: number): number => (chance.happens(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+  return {
+    timeoutMs: chance.pick([1500, 3000, 6000]),
+    thinkMs: chance.pick([5, 15, 40, 120]),
+    burst: chance.pick([1, 1, 4, 12]),
+    watching: chance.pick([0, 0.3, 0.8]),
+    weights: {
+      set: 4,
+      setIf: weight(3),
+      create: weight(3),
+      ephemeral: weight(2),
+      sequential: weight(1),
+      ephemeralSequential: weight(1.5),
+      container: weight(0.5),
+      delete: weight(3),
+      multi: weight(1.5),
+      failingMulti: weight(1),
+      get: 4,
+      exists: weight(2),
+      children: weight(1.5),
+      sync: weight(1),
+      close: weight(0.05),
+      move: weight(0.15),
+    },
+  }
+}
+
+function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {
+  const faults: Fault[] = []
+  const clocks = chance.happens(0.4)
+  const mean = chance.pick([400, 1200, 3000])
+  for (let at = 200 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
+    const fault = faultAt(chance, at, servers, clients, clocks)
+    if (fault !== undefined) faults.push(fault)
+  }
+  return faults
+}
+
+function faultAt(
+  chance: Chance,
+  at: number,
+  servers: number,
+  clients: number,
+  clocks: boolean,
+): Fault | undefined {
+  const forMs = chance.pick([20, 200, 1000, 3000, 6000]) * chance.between(0.5, 1.5)
+  const server = servers > 1 && chance.happens(0.4) ? 0 : chance.whole(1, servers)
+  const client = chance.below(clients)
+  const both = { at, forMs }
+  const kind = chance.weighted({
+    kill: 4,
+    powerCut: 5,
+    pause: 3,
+    slowDisk: 2,
+    fullDisk: 0.7,
+    syncError: 0.7,
+    killAll: 0.5,
+    powerCutAll: 1,
+    wallJump: clocks ? 1 : 0,
+    drift: clocks ? 1 : 0,
+    clientCut: 2,
+    clientReset: 3,
+    clientCrash: 1.5,
+    clientPause: 1.5,
+    ...(servers > 1
+      ? { isolate: 4, deaf: 2, mute: 2, split: 3, bridge: servers > 3 ? 2 : 0, slowLink: 2, resetPeers: 3 }
+      : {}),
+  })
+  switch (kind) {
+    case 'killAll':
+    case 'powerCutAll':
+      return { ...both, kind }
+    case 'wallJump':
+      return { ...both, kind, server, by: chance.pick([-3_600_000, -2000, 2000, 3_600_000]) }
+    case 'drift':
+      return { ...both, kind, server, by: chance.between(0.9, 1.1) }
+    case 'split':
+      return {
+        ...both,
+        kind,
+        group: chance.shuffled(range(servers)).slice(0, chance.whole(1, Math.floor(servers / 2))),
+      }
+    case 'slowLink':
+      return { ...both, kind, server, other: chance.whole(1, servers), ms: chance.pick([20, 150, 600]) }
+    case 'clientCut':
+    case 'clientReset':
+    case 'clientCrash':
+    case 'clientPause':
+      return { ...both, kind, client, server: chance.whole(1, servers) }
+    case 'kill':
+    case 'powerCut':
+    case 'pause':
+    case 'slowDisk':
+    case 'fullDisk':
+    case 'syncError':
+    case 'isolate':
+    case 'deaf':
+    case 'mute':
+    case 'bridge':
+    case 'resetPeers':
+      return { ...both, kind, server }
+  }
+}
+
+const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)

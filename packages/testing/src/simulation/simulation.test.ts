@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import { planOf } from './plan.ts'
+import { runPlan } from './run.ts'
+import { shrink } from './shrink.ts'
+
+const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
+
+describe('a simulated ensemble', () => {
+  it.each([
+    [1, 1],
+    [2, 1],
+    [3, 1],
+    [4, 1],
+    [1, 3],
+    [2, 3],
+    [3, 3],
+    [4, 3],
+    [1, 5],
+  ])('keeps every promise with seed %i and %i servers', async (seed, servers) => {
+    const { violations, tally } = await runPlan(planOf(seed, { servers, minutes: 0.1 }))
+    expect(violations, line(seed, servers)).toEqual([])
+    expect(tally.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
+  })
+
+  it.each([
+    [11, 1],
+    [12, 3],
+  ])('has one history for seed %i and %i servers', async (seed, servers) => {
+    const plan = planOf(seed, { servers, minutes: 0.05 })
+    const [first, second] = [await runPlan(plan), await runPlan(plan)]
+    expect([second.hash, second.steps], line(seed, servers)).toEqual([first.hash, first.steps])
+  })
+
+  it('has another history for another seed', async () => {
+    const [first, second] = [
+      await runPlan(planOf(1, { servers: 1, minutes: 0.02 })),
+      await runPlan(planOf(2, { servers: 1, minutes: 0.02 })),
+    ]
+    expect(second.hash).not.toBe(first.hash)
+  })
+
+  it('keeps a plan whose runs violate nothing as it is when it is told to shrink it', async () => {
+    const plan = planOf(1, { servers: 1, minutes: 0.02 })
+    expect(await shrink(plan, 'reads', 2)).toBe(plan)
+  })
+})

@@ -1,0 +1,57 @@
+import { isWrite, type History } from '../history/records.ts'
+import type { SimulatedServer } from './server.ts'
+import type { ZabWire } from './zab-wire.ts'
+
+/** What happened in a run, or in many: the proof that they were not empty. */
+export class Tally {
+  readonly counts: Record<string, number> = {}
+  /** From healing to the first answered write, in milliseconds. */
+  healedMs = 0
+
+  add(name: string, count: number): void {
+    if (count > 0) this.counts[name] = (this.counts[name] ?? 0) + count
+  }
+
+  logged(sentence: string): void {
+    if (sentence === 'A session expired') this.add('sessions expired', 1)
+  }
+
+  finish(
+    history: History,
+    servers: readonly SimulatedServer[],
+    faults: Readonly<Record<string, number>>,
+    wire: ZabWire | undefined,
+  ): void {
+    for (const { outcome, request, result } of history.operations) {
+      this.add('operations', 1)
+      if (outcome === 'unknown') this.add('unknown outcomes', 1)
+      if (outcome === 'answered' && isWrite(request))
+        this.add(result.err === 0 ? 'writes' : 'refused writes', 1)
+      if (request.op === 'sync' && outcome === 'answered') this.add('syncs', 1)
+    }
+    const at = new Map<string, string>()
+    for (const arrival of history.arrivals) {
+      if (arrival.kind === 'notice') this.add('watches fired', 1)
+      if (arrival.kind === 'rearmed') this.add('watches armed again', 1)
+      if (arrival.kind !== 'attached') continue
+      this.add(arrival.isNew ? 'sessions' : 'sessions attached again', 1)
+      const before = at.get(arrival.session)
+      if (before !== undefined && before !== arrival.server) this.add('sessions moved', 1)
+      at.set(arrival.session, arrival.server)
+    }
+    for (const { host, stops } of servers) {
+      this.add('torn tails', host.platter.met.tornTails)
+      this.add('lost tails', host.platter.met.lostTails)
+      this.add('lost names', host.platter.met.lostNames)
+      this.add('restarts', host.lives - 1)
+      this.add('stops', stops.length)
+    }
+    for (const [name, count] of Object.entries(faults)) this.add(`fault ${name}`, count)
+    for (const [name, count] of Object.entries(wire?.counts ?? {})) this.add(name, count)
+  }
+
+  merge(other: Tally): void {
+    for (const [name, count] of Object.entries(other.counts)) this.add(name, count)
+    this.healedMs = Math.max(this.healedMs, other.healedMs)
+  }
+}

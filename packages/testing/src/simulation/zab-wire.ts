@@ -1,0 +1,171 @@
+import { formatZxid } from '../history/records.ts'
+import type { SimulatedConnection } from '../world/connection.ts'
+import type { Host, Incarnation } from '../world/process.ts'
+import type { World } from '../world/world.ts'
+import { DurableLog } from './durable-log.ts'
+import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
+
+export const QUORUM_PORT = 2888
+
+/** What servers told each other. */
+export interface WireRecord {
+  /** What an established leader has told somebody to commit. */
+  readonly committed: ReadonlySet<number>
+  /** What no server may say. */
+  readonly wrong: readonly string[]
+}
+
+/** What a leader sends one learner. */
+interface Channel {
+  readonly leader: Host
+  readonly learner: Host
+  readonly stream: QuorumStream
+  lastProposal: number
+  lastInform: number
+  /** Commits before UPTODATE: they hold once the leader is established. */
+  early: number[]
+  readonly proposed: Set<number>
+  upToDate: boolean
+}
+
+/** Listens to the quorum port of every server and holds what it hears against the rules of the protocol and the disks. */
+export class ZabWire {
+  readonly committed = new Set<number>()
+  readonly wrong: string[] = []
+  readonly record: WireRecord = { committed: this.committed, wrong: this.wrong }
+  readonly counts: Record<string, number> = {}
+  leader: Host | undefined
+  #epoch = 0
+  #lastEstablished: Incarnation | undefined
+  readonly #world: World
+  readonly #streams = new Map<SimulatedConnection, QuorumStream>()
+  readonly #leaders = new Map<number, Host>()
+  readonly #logs = new Map<Host, DurableLog>()
+
+  constructor(world: World) {
+    this.#world = world
+    world.network.tap = (from, bytes) => this.#hear(from, bytes)
+  }
+
+  #hear(from: SimulatedConnection, bytes: Uint8Array): void {
+    const port = from.isDialer ? from.remote.port : from.local.port
+    if (port !== QUORUM_PORT) return
+    let stream = this.#streams.get(from)
+    if (stream === undefined) {
+      const [own, other] = [from.owner.host, from.other.owner.host]
+      stream = from.isDialer
+        ? new QuorumStream((packet) => this.#ofLearner(own, packet))
+        : this.#channel(own, other)
+      this.#streams.set(from, stream)
+    }
+    stream.push(bytes)
+  }
+
+  #channel(leader: Host, learner: Host): QuorumStream {
+    const stream = new QuorumStream((packet) => this.#ofLeader(channel, packet))
+    const channel: Channel = {
+      leader,
+      learner,
+      stream,
+      lastProposal: 0,
+      lastInform: 0,
+      early: [],
+      proposed: new Set(),
+      upToDate: false,
+    }
+    return stream
+  }
+
+  #ofLeader(channel: Channel, { type, zxid }: SeenPacket): void {
+    switch (type) {
+      case Packet.NEWLEADER:
+        return this.#newLeader(channel, zxid / 2 ** 32)
+      case Packet.UPTODATE:
+        channel.upToDate = true
+        this.#established(channel.leader)
+        for (const early of channel.early) this.committed.add(early)
+        return this.#count('learners brought up to date')
+      case Packet.DIFF:
+        return this.#count('DIFF')
+      case Packet.TRUNC:
+        return this.#count('TRUNC')
+      case Packet.SNAP:
+        return this.#count('SNAP')
+      case Packet.PROPOSAL:
+        if (zxid <= channel.lastProposal)
+          this.#complain(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
+        channel.lastProposal = zxid
+        channel.proposed.add(zxid)
+        return
+      case Packet.COMMIT:
+      case Packet.COMMITANDACTIVATE:
+        if (!channel.proposed.delete(zxid))
+          this.#complain(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
+        if (channel.upToDate) this.committed.add(zxid)
+        else channel.early.push(zxid)
+        if (type === Packet.COMMITANDACTIVATE) this.#count('reconfigurations')
+        return
+      case Packet.INFORM:
+      case Packet.INFORMANDACTIVATE:
+        if (zxid <= channel.lastInform)
+          this.#complain(channel, `informed of ${formatZxid(zxid)} after ${formatZxid(channel.lastInform)}`)
+        channel.lastInform = zxid
+        if (channel.upToDate) this.committed.add(zxid)
+        return
+      default:
+    }
+  }
+
+  /** With the first member that is up to date, all that the leader began with is committed. */
+  #established(leader: Host): void {
+    if (this.#lastEstablished === leader.current) return
+    this.#lastEstablished = leader.current
+    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
+  }
+
+  #newLeader({ leader }: Channel, epoch: number): void {
+    const before = this.#leaders.get(epoch)
+    if (before === undefined) {
+      this.#count('elections')
+      this.#leaders.set(epoch, leader)
+    } else if (before !== leader) this.#say(`${leader.name} leads epoch ${epoch}, and so does ${before.name}`)
+    this.leader = leader
+    if (epoch > this.#epoch) this.#lastEstablished = undefined
+    this.#epoch = Math.max(this.#epoch, epoch)
+    const log = this.#logOf(leader)
+    if (log.number('acceptedEpoch') < epoch)
+      this.#say(
+        `${leader.name} says NEWLEADER of epoch ${epoch} with accepted epoch ${log.number('acceptedEpoch')} on its disk`,
+      )
+  }
+
+  #ofLearner(learner: Host, { type, zxid }: SeenPacket): void {
+    if (type !== Packet.ACK) return
+    const log = this.#logOf(learner)
+    if (zxid % 2 ** 32 === 0) {
+      if (log.number('currentEpoch') < zxid / 2 ** 32)
+        this.#say(
+          `${learner.name} acknowledged the leader of epoch ${zxid / 2 ** 32} with current epoch ${log.number('currentEpoch')} on its disk`,
+        )
+    } else if (!log.has(zxid))
+      this.#say(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may lose`)
+  }
+
+  #logOf(host: Host): DurableLog {
+    let log = this.#logs.get(host)
+    if (log === undefined) this.#logs.set(host, (log = new DurableLog(host.platter)))
+    return log
+  }
+
+  #count(name: string): void {
+    this.counts[name] = (this.counts[name] ?? 0) + 1
+  }
+
+  #complain({ leader, learner }: Channel, what: string): void {
+    this.#say(`${leader.name} told ${learner.name}: it ${what}`)
+  }
+
+  #say(what: string): void {
+    if (this.wrong.length < 100) this.wrong.push(`${what} (at ${this.#world.now.toFixed(1)} ms)`)
+  }
+}

@@ -1,0 +1,382 @@
+import {
+  ErrorCode,
+  EventType,
+  FrameSplitter,
+  OpCode,
+  readConnectResponse,
+  Reader,
+  readWatcherEvent,
+  writeConnectRequest,
+  Writer,
+  writeSetWatches,
+  Xid,
+} from '@zabra/protocol'
+import type { Cancel, Connection } from '@zabra/runtime'
+import { hexOf, type History, type Operation, type Request } from '../history/records.ts'
+import type { Chance } from '../world/chance.ts'
+import type { Incarnation } from '../world/process.ts'
+import { opCodeOf, readResult, writeRequest } from './codec.ts'
+
+export interface ServerPlace {
+  readonly name: string
+  readonly host: string
+  readonly port: number
+}
+
+export interface SessionClientOptions {
+  readonly name: string
+  readonly life: Incarnation
+  readonly chance: Chance
+  readonly history: History
+  readonly servers: () => readonly ServerPlace[]
+  readonly timeoutMs: number
+  /** Number for the next connection, over all clients. */
+  readonly nextConnection: () => number
+}
+
+type Armed = 'data' | 'exist' | 'child'
+
+/**
+ * A client that speaks the protocol itself, so that it sees everything: the zxid of each reply, the order of replies and
+ * notifications, each connection. It re-attaches its session as ZooKeeper's clients do, and begins a new one when it is over.
+ */
+export class SessionClient {
+  readonly name: string
+  readonly #o: SessionClientOptions
+  readonly #armed: Readonly<Record<Armed, Set<string>>> = {
+    data: new Set(),
+    exist: new Set(),
+    child: new Set(),
+  }
+  #session = 0n
+  #password: Uint8Array = new Uint8Array(16)
+  #timeoutMs: number
+  #seen = 0
+  #xid = 0
+  #place = -1
+  #wire: Wire | undefined
+  #stopped = false
+  /** Called when a request is answered or its fate is unknown. */
+  onEnd: (operation: Operation) => void = () => {}
+  /** Called when requests may be sent. */
+  onAttached: () => void = () => {}
+
+  constructor(options: SessionClientOptions) {
+    this.#o = options
+    this.name = options.name
+    this.#timeoutMs = options.timeoutMs
+  }
+
+  get session(): string {
+    return hexOf(this.#session)
+  }
+  get server(): string {
+    return this.#wire?.place.name ?? ''
+  }
+  /** Whether requests can be sent now. */
+  get isAttached(): boolean {
+    return this.#wire?.attached === true
+  }
+  get inFlight(): number {
+    return this.#wire?.pending.length ?? 0
+  }
+  get lastSeen(): number {
+    return this.#seen
+  }
+
+  start(): void {
+    this.#dialLater(0)
+  }
+
+  /** Ends the connection and goes to another server; what is in flight becomes unknown. */
+  move(): void {
+    if (this.#wire !== undefined) this.#drop(this.#wire, 0)
+  }
+
+  /** Ends without a word: the session runs out. */
+  abandon(): void {
+    this.#stopped = true
+    if (this.#wire !== undefined) this.#drop(this.#wire, 0)
+  }
+
+  /** Goes on with this session as another client would that knows its password. */
+  adopt(other: SessionClient): void {
+    this.#session = other.#session
+    this.#password = other.#password
+    this.#seen = other.#seen
+  }
+
+  /** Sends a request, which the history keeps. Undefined while there is no connection. */
+  send(request: Request): Operation | undefined {
+    const wire = this.#wire
+    if (wire?.attached !== true || wire.isClosing) return undefined
+    const xid = ++this.#xid
+    const { history, name, life } = this.#o
+    const operation = history.begin({
+      client: name,
+      session: this.session,
+      connection: wire.id,
+      server: wire.place.name,
+      xid,
+      request,
+      invoked: life.host.world.now,
+    })
+    wire.pending.push(operation)
+    wire.frame((w) => {
+      w.int(xid)
+      w.int(opCodeOf(request))
+      writeRequest(w, request)
+    })
+    if (request.op === 'close') wire.isClosing = true
+    return operation
+  }
+
+  // Connections
+
+  #dialLater(ms: number): void {
+    if (this.#stopped) return
+    this.#o.life.ports.clock.after(ms, 'dial', () => void this.#dial())
+  }
+
+  async #dial(): Promise<void> {
+    if (this.#stopped) return
+    const servers = this.#o.servers()
+    this.#place = this.#place < 0 ? this.#o.chance.below(servers.length) : (this.#place + 1) % servers.length
+    const place = servers[this.#place % servers.length]!
+    const { network, clock } = this.#o.life.ports
+    const give = new AbortController()
+    const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
+    try {
+      const connection = await network.connect(place, { signal: give.signal })
+      if (this.#stopped) return connection.destroy()
+      this.#attach(new Wire(this.#o.nextConnection(), place, connection))
+    } catch {
+      this.#dialLater(this.#o.chance.between(10, 300))
+    } finally {
+      cancel()
+    }
+  }
+
+  #attach(wire: Wire): void {
+    this.#wire = wire
+    const splitter = new FrameSplitter({
+      maxLength: 1 << 24,
+      frame: (bytes, start, end) => this.#frame(wire, new Reader(bytes.slice(start, end))),
+    })
+    wire.connection.listen({
+      data: (chunk) => {
+        if (this.#wire === wire) splitter.push(chunk)
+      },
+      drain() {},
+      closed: () => this.#drop(wire),
+    })
+    wire.frame((w) =>
+      writeConnectRequest(w, {
+        protocolVersion: 0,
+        lastZxidSeen: BigInt(this.#seen),
+        timeOut: this.#o.timeoutMs,
+        sessionId: this.#session,
+        passwd: this.#password,
+        readOnly: false,
+      }),
+    )
+    this.#beat(wire)
+  }
+
+  /** Sends pings, and gives a server up that says nothing for too long. */
+  #beat(wire: Wire): void {
+    const { clock } = this.#o.life.ports
+    wire.heard = clock.monotonic()
+    const tick = (): void => {
+      if (this.#wire !== wire) return
+      if (clock.monotonic() - wire.heard > (this.#timeoutMs * 2) / 3) return this.#drop(wire)
+      if (wire.attached && !wire.isClosing) {
+        wire.frame((w) => {
+          w.int(Xid.ping)
+          w.int(OpCode.ping)
+        })
+      }
+      wire.cancelBeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
+    }
+    wire.cancelBeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
+  }
+
+  #drop(wire: Wire, again = this.#o.chance.between(1, 100)): void {
+    if (this.#wire !== wire) return
+    this.#wire = undefined
+    wire.cancelBeat()
+    wire.connection.destroy()
+    for (const operation of wire.pending) {
+      operation.outcome = 'unknown'
+      // Whether the session has ended is known to the server alone: it is asked for its old one again.
+      this.onEnd(operation)
+    }
+    this.#dialLater(again)
+  }
+
+  // Frames
+
+  #frame(wire: Wire, reader: Reader): void {
+    if (this.#wire !== wire) return
+    wire.heard = this.#o.life.ports.clock.monotonic()
+    try {
+      if (wire.attached) this.#reply(wire, reader)
+      else this.#greeted(wire, reader)
+    } catch (error) {
+      this.#complain(wire, `sent a frame that cannot be read: ${String(error)}`)
+      this.#drop(wire)
+    }
+  }
+
+  #greeted(wire: Wire, reader: Reader): void {
+    const { sessionId, passwd, timeOut } = readConnectResponse(reader)
+    const { history, life } = this.#o
+    const { now } = life.host.world
+    const common = { client: this.name, connection: wire.id, server: wire.place.name, at: now }
+    if (timeOut === 0) {
+      history.arrivals.push({ kind: 'ended', ...common, session: this.session })
+      this.#forget()
+      return this.#drop(wire)
+    }
+    const isNew = this.#session === 0n
+    if (!isNew && sessionId !== this.#session)
+      this.#complain(wire, `answered with another session, ${hexOf(sessionId)}`)
+    this.#session = sessionId
+    this.#password = passwd ?? new Uint8Array(16)
+    this.#timeoutMs = timeOut
+    wire.attached = true
+    history.arrivals.push({
+      kind: 'attached',
+      ...common,
+      session: this.session,
+      timeoutMs: timeOut,
+      isNew,
+      seen: this.#seen,
+    })
+    this.#rearm(wire)
+    this.onAttached()
+  }
+
+  #rearm(wire: Wire): void {
+    const { data, exist, child } = this.#armed
+    if (data.size + exist.size + child.size === 0) return
+    wire.rearming = this.#seen
+    wire.frame((w) => {
+      w.int(Xid.setWatches)
+      w.int(OpCode.setWatches)
+      writeSetWatches(w, {
+        relativeZxid: BigInt(this.#seen),
+        dataWatches: [...data],
+        existWatches: [...exist],
+        childWatches: [...child],
+      })
+    })
+  }
+
+  #reply(wire: Wire, reader: Reader): void {
+    const { history, life } = this.#o
+    const { now } = life.host.world
+    const xid = reader.int()
+    const zxid = reader.longNumber()
+    const err = reader.int()
+    if (xid === Xid.ping) return
+    if (xid === Xid.notification) return this.#notified(wire, reader)
+    if (zxid > 0) this.#seen = Math.max(this.#seen, zxid)
+    if (xid === Xid.setWatches) {
+      history.arrivals.push({
+        kind: 'rearmed',
+        client: this.name,
+        session: this.session,
+        connection: wire.id,
+        at: now,
+        since: wire.rearming,
+        zxid,
+      })
+      return
+    }
+    const operation = wire.pending.shift()
+    if (operation === undefined || operation.xid !== xid) {
+      this.#complain(wire, `answered request ${xid} when ${operation?.xid ?? 'none'} was next`)
+      return this.#drop(wire)
+    }
+    const { request } = operation
+    // A transaction that failed lists what each part came to.
+    const hasBody = err === 0 || (request.op === 'multi' && reader.remaining > 0)
+    const { result, results } = hasBody ? readResult(reader, request) : { result: { err }, results: [] }
+    history.answered(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
+    this.#arm(operation)
+    if (request.op === 'close' && err === 0) {
+      this.#forget()
+      this.#drop(wire)
+    }
+    this.onEnd(operation)
+  }
+
+  #arm({ request, result }: Operation): void {
+    if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
+    if (!request.watch) return
+    if (request.op === 'exists' && result.err === ErrorCode.NONODE) this.#armed.exist.add(request.path)
+    else if (result.err === 0) this.#armed[request.op === 'children' ? 'child' : 'data'].add(request.path)
+  }
+
+  #notified(wire: Wire, reader: Reader): void {
+    const { type, path } = readWatcherEvent(reader)
+    const { history, life } = this.#o
+    const { data, exist, child } = this.#armed
+    if (type !== EventType.NodeChildrenChanged) {
+      data.delete(path!)
+      exist.delete(path!)
+    }
+    if (type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted) child.delete(path!)
+    history.arrivals.push({
+      kind: 'notice',
+      client: this.name,
+      session: this.session,
+      connection: wire.id,
+      at: life.host.world.now,
+      type,
+      path: path!,
+    })
+  }
+
+  /** The session is over; the next connection begins another. */
+  #forget(): void {
+    this.#session = 0n
+    this.#password = new Uint8Array(16)
+    this.#seen = 0
+    for (const paths of Object.values(this.#armed)) paths.clear()
+  }
+
+  #complain(wire: Wire, what: string): void {
+    this.#o.history.complaints.push(
+      `${wire.place.name} ${what} (client ${this.name}, session ${this.session})`,
+    )
+  }
+}
+
+/** One connection of a client. */
+class Wire {
+  readonly id: number
+  readonly place: ServerPlace
+  readonly connection: Connection
+  readonly pending: Operation[] = []
+  attached = false
+  isClosing = false
+  heard = 0
+  rearming = 0
+  cancelBeat: Cancel = () => {}
+
+  constructor(id: number, place: ServerPlace, connection: Connection) {
+    this.id = id
+    this.place = place
+    this.connection = connection
+  }
+
+  frame(body: (w: Writer) => void): void {
+    const w = new Writer()
+    const mark = w.beginFrame()
+    body(w)
+    w.endFrame(mark)
+    this.connection.write(w.take())
+  }
+}

@@ -1,0 +1,171 @@
+import type { History, Operation, Part, Request } from '../history/records.ts'
+import type { ClientPlan, Deed } from '../simulation/plan.ts'
+import type { Chance } from '../world/chance.ts'
+import type { Host } from '../world/process.ts'
+import { SessionClient, type ServerPlace } from './session-client.ts'
+
+/** What is there before clients begin. */
+export const BASE: readonly string[] = ['/w', '/w/r', '/w/t', '/w/s', '/w/e', '/w/probe', ...registers(6)]
+
+function registers(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `/w/r/${index}`)
+}
+
+export interface WorkerOptions {
+  readonly host: Host
+  readonly plan: ClientPlan
+  readonly chance: Chance
+  readonly history: History
+  readonly servers: () => readonly ServerPlace[]
+  readonly nextConnection: () => number
+}
+
+/** One client that works: bursts of requests, with pauses, until it is told to stop. */
+export class Worker {
+  readonly host: Host
+  client!: SessionClient
+  /** What did things since the world began. */
+  readonly done: Partial<Record<Deed, number>> = {}
+  readonly #o: WorkerOptions
+  readonly #versions = new Map<string, number>()
+  #lives = 0
+  #values = 0
+  #working = false
+
+  constructor(options: WorkerOptions) {
+    this.#o = options
+    this.host = options.host
+  }
+
+  /** Begins, or begins anew after a crash, with a session of its own. */
+  start(): void {
+    const life = this.host.start()
+    const { history, servers, plan, nextConnection, chance } = this.#o
+    const name = `${this.host.name}.${this.#lives++}`
+    this.client = new SessionClient({
+      name,
+      life,
+      chance: chance.branch(`connections ${name}`),
+      history,
+      servers,
+      timeoutMs: plan.timeoutMs,
+      nextConnection,
+    })
+    this.client.onEnd = (operation) => this.#learn(operation)
+    this.client.start()
+    this.#working = true
+    this.#think()
+  }
+
+  stop(): void {
+    this.#working = false
+  }
+
+  #think(): void {
+    const { chance, plan } = this.#o
+    const life = this.host.current!
+    life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
+      if (!this.#working) return
+      if (this.client.isAttached && this.client.inFlight < 4 * plan.burst) {
+        const count = chance.whole(1, plan.burst)
+        for (let i = 0; i < count; i++) this.#act(chance.weighted(plan.weights))
+      }
+      this.#think()
+    })
+  }
+
+  #act(deed: Deed): void {
+    this.done[deed] = (this.done[deed] ?? 0) + 1
+    if (deed === 'move') return this.client.move()
+    this.client.send(this.#request(deed))
+  }
+
+  #request(deed: Exclude<Deed, 'move'>): Request {
+    const { chance, plan } = this.#o
+    const watch = chance.happens(plan.watching)
+    switch (deed) {
+      case 'set':
+        return { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
+      case 'setIf':
+        return this.#conditional()
+      case 'create':
+        return { op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' }
+      case 'ephemeral':
+        return { op: 'create', path: `/w/e/${chance.below(5)}`, data: this.#value(), mode: 'ephemeral' }
+      case 'sequential':
+        return {
+          op: 'create',
+          path: `/w/s/${chance.pick(['a', 'b'])}`,
+          data: this.#value(),
+          mode: 'sequential',
+        }
+      case 'ephemeralSequential':
+        return { op: 'create', path: '/w/s/e', data: this.#value(), mode: 'ephemeralSequential' }
+      case 'container':
+        return { op: 'create', path: `/w/t/c${chance.below(3)}`, data: '', mode: 'container' }
+      case 'delete':
+        return {
+          op: 'delete',
+          path: chance.happens(0.7) ? this.#leaf() : `/w/e/${chance.below(5)}`,
+          version: -1,
+        }
+      case 'multi':
+        return { op: 'multi', parts: this.#parts() }
+      case 'failingMulti':
+        return {
+          op: 'multi',
+          parts: [...this.#parts(), { op: 'check', path: this.#register(), version: 1_000_000 }],
+        }
+      case 'get':
+      case 'exists':
+        return { op: deed, path: this.#any(), watch }
+      case 'children':
+        return { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e']), watch }
+      case 'sync':
+        return { op: 'sync', path: '/w' }
+      case 'close':
+        return { op: 'close' }
+    }
+  }
+
+  #conditional(): Request {
+    const path = this.#register()
+    return { op: 'set', path, data: this.#value(), version: this.#versions.get(path) ?? 0 }
+  }
+
+  #parts(): Part[] {
+    const { chance } = this.#o
+    const parts: Part[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
+    if (chance.happens(0.5))
+      parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
+    if (chance.happens(0.4))
+      parts.push({ op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' })
+    if (chance.happens(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
+    if (chance.happens(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
+    return chance.shuffled(parts)
+  }
+
+  #register(): string {
+    return `/w/r/${this.#o.chance.below(6)}`
+  }
+
+  #leaf(): string {
+    const { chance } = this.#o
+    const parent = chance.happens(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
+    return `${parent}/${chance.below(6)}`
+  }
+
+  #any(): string {
+    const { chance } = this.#o
+    return chance.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${chance.below(5)}`])
+  }
+
+  #value(): string {
+    return `${this.client.name}:${this.#values++}`
+  }
+
+  #learn({ request, result }: Operation): void {
+    if ((request.op === 'get' || request.op === 'set') && result.stat !== undefined)
+      this.#versions.set(request.path, result.stat.version)
+  }
+}

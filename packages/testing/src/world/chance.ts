@@ -1,0 +1,98 @@
+import type { Random } from '@zabra/runtime'
+
+/**
+ * A tree of generators that one seed determines (sfc32). Each concern draws from a branch of its own, so that leaving one
+ * event out does not change what the others draw: that is what makes a failing run shrink.
+ */
+export class Chance implements Random {
+  readonly #seed: number
+  #a: number
+  #b: number
+  #c: number
+  #counter = 1
+
+  constructor(seed: number, stream = 0) {
+    this.#seed = seed >>> 0
+    this.#a = seed >>> 0
+    this.#b = stream >>> 0
+    this.#c = 0x243f6a88
+    for (let i = 0; i < 15; i++) this.#next()
+  }
+
+  /** A generator of its own for a name. Drawing from it changes nothing here. */
+  branch(name: string): Chance {
+    let hash = 0x811c9dc5 ^ this.#seed
+    for (let i = 0; i < name.length; i++) hash = Math.imul(hash ^ name.charCodeAt(i), 0x01000193)
+    return new Chance(hash >>> 0, this.#seed)
+  }
+
+  below(limit: number): number {
+    if (!Number.isInteger(limit) || limit < 1 || limit > 2 ** 32) {
+      throw new RangeError(`Expected a limit from 1 to 2^32, got ${limit}`)
+    }
+    // The bias of this is below 2^-20 for every limit that a simulation draws.
+    return limit <= 4096 ? (this.#next() >>> 4) % limit : Math.floor((this.#next() / 2 ** 32) * limit)
+  }
+
+  bytes(length: number): Uint8Array {
+    const bytes = new Uint8Array(length)
+    for (let i = 0; i < length; i++) bytes[i] = this.#next() & 255
+    return bytes
+  }
+
+  /** From 0 up to, not including, 1. */
+  unit(): number {
+    return this.#next() / 2 ** 32
+  }
+
+  between(low: number, high: number): number {
+    return low + this.unit() * (high - low)
+  }
+
+  /** A whole number from `low` to `high`, both included. */
+  whole(low: number, high: number): number {
+    return low + this.below(high - low + 1)
+  }
+
+  /** True with this probability. Draws always, so that a probability of 0 does not shift what follows. */
+  happens(probability: number): boolean {
+    return this.unit() < probability
+  }
+
+  /** A waiting time whose mean is `mean`. */
+  exponential(mean: number): number {
+    return -mean * Math.log(1 - this.unit())
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)]!
+  }
+
+  /** Picks a name by its weight. */
+  weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
+    const entries = Object.entries(weights) as [K, number][]
+    let left = this.unit() * entries.reduce((sum, [, weight]) => sum + weight, 0)
+    for (const [name, weight] of entries) {
+      left -= weight
+      if (left < 0) return name
+    }
+    return entries.at(-1)![0]
+  }
+
+  shuffled<T>(items: readonly T[]): T[] {
+    const result = [...items]
+    for (let i = result.length - 1; i > 0; i--) {
+      const j = this.below(i + 1)
+      ;[result[i], result[j]] = [result[j]!, result[i]!]
+    }
+    return result
+  }
+
+  #next(): number {
+    const sum = (this.#a + this.#b + this.#counter++) | 0
+    this.#a = this.#b ^ (this.#b >>> 9)
+    this.#b = (this.#c + (this.#c << 3)) | 0
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0
+    return sum >>> 0
+  }
+}

@@ -1,0 +1,349 @@
+import { DiskError, type Disk, type DiskReader, type DiskWriter } from '@zabra/runtime'
+import type { Chance } from './chance.ts'
+import { PlatterFile } from './platter-file.ts'
+import type { CrashKind, Incarnation } from './process.ts'
+import type { World } from './world.ts'
+
+/** How a disk behaves. */
+export interface DiskTemper {
+  /** Means, in milliseconds. */
+  callMs: number
+  syncMs: number
+  /** How often a sync takes `stallMs` longer. */
+  stall: number
+  stallMs: number
+  /** There is no space: whatever would grow fails with ENOSPC. */
+  full: boolean
+  /** The next sync, or durable write, fails with EIO. */
+  failNextSync: boolean
+  /** A power cut keeps any of the sectors that were being written, in no order, and may spoil them. */
+  wild: boolean
+}
+
+type NameChange =
+  | { readonly kind: 'set'; readonly path: string; readonly file: PlatterFile }
+  | { readonly kind: 'remove'; readonly path: string }
+  | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: PlatterFile }
+
+interface Flight {
+  readonly file: PlatterFile
+  readonly position: number
+  readonly bytes: Uint8Array
+}
+
+const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
+
+/** What a machine keeps of its disk over its processes' lives. */
+export class Platter {
+  readonly temper: DiskTemper = {
+    callMs: 0.05,
+    syncMs: 0.5,
+    stall: 0.002,
+    stallMs: 50,
+    full: false,
+    failNextSync: false,
+    wild: false,
+  }
+  readonly chance: Chance
+  /** What crashes have met, for showing that they met something. */
+  readonly met = { lostTails: 0, tornTails: 0, lostNames: 0 }
+  readonly flights = new Set<Flight>()
+  /** Hears of a file that goes, by its removal or under another name, with what was in it. */
+  onGone: ((path: string, bytes: Uint8Array) => void) | undefined
+  #files = new Map<string, PlatterFile>()
+  readonly #durable = new Map<string, PlatterFile>()
+  readonly #folders = new Set<string>()
+  #pending: NameChange[] = []
+
+  constructor(world: World, name: string) {
+    this.chance = world.chance.branch(`disk ${name}`)
+  }
+
+  get paths(): string[] {
+    return [...this.#files.keys()]
+  }
+
+  file(path: string): PlatterFile | undefined {
+    return this.#files.get(path)
+  }
+
+  /** The bytes of a file as a power cut would leave them for certain; undefined when its name may be lost. */
+  durable(path: string): PlatterFile | undefined {
+    return this.#durable.get(path)
+  }
+
+  hasFolder(path: string): boolean {
+    return this.#folders.has(path)
+  }
+
+  list(folder: string): string[] {
+    const prefix = `${folder}/`
+    const names = new Set<string>()
+    for (const path of [...this.#files.keys(), ...this.#folders])
+      if (path.startsWith(prefix)) names.add(path.slice(prefix.length).split('/', 1)[0]!)
+    return [...names]
+  }
+
+  makeFolder(path: string): void {
+    for (let at = path; at !== ''; at = folderOf(at)) this.#folders.add(at)
+  }
+
+  create(path: string): PlatterFile {
+    const file = new PlatterFile()
+    this.#files.set(path, file)
+    this.#pending.push({ kind: 'set', path, file })
+    return file
+  }
+
+  rename(from: string, to: string): void {
+    const file = this.#files.get(from)!
+    this.onGone?.(from, file.bytes)
+    this.#files.delete(from)
+    this.#files.set(to, file)
+    this.#pending.push({ kind: 'rename', from, to, file })
+  }
+
+  remove(path: string): void {
+    this.onGone?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
+    this.#files.delete(path)
+    this.#pending.push({ kind: 'remove', path })
+  }
+
+  syncFolder(folder: string): void {
+    const isHere = (change: NameChange): boolean =>
+      folderOf(change.kind === 'rename' ? change.to : change.path) === folder
+    for (const change of this.#pending) if (isHere(change)) this.#keep(change)
+    this.#pending = this.#pending.filter((change) => !isHere(change))
+  }
+
+  /** Takes everything away, as when a machine gets a new disk. */
+  wipe(): void {
+    this.#files.clear()
+    this.#durable.clear()
+    this.#folders.clear()
+    this.#pending = []
+  }
+
+  /** The process is over; with its machine's power goes what was not synced. */
+  crash(kind: CrashKind): void {
+    for (const { file, position, bytes } of this.flights) {
+      // The system was in the middle of it.
+      if (this.chance.happens(0.7))
+        file.write(position, bytes.subarray(0, this.chance.below(bytes.length + 1)))
+    }
+    this.flights.clear()
+    this.temper.failNextSync = false
+    if (kind === 'kill') return
+    const together = this.chance.happens(0.5)
+    const keep = this.chance.below(this.#pending.length + 1)
+    this.#pending.forEach((change, index) => {
+      if (together ? index < keep : this.chance.happens(0.5)) this.#keep(change)
+      else this.met.lostNames++
+    })
+    this.#pending = []
+    this.#files = new Map(this.#durable)
+    for (const file of new Set(this.#files.values())) {
+      const end = file.losePower(this.chance, this.temper.wild)
+      if (end === 'lost') this.met.lostTails++
+      if (end === 'torn') this.met.tornTails++
+    }
+  }
+
+  #keep(change: NameChange): void {
+    if (change.kind === 'set') this.#durable.set(change.path, change.file)
+    else if (change.kind === 'remove') this.#durable.delete(change.path)
+    else {
+      this.#durable.delete(change.from)
+      this.#durable.set(change.to, change.file)
+    }
+  }
+}
+
+/** The disk as one process has it. Calls take time; those of a process that is over do nothing. */
+export class SimulatedDisk implements Disk {
+  readonly #world: World
+  readonly #owner: Incarnation
+  readonly #platter: Platter
+
+  constructor(world: World, owner: Incarnation, platter: Platter) {
+    this.#world = world
+    this.#owner = owner
+    this.#platter = platter
+  }
+
+  list(folder: string): Promise<string[]> {
+    return this.#call(() => {
+      const names = this.#platter.list(folder)
+      if (names.length === 0 && !this.#platter.hasFolder(folder)) throw failure('ENOENT', folder)
+      // A folder has no order: nobody may count on one.
+      return this.#platter.chance.shuffled(names)
+    })
+  }
+
+  exists(path: string): Promise<boolean> {
+    return this.#call(() => this.#platter.file(path) !== undefined || this.#platter.hasFolder(path))
+  }
+
+  makeFolder(path: string): Promise<void> {
+    return this.#call(() => this.#platter.makeFolder(path))
+  }
+
+  size(path: string): Promise<number> {
+    return this.#call(() => this.#file(path).length)
+  }
+
+  readFile(path: string): Promise<Uint8Array> {
+    return this.#call(() => this.#file(path).bytes.slice())
+  }
+
+  async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${path}.tmp`
+    const file = await this.#call(() => {
+      if (this.#platter.file(temporary) === undefined) this.#platter.create(temporary)
+      const made = this.#file(temporary)
+      made.truncate(0)
+      return made
+    })
+    const writer = this.#writer(temporary, file, false)
+    await writer.write(bytes, 0)
+    await writer.sync()
+    await this.rename(temporary, path)
+    await this.syncFolder(folderOf(path))
+  }
+
+  async openRead(path: string): Promise<DiskReader> {
+    const file = await this.#call(() => this.#file(path))
+    return {
+      read: (into, position) =>
+        this.#call(() => {
+          const part = file.bytes.subarray(position, position + into.length)
+          into.set(part)
+          return part.length
+        }),
+      size: () => this.#call(() => file.length),
+      close: () => this.#call(() => {}),
+    }
+  }
+
+  async openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter> {
+    const file = await this.#call(() => {
+      if (!options.create) return this.#file(path)
+      if (this.#platter.file(path) !== undefined) throw failure('EEXIST', path)
+      if (this.#platter.temper.full && this.#platter.chance.happens(0.5)) throw failure('ENOSPC', path)
+      return this.#platter.create(path)
+    })
+    return this.#writer(path, file, options.durable)
+  }
+
+  rename(from: string, to: string): Promise<void> {
+    return this.#call(() => {
+      this.#file(from)
+      this.#platter.rename(from, to)
+    })
+  }
+
+  remove(path: string): Promise<void> {
+    return this.#call(() => {
+      this.#file(path)
+      this.#platter.remove(path)
+    })
+  }
+
+  syncFolder(folder: string): Promise<void> {
+    return this.#call(() => this.#platter.syncFolder(folder), this.#syncTime())
+  }
+
+  free(): Promise<number> {
+    return this.#call(() => (this.#platter.temper.full ? 0 : 2 ** 40))
+  }
+
+  #writer(path: string, file: PlatterFile, durable: boolean): DiskWriter {
+    return {
+      write: (bytes, position) => this.#write(path, file, bytes, position, durable),
+      sync: () => {
+        const count = file.pending
+        return this.#call(() => this.#sync(path, file, count), this.#syncTime())
+      },
+      truncate: (length) =>
+        this.#call(() => {
+          if (this.#platter.temper.full && length > file.length) throw failure('ENOSPC', path)
+          file.truncate(length)
+        }),
+      close: () => this.#call(() => {}),
+    }
+  }
+
+  #write(
+    path: string,
+    file: PlatterFile,
+    bytes: Uint8Array,
+    position: number,
+    durable: boolean,
+  ): Promise<void> {
+    const platter = this.#platter
+    // The bytes are taken when the write ends, as a system may do it: who changes them before is found out.
+    const flight = { file, position, bytes }
+    platter.flights.add(flight)
+    const time = durable ? this.#syncTime() : undefined
+    return this.#call(() => {
+      platter.flights.delete(flight)
+      const grows = position + bytes.length > file.length
+      if (platter.temper.full && grows) {
+        const room = Math.max(0, file.length - position)
+        file.write(position, bytes.subarray(0, room))
+        throw failure('ENOSPC', path)
+      }
+      file.write(position, bytes)
+      if (durable) this.#sync(path, file, file.pending)
+    }, time)
+  }
+
+  #sync(path: string, file: PlatterFile, count: number): void {
+    if (this.#platter.temper.failNextSync) {
+      this.#platter.temper.failNextSync = false
+      file.forget()
+      throw failure('EIO', path)
+    }
+    file.sync(Math.min(count, file.pending))
+  }
+
+  #syncTime(): number {
+    const { syncMs, stall, stallMs } = this.#platter.temper
+    const { chance } = this.#platter
+    return chance.exponential(syncMs) + (chance.happens(stall) ? chance.exponential(stallMs) : 0)
+  }
+
+  /** Does something after a time, in the system: a process that stands still gets the result when it goes on. */
+  #call<T>(
+    effect: () => T,
+    ms: number = this.#platter.chance.exponential(this.#platter.temper.callMs),
+  ): Promise<T> {
+    const owner = this.#owner
+    return new Promise((resolve, reject) => {
+      this.#world.later(ms, undefined, 'disk', () => {
+        if (!owner.alive) return
+        const settle = this.#attempt(effect, resolve, reject)
+        if (owner.host.paused) owner.later(0, 'disk done', settle)
+        else settle()
+      })
+    })
+  }
+
+  #attempt<T>(effect: () => T, resolve: (value: T) => void, reject: (error: Error) => void): () => void {
+    try {
+      const value = effect()
+      return () => resolve(value)
+    } catch (error) {
+      return () => reject(error as Error)
+    }
+  }
+
+  #file(path: string): PlatterFile {
+    const file = this.#platter.file(path)
+    if (file === undefined) throw failure('ENOENT', path)
+    return file
+  }
+}
+
+const failure = (code: string, path: string): DiskError =>
+  new DiskError(`Cannot use ${path}: ${code}`, code, path)

@@ -1,0 +1,294 @@
+import { NetworkError, type Address, type Connection, type Listener, type Network } from '@zabra/runtime'
+import type { Chance } from './chance.ts'
+import { SimulatedConnection, type Packet } from './connection.ts'
+import type { CrashKind, Host, Incarnation } from './process.ts'
+import type { World } from './world.ts'
+
+/** How the network behaves where nothing is cut. */
+export interface Weather {
+  /** The least and the mean of what is added to it, in milliseconds one way. */
+  delayMs: number
+  jitterMs: number
+  /** How often a chunk takes `tailMs` longer. */
+  tail: number
+  tailMs: number
+  /** How often a write arrives in parts. */
+  splits: number
+  /** How often a connection that a cut has stalled breaks when the way is whole again; others go on. */
+  breaksOnHeal: number
+}
+
+/** Hears bytes as they are sent, before anything happens to them. */
+export type Tap = (from: SimulatedConnection, bytes: Uint8Array) => void
+
+interface Ear {
+  readonly owner: Incarnation
+  readonly accepted: (connection: Connection) => void
+}
+
+/** How long a system goes on trying to connect where nothing answers, in milliseconds. */
+const DIAL_LIMIT_MS = 60_000
+
+/** All the ways between hosts. */
+export class Fabric {
+  readonly weather: Weather = {
+    delayMs: 0.1,
+    jitterMs: 0.2,
+    tail: 0.01,
+    tailMs: 10,
+    splits: 0.05,
+    breaksOnHeal: 0.5,
+  }
+  tap: Tap | undefined
+  readonly #world: World
+  readonly #chance: Chance
+  readonly #ears = new Map<string, Ear>()
+  readonly #cut = new Set<string>()
+  readonly #slow = new Map<string, number>()
+  readonly #connections = new Set<SimulatedConnection>()
+  #nextPort = 40_000
+  #ids = 0
+
+  constructor(world: World) {
+    this.#world = world
+    this.#chance = world.chance.branch('network')
+  }
+
+  // Faults
+
+  /** Lets nothing through from one host to another; the other way stays as it is. */
+  cut(from: Host, to: Host): void {
+    this.#cut.add(`${from.name}>${to.name}`)
+  }
+
+  isCut(from: Host, to: Host): boolean {
+    return this.#cut.has(`${from.name}>${to.name}`)
+  }
+
+  /** Makes each chunk on one way take so much longer; 0 ends it. */
+  slow(from: Host, to: Host, ms: number): void {
+    if (ms > 0) this.#slow.set(`${from.name}>${to.name}`, ms)
+    else this.#slow.delete(`${from.name}>${to.name}`)
+  }
+
+  /** Makes every way whole. Connections that were stalled go on or break. */
+  heal(): void {
+    this.#cut.clear()
+    this.#slow.clear()
+    this.#release()
+  }
+
+  /** Makes the ways between two hosts whole. */
+  mend(a: Host, b: Host): void {
+    this.#cut.delete(`${a.name}>${b.name}`)
+    this.#cut.delete(`${b.name}>${a.name}`)
+    this.#release()
+  }
+
+  /** Breaks every connection between two hosts; both learn it. Gives how many there were. */
+  reset(a: Host, b: Host): number {
+    let count = 0
+    for (const connection of Array.from(this.#connections)) {
+      const { host } = connection.owner
+      const other = connection.other.owner.host
+      if (!connection.isDialer || !((host === a && other === b) || (host === b && other === a))) continue
+      count++
+      connection.broken('ECONNRESET')
+      connection.other.broken('ECONNRESET')
+    }
+    return count
+  }
+
+  // What processes do
+
+  hostOf(name: string, from: Host): Host | undefined {
+    if (name === 'localhost' || name === '127.0.0.1') return from
+    return this.#world.hosts.find((host) => host.name === name || host.address === name)
+  }
+
+  hear(owner: Incarnation, port: number, accepted: (connection: Connection) => void): number | undefined {
+    const own = port === 0 ? this.#nextPort++ : port
+    const key = `${owner.host.name}:${own}`
+    if (this.#ears.get(key)?.owner.alive === true) return undefined
+    this.#ears.set(key, { owner, accepted })
+    return own
+  }
+
+  deafen(owner: Incarnation, port: number): void {
+    const key = `${owner.host.name}:${port}`
+    if (this.#ears.get(key)?.owner === owner) this.#ears.delete(key)
+  }
+
+  dial(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
+    return new Promise((resolve, reject) => {
+      const fail = (code: string, cause?: unknown): void => {
+        settled = true
+        reject(new NetworkError(`Cannot connect to ${to.host}:${to.port} (${code})`, code, { cause }))
+      }
+      let settled = false
+      if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
+      const host = this.hostOf(to.host, owner.host)
+      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
+      const abort = (): void => {
+        if (!settled) fail('ABORT_ERR', signal!.reason)
+      }
+      signal?.addEventListener('abort', abort, { once: true })
+      const begun = this.#world.now
+      let pause = 1000
+      const attempt = (): void => {
+        if (settled || !owner.alive) return
+        if (!this.#reaches(owner.host, host)) {
+          if (this.#world.now - begun > DIAL_LIMIT_MS)
+            return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
+          this.#world.later(pause, undefined, 'dial again', attempt)
+          pause *= 2
+          return
+        }
+        const ear = this.#ears.get(`${host.name}:${to.port}`)
+        const back = this.delay(host, owner.host)
+        if (ear === undefined || !ear.owner.alive) {
+          return void owner.later(back, 'dial', () => {
+            if (!settled) fail('ECONNREFUSED')
+          })
+        }
+        const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
+        ear.owner.later(0, 'accept', () => ear.accepted(listener))
+        owner.later(back, 'connected', () => {
+          signal?.removeEventListener('abort', abort)
+          if (settled) return dialer.destroy()
+          settled = true
+          resolve(dialer)
+        })
+      }
+      this.#world.later(this.delay(owner.host, host), undefined, 'dial', attempt)
+    })
+  }
+
+  processEnded(ended: Incarnation, kind: CrashKind): void {
+    for (const [key, ear] of this.#ears) if (ear.owner === ended) this.#ears.delete(key)
+    for (const connection of ended.connections) {
+      // A machine without power tells nobody: the other side believes in the connection until it sends something.
+      if (kind === 'kill') this.send(connection, 'reset')
+      connection.abandon()
+      this.forget(connection)
+    }
+    ended.connections.clear()
+  }
+
+  // Ways
+
+  /** Puts something on its way from one side of a connection to the other. */
+  send(from: SimulatedConnection, packet: Packet): void {
+    const [source, target] = [from.owner.host, from.other.owner.host]
+    if (packet instanceof Uint8Array) this.tap?.(from, packet)
+    if (from.stalled.length > 0 || this.isCut(source, target)) return void from.stalled.push(packet)
+    if (!(packet instanceof Uint8Array) || packet.length < 2 || !this.#chance.happens(this.weather.splits)) {
+      return this.#dispatch(from, packet)
+    }
+    const at = this.#chance.whole(1, packet.length - 1)
+    this.#dispatch(from, packet.subarray(0, at))
+    this.#dispatch(from, packet.subarray(at))
+  }
+
+  forget(connection: SimulatedConnection): void {
+    this.#connections.delete(connection)
+  }
+
+  delay(from: Host, to: Host): number {
+    const { delayMs, jitterMs, tail, tailMs } = this.weather
+    const late = this.#chance.happens(tail) ? this.#chance.exponential(tailMs) : 0
+    const slow = this.#slow.get(`${from.name}>${to.name}`) ?? 0
+    return (
+      delayMs +
+      this.#chance.exponential(jitterMs) +
+      late +
+      (slow > 0 ? this.#chance.between(slow / 2, slow) : 0)
+    )
+  }
+
+  #dispatch(from: SimulatedConnection, packet: Packet): void {
+    const { now } = this.#world
+    const target = from.other.owner.host
+    const at = Math.max(from.lastArrival, now + this.delay(from.owner.host, target))
+    from.lastArrival = at
+    if (packet instanceof Uint8Array) this.#world.mix(packet.length * 31 + packet[packet.length - 1]!)
+    this.#world.later(at - now, undefined, 'packet', () => {
+      if (target.powered) from.other.arrive(packet)
+    })
+  }
+
+  #reaches(from: Host, to: Host): boolean {
+    return to.powered && !this.isCut(from, to) && !this.isCut(to, from)
+  }
+
+  #pair(owner: Incarnation, other: Incarnation, port: number): [SimulatedConnection, SimulatedConnection] {
+    const from = { host: owner.host.address, port: this.#nextPort++ }
+    const to = { host: other.host.address, port }
+    const id = ++this.#ids
+    const dialer = new SimulatedConnection(this, owner, from, to, true, id)
+    const listener = new SimulatedConnection(this, other, to, from, false, id)
+    dialer.other = listener
+    listener.other = dialer
+    this.#connections.add(dialer)
+    this.#connections.add(listener)
+    return [dialer, listener]
+  }
+
+  /** Lets go on what was held back on ways that are whole again. */
+  #release(): void {
+    const { breaksOnHeal } = this.weather
+    for (const connection of Array.from(this.#stalledOnes())) {
+      if (this.isCut(connection.owner.host, connection.other.owner.host)) continue
+      const packets = connection.stalled.splice(0)
+      if (this.#chance.happens(breaksOnHeal)) {
+        connection.broken('ETIMEDOUT')
+        connection.other.broken('ECONNRESET')
+      } else for (const packet of packets) this.#dispatch(connection, packet)
+    }
+  }
+
+  *#stalledOnes(): Generator<SimulatedConnection> {
+    for (const connection of this.#connections) {
+      if (connection.stalled.length > 0) yield connection
+      // One side may be gone while what it sent last still waits.
+      if (connection.other.stalled.length > 0 && !this.#connections.has(connection.other))
+        yield connection.other
+    }
+  }
+}
+
+/** The network as one process has it. */
+export class ProcessNetwork implements Network {
+  readonly #fabric: Fabric
+  readonly #owner: Incarnation
+
+  constructor(fabric: Fabric, owner: Incarnation) {
+    this.#fabric = fabric
+    this.#owner = owner
+  }
+
+  listen(at: { host?: string; port: number }, accepted: (connection: Connection) => void): Promise<Listener> {
+    const owner = this.#owner
+    return new Promise((resolve, reject) => {
+      owner.later(0.01, 'listen', () => {
+        const port = this.#fabric.hear(owner, at.port, accepted)
+        if (port === undefined) {
+          const where = `${at.host ?? owner.host.address}:${at.port}`
+          const message = `Cannot listen on ${where} (EADDRINUSE). Another program listens there. Stop it, or choose another port.`
+          return reject(new NetworkError(message, 'EADDRINUSE'))
+        }
+        resolve({
+          address: { host: owner.host.address, port },
+          close: () => {
+            this.#fabric.deafen(owner, port)
+            return new Promise((done) => void owner.later(0, 'deaf', done))
+          },
+        })
+      })
+    })
+  }
+
+  connect(to: Address, options: { signal?: AbortSignal } = {}): Promise<Connection> {
+    return this.#fabric.dial(this.#owner, to, options.signal)
+  }
+}

@@ -1,0 +1,138 @@
+import type { Chance } from './chance.ts'
+
+const SECTOR = 512
+
+type Change =
+  | { readonly kind: 'write'; readonly position: number; readonly bytes: Uint8Array }
+  | { readonly kind: 'truncate'; readonly length: number }
+
+/** Bytes that grow in place. */
+class Image {
+  #bytes = new Uint8Array(0)
+  length = 0
+
+  view(): Uint8Array {
+    return this.#bytes.subarray(0, this.length)
+  }
+
+  apply(change: Change): void {
+    if (change.kind === 'truncate') return this.#resize(change.length)
+    const end = change.position + change.bytes.length
+    if (change.bytes.length > 0 && end > this.length) this.#resize(end)
+    this.#bytes.set(change.bytes, change.position)
+  }
+
+  copyFrom(other: Image): void {
+    this.#bytes = other.view().slice()
+    this.length = other.length
+  }
+
+  #resize(length: number): void {
+    if (length > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(length, this.#bytes.length * 2))
+      grown.set(this.view())
+      this.#bytes = grown
+    }
+    if (length < this.length) this.#bytes.fill(0, length, this.length)
+    this.length = length
+  }
+}
+
+/** A file: what programs see, what has reached the platter, and the changes in between. */
+export class PlatterFile {
+  readonly #seen = new Image()
+  readonly #durable = new Image()
+  #pending: Change[] = []
+  /** Counts what made the durable bytes shorter: whoever read them must begin anew. */
+  truncations = 0
+
+  get length(): number {
+    return this.#seen.length
+  }
+
+  get bytes(): Uint8Array {
+    return this.#seen.view()
+  }
+
+  get durableBytes(): Uint8Array {
+    return this.#durable.view()
+  }
+
+  get pending(): number {
+    return this.#pending.length
+  }
+
+  write(position: number, bytes: Uint8Array): void {
+    this.#change({ kind: 'write', position, bytes: bytes.slice() })
+  }
+
+  truncate(length: number): void {
+    this.#change({ kind: 'truncate', length })
+  }
+
+  /** Makes the first `count` changes durable: those that were there when the sync began. */
+  sync(count: number): void {
+    for (const change of this.#pending.splice(0, count)) {
+      if (change.kind === 'truncate') this.truncations++
+      this.#durable.apply(change)
+    }
+  }
+
+  /** After a sync that failed the system forgets what it had to write: it will never be durable. */
+  forget(): void {
+    this.#pending = []
+  }
+
+  /**
+   * The file after its machine lost power: of the changes that were not synced a beginning is there, cut at any byte. On a
+   * `wild` disk each sector is there or not, whatever becomes of those before it, and may hold anything.
+   */
+  losePower(chance: Chance, wild: boolean): 'clean' | 'lost' | 'torn' {
+    if (this.#pending.length === 0) {
+      this.#seen.copyFrom(this.#durable)
+      return 'clean'
+    }
+    const mood = chance.weighted({
+      nothing: 3,
+      everything: 1,
+      prefix: 3,
+      sectors: wild ? 3 : 0,
+      rotten: wild ? 1 : 0,
+    })
+    const keep = chance.below(this.#pending.length + 1)
+    this.#pending.forEach((change, index) => {
+      if (mood === 'nothing' || (mood === 'prefix' && index > keep)) return
+      if (mood === 'everything' || (mood === 'prefix' && index < keep)) return this.#durable.apply(change)
+      if (change.kind === 'truncate') {
+        if (chance.happens(0.5)) this.#durable.apply(change)
+        return
+      }
+      if (mood === 'prefix') {
+        const bytes = change.bytes.subarray(0, chance.below(change.bytes.length + 1))
+        this.#durable.apply({ ...change, bytes })
+      } else this.#keepSectors(change.position, change.bytes, chance, mood === 'rotten')
+    })
+    this.#pending = []
+    this.truncations++
+    this.#seen.copyFrom(this.#durable)
+    return mood === 'nothing' ? 'lost' : 'torn'
+  }
+
+  #keepSectors(position: number, bytes: Uint8Array, chance: Chance, rotten: boolean): void {
+    for (let at = 0; at < bytes.length;) {
+      const length = Math.min(bytes.length - at, SECTOR - ((position + at) % SECTOR))
+      if (chance.happens(0.6)) {
+        const sector = bytes.slice(at, at + length)
+        // A sector that was being written when the power went may hold anything.
+        if (rotten && chance.happens(0.3)) sector[chance.below(length)]! ^= 1 << chance.below(8)
+        this.#durable.apply({ kind: 'write', position: position + at, bytes: sector })
+      }
+      at += length
+    }
+  }
+
+  #change(change: Change): void {
+    this.#seen.apply(change)
+    this.#pending.push(change)
+  }
+}
