@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
+import { parseConfiguration, printConfiguration } from '../../core/quorum/index.ts'
 import type { RawClient } from '../testdata/world.ts'
 import { Ensemble } from './testdata/ensemble.ts'
 
@@ -240,4 +241,19 @@ it('leaves a member behind whose disk hangs, and takes it back', async () => {
   const reader = await ensemble.client(1)
   reader.look(1, OpCode.getData, '/n20')
   expect(await answers(ensemble, reader, 1)).toEqual(['1:0'])
+})
+
+it('sends snapshots to so many observers at a time, and the others come again', async () => {
+  const ensemble = await Ensemble.start(3, { forceSnapshotSync: true, maxConcurrentSnapSyncs: 1 })
+  const known = ensemble.member(1).settings.ensemble!
+  const lines = [4, 5, 6].map((id) => `server.${id}=127.0.0.1:${2000 + id}:${3000 + id}:observer`)
+  const all = parseConfiguration([...printConfiguration(known).split('\n').slice(0, -1), ...lines].join('\n'))
+  for (const id of [1, 2, 3]) {
+    await ensemble.member(id).stop()
+    ensemble.member(id).settings = { ...ensemble.member(id).settings, ensemble: all }
+    await ensemble.member(id).start()
+  }
+  await ensemble.until('a leader', () => ensemble.leader !== undefined)
+  for (const id of [4, 5, 6]) await ensemble.join(id, all)
+  await ensemble.until('all observers', () => [4, 5, 6].every((id) => ensemble.server(id).serving))
 })

@@ -52,6 +52,8 @@ export class LeaderTerm implements Term {
   readonly #confirming = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
+  /** Observers that are being sent a snapshot. */
+  #snapSyncs = 0
   #over = false
   #leadsSince = 0
 
@@ -199,7 +201,12 @@ export class LeaderTerm implements Term {
   }
 
   #sync(link: LearnerLink, plan: SyncPlan): void {
-    const { vault, ports } = this.#kit
+    const { vault, ports, settings } = this.#kit
+    const most = settings.maxConcurrentSnapSyncs
+    const counts = plan.how === 'snap' && link.observer
+    if (counts && this.#snapSyncs >= most)
+      return link.fail(`${most} observers are being sent a snapshot already`)
+    if (counts) this.#snapSyncs++
     const facts = { peer: link.server, observer: link.observer, how: plan.how, entries: plan.entries.length }
     const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
     ports.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
@@ -210,6 +217,9 @@ export class LeaderTerm implements Term {
           `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
         ),
       )
+      .finally(() => {
+        if (counts) this.#snapSyncs--
+      })
   }
 
   #lost(link: LearnerLink, reason: string): void {

@@ -287,8 +287,8 @@ class Peer implements Server {
     if (designated !== undefined) return this.#assign(designated)
     if (handedOver === true) return this.#standBack()
     // Observers of a leader that has gone do not all come at once.
-    const wait =
-      (pauseMs ?? 0) + (wasObserving ? ports.random.below(settings.observerElectionDelayMs + 1) : 0)
+    const spread = wasObserving ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
+    const wait = (pauseMs ?? 0) + (spread === 0 ? 0 : ports.random.below(spread + 1))
     if (wait === 0) return this.#look()
     this.#later(wait, 'next election', () => this.#look())
   }
