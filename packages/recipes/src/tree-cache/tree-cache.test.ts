@@ -386,3 +386,16 @@ it('an example: a table of services that follows the tree', async () => {
   expect(cache.children('/services')).toEqual([])
   await run(cache.close())
 })
+
+it('is ready only once everything was read, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const peer = await stage.world.client()
+    for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, bytes('x'))
+    const cache = new TreeCache(victim.client, '/t')
+    await cache.ready
+    expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
+    await cache.close()
+    await stage.calm()
+  })
+  expect(played).toBeGreaterThan(30)
+})
