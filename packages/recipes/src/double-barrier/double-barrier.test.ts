@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { after, enumerateFaults, swiftly, tree, withSeeds, type Victim } from '../testdata/stage.ts'
+import { after, enumerateFaults, swiftly, tree, seedsOf, withSeeds, type Victim } from '../testdata/stage.ts'
 import { bytes, World } from '../testdata/world.ts'
 import { nextStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type Inside } from './double-barrier.ts'
@@ -250,7 +250,7 @@ it('is never early and never stuck, whatever happens to a member at any request'
 })
 
 it('keeps rounds together among many participants with random cuts', async () => {
-  await withSeeds([1, 2, 3, 4, 5], async (random) => {
+  await withSeeds(seedsOf(5), async (random) => {
     const own = await World.start()
     const size = 3 + random.below(8)
     const clients = await Promise.all(Array.from({ length: size }, () => own.client()))

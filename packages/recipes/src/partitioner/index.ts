@@ -1,1 +1,4 @@
-export {}
+export { Partitioner } from './partitioner.ts'
+export type { PartitionerOptions, PartitionOptions } from './partitioner.ts'
+export type { PartitionState } from './decide.ts'
+export { HandOverError, type Share } from './shares.ts'

@@ -7,6 +7,7 @@ import {
   insist,
   swiftly,
   tree,
+  seedsOf,
   withSeeds,
   type Stage,
   type Victim,
@@ -153,7 +154,7 @@ it('makes room exactly once, whatever happens to a producer that waits for it', 
 })
 
 it('keeps its promises among many producers and consumers with random cuts and deaths', async () => {
-  await withSeeds([1, 2, 3, 4, 5, 6, 7, 8], async (random) => {
+  await withSeeds(seedsOf(8), async (random) => {
     const world = await World.start()
     const account = new Account()
     const producers = await Promise.all(Array.from({ length: 1 + random.below(5) }, () => world.client()))

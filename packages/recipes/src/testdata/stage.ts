@@ -187,6 +187,13 @@ export async function enumerateFaults(
   return played
 }
 
+/** The seeds of a random suite: so many, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
+export function seedsOf(count: number): number[] {
+  const { ZABRA_SEED, ZABRA_SEEDS } = process.env
+  if (ZABRA_SEED !== undefined) return [Number(ZABRA_SEED)]
+  return Array.from({ length: Number(ZABRA_SEEDS ?? count) }, (_, n) => n + 1)
+}
+
 /** Runs a test with seeds; the one that fails is named. */
 export async function withSeeds(
   seeds: readonly number[],
@@ -196,7 +203,7 @@ export async function withSeeds(
     try {
       await test(new SeededRandom(seed), seed)
     } catch (error) {
-      throw new Error(`With seed ${seed}: ${(error as Error).message}`, { cause: error })
+      throw new Error(`With ZABRA_SEED=${seed}: ${(error as Error).message}`, { cause: error })
     }
   }
 }

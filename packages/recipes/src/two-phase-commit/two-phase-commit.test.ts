@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
-import { after, enumerateFaults, swiftly, tree, withSeeds } from '../testdata/stage.ts'
+import { after, enumerateFaults, swiftly, tree, seedsOf, withSeeds } from '../testdata/stage.ts'
 import { bytes, text, World } from '../testdata/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { twoPhaseCommit } from './coordinate.ts'
@@ -315,7 +315,7 @@ it('comes to one decision, whatever happens to a site at any request', async () 
 })
 
 it('decides once among random deaths of coordinators and cuts of sites', async () => {
-  await withSeeds([1, 2, 3, 4, 5, 6], async (random) => {
+  await withSeeds(seedsOf(6), async (random) => {
     const own = await World.start()
     const ledger = new Ledger()
     const names = Array.from({ length: 3 + random.below(6) }, (_, n) => `s${n}`)
