@@ -6,6 +6,8 @@ export default defineConfig({
     worker: 'src/worker.ts',
     clients: 'src/clients/main.ts',
     'clients/worker': 'src/clients/worker.ts',
+    recipes: 'src/recipes/main.ts',
+    'recipes/worker': 'src/recipes/worker.ts',
   },
   format: ['esm'],
   target: 'node20',

@@ -2,7 +2,6 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Scanner;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.curator.framework.CuratorFramework;
@@ -51,7 +50,6 @@ public final class Recipes {
       case "wait" -> waitAtBarrier();
       case "queue" -> queue();
       case "discovery" -> discovery();
-      case "handover" -> handover();
       default -> throw new IllegalArgumentException(args[1]);
     }
     say("done");
@@ -208,32 +206,5 @@ public final class Recipes {
     input.nextLine();
     provider.close();
     discovery.close();
-  }
-
-  /** So many contenders take turns at a lock for some seconds; says how many turns there were in each. */
-  private static void handover() throws Exception {
-    int contenders = Integer.parseInt(System.getProperty("contenders"));
-    long until = System.nanoTime() + Long.parseLong(System.getProperty("seconds")) * 1_000_000_000L;
-    AtomicInteger turns = new AtomicInteger();
-    CountDownLatch ended = new CountDownLatch(contenders);
-    for (int n = 0; n < contenders; n++) {
-      new Thread(
-              () -> {
-                try {
-                  InterProcessMutex mutex = new InterProcessMutex(client, "/bench-curator");
-                  while (System.nanoTime() < until) {
-                    mutex.acquire();
-                    turns.incrementAndGet();
-                    mutex.release();
-                  }
-                } catch (Exception error) {
-                  error.printStackTrace();
-                }
-                ended.countDown();
-              })
-          .start();
-    }
-    ended.await();
-    say("turns " + turns.get());
   }
 }

@@ -14,9 +14,9 @@ interface Troupe {
   readonly dice: Dice
   readonly clients: readonly Client[]
   readonly witness: Client
-  sleep(ms: number): Promise<void>
+  readonly sleep: (ms: number) => Promise<void>
   /** Waits until the network is well, and everybody has noticed. */
-  calm(): Promise<void>
+  readonly calm: () => Promise<void>
 }
 
 /** Plays with clients that are cut, silenced and expired at random; nothing may be left behind. */
@@ -130,8 +130,8 @@ const scenarios: Record<string, (troupe: Troupe) => Promise<void>> = {
     for (const each of following) each.catch(() => {})
     let [sure, doubts] = [0, 0]
     const changing = clients.map(async (client) => {
-      for (let round = 0; round < 5; round++) {
-        await sleep(dice.between(0, 4000))
+      for (let round = 0; round < 15; round++) {
+        await sleep(dice.between(0, 1500))
         try {
           await new Configuration(client, '/c', { codec, defaults: 0 }).update((value) => value + 1)
           sure++

@@ -13,6 +13,7 @@ import { idle, leftovers, pass } from './testdata/faults.ts'
 import { Ledger } from './testdata/ledger.ts'
 import { seedsOf } from './testdata/stage.ts'
 import { World } from './testdata/world.ts'
+import { pauseFor } from './waiting/pause.ts'
 
 /** Everybody asks in one of these ways. */
 type Ask = (
@@ -74,8 +75,13 @@ const ways: Record<string, { limit?: number; ask: Ask }> = {
   },
   lease: {
     ask: async (client, dice, signal) => {
-      const durationMs = dice.between(3000, 9000)
-      return { held: await lease(client, '/l', { holder: `${client.session.id}`, durationMs, signal }) }
+      const options = { holder: `h${dice.between(0, 2 ** 31)}`, durationMs: dice.between(3000, 9000), signal }
+      for (let tries = 0; tries < 30; tries++) {
+        const held = await lease(client, '/l', options)
+        if (held !== undefined) return { held }
+        await pauseFor(client, 500, signal)
+      }
+      return { held: undefined }
     },
   },
   'leader election': {
@@ -99,7 +105,8 @@ async function participate(name: string, client: Client, ask: Ask, tools: Tools)
       if (held === undefined) continue
       ledger.enter(name, held, weight)
       await Promise.race([
-        sleep(dice.between(0, 800)),
+        // Some hold it for longer than a session lives without a connection.
+        sleep(dice.between(0, dice.chance(10) ? 25_000 : 800)),
         new Promise((resolve) => held.signal.addEventListener('abort', resolve)),
       ])
       await held.release()
@@ -151,11 +158,12 @@ const seeds = seedsOf(240)
 it(`random participants under random faults exclude each other, are never stuck and leave nothing (${seeds.length} seeds)`, async () => {
   const failures: string[] = []
   for (const seed of seeds) {
+    if (failures.length === 5) break
     try {
       await play(seed)
     } catch (error) {
       failures.push(`ZABRA_SEED=${seed} fails: ${String(error)}`)
     }
   }
-  expect(failures.slice(0, 5)).toEqual([])
+  expect(failures).toEqual([])
 }, 600_000)

@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { enumerateFaults, insist, swiftly, tree, seedsOf, withSeeds } from '../testdata/stage.ts'
+import {
+  enumerateFaults,
+  insist,
+  swiftly,
+  tree,
+  seedsOf,
+  breakOnTheWay,
+  withSeeds,
+} from '../testdata/stage.ts'
 import { bytes, text, World } from '../testdata/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
@@ -182,10 +190,12 @@ it('adds up exactly with many clients and random cuts, and everybody gets throug
       }),
     )
     all.catch(() => {})
+    const heal = breakOnTheWay(own, random)
     for (let step = 0; step < 10; step++) {
       own.wires[random.below(own.wires.length)]!.cut()
       await own.advance(random.below(300))
     }
+    heal()
     await swiftly(own, 120_000, all)
     expect(await swiftly(own, 30_000, new Counter(clients[0]!, '/n').get())).toBe(BigInt(clients.length * 5))
     await own.end()

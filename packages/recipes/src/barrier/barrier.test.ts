@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
-import { enumerateFaults, seedsOf, withSeeds } from '../testdata/stage.ts'
+import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testdata/stage.ts'
 import { World } from '../testdata/world.ts'
 import { Barrier } from './barrier.ts'
 import { passes } from './decide.ts'
@@ -206,10 +206,12 @@ it('lets all of many waiters pass once it is open and none before, with random c
       await new Barrier(each, '/b').wait()
       if (!open) throw new Error('too early')
     })
+    const heal = breakOnTheWay(crowd, random)
     for (let step = 0; step < 10; step++) {
       crowd.wires[random.below(crowd.wires.length)]!.cut()
       await crowd.advance(random.below(500))
     }
+    heal()
     open = true
     await crowd.within(20_000, barrier.remove())
     await crowd.within(20_000, Promise.all(waits))

@@ -8,6 +8,7 @@ import {
   swiftly,
   tree,
   seedsOf,
+  breakOnTheWay,
   withSeeds,
   type Stage,
   type Victim,
@@ -169,11 +170,13 @@ it('keeps its promises among many producers and consumers with random cuts and d
       while (!stop.signal.aborted) await account.taking(queue.take({ signal: stop.signal }))
     })
     for (const take of takes) take.catch(() => {})
+    const heal = breakOnTheWay(world, random, ['watcher'])
     for (let step = 0; step < 30; step++) {
       const wire = world.wires[random.below(world.wires.length)]!
       if (wire.server.host !== 'watcher') wire.cut()
       await world.advance(random.below(200))
     }
+    heal()
     await swiftly(world, 60_000, Promise.all(puts))
     await swiftly(
       world,
