@@ -170,7 +170,7 @@ describe('a semaphore', () => {
     await run(semaphore.run(async (again) => again.assertHeld()))
   })
 
-  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429: the inner lock stayed)', async () => {
+  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {
     const held = await run(of(a).acquire(3))
     const { watches } = world.server.stats()
     const stop = new AbortController()
