@@ -230,7 +230,8 @@ function timeout(own: World, ms: number): AbortSignal {
 }
 
 it('never gives an item to two, and to one in the end, through random churn and faults', async () => {
-  await withSeeds(seedsOf(12), async (_random, seed) => {
+  // 281: work began on an item that was lost already, and waited for a signal that had been given.
+  await withSeeds([...seedsOf(12), 281], async (_random, seed) => {
     expect(await playPartitions(seed)).toEqual([])
   })
 }, 600_000)

@@ -97,11 +97,12 @@ export class Shares {
     const { stop } = piece
     const mutex = new Mutex(this.#client, `${this.#path}/locks/${encodeName(item)}`, this.#options.lock)
     const held = await mutex.acquire({ signal: stop.signal })
-    if (stop.signal.aborted) return held.release()
-    piece.phase = 'owned'
     const lost = (): void => stop.abort(held.signal.reason)
     held.signal.addEventListener('abort', lost)
     if (held.signal.aborted) lost()
+    // No work is begun on what is to be handed over, or lost, already: it would wait for a signal that has been given.
+    if (stop.signal.aborted) return held.release()
+    piece.phase = 'owned'
     const worked = this.#options.work({ item, held, signal: stop.signal })
     await aborted(stop.signal)
     piece.phase = 'leaving'

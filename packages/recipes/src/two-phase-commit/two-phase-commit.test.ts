@@ -323,7 +323,8 @@ it('comes to one decision, whatever happens to a site at any request', async () 
 })
 
 it('decides once among random deaths of coordinators and cuts of sites', async () => {
-  await withSeeds(seedsOf(6), async (random) => {
+  // 52: a site gave up when it lost the reply to its showing up.
+  await withSeeds([...seedsOf(6), 52], async (random) => {
     const own = await World.start()
     const ledger = new Ledger()
     const names = Array.from({ length: 3 + random.below(6) }, (_, n) => `s${n}`)
