@@ -5,6 +5,8 @@ export default defineConfig({
     main: 'src/main.ts',
     clients: 'src/clients/main.ts',
     'clients/worker': 'src/clients/worker.ts',
+    recipes: 'src/recipes/main.ts',
+    'recipes/worker': 'src/recipes/worker.ts',
   },
   format: ['esm'],
   target: 'node20',

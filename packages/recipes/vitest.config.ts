@@ -4,5 +4,10 @@ import { defineConfig } from 'vitest/config'
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
-  test: { include: ['src/**/*.test.ts'], testTimeout: 60_000 },
+  test: {
+    include: ['src/**/*.test.ts'],
+    testTimeout: 60_000,
+    // A bug on purpose, for the proof that a suite would find it.
+    setupFiles: process.env['ZABRA_PLANT'] === undefined ? [] : ['src/testdata/plant.setup.ts'],
+  },
 })

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { describe } from 'vitest'
+import { curatorJars } from './curator.ts'
 import { apacheJar, nettyJars } from './servers.ts'
 
 const works = (program: string, args: string[]): boolean =>
@@ -20,6 +21,14 @@ const probes = {
   netty: () => {
     const absent = nettyJars.filter((jar) => !existsSync(jar))
     return absent.length === 0 ? undefined : `${absent.join(', ')}: absent; install Debian's libnetty-java`
+  },
+  curator: () => {
+    const absent = curatorJars.filter((jar) => !existsSync(jar))
+    return absent.length > 0
+      ? `${absent.join(', ')}: absent; install Debian's libcurator-recipes-java and libcurator-discovery-java`
+      : !works('javac', ['-version'])
+        ? 'javac does not run; install a Java development kit'
+        : undefined
   },
   kazoo: () =>
     works(python, ['-c', 'import kazoo']) ? undefined : "kazoo is absent; install Debian's python3-kazoo",

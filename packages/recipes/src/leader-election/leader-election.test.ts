@@ -50,7 +50,7 @@ describe('an election', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('gives leadership back after a short break under the same token, without a new node (CURATOR-644)', async () => {
+  it('gives leadership back after a short break under the same token, without a new node (CURATOR-644, CURATOR-645)', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const before = await line()
     const again = rest.next()
@@ -68,7 +68,7 @@ describe('an election', () => {
     expect(await line()).toEqual([])
   })
 
-  it('does not lead on the node of an expired session (CURATOR-696)', async () => {
+  it('does not lead on the node of an expired session (CURATOR-696, CURATOR-620, Curator issue 1211)', async () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const again = rest.next()
     const goOn = refuseConnections(world)

@@ -24,7 +24,15 @@ export function decodeGrant(data: Bytes): Grant | undefined {
   return whole ? { holder, durationMs, mark } : undefined
 }
 
-/** Whether somebody may take it: it is no lease, its own, or over. Both times are the servers'. */
+/**
+ * Whether somebody may take it: it is no lease, its own, given back, or over. Both times are the servers', who leave out what
+ * is less than a millisecond: only one more makes sure that all of them have passed.
+ */
 export function isFree(grant: Grant | undefined, writtenAt: number, now: number, holder: string): boolean {
-  return grant === undefined || grant.holder === holder || now >= writtenAt + grant.durationMs
+  if (grant === undefined || grant.holder === holder || isOver(grant)) return true
+  return now > writtenAt + grant.durationMs
 }
+
+/** What a holder writes who gives its lease back: the same for no time. */
+export const over = (grant: Grant): Grant => ({ ...grant, durationMs: 0 })
+const isOver = ({ durationMs }: Grant): boolean => durationMs === 0

@@ -1,7 +1,7 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bytes, failureOf, stoppable, World } from '../testdata/world.ts'
-import { decodeGrant, encodeGrant, isFree } from './grant.ts'
+import { decodeGrant, encodeGrant, isFree, over } from './grant.ts'
 import { lease } from './lease.ts'
 
 describe('a grant', () => {
@@ -9,7 +9,7 @@ describe('a grant', () => {
 
   it('is over by the clock of the servers alone', () => {
     expect(isFree(grant, 5000, 5999, 'b')).toBe(false)
-    expect(isFree(grant, 5000, 6000, 'b')).toBe(true)
+    expect(isFree(grant, 5000, 6001, 'b')).toBe(true)
     expect(isFree(grant, 5000, 5001, 'a')).toBe(true)
     expect(isFree(undefined, 5000, 5001, 'b')).toBe(true)
   })
@@ -45,7 +45,7 @@ describe('a lease', () => {
     await world.settle()
     await closed
     expect(await run(by(b, 'b'))).toBeUndefined()
-    await world.advance(5000)
+    await world.advance(5001)
     expect(first.signal.reason).toMatchObject({ reason: 'leasePassed' })
     const second = (await run(by(b, 'b')))!
     expect(second.token).toBeGreaterThan(first.token)
@@ -92,7 +92,7 @@ describe('a lease', () => {
 
   it('is given to one of those who break it at once', async () => {
     await run(by(a, 'gone', 1000))
-    await world.advance(1000)
+    await world.advance(1001)
     const taken = await run(Promise.all([by(a, 'a'), by(b, 'b')]))
     expect(taken.filter((one) => one !== undefined)).toHaveLength(1)
   })
@@ -104,7 +104,34 @@ describe('a lease', () => {
     await expect(run(before.renew())).rejects.toMatchObject({ reason: 'revoked' })
     await run(after.release())
     await run(after.release())
-    expect((await run(b.getChildren('/dir'))).children).toEqual([])
+    expect((await run(b.getChildren('/dir'))).children).toEqual(['lease'])
+    expect(await run(by(b, 'b'))).toBeDefined()
+  })
+
+  it('is not ended by a release of somebody else that arrives late', async () => {
+    const late = await world.client({ servers: 'late:2181' })
+    const first = (await run(by(late, 'late', 1000)))!
+    world.interference.open = ({ host }) => {
+      if (host === 'late') throw new Error('cut off')
+    }
+    world.wires.at(-1)!.cut()
+    await world.settle()
+    const releasing = first.release()
+    await world.advance(2000)
+    // Others come and go meanwhile; each of them writes a version.
+    await run((await run(by(a, 'a', 60_000)))!.release())
+    const held = (await run(by(b, 'b', 60_000)))!
+    delete world.interference.open
+    await world.within(20_000, releasing)
+    expect(await run(by(a, 'a', 60_000))).toBeUndefined()
+    await run(held.renew())
+    await run(held.release())
+  })
+
+  it('is free one millisecond later than its time, since servers leave out what is less', () => {
+    const grant = { holder: 'a', durationMs: 1000, mark: 'x' }
+    expect([isFree(grant, 0, 1000, 'b'), isFree(grant, 0, 1001, 'b')]).toEqual([false, true])
+    expect([isFree(over(grant), 5, 5, 'b'), isFree(grant, 0, 0, 'a')]).toEqual([true, true])
   })
 
   it('a grant whose reply is lost is recognised as the own one', async () => {

@@ -10,8 +10,10 @@ import {
 } from '@zabra/client/core'
 import { LostError, type LostReason } from '../held/lost.ts'
 import type { Abortable, RecipeOptions } from '../held/types.ts'
+import { throwIfAborted } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
-import { decodeGrant, encodeGrant, isFree, type Grant } from './grant.ts'
+import { isFinished, isUnclear, throughSessions } from '../waiting/errors.ts'
+import { decodeGrant, encodeGrant, isFree, over, type Grant } from './grant.ts'
 
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
   /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
@@ -48,8 +50,12 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
     const since = client.ports.clock.monotonic()
     const stat = await take(client, path, grant, options)
     if (stat === 'taken') return undefined
-    if (stat !== 'again') return new TimedLease(client, path, grant, stat, since)
-    signal?.throwIfAborted()
+    if (stat !== 'again') {
+      const got = new TimedLease(client, path, grant, stat, since)
+      // By the time one hears of a grant it may be over; then the next one is asked for.
+      if (!got.signal.aborted) return got
+    }
+    throwIfAborted(signal, path)
   }
 }
 
@@ -166,12 +172,7 @@ class TimedLease implements Lease {
 
   release(): Promise<void> {
     this.#end('released')
-    this.#released ??= this.#client
-      .delete(this.path, { version: this.#version, missingOk: true, guaranteed: true })
-      .catch((error: unknown) => {
-        // Somebody else has it already.
-        if (!(error instanceof BadVersionError)) throw error
-      })
+    this.#released ??= this.#free()
     return this.#released
   }
 
@@ -179,13 +180,33 @@ class TimedLease implements Lease {
     return this.release()
   }
 
+  /**
+   * Leaves the znode, as a lease of no time. Deleted, it would begin anew with versions that it has had, and a release that
+   * arrives late would end the lease of somebody else.
+   */
+  async #free(): Promise<void> {
+    const given = encodeGrant(over(this.#grant))
+    for (;;) {
+      try {
+        await throughSessions(this.#client, () =>
+          this.#client.setData(this.path, given, { version: this.#version }),
+        )
+        return
+      } catch (error) {
+        // Done by an earlier try, or somebody else has it already.
+        if (error instanceof BadVersionError || error instanceof NoNodeError) return
+        if (!isUnclear(error) || isFinished(this.#client)) throw error
+      }
+    }
+  }
+
   #extend(since: number): void {
     const { clock } = this.#client.ports
     this.#until = since + this.#grant.durationMs
     this.#cancel()
-    this.#cancel = clock.after(Math.max(0, this.#until - clock.monotonic()), 'end of a lease', () =>
-      this.#end('leasePassed'),
-    )
+    const left = this.#until - clock.monotonic()
+    if (left <= 0) return this.#end('leasePassed')
+    this.#cancel = clock.after(left, 'end of a lease', () => this.#end('leasePassed'))
   }
 
   #end(reason: LostReason, cause?: unknown): void {

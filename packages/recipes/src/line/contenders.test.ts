@@ -30,7 +30,7 @@ describe('names', () => {
 })
 
 describe('whose turn it is', () => {
-  it('is the first one, and each other waits for the one just before it', () => {
+  it('is the first one, and each other waits for the one just before it (ZK-3162)', () => {
     const names = [lock(3), lock(1), lock(2)]
     expect(verdictOf(names, lock(1), parse)).toEqual({ turn: 'now' })
     expect(verdictOf(names, lock(2), parse)).toEqual({ turn: 'behind', name: lock(1) })
@@ -38,7 +38,7 @@ describe('whose turn it is', () => {
     expect(verdictOf(names, lock(4), parse)).toEqual({ turn: 'missing' })
   })
 
-  it('follows the counter over its wrap (a sort by text or number puts wrapped names first)', () => {
+  it('follows the counter over its wrap (ZK-2931: a sort by text or number puts wrapped names first)', () => {
     const names = [lock(-2147483647), lock(2147483647), lock(-2147483648), lock(2147483646)]
     expect(inOrder(names, parse).map(({ sequence }) => sequence)).toEqual([
       2147483646, 2147483647, -2147483648, -2147483647,

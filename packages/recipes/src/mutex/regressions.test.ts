@@ -18,7 +18,7 @@ const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('what went wrong in other locks', () => {
-  it('is not granted on a node of the session before (CURATOR-498): a waiter whose session expired goes to the end', async () => {
+  it('is not granted on a node of the session before (CURATOR-498, Curator issue 1121): a waiter whose session expired goes to the end', async () => {
     const holder = await run(new Mutex(a, '/lock', { errorPolicy: 'session' }).acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()

@@ -55,7 +55,7 @@ describe('a persistent node', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('comes back in a new session with the newest data (CUR-146, CUR-181)', async () => {
+  it('comes back in a new session with the newest data (CUR-146, CUR-181, CUR-241)', async () => {
     const patient = await world.client({ servers: 'b:2181' })
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)

@@ -10,9 +10,29 @@ const names = (items: readonly { name: string }[]): string[] => items.map(({ nam
 
 describe('names', () => {
   it('tell priority, due time and sequence, and read back', () => {
-    const name = `${own.prefix(-5, 1_700_000_000_123)}0000000042`
+    const name = `${own.prefix({ priority: -5, due: 1_700_000_000_123 })}0000000042`
     expect(name).toBe('queue-7ffffffb-18bcfe5687b-0000000042')
-    expect(own.parse(name)).toEqual({ name, priority: -5, due: 1_700_000_000_123, sequence: 42 })
+    expect(own.parse(name)).toMatchObject({ name, priority: -5, due: 1_700_000_000_123, sequence: 42 })
+  })
+
+  it('tell an id of any text', () => {
+    for (const id of ['order/7', '-', '', 'a-0000000001', '='])
+      expect(own.parse(`${own.prefix({ id, due: 5 })}0000000042`)).toMatchObject({ id, due: 5, sequence: 42 })
+    expect(own.parse(`${own.prefix({})}0000000042`)?.id).toBeUndefined()
+  })
+
+  it('of Curator hold a sign and eight digits, or no priority', () => {
+    const curator = layoutOf('/q', 'curator')
+    expect(curator.items).toBe('/q')
+    expect([curator.prefix({}), curator.prefix({ priority: 5 }), curator.prefix({ priority: -2 })]).toEqual([
+      'queue-',
+      'queue-100000005',
+      'queue-0FFFFFFFE',
+    ])
+    expect(curator.parse('queue-0FFFFFFFE0000000007')).toMatchObject({ priority: -2, sequence: 7 })
+    expect(curator.parse('queue-0000000007')).toMatchObject({ priority: 0, sequence: 7 })
+    expect(curator.parse('queue-100000005')).toBeUndefined()
+    expect(() => curator.prefix({ id: 'x' })).toThrow('no id')
   })
 
   it('of the page of recipes are items of the middle priority', () => {
@@ -20,8 +40,8 @@ describe('names', () => {
   })
 
   it('wrap around to negative numbers', () => {
-    expect(own.parse(`${own.prefix(0, undefined)}-2147483648`)).toMatchObject({ sequence: -2147483648 })
-    expect(own.parse(`${own.prefix(0, undefined)}-000000001`)).toMatchObject({ sequence: -1 })
+    expect(own.parse(`${own.prefix({ priority: 0 })}-2147483648`)).toMatchObject({ sequence: -2147483648 })
+    expect(own.parse(`${own.prefix({ priority: 0 })}-000000001`)).toMatchObject({ sequence: -1 })
   })
 
   it('of others are no items', () => {
@@ -33,17 +53,17 @@ describe('names', () => {
   })
 
   it('of kazoo hold priorities from 0 to 999 and no delays', () => {
-    expect(kazoo.prefix(undefined, undefined)).toBe('entry-100-')
+    expect(kazoo.prefix({})).toBe('entry-100-')
     expect(kazoo.parse('entry-007-0000000003')).toMatchObject({ priority: 7, sequence: 3 })
-    expect(() => kazoo.prefix(1000, undefined)).toThrow('0 to 999')
-    expect(() => kazoo.prefix(1, 5)).toThrow('no delay')
-    expect(() => own.prefix(2 ** 31, undefined)).toThrow('32 bits')
+    expect(() => kazoo.prefix({ priority: 1000 })).toThrow('0 to 999')
+    expect(() => kazoo.prefix({ priority: 1, due: 5 })).toThrow('no delay')
+    expect(() => own.prefix({ priority: 2 ** 31 })).toThrow('32 bits')
   })
 })
 
 describe('the choice', () => {
   const item = (priority: number, sequence: number, due?: number): string =>
-    `${own.prefix(priority, due)}${String(sequence).padStart(10, '0')}`
+    `${own.prefix({ priority, due })}${String(sequence).padStart(10, '0')}`
 
   it('is the most urgent and then the oldest, negative priorities before all', () => {
     const list = [item(1, 1), item(0, 3), item(-1, 4), item(0, 2), 'foreign']
@@ -57,8 +77,8 @@ describe('the choice', () => {
 
   it('takes numbers that wrapped for newer ones', () => {
     const [before, after] = [
-      `${own.prefix(0, undefined)}2147483647`,
-      `${own.prefix(0, undefined)}-2147483648`,
+      `${own.prefix({ priority: 0 })}2147483647`,
+      `${own.prefix({ priority: 0 })}-2147483648`,
     ]
     expect(names(choose([after, before], none, 0, own.parse).ready)).toEqual([before, after])
   })

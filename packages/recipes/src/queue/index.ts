@@ -1,3 +1,5 @@
+export { curatorItems } from './curator-items.ts'
+export { QueueFullError } from './producer.ts'
 export { Queue } from './queue.ts'
 export type { QueueOptions, ReceiveOptions } from './queue.ts'
 export type { Message } from './message.ts'

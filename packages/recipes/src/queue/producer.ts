@@ -1,4 +1,13 @@
-import { NoNodeError, type Client, type Codec, type WriteOp } from '@zabra/client/core'
+import {
+  BadVersionError,
+  NodeExistsError,
+  NoNodeError,
+  StateError,
+  UsageError,
+  type Client,
+  type Codec,
+  type WriteOp,
+} from '@zabra/client/core'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { causeAt, orMissing, throughSessions } from '../waiting/errors.ts'
 import { atHead } from '../waiting/line.ts'
@@ -14,6 +23,22 @@ export interface PutOptions {
   readonly priority?: number
   /** Milliseconds before which nobody gets it, by the clock of the servers. */
   readonly delayMs?: number
+  /** What to call it, for `takeById`. Several items may have one. */
+  readonly id?: string
+  /** What to do while the queue is full: wait (default), or fail with a `QueueFullError`. */
+  readonly whenFull?: 'wait' | 'fail'
+}
+
+/** The queue holds as many items as it may. */
+export class QueueFullError extends StateError {
+  static override readonly tag = 'QueueFullError'
+}
+
+/** How many items a queue may hold. */
+export interface Bound {
+  readonly maxItems: number
+  /** Exactly, at the price of one look more for each put, and of putting one after the other. */
+  readonly hard: boolean
 }
 
 /** How many puts may go by between two looks at the length of the queue, as a part of its bound. */
@@ -25,35 +50,38 @@ export class Producer<T> {
   readonly #layout: Layout
   readonly #codec: Codec<T>
   readonly #clock: ServerClock
-  readonly #maxItems: number
+  readonly #bound: Bound
   /** Items that may be put before the next look. */
   #credit = 0
 
-  constructor(client: Client, layout: Layout, codec: Codec<T>, clock: ServerClock, maxItems: number) {
+  constructor(client: Client, layout: Layout, codec: Codec<T>, clock: ServerClock, bound: Bound) {
     this.#client = client
     this.#layout = layout
     this.#codec = codec
     this.#clock = clock
-    this.#maxItems = maxItems
+    this.#bound = bound
   }
 
-  async put(values: readonly T[], { signal, priority, delayMs }: PutOptions): Promise<string[]> {
+  async put(
+    values: readonly T[],
+    { signal, priority, delayMs, id, whenFull }: PutOptions,
+  ): Promise<string[]> {
     const { items, prefix } = this.#layout
     const due =
       delayMs === undefined
         ? undefined
         : Math.round((await throughSessions(this.#client, () => this.#now(signal))) + delayMs)
-    const path = `${items}/${prefix(priority, due)}`
+    const path = `${items}/${prefix({ priority, due, id })}`
     const operations = values.map((value): WriteOp => ({
       op: 'create',
       path,
       data: this.#codec.encode(value),
       mode: 'persistentSequential',
     }))
-    await throughSessions(this.#client, () => this.#room(values.length, signal))
+    const room = { count: values.length, signal, fail: whenFull === 'fail' }
     const mark = `${this.#layout.marks}/put-${uniqueName(this.#client)}`
     const sentAt = this.#client.ports.clock.monotonic()
-    const committed = await this.#commit(mark, operations, signal, values)
+    const committed = await this.#commit(mark, operations, room, values)
     dropMark(this.#client, mark)
     if (committed.results === undefined) {
       // A lost reply is found out about by the mark, so there is one.
@@ -61,26 +89,35 @@ export class Producer<T> {
       return throughSessions(this.#client, () => this.#madeWith(zxid))
     }
     if (committed.mark !== undefined) this.#clock.observe(committed.mark.ctime, sentAt)
-    return (committed.results as { path: string }[]).map(({ path: made }) => made.slice(items.length + 1))
+    const made = (committed.results as { path: string }[]).slice(-values.length)
+    return made.map((each) => each.path.slice(items.length + 1))
   }
 
   async #commit(
     mark: string,
     operations: readonly WriteOp[],
-    signal: AbortSignal | undefined,
+    room: Room,
     values: readonly T[],
   ): Promise<Committed<unknown>> {
-    const { items, parents } = this.#layout
+    const { items, parents, gate } = this.#layout
+    const { signal } = room
     for (;;) {
+      const version = await throughSessions(this.#client, () => this.#admitted(room))
+      // A hard bound holds since nobody else has put anything between the look at the length and this.
+      const guard: WriteOp[] =
+        version === undefined ? [] : [{ op: 'setData', path: gate, data: EMPTY, version }]
       try {
-        return await commitMarked(this.#client, mark, operations, { signal, parents })
+        const all = [...guard, ...operations]
+        return await commitMarked(this.#client, mark, all, { signal, parents })
       } catch (error) {
         if (error instanceof AmbiguousResultError) {
           const message = 'The session ended before it could be told whether the item was put'
           throw new AmbiguousResultError(message, { path: items, cause: error, value: values })
         }
+        if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))
+          continue
         // An empty container is the server's to remove at any time.
-        if (!(causeAt(error, 0) instanceof NoNodeError)) throw error
+        if (!isMissing(error, guard.length)) throw error
         const options = { mode: parents, ...(signal && { signal }) } as const
         await throughSessions(this.#client, () => this.#client.mkdirp(items, options))
       }
@@ -117,26 +154,87 @@ export class Producer<T> {
     }
   }
 
-  /** Waits until the queue has room. Producers wait in a line, so that one item less wakes one of them. */
-  async #room(count: number, signal: AbortSignal | undefined): Promise<void> {
+  /** Waits until there is room; the version of the gate at which there was, where the bound is hard. */
+  async #admitted(room: Room): Promise<number | undefined> {
+    if (!this.#bound.hard) {
+      await this.#room(room)
+      return undefined
+    }
+    for (;;) {
+      const version = await this.#gate(room.signal)
+      if (this.#fits(await this.#length(room.signal), room.count)) return version
+      await this.#waitForRoom(room)
+    }
+  }
+
+  async #gate(signal: AbortSignal | undefined): Promise<number> {
+    const { gate } = this.#layout
+    const options = signal ? { signal } : {}
+    for (;;) {
+      const stat = await this.#client.exists(gate, options)
+      if (stat !== undefined) return stat.version
+      try {
+        await this.#client.create(gate, EMPTY, { parents: true, ...options })
+      } catch (error) {
+        if (!(error instanceof NodeExistsError)) throw error
+      }
+    }
+  }
+
+  async #length(signal: AbortSignal | undefined): Promise<number> {
+    return (await this.#client.exists(this.#layout.items, signal ? { signal } : {}))?.numChildren ?? 0
+  }
+
+  /** A soft bound lets more in than fit when they come together and nothing is there; a hard one never. */
+  #fits(length: number, count: number): boolean {
+    return length + count <= this.#bound.maxItems || (!this.#bound.hard && length === 0)
+  }
+
+  async #room(room: Room): Promise<void> {
+    const { count } = room
     if (this.#credit >= count) return void (this.#credit -= count)
+    const length = await this.#length(room.signal)
+    this.#earn(this.#fits(length, count) ? length : await this.#waitForRoom(room), count)
+  }
+
+  /** Producers wait in a line, so that one item less wakes one of them. The length at which there was room. */
+  async #waitForRoom({ count, signal, fail }: Room): Promise<number> {
     const { items, putters } = this.#layout
-    const length = (await this.#client.exists(items, signal ? { signal } : {}))?.numChildren ?? 0
-    if (length + count <= this.#maxItems || length === 0) return this.#earn(length, count)
+    const { maxItems, hard } = this.#bound
+    if (hard && count > maxItems) {
+      throw new UsageError(
+        `Expected at most ${maxItems} items at once, which is all that ${items} may hold, got ${count}`,
+      )
+    }
+    if (fail)
+      throw new QueueFullError(`The queue ${items} holds its ${maxItems} items`, 'QUEUE_FULL', {
+        path: items,
+      })
     const waiting = { signal, operation: 'queue.put' }
     const place = await atHead(this.#client, putters, waiting)
     try {
       const left = await watchUntil(this.#client, waiting, async (look) => {
         const now = (await look.children(items))?.children.length ?? 0
-        return now + count <= this.#maxItems || now === 0 ? { now } : undefined
+        return this.#fits(now, count) || now === 0 ? { now } : undefined
       })
-      this.#earn(left.now, count)
+      return left.now
     } finally {
       place.leave()
     }
   }
 
   #earn(length: number, count: number): void {
-    this.#credit = Math.max(0, Math.floor((this.#maxItems - length - count) / UNSEEN_PART))
+    this.#credit = Math.max(0, Math.floor((this.#bound.maxItems - length - count) / UNSEEN_PART))
   }
 }
+
+/** What a put needs room for. */
+interface Room {
+  readonly count: number
+  readonly signal: AbortSignal | undefined
+  readonly fail: boolean
+}
+
+const EMPTY = new Uint8Array(0)
+
+const isMissing = (error: unknown, index: number): boolean => causeAt(error, index) instanceof NoNodeError

@@ -4,7 +4,7 @@ import { LostError } from '../held/lost.ts'
 import { tree } from '../testdata/stage.ts'
 import { bytes, text, World } from '../testdata/world.ts'
 import type { Message } from './message.ts'
-import { Queue } from './queue.ts'
+import { Queue, type QueueOptions } from './queue.ts'
 
 let world: World
 let client: Client
@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => world.end())
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
-const queueOf = (on: Client, options: { maxItems?: number; deadLetterAfter?: number } = {}): Queue<string> =>
+const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> => {
   const { done, value } = await run(messages.next())
@@ -378,19 +378,39 @@ describe('what an item costs', () => {
     await run(messages.return())
   })
 
-  it('to receive from an empty queue: no more than eight requests, the place in the line included', async () => {
+  it('to receive what had to be waited for: a listing, a read and the claim, besides the place in the line', async () => {
     const { queue, requests } = await counted()
     const messages = queue.receive()
-    const deliver = async (): Promise<void> => {
+    const costs: string[][] = []
+    const step = (): void => void costs.push(requests.splice(0))
+    for (let n = 0; n < 2; n++) {
       const next = messages.next()
       await world.settle()
+      step()
       await run(queueOf(client).put('x'))
-      await run(((await run(next)).value as Message<string>).ack())
+      const message = (await run(next)).value as Message<string>
+      step()
+      await run(message.ack())
+      step()
     }
-    await deliver()
+    // The first time, folders are made.
+    expect(costs.slice(3)).toEqual([
+      ['create', 'getChildren', 'getChildren'],
+      ['getChildren', 'getData', 'multi'],
+      ['multi'],
+    ])
+  })
+
+  it('to put with a hard bound: two looks more', async () => {
+    const requests: string[] = []
+    const own = await world.client({
+      instrumentation: { request: ({ operation }) => void requests.push(operation) },
+    })
+    const queue = queueOf(own, { bound: 'hard', maxItems: 5 })
+    await run(queue.put('first'))
     requests.length = 0
-    await deliver()
-    expect(requests.length).toBeLessThanOrEqual(8)
+    await run(queue.put('second'))
+    expect(requests).toEqual(['exists', 'exists', 'multi', 'delete'])
   })
 })
 

@@ -1,23 +1,31 @@
 import { abortedBy, UsageError, type Client, type Codec } from '@zabra/client/core'
-import { isNewSession, orMissing } from '../waiting/errors.ts'
-import { atHead, type LineOptions, type Place } from '../waiting/line.ts'
+import { isNewSession, orMissing, throughSessions } from '../waiting/errors.ts'
+import { atHead, bySequence, type LineOptions, type Place } from '../waiting/line.ts'
 import { watchUntil, type Look } from '../waiting/watch-until.ts'
 import { receive, take, type ClaimContext, type ClaimOptions, type Failed } from './claims.ts'
 import { choose, runLength, type Choice } from './decide.ts'
 import type { Message } from './message.ts'
-import { layoutOf, type Item, type Layout } from './names.ts'
+import { layoutOf, type Item, type Layout, type QueueNaming } from './names.ts'
 import { Producer, type PutOptions } from './producer.ts'
 import { ServerClock } from '../waiting/server-clock.ts'
 
 export interface QueueOptions<T> {
   /** How values become bytes. An item that cannot be decoded goes to the dead letters. */
   readonly codec: Codec<T>
-  /** Items at which `put` begins to wait (default 10 000). A soft bound: several producers may pass it together. */
+  /** Items at which `put` begins to wait (default 10 000). */
   readonly maxItems?: number
+  /**
+   * `soft` (default): several producers may pass `maxItems` together. `hard`: nobody ever does, if all producers say so;
+   * each put then costs two looks more, and puts go one after the other.
+   */
+  readonly bound?: 'soft' | 'hard'
   /** Deliveries after which an item that was never acknowledged goes to the dead letters (default: never). */
   readonly deadLetterAfter?: number
-  /** `kazoo` shares the queue with kazoo's `LockingQueue`. */
-  readonly naming?: 'recipe' | 'kazoo'
+  /**
+   * `kazoo` shares the queue with kazoo's `LockingQueue`, `curator` with Curator's `DistributedQueue` and
+   * `DistributedPriorityQueue` whose lock path is `<path>.queue/claims`; their items need the codec `curatorItems`.
+   */
+  readonly naming?: QueueNaming
 }
 
 export interface ReceiveOptions {
@@ -44,7 +52,7 @@ export class Queue<T> {
   #idle = false
 
   constructor(client: Client, path: string, options: QueueOptions<T>) {
-    const { codec, deadLetterAfter, maxItems = 10_000, naming = 'recipe' } = options
+    const { codec, deadLetterAfter, maxItems = 10_000, naming = 'recipe', bound } = options
     if (!(maxItems >= 1)) throw new UsageError(`Expected maxItems from 1 up, got ${maxItems}`)
     if (deadLetterAfter !== undefined && !(deadLetterAfter >= 1)) {
       throw new UsageError(`Expected deadLetterAfter from 1 up, got ${deadLetterAfter}`)
@@ -54,7 +62,10 @@ export class Queue<T> {
     this.#layout = layoutOf(path, naming)
     this.#clock = new ServerClock(client.ports.clock)
     this.#context = { client, layout: this.#layout, codec, clock: this.#clock, deadLetterAfter }
-    this.#producer = new Producer(client, this.#layout, codec, this.#clock, maxItems)
+    this.#producer = new Producer(client, this.#layout, codec, this.#clock, {
+      maxItems,
+      hard: bound === 'hard',
+    })
   }
 
   /** Adds an item, exactly once, and returns its name. Waits while the queue is full. */
@@ -71,6 +82,23 @@ export class Queue<T> {
   async take({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T> {
     const taken = await this.#next<{ value: T }>(take as Claimer<{ value: T }>, 'queue.take', signal)
     return taken.value
+  }
+
+  /**
+   * Takes the first item that was put with this id, at most once; undefined when there is none that nobody is at work on.
+   * So an item can be withdrawn, too. One that is delayed is taken at once.
+   */
+  async takeById(id: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> {
+    const { items, parse } = this.#layout
+    return throughSessions(this.#client, async () => {
+      const list = await orMissing(this.#client.getChildren(items, signal ? { signal } : {}))
+      for (const name of bySequence(list?.children ?? []).filter((each) => parse(each)?.id === id)) {
+        let taken: { value: T } | Failed = 'again'
+        while (taken === 'again') taken = await take(this.#context, name, { signal, place: undefined })
+        if (taken !== 'gone') return taken.value
+      }
+      return undefined
+    })
   }
 
   /**

@@ -27,11 +27,19 @@ export function checkPermits(value: number, least: number): void {
   throw new UsageError(`Expected a whole number of permits from ${least} up, got ${value}`)
 }
 
+/** How many permits there are, and the version of the znode that says so; undefined where none does. */
+export interface Limit {
+  readonly permits: number
+  readonly version: number | undefined
+}
+
 /**
  * The limit as it stands in the znode of the semaphore. Version 0 holds what the first user thought, and who thinks
  * otherwise is mistaken; later versions hold what somebody has set on purpose, which counts for all.
  */
 export class Permits {
+  /** As it was read last; a transaction that goes by it checks the version. */
+  #known: Limit | undefined
   readonly #client: Client
   readonly #path: string
   readonly #initial: number
@@ -49,15 +57,27 @@ export class Permits {
     return this.#options.naming === 'curator'
   }
 
-  async read(signal?: AbortSignal): Promise<number> {
-    if (this.#fixed) return this.#initial
+  /** As it was read last, or read now if it never was. */
+  async recent(signal?: AbortSignal): Promise<Limit> {
+    return this.#known ?? this.read(signal)
+  }
+
+  async read(signal?: AbortSignal): Promise<Limit> {
+    if (this.#fixed) return { permits: this.#initial, version: undefined }
+    this.#known = undefined
+    this.#known = await this.#read(signal)
+    return this.#known
+  }
+
+  async #read(signal: AbortSignal | undefined): Promise<Limit> {
     for (;;) {
       try {
         const { data, stat } = await this.#client.getData(this.#path, signal === undefined ? {} : { signal })
         const actual = this.#decode(data)
         if (actual === undefined) await this.#write(this.#initial, stat)
-        else if (stat.version > 0 || actual === this.#initial) return actual
-        else throw new PermitsConflictError(this.#path, this.#initial, actual)
+        else if (stat.version > 0 || actual === this.#initial) {
+          return { permits: actual, version: stat.version }
+        } else throw new PermitsConflictError(this.#path, this.#initial, actual)
       } catch (error) {
         if (!(error instanceof NoNodeError)) throw error
         await this.#create()

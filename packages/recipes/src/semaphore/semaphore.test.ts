@@ -73,7 +73,7 @@ describe('a semaphore', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs five requests when there is enough: stand in line, look, take and leave the line in one', async () => {
+  it('costs four requests when there is enough: stand in line, look, take and leave the line in one', async () => {
     await run((await run(of(a).acquire())).release())
     const semaphore = of(a)
     await run((await run(semaphore.acquire())).release())
@@ -82,17 +82,24 @@ describe('a semaphore', () => {
     const held = await run(semaphore.acquire())
     await world.settle()
     // The last one watches the lease, and nobody waits for it.
-    expect(meter.take().requests).toEqual([
-      'create',
-      'getChildren',
-      'getChildren',
-      'getData',
-      'multi',
-      'getData',
-    ])
+    expect(meter.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi', 'getData'])
     await run(held.release())
     await world.settle()
     expect(meter.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
+  })
+
+  it('does not go by a limit that has changed since it was read', async () => {
+    const semaphore = of(a)
+    await run((await run(semaphore.acquire())).release())
+    await run(of(b).setPermits(1))
+    const held = await run(semaphore.acquire())
+    const second = semaphore.acquire()
+    const settled = watchSettled(second)
+    await world.settle()
+    expect(settled()).toBe(false)
+    await run(of(b).setPermits(9))
+    await run(Promise.all([(await run(second)).release(), held.release()]))
+    await run((await run(semaphore.acquire(9))).release())
   })
 
   it('is not overtaken by small requests while a large one waits', async () => {
@@ -163,7 +170,7 @@ describe('a semaphore', () => {
     await run(semaphore.run(async (again) => again.assertHeld()))
   })
 
-  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429: the inner lock stayed)', async () => {
+  it('leaves neither line nor permits behind when a waiter gives up (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {
     const held = await run(of(a).acquire(3))
     const { watches } = world.server.stats()
     const stop = new AbortController()

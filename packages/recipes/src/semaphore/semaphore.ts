@@ -1,4 +1,5 @@
 import {
+  BadVersionError,
   ClosedError,
   MultiError,
   NoNodeError,
@@ -9,6 +10,7 @@ import {
   type Client,
   type ErrorPolicy,
   type OneShotWatch,
+  type WriteOp,
 } from '@zabra/client/core'
 import { bodyAndRelease } from '../held/combine.ts'
 import { Right } from '../held/right.ts'
@@ -19,7 +21,8 @@ import { deleted, isSafe, takeTurn, throwIfAborted } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
 import { lockWords, parseLock } from '../mutex/names.ts'
 import { fits, leaseWord } from './leases.ts'
-import { checkPermits, Permits } from './permits.ts'
+import { causeAt } from '../waiting/errors.ts'
+import { checkPermits, Permits, type Limit } from './permits.ts'
 
 export interface SemaphoreOptions extends RecipeOptions {
   /** How many permits there are, if nobody has said otherwise yet. */
@@ -130,23 +133,30 @@ export class Semaphore {
     const { place, permits, bell, signal } = head
     const watches = new Watches(this.client, [this.#leases, this.path], bell)
     try {
-      for (;;) {
+      for (let first = true; ; first = false) {
         throwIfAborted(signal, this.path)
         if (this.client.session.id !== place.owner) return undefined
-        const [names, limit] = await Promise.all([this.#list(signal), this.#permits.read(signal)])
-        if (permits > limit) {
-          throw new UsageError(
-            `Expected at most ${limit} permits, which is all that ${this.path} has, got ${permits}`,
-          )
-        }
-        if (fits(names, permits, limit)) {
-          const lease = await this.#take(place, permits, signal)
+        // What was known will do for a first look, since the transaction checks that it still holds.
+        const limiting = first ? this.#permits.recent(signal) : this.#permits.read(signal)
+        const [names, limit] = await Promise.all([this.#list(signal), limiting])
+        if (fits(names, permits, limit.permits)) {
+          const lease = await this.#take(head, limit)
           if (lease !== undefined) return await this.#grant(lease, head)
-        } else if (await watches.armed(signal)) await bell.wait()
+          continue
+        }
+        if (!first) this.#checkPossible(permits, limit)
+        if (await watches.armed(signal)) await bell.wait()
       }
     } finally {
       watches.close()
     }
+  }
+
+  #checkPossible(permits: number, { permits: all }: Limit): void {
+    if (permits <= all) return
+    throw new UsageError(
+      `Expected at most ${all} permits, which is all that ${this.path} has, got ${permits}`,
+    )
   }
 
   get #leases(): string {
@@ -172,7 +182,7 @@ export class Semaphore {
    * Leaves the head of the line and takes the permits in one transaction, so that nothing can go wrong in between.
    * Undefined when it could not be done and has to be looked at again.
    */
-  async #take(place: Place, permits: number, signal: AbortSignal | undefined): Promise<Place | undefined> {
+  async #take({ place, permits, signal }: Head, limit: Limit): Promise<Place | undefined> {
     const { naming = 'recipe', acl, data } = this.#options
     const mark = marks[naming](uuid(this.client))
     const path = `${this.#leases}/${mark}${leaseWord(naming, permits)}`
@@ -183,7 +193,9 @@ export class Semaphore {
       ...(acl === undefined ? {} : { acl }),
       ...(data === undefined ? {} : { data }),
     } as const
-    const taken = this.client.multi([{ op: 'delete', path: place.path }, create])
+    const unchanged: WriteOp[] =
+      limit.version === undefined ? [] : [{ op: 'check', path: this.path, version: limit.version }]
+    const taken = this.client.multi([{ op: 'delete', path: place.path }, create, ...unchanged] as const)
     try {
       const [, made] = await orAbort(taken, signal, this.path)
       this.#spent.add(place)
@@ -191,6 +203,7 @@ export class Semaphore {
       if (lease === undefined) throw deleted(place)
       return lease
     } catch (error) {
+      if (causeAt(error, 2) instanceof BadVersionError) return undefined
       if (error instanceof MultiError && error.cause instanceof NoNodeError) {
         // The head of the line is gone, or the directory of the leases is.
         if (error.index === 0 && this.client.session.id === place.owner) throw deleted(place)

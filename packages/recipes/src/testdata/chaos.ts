@@ -24,7 +24,13 @@ export class Dice {
   }
 }
 
-/** Breaks the connections of hosts at random: cuts, silences that end in a cut, refusals that outlast a session. */
+/** Bytes of a request that is likely to write something. */
+const LONG = 100
+
+/**
+ * Breaks the connections of hosts at random: cuts, replies that are lost in one, silences that end in one, refusals that outlast a
+ * session.
+ */
 export class Chaos {
   readonly log: string[] = []
   readonly #world: World
@@ -32,6 +38,9 @@ export class Chaos {
   readonly #hosts: readonly string[]
   readonly #refused = new Map<string, number>()
   readonly #silent = new Set<Tapped>()
+  /** Connections that lose the reply to their next long request, and those that have sent it. */
+  readonly #armed = new Set<Tapped>()
+  readonly #losing = new Set<Tapped>()
   #over = false
 
   constructor(world: World, dice: Dice, hosts: readonly string[]) {
@@ -41,8 +50,17 @@ export class Chaos {
     world.interference.open = ({ host }) => {
       if (world.clock.monotonic() < (this.#refused.get(host) ?? 0)) throw new Error('refused by the test')
     }
-    world.interference.toServer = (chunk, wire) => (this.#silent.has(wire) ? undefined : chunk)
-    world.interference.toClient = (chunk, wire) => (this.#silent.has(wire) ? undefined : chunk)
+    world.interference.toServer = (chunk, wire) => {
+      if (this.#silent.has(wire)) return undefined
+      if (chunk.length > LONG && this.#armed.delete(wire)) this.#losing.add(wire)
+      return chunk
+    }
+    world.interference.toClient = (chunk, wire) => {
+      if (this.#silent.has(wire)) return undefined
+      if (!this.#losing.delete(wire)) return chunk
+      world.clock.soon(() => wire.cut())
+      return undefined
+    }
     this.#next()
   }
 
@@ -50,6 +68,8 @@ export class Chaos {
   stop(): void {
     this.#over = true
     this.#refused.clear()
+    this.#armed.clear()
+    this.#losing.clear()
   }
 
   #next(): void {
@@ -65,9 +85,10 @@ export class Chaos {
     const { clock } = this.#world
     const wire = this.#world.wires.findLast(({ server }) => server.host === host)
     if (wire === undefined) return
-    const kind = this.#dice.oneOf(['cut', 'away', 'expired', 'silent'] as const)
+    const kind = this.#dice.oneOf(['cut', 'reply', 'away', 'expired', 'silent'] as const)
     this.log.push(`${clock.monotonic()} ${host} ${kind}`)
     if (kind === 'cut') return wire.cut()
+    if (kind === 'reply') return void this.#armed.add(wire)
     const ms = kind === 'expired' ? 19_000 : this.#dice.between(100, 15_000)
     if (kind === 'silent') {
       this.#silent.add(wire)

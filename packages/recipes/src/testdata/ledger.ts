@@ -1,8 +1,12 @@
-import type { Held } from '../held/types.ts'
+/** What the ledger needs to know of a right. */
+interface Right {
+  readonly token: bigint
+  readonly signal: AbortSignal
+}
 
 interface Entry {
   readonly who: string
-  readonly held: Held
+  readonly held: Right
   readonly weight: number
 }
 
@@ -20,7 +24,7 @@ export class Ledger {
   }
 
   /** Somebody has been granted a right of this weight. One of weight `limit` has it alone, and a higher token than all before. */
-  enter(who: string, held: Held, weight = this.#limit): void {
+  enter(who: string, held: Right, weight = this.#limit): void {
     this.history.push(`${who} enters with ${held.token}`)
     this.#entries = this.#entries.filter((entry) => !entry.held.signal.aborted)
     if (held.signal.aborted) return

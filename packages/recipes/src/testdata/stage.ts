@@ -187,6 +187,31 @@ export async function enumerateFaults(
   return played
 }
 
+/** The seeds of a random suite: so many, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
+export function seedsOf(count: number): number[] {
+  const { ZABRA_SEED, ZABRA_SEEDS } = process.env
+  if (ZABRA_SEED !== undefined) return [Number(ZABRA_SEED)]
+  return Array.from({ length: Number(ZABRA_SEEDS ?? count) }, (_, n) => n + 1)
+}
+
+/**
+ * From now on connections break at random with a request or a reply on its way, which is lost; those to `spared` hosts do
+ * not. Returns what ends it.
+ */
+export function breakOnTheWay(world: World, random: SeededRandom, spared: readonly string[] = []): () => void {
+  const strike = (chunk: Uint8Array, wire: Tapped): Uint8Array | undefined => {
+    if (spared.includes(wire.server.host) || random.below(100) >= 4) return chunk
+    world.clock.soon(() => wire.cut())
+    return undefined
+  }
+  world.interference.toServer = strike
+  world.interference.toClient = strike
+  return () => {
+    delete world.interference.toServer
+    delete world.interference.toClient
+  }
+}
+
 /** Runs a test with seeds; the one that fails is named. */
 export async function withSeeds(
   seeds: readonly number[],
@@ -196,7 +221,7 @@ export async function withSeeds(
     try {
       await test(new SeededRandom(seed), seed)
     } catch (error) {
-      throw new Error(`With seed ${seed}: ${(error as Error).message}`, { cause: error })
+      throw new Error(`With ZABRA_SEED=${seed}: ${(error as Error).message}`, { cause: error })
     }
   }
 }

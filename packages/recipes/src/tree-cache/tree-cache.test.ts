@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
-import { enumerateFaults, swiftly, withSeeds } from '../testdata/stage.ts'
+import { enumerateFaults, swiftly, seedsOf, withSeeds } from '../testdata/stage.ts'
 import { bytes, text, World } from '../testdata/world.ts'
 import { depthBelow, Entries } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
@@ -334,7 +334,7 @@ it('equals the tree at the end, whatever happens at any request', async () => {
 })
 
 it('equals a model after random changes, cuts and chunkings, as do the events it told', async () => {
-  await withSeeds([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], async (random) => {
+  await withSeeds(seedsOf(10), async (random) => {
     const own = await World.start()
     const reader = await own.client()
     const writer = await own.client()
@@ -385,4 +385,17 @@ it('an example: a table of services that follows the tree', async () => {
   await world.settle()
   expect(cache.children('/services')).toEqual([])
   await run(cache.close())
+})
+
+it('is ready only once everything was read, whatever happens at any request', async () => {
+  const played = await enumerateFaults(async (stage, victim) => {
+    const peer = await stage.world.client()
+    for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, bytes('x'))
+    const cache = new TreeCache(victim.client, '/t')
+    await cache.ready
+    expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
+    await cache.close()
+    await stage.calm()
+  })
+  expect(played).toBeGreaterThan(30)
 })

@@ -70,6 +70,8 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   /** A full look that is asked for, by the order of what asked for it. */
   #wanted: number | undefined
   #looking = false
+  /** Whether the last full look saw all, or lost its session in the midst. */
+  #sawAll = false
   #over = false
   #error: unknown
 
@@ -211,12 +213,13 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       while (this.#wanted !== undefined && !this.#over) {
         const since = this.#wanted
         this.#wanted = undefined
+        this.#sawAll = true
         await this.#lookAtAll(since)
       }
     } finally {
       this.#looking = false
     }
-    if (!this.#over && this.#client.state !== 'suspended') this.#fresh()
+    if (this.#sawAll && !this.#over && this.#client.state !== 'suspended') this.#fresh()
   }
 
   #fresh(): void {
@@ -230,6 +233,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   /** A session that ended brings another resync by itself. */
   #failed(error: unknown): void {
     if (!(error instanceof SessionExpiredError) || isFinished(this.#client)) this.#end(error)
+    else this.#sawAll = false
   }
 
   async #lookAtAll(since: number): Promise<void> {
@@ -241,7 +245,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     }
     try {
       if (this.#keeps(this.root)) await visit(this.root)
-      this.#tellAll(this.#entries.forget(seen, since))
+      if (this.#sawAll) this.#tellAll(this.#entries.forget(seen, since))
     } catch (error) {
       this.#failed(error)
     }

@@ -10,7 +10,7 @@ import {
   type WriteOp,
 } from '@zabra/client/core'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
+import { isNewSession, isUnclear, orMissing, throughSessions, untilClear } from '../waiting/errors.ts'
 import { encodeName } from '../waiting/names.ts'
 import { COORDINATOR, isDone, type Decision, type Record, type Vote } from './decide.ts'
 
@@ -89,7 +89,7 @@ export class Transaction {
   async showUp(who: string): Promise<void> {
     const path = `${this.path}/alive/${who}`
     try {
-      await this.client.create(path, undefined, { mode: 'ephemeral' })
+      await untilClear(this.client, () => this.client.create(path, undefined, { mode: 'ephemeral' }))
     } catch (error) {
       if (!(error instanceof NodeExistsError || error instanceof NoNodeError)) throw error
     }
@@ -103,7 +103,7 @@ export class Transaction {
 
   /** The coordinator has heard of the decision. */
   async leave(record: Record): Promise<void> {
-    await throughSessions(this.client, async () => {
+    await untilClear(this.client, async () => {
       await this.client.delete(`${this.path}/alive/${COORDINATOR}`, { missingOk: true })
       const stat = await this.client.exists(`${this.path}/acks`)
       if (stat !== undefined) await this.#forget(record, stat.version)
@@ -130,7 +130,7 @@ export class Transaction {
   }
 
   async #forget(record: Record, acks: number): Promise<void> {
-    await throughSessions(this.client, async () => {
+    await untilClear(this.client, async () => {
       const waits = (await this.client.exists(`${this.path}/alive/${COORDINATOR}`)) !== undefined
       if (isDone(record, acks, waits))
         await this.client.delete(this.path, { recursive: true, missingOk: true })

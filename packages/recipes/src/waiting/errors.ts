@@ -44,3 +44,14 @@ export async function throughSessions<T>(client: Client, work: () => Promise<T>)
     }
   }
 }
+
+/** The same, and again while nobody knows whether it was carried out. */
+export async function untilClear<T>(client: Client, work: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await throughSessions(client, work)
+    } catch (error) {
+      if (!isUnclear(error) || isFinished(client)) throw error
+    }
+  }
+}

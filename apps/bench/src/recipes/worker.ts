@@ -1,0 +1,105 @@
+import { connect, type Client, type Codec } from '@zabra/client'
+import { LeaderElection, Mutex, Queue, TreeCache } from '@zabra/recipes'
+import { median } from '../figures.ts'
+
+/** One piece of work with our recipes, and one figure: arguments are the address, the work, how much of it, and a path. */
+const [servers = '', work = '', amount = '1', path = '/', seconds = '1'] = process.argv.slice(2)
+const clients: Client[] = []
+
+async function open(): Promise<Client> {
+  const client = await connect({ servers, sessionTimeout: 20_000, signal: AbortSignal.timeout(15_000) })
+  clients.push(client)
+  return client
+}
+
+async function locks(contenders: number): Promise<number> {
+  for (let n = 0; n < contenders; n++) await open()
+  const until = performance.now() + Number(seconds) * 1000
+  let turns = 0
+  await Promise.all(
+    clients.map(async (client) => {
+      const mutex = new Mutex(client, path)
+      while (performance.now() < until) {
+        await mutex.run(() => Promise.resolve(performance.now() < until && turns++))
+      }
+    }),
+  )
+  return turns / Number(seconds)
+}
+
+/** Milliseconds from the end of a leader's session to the next leader. */
+async function election(rounds: number): Promise<number> {
+  const first = async (client: Client): Promise<void> =>
+    void (await new LeaderElection(client, path).leadership().next())
+  const times: number[] = []
+  let leader = await open()
+  await first(leader)
+  for (let n = 0; n < rounds; n++) {
+    const next = await open()
+    const won = first(next)
+    while ((await next.getChildren(path)).children.length < 2);
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const began = performance.now()
+    void leader.close()
+    await won
+    times.push(performance.now() - began)
+    leader = next
+  }
+  return median(times)
+}
+
+const asItIs: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
+
+/** Items a second, put one after the other, received and acknowledged at the same time. */
+async function queue(items: number): Promise<number> {
+  const producer = new Queue(await open(), path, { codec: asItIs })
+  const consumer = new Queue(await open(), path, { codec: asItIs })
+  const began = performance.now()
+  const consuming = (async () => {
+    let left = items
+    for await (const message of consumer.receive()) {
+      await message.ack()
+      if (--left === 0) return
+    }
+  })()
+  for (let n = 0; n < items; n++) await producer.put(new Uint8Array(100))
+  await consuming
+  return items / ((performance.now() - began) / 1000)
+}
+
+/** Milliseconds until all is known. */
+async function cache(): Promise<number> {
+  const client = await open()
+  const began = performance.now()
+  const tree = new TreeCache(client, path)
+  await tree.ready
+  const ms = performance.now() - began
+  await tree.close()
+  return ms
+}
+
+/** Makes the znodes for the caches, a thousand below each of its children. */
+async function fill(nodes: number): Promise<number> {
+  const client = await open()
+  await client.create(path)
+  for (let folder = 0; folder * 1000 < nodes; folder++) {
+    const below = `${path}/${folder}`
+    await client.create(below)
+    const count = Math.min(1000, nodes - folder * 1000)
+    await Promise.all(
+      Array.from({ length: count }, (_, n) => client.create(`${below}/${n}`, new Uint8Array(100))),
+    )
+  }
+  return nodes
+}
+
+const works: Readonly<Record<string, (amount: number) => Promise<number>>> = {
+  locks,
+  election,
+  queue,
+  cache,
+  fill,
+}
+const figure = await works[work]!(Number(amount))
+console.log(`figure ${figure}`)
+await Promise.all(clients.map((client) => client.close()))

@@ -1,0 +1,211 @@
+import { connect, utf8, type Client } from '@zabra/client'
+import {
+  Barrier,
+  Counter,
+  curatorItems,
+  LeaderElection,
+  Mutex,
+  Queue,
+  ReadWriteLock,
+  Semaphore,
+  ServiceDiscovery,
+  uriOf,
+  uriSpec,
+} from '@zabra/recipes'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { describeWith } from './harness/available.ts'
+import { Curator } from './harness/curator.ts'
+import { ours, reference, Server } from './harness/servers.ts'
+
+const ROUNDS = 20
+
+interface Stage {
+  server: Server
+  clients: Client[]
+}
+
+function contended(stage: Stage): void {
+  const increment = async (client: Client): Promise<void> => {
+    const { data } = await client.getData('/counter')
+    await client.setData('/counter', utf8.encode(String(Number(utf8.decode(data)) + 1)), { idempotent: true })
+  }
+  /** Curator and two of ours take turns; each turn counts without a version, so that two at a time lose a count. */
+  const takeTurns = async (part: string, turn: (client: Client) => Promise<unknown>): Promise<void> => {
+    await stage.clients[0]!.create('/counter', utf8.encode('0'))
+    const curator = await Curator.start(stage.server.address, part, ROUNDS)
+    curator.go()
+    const own = stage.clients.map(async (client) => {
+      for (let round = 0; round < ROUNDS; round++) await turn(client)
+    })
+    await Promise.all([...own, curator.done])
+    const { data } = await stage.clients[0]!.getData('/counter')
+    expect(Number(utf8.decode(data))).toBe(3 * ROUNDS)
+    await stage.clients[0]!.delete('/counter')
+  }
+  const children = async (path: string): Promise<readonly string[]> =>
+    (await stage.clients[0]!.exists(path)) === undefined
+      ? []
+      : (await stage.clients[0]!.getChildren(path)).children
+
+  it.each(['curator', 'recipe'] as const)(
+    'take turns at a mutex, with names of the kind %s',
+    async (naming) => {
+      await takeTurns('mutex', (client) =>
+        new Mutex(client, '/lock', { naming }).run(() => increment(client)),
+      )
+      expect(await children('/lock')).toEqual([])
+    },
+  )
+
+  it('read together and write alone', async () => {
+    await takeTurns('rw', async (client) => {
+      const lock = new ReadWriteLock(client, '/rw', { naming: 'curator' })
+      await lock.write.run(() => increment(client))
+      await lock.read.run(async () => {
+        const before = await client.getData('/counter')
+        expect((await client.getData('/counter')).stat.mzxid).toBe(before.stat.mzxid)
+      })
+    })
+    expect(await children('/rw')).toEqual([])
+  })
+
+  it('share the permits of a semaphore', async () => {
+    const options = { permits: 1, naming: 'curator' } as const
+    await takeTurns('semaphore', (client) =>
+      new Semaphore(client, '/s', options).run(() => increment(client)),
+    )
+    expect([...(await children('/s/leases')), ...(await children('/s/locks'))]).toEqual([])
+  })
+
+  it('elect one leader at a time', async () => {
+    await takeTurns('election', (client) =>
+      new LeaderElection(client, '/e', { naming: 'curator' }).lead(() => increment(client)),
+    )
+    expect(await children('/e')).toEqual([])
+  })
+}
+
+function shared(stage: Stage): void {
+  it('count together', async () => {
+    const curator = await Curator.start(stage.server.address, 'counter', ROUNDS)
+    curator.go()
+    const counts = stage.clients.map(async (client) => {
+      const counter = new Counter(client, '/count', { format: 8 })
+      for (let n = 0; n < ROUNDS; n++) await counter.add()
+    })
+    await Promise.all([...counts, curator.done])
+    expect(await new Counter(stage.clients[0]!, '/count', { format: 8 }).get()).toBe(BigInt(3 * ROUNDS))
+  })
+
+  it("wait at each other's barriers", async () => {
+    const [client] = stage.clients as [Client, Client]
+    const theirs = await Curator.start(stage.server.address, 'barrier', 1)
+    theirs.go()
+    await theirs.says('created')
+    let through = false
+    const waiting = new Barrier(client, '/barrier').wait().then(() => (through = true))
+    await client.sync('/')
+    expect(through).toBe(false)
+    theirs.go()
+    await Promise.all([waiting, theirs.done])
+    const own = new Barrier(client, '/barrier')
+    await own.set()
+    const guest = await Curator.start(stage.server.address, 'wait', 1)
+    guest.go()
+    await guest.says('waiting')
+    expect(guest.lines).not.toContain('through')
+    await own.remove()
+    await guest.done
+  })
+
+  it('share a queue, in which each item reaches one of the two', async () => {
+    const [client] = stage.clients as [Client, Client]
+    const codec = curatorItems(utf8)
+    const queue = new Queue(client, '/queue', { codec, naming: 'curator' })
+    const curator = await Curator.start(stage.server.address, 'queue', ROUNDS)
+    for (let n = 0; n < ROUNDS; n++) await queue.put([`own-${n}`], { priority: (n % 3) - 1 })
+    const got: string[] = []
+    const stop = new AbortController()
+    const receiving = (async () => {
+      for await (const message of queue.receive({ signal: stop.signal })) {
+        got.push(...message.value)
+        await message.ack()
+      }
+    })()
+    receiving.catch(() => {})
+    curator.go()
+    await curator.says('put')
+    while ((await queue.size()) > 0) await client.sync('/')
+    stop.abort()
+    await expect(receiving).rejects.toMatchObject({ name: 'AbortError' })
+    curator.go()
+    await curator.done
+    const theirs = curator.lines.filter((line) => line.startsWith('got ')).map((line) => line.slice(4))
+    const all = ['own', 'curator'].flatMap((who) => Array.from({ length: ROUNDS }, (_, n) => `${who}-${n}`))
+    expect([...got, ...theirs].toSorted()).toEqual(all.toSorted())
+    expect([...(await client.getChildren('/queue.queue/claims')).children]).toEqual([])
+  })
+
+  it("find each other's instances of a service, with all that they say of themselves", async () => {
+    const [client] = stage.clients as [Client, Client]
+    const discovery = new ServiceDiscovery<Record<string, string>>(client, '/services')
+    const curator = await Curator.start(stage.server.address, 'discovery', 1)
+    curator.go()
+    await curator.says('registered')
+    const provider = await discovery.provider('api')
+    expect(provider.next()).toMatchObject({
+      id: 'curator',
+      address: '10.0.0.1',
+      port: 8080,
+      sslPort: 8443,
+      payload: { zone: 'java' },
+      serviceType: 'DYNAMIC',
+      enabled: true,
+    })
+    expect(uriOf(provider.next()!)).toBe('https://10.0.0.1:8443/v1')
+    const own = await discovery.register({
+      name: 'api',
+      id: 'zabra',
+      address: '10.0.0.9',
+      port: 90,
+      payload: { zone: 'node' },
+      uriSpec: uriSpec('{scheme}://{address}:{port}/{id}'),
+    })
+    curator.go()
+    await curator.says('updated')
+    expect(curator.lines).toContain('found zabra 10.0.0.9 90 null')
+    expect(curator.lines).toContain('more node DYNAMIC true')
+    expect(curator.lines).toContain(`uri http://10.0.0.9:90/zabra ${own.instance.registrationTimeUTC}`)
+    // Curator's update has been acknowledged to it; what we see follows within our own stream of events.
+    await client.sync('/services')
+    expect(await discovery.instances('api')).toMatchObject([
+      { id: 'curator', address: '10.0.0.2', port: 8081, payload: undefined },
+      { id: 'zabra' },
+    ])
+    curator.go()
+    await curator.done
+    expect((await discovery.instances('api')).map(({ id }) => id)).toEqual(['zabra'])
+    await discovery.close()
+  })
+}
+
+describeWith(['apache', 'curator'], 'recipes with Curator', () => {
+  for (const kind of [reference, ours]) {
+    describe(`on ${kind}`, () => {
+      const stage = { clients: [] as Client[] } as unknown as Stage
+      beforeAll(async () => {
+        stage.server = await Server.start({ kind })
+      })
+      afterAll(() => stage.server.stop())
+      beforeEach(async () => {
+        const servers = stage.server.address
+        stage.clients = await Promise.all(
+          [1, 2].map(() => connect({ servers, signal: AbortSignal.timeout(15_000) })),
+        )
+      })
+      afterEach(() => Promise.all(stage.clients.map((client) => client.close())))
+      contended(stage)
+      shared(stage)
+    })
+  }
+})

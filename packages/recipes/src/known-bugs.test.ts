@@ -1,0 +1,183 @@
+import { utf8, type Client } from '@zabra/client/core'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Barrier } from './barrier/index.ts'
+import { DoubleBarrier } from './double-barrier/index.ts'
+import { LeaderElection } from './leader-election/index.ts'
+import { Mutex } from './mutex/index.ts'
+import { Queue } from './queue/index.ts'
+import { ReadWriteLock } from './read-write-lock/index.ts'
+import { Semaphore } from './semaphore/index.ts'
+import { swiftly } from './testdata/stage.ts'
+import { watchSettled, World } from './testdata/world.ts'
+
+// What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
+// repository, KZ one of kazoo's, ZK ZOOKEEPER-.
+
+let world: World
+let a: Client
+let b: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  a = await world.client()
+  b = await world.client({ servers: 'b:2181' })
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+
+/** Cuts the first client off, for longer than its session lives if asked. */
+function cutOff(): () => void {
+  world.interference.open = ({ host }) => {
+    if (host === 'a') throw new Error('cut off')
+  }
+  for (const wire of world.wires) if (wire.server.host === 'a') wire.cut()
+  return () => void delete world.interference.open
+}
+
+it('a release that fails at first is not forgotten: the znode goes, and nobody enters before (CGH-1193)', async () => {
+  const held = await run(new Mutex(a, '/lock').acquire())
+  const waiting = new Mutex(b, '/lock').acquire()
+  const entered = watchSettled(waiting)
+  const mend = cutOff()
+  await world.settle()
+  const released = held.release()
+  await world.settle()
+  expect(entered()).toBe(false)
+  mend()
+  await swiftly(world, 30_000, released)
+  await run((await run(waiting)).release())
+  expect((await run(b.getChildren('/lock'))).children).toEqual([])
+})
+
+it('waiters that leave take their watches along (CGH-1292, CUR-710, KZ-175)', async () => {
+  const held = await run(new Mutex(a, '/lock').acquire())
+  const write = await run(new ReadWriteLock(a, '/rw').write.acquire())
+  await run(new Barrier(a, '/barrier').set())
+  await world.settle()
+  const before = world.server.stats().watches
+  const stop = new AbortController()
+  const { signal } = stop
+  const options = { signal }
+  const waits = Array.from({ length: 20 }, () => [
+    new Mutex(b, '/lock', { localQueue: false }).acquire(options),
+    new Barrier(b, '/barrier').wait(options),
+    new Queue(b, '/queue', { codec: utf8 }).take(options),
+    new ReadWriteLock(b, '/rw').read.acquire(options),
+  ]).flat()
+  const ends = Promise.allSettled(waits)
+  await world.settle()
+  expect(world.server.stats().watches).toBeGreaterThan(before)
+  stop.abort()
+  for (const end of await run(ends)) expect(end.status).toBe('rejected')
+  await world.settle()
+  expect(world.server.stats().watches).toBe(before)
+  await run(Promise.all([held.release(), write.release()]))
+})
+
+it('whoever leaves a double barrier first stays until all leave (CGH-753), and all who come at once enter (ZK-1011)', async () => {
+  const clients = [a, b, await world.client()]
+  const entering = clients.map((client) => new DoubleBarrier(client, '/b', { members: 3 }).enter())
+  const inside = await run(Promise.all(entering))
+  const first = inside[0]!.leave()
+  const second = inside[1]!.leave()
+  const gone = [watchSettled(first), watchSettled(second)]
+  await world.settle()
+  expect(gone.map((each) => each())).toEqual([false, false])
+  await run(Promise.all([first, second, inside[2]!.leave()]))
+})
+
+it('entering a double barrier that times out ends once, and leaves nothing to loop over (CUR-536)', async () => {
+  const stop = new AbortController()
+  const entering = new DoubleBarrier(a, '/b', { members: 2 }).enter({ signal: stop.signal })
+  entering.catch(() => {})
+  await world.settle()
+  stop.abort()
+  await expect(run(entering)).rejects.toMatchObject({ name: 'AbortError' })
+  await world.advance(60_000)
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('a writer that becomes a reader keeps its place: readers enter, writers stay behind it (CUR-276, CUR-621)', async () => {
+  const lock = new ReadWriteLock(a, '/rw')
+  const write = await run(lock.write.acquire())
+  const writer = new ReadWriteLock(b, '/rw').write.acquire()
+  const wrote = watchSettled(writer)
+  await world.settle()
+  const read = await run(lock.downgrade(write))
+  await world.settle()
+  expect(wrote()).toBe(false)
+  await run(read.release())
+  await run((await run(writer)).release())
+})
+
+it('reader and writer do not wait for each other (KZ-649)', async () => {
+  const reader = await run(new ReadWriteLock(a, '/rw').read.acquire())
+  const writer = new ReadWriteLock(b, '/rw').write.acquire()
+  await world.settle()
+  const later = new ReadWriteLock(a, '/rw').read.acquire()
+  await world.settle()
+  await run(reader.release())
+  await run((await run(writer)).release())
+  await run((await run(later)).release())
+})
+
+it('who is interrupted while it leads contends again, and nothing of that is lost (CUR-518, CUR-671)', async () => {
+  const stop = new AbortController()
+  const tokens: bigint[] = []
+  const leading = new LeaderElection(a, '/e').lead(
+    async ({ token, signal }) => {
+      tokens.push(token)
+      if (tokens.length === 3) stop.abort()
+      else await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
+    { requeue: true, signal: stop.signal },
+  )
+  leading.catch(() => {})
+  for (const ms of [100, 20_000]) {
+    await world.settle()
+    const mend = cutOff()
+    await world.advance(ms)
+    mend()
+    await world.advance(12_000)
+  }
+  await run(Promise.allSettled([leading]))
+  expect(tokens).toHaveLength(3)
+  expect(tokens[2]).toBeGreaterThan(tokens[0]!)
+})
+
+it('an election whose directory went in an outage begins anew (CUR-724)', async () => {
+  const terms = new LeaderElection(a, '/e').leadership()
+  const first = (await run(terms.next())).value!
+  const again = terms.next()
+  const mend = cutOff()
+  await world.advance(20_000)
+  await run(b.delete('/e', { missingOk: true }))
+  mend()
+  await world.advance(12_000)
+  expect(first.signal.aborted).toBe(true)
+  expect((await run(again)).value!.token).toBeGreaterThan(first.token)
+  await run(terms.return())
+})
+
+it('more permits wake who waits for them (CUR-75)', async () => {
+  const held = await run(new Semaphore(a, '/s', { permits: 1 }).acquire())
+  const waiting = new Semaphore(b, '/s', { permits: 1 }).acquire()
+  await world.settle()
+  await run(new Semaphore(a, '/s', { permits: 1 }).setPermits(2))
+  await run((await run(waiting)).release())
+  await run(held.release())
+})
+
+it('the claim of a consumer that dies goes with it, and its item comes again (KZ-366)', async () => {
+  const queue = new Queue(b, '/q', { codec: utf8 })
+  await run(queue.put('x'))
+  const dying = await world.client()
+  const message = (await run(new Queue(dying, '/q', { codec: utf8 }).receive().next())).value!
+  expect(message.value).toBe('x')
+  const next = queue.take()
+  await world.settle()
+  await run(dying.close())
+  expect(await run(next)).toBe('x')
+  expect((await run(b.getChildren('/q/claims'))).children).toEqual([])
+})

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { itemsOf, ownerOf, stateOf, stepOf, type Phase } from './decide.ts'
+
+const names = (prefix: string, count: number): string[] =>
+  Array.from({ length: count }, (_, n) => `${prefix}${n}`)
+const owners = (members: readonly string[], items: readonly string[]): (string | undefined)[] =>
+  items.map((item) => ownerOf(item, members))
+
+describe('whose an item is', () => {
+  const items = names('item-', 1000)
+
+  it('is the same for everybody, in whatever order they see the members', () => {
+    const members = names('m', 7)
+    expect(owners(members.toReversed(), items)).toEqual(owners(members, items))
+    expect(ownerOf('x', [])).toBeUndefined()
+  })
+
+  it('moves only the items of the one that leaves, or those that go to the one that comes', () => {
+    for (let n = 2; n <= 20; n++) {
+      const members = names('m', n)
+      const before = owners(members, items)
+      const after = owners(members.slice(1), items)
+      const moved = items.filter((_, at) => before[at] !== after[at])
+      expect(moved).toEqual(items.filter((_, at) => before[at] === 'm0'))
+      expect(moved.length).toBeLessThanOrEqual((2 * items.length) / n)
+    }
+  })
+
+  it('is spread evenly, also over names that differ in one letter', () => {
+    for (const prefix of ['m', 'host-0000', 'é']) {
+      const members = names(prefix, 10)
+      for (const member of members) {
+        const share = itemsOf(member, new Set(members), items).size
+        expect(share).toBeGreaterThan(60)
+        expect(share).toBeLessThan(140)
+      }
+    }
+  })
+
+  it('is nobody who is not in', () => {
+    expect(itemsOf('x', new Set(['a']), items).size).toBe(0)
+  })
+})
+
+describe('what to do when the items change', () => {
+  const phases = new Map<string, Phase>([
+    ['a', 'waiting'],
+    ['b', 'owned'],
+    ['c', 'leaving'],
+  ])
+
+  it('is to stand in line for new ones, and to let go of the others once', () => {
+    expect(stepOf(new Set(['a', 'd']), phases)).toEqual({ take: ['d'], leave: ['b'] })
+    expect(stepOf(new Set(), phases)).toEqual({ take: [], leave: ['a', 'b'] })
+    expect(stepOf(new Set(['a', 'b', 'c']), phases)).toEqual({ take: [], leave: [] })
+  })
+
+  it('shows in the state', () => {
+    expect(stateOf(['owned', 'waiting'], true)).toBe('allocating')
+    expect(stateOf(['owned', 'leaving', 'waiting'], true)).toBe('releasing')
+    expect(stateOf(['owned'], true)).toBe('acquired')
+    expect(stateOf([], false)).toBe('allocating')
+  })
+})

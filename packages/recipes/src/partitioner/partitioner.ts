@@ -1,0 +1,151 @@
+import { abortedBy, Stream, UsageError, type Client } from '@zabra/client/core'
+import { Group, type Membership } from '../group/group.ts'
+import type { RecipeOptions } from '../held/types.ts'
+import { uuid } from '../line/uuid.ts'
+import { pauseFor } from '../waiting/pause.ts'
+import { itemsOf, stateOf, type PartitionState } from './decide.ts'
+import { aborted, Shares, type Share } from './shares.ts'
+
+export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
+  /** Of this member; nobody else has it at the same time (default: drawn). */
+  readonly id?: string
+  /** Milliseconds for which members that come and go are collected (default 2000). */
+  readonly settleMs?: number
+  /** Milliseconds for the work on an item that is handed over, before it is taken away (default 10 000). */
+  readonly graceMs?: number
+}
+
+export interface PartitionOptions {
+  readonly signal?: AbortSignal
+}
+
+/** Divides items among members, so that each item is at one of them at a time. */
+export class Partitioner {
+  readonly path: string
+  readonly id: string
+  readonly items: readonly string[]
+  readonly #client: Client
+  readonly #options: PartitionerOptions
+  #shares: Shares | undefined
+  #settled = false
+
+  /** All members have to agree on the items; one that only some of them know may be nobody's. */
+  constructor(client: Client, path: string, items: readonly string[], options: PartitionerOptions = {}) {
+    if (new Set(items).size !== items.length)
+      throw new UsageError('Expected items that differ, got one twice')
+    for (const [name, ms] of [
+      ['settleMs', options.settleMs ?? 0],
+      ['graceMs', options.graceMs ?? 0],
+    ] as const) {
+      if (!(ms >= 0)) throw new UsageError(`Expected ${name} of 0 or more milliseconds, got ${ms}`)
+    }
+    this.#client = client
+    this.path = path
+    this.items = items
+    this.id = options.id ?? uuid(client)
+    this.#options = options
+  }
+
+  /** `idle` while nobody asks for items; `allocating` while it waits for some; `releasing` while it hands some over. */
+  get state(): PartitionState {
+    return this.#shares === undefined ? 'idle' : stateOf(this.#shares.phases.values(), this.#settled)
+  }
+
+  /** The items that are held now, those that are being handed over included. */
+  get owned(): readonly string[] {
+    return [...(this.#shares?.phases ?? [])].flatMap(([item, phase]) => (phase === 'waiting' ? [] : [item]))
+  }
+
+  /**
+   * Becomes a member, and yields each item that it gets, until the loop is left or `signal` aborts. Whoever gets one
+   * releases it once its `signal` has aborted and the work on it is finished; what is not released within `graceMs` is taken
+   * away. A release without being asked gives others a chance, and takes the item again if it is still ours.
+   */
+  async *shares({ signal }: PartitionOptions = {}): AsyncGenerator<Share, void, undefined> {
+    const stream = new Stream<Share>(Infinity, (waiting) => waiting)
+    const work = (share: Share): Promise<void> => {
+      stream.push(share)
+      return aborted(share.held.signal)
+    }
+    const stop = new AbortController()
+    const stopped = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal])
+    const running = this.#run(work, stopped).then(
+      () => stream.end(),
+      (error: unknown) => stream.end(error),
+    )
+    try {
+      yield* stream
+    } finally {
+      stop.abort()
+      await running
+    }
+    if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'partitioner.shares', path: this.path })
+  }
+
+  /**
+   * Becomes a member, and runs `body` for each item that it gets. An item whose body has returned stays ours until it is
+   * handed over. Never two bodies for one item at a time. Ends when `signal` aborts, or when a body throws, with its error;
+   * everything has been handed over then.
+   */
+  async run(body: (share: Share) => Promise<void>, { signal }: PartitionOptions = {}): Promise<void> {
+    const stop = new AbortController()
+    let failure: { readonly error: unknown } | undefined
+    const work = async (share: Share): Promise<void> => {
+      try {
+        await body(share)
+      } catch (error) {
+        // One that was told to stop may say so by throwing what it was told.
+        if (share.signal.aborted && error === share.signal.reason) return
+        failure ??= { error }
+        stop.abort()
+      }
+    }
+    await this.#run(work, signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal]))
+    if (failure !== undefined) throw failure.error
+  }
+
+  /** Is a member until `signal` aborts or something fails. */
+  async #run(work: (share: Share) => Promise<void>, signal: AbortSignal): Promise<void> {
+    if (this.#shares !== undefined) {
+      throw new UsageError(`Expected one loop over the items of ${this.id} at a time, got another`)
+    }
+    const { graceMs = 10_000, settleMs = 2000, id: _id, ...lock } = this.#options
+    const failed = new AbortController()
+    const stopped = AbortSignal.any([signal, failed.signal])
+    const shares = new Shares(this.#client, this.path, {
+      graceMs,
+      lock,
+      work,
+      failed: (error) => failed.abort(error),
+    })
+    this.#shares = shares
+    const group = new Group(this.#client, `${this.path}/members`, { settleMs })
+    try {
+      await this.#follow(group, shares, settleMs, stopped)
+    } catch (error) {
+      if (!stopped.aborted) throw error
+    } finally {
+      this.#settled = false
+      await Promise.all([shares.close(), group[Symbol.asyncDispose]()]).finally(
+        () => (this.#shares = undefined),
+      )
+    }
+    if (failed.signal.aborted) throw failed.signal.reason
+  }
+
+  async #follow(group: Group, shares: Shares, settleMs: number, signal: AbortSignal): Promise<void> {
+    await this.#join(group, signal)
+    await pauseFor(this.#client, settleMs, signal)
+    for await (const { members } of group.changes({ signal })) {
+      shares.want(itemsOf(this.id, new Set(members.keys()), this.items))
+      this.#settled = members.has(this.id)
+    }
+  }
+
+  /** A session of an earlier life of this member may still have its place. */
+  #join(group: Group, signal: AbortSignal): Promise<Membership<Uint8Array> | void> {
+    const joining = group.join(this.id, new Uint8Array(0), { wait: true })
+    joining.catch(() => {})
+    return Promise.race([joining, aborted(signal)])
+  }
+}

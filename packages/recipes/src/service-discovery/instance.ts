@@ -1,0 +1,113 @@
+import { UsageError, type Bytes, type Codec } from '@zabra/client/core'
+import type { UriSpec } from './uri-spec.ts'
+
+/**
+ * How long a registration lasts. `DYNAMIC`: as long as its owner lives; `DYNAMIC_SEQUENTIAL`: the same, under a number that
+ * servers give; `STATIC`: until it is unregistered or its owner is closed; `PERMANENT`: until it is unregistered.
+ */
+export const serviceTypes = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'] as const
+export type ServiceType = (typeof serviceTypes)[number]
+
+/** One place where a service is to be had. */
+export interface Instance<T = unknown> {
+  /** Of the service. */
+  readonly name: string
+  /** Of this instance; nobody else of its service has it. */
+  readonly id: string
+  /** A host name or an IP address. */
+  readonly address?: string | undefined
+  readonly port?: number | undefined
+  readonly sslPort?: number | undefined
+  readonly payload?: T | undefined
+  /** Milliseconds since 1970, by the clock of who registered it. */
+  readonly registrationTimeUTC: number
+  readonly serviceType: ServiceType
+  readonly uriSpec?: UriSpec | undefined
+  /** Providers leave out those that are not (default true). */
+  readonly enabled: boolean
+}
+
+/** What registering needs to be told. The rest has defaults: a fresh id, now, `DYNAMIC`, enabled. */
+export type NewInstance<T = unknown> = Pick<Instance<T>, 'name'> & Partial<Omit<Instance<T>, 'name'>>
+
+/** Turns payloads into JSON and back; `decode` throws on what is none. */
+export interface PayloadCodec<T> {
+  encode(payload: T): unknown
+  decode(json: unknown): T
+}
+
+/** The JSON that Curator's service discovery writes and reads: all ten fields, null for what there is not. */
+export const instanceCodec = <T>(payloads: PayloadCodec<T>): Codec<Instance<T>> => ({
+  encode(instance) {
+    const { address = null, port = null, sslPort = null, payload, uriSpec = null } = instance
+    const { name, id, registrationTimeUTC, serviceType, enabled } = instance
+    const content = payload === undefined ? null : payloads.encode(payload)
+    const parts = { name, id, address, port, sslPort, payload: content }
+    return new TextEncoder().encode(
+      JSON.stringify({ ...parts, registrationTimeUTC, serviceType, uriSpec, enabled }),
+    )
+  },
+  decode: (data) => decode(data, payloads),
+})
+
+function decode<T>(data: Bytes, payloads: PayloadCodec<T>): Instance<T> {
+  const json: unknown = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(data))
+  if (typeof json !== 'object' || json === null) throw wrong('a JSON object', json)
+  const fields = new Map(Object.entries(json))
+  const payload = fields.get('payload') ?? undefined
+  return {
+    name: required(fields, 'name'),
+    id: required(fields, 'id'),
+    address: text(fields, 'address'),
+    port: number(fields, 'port'),
+    sslPort: number(fields, 'sslPort'),
+    payload: payload === undefined ? undefined : payloads.decode(payload),
+    registrationTimeUTC: number(fields, 'registrationTimeUTC') ?? 0,
+    serviceType: typeOf(fields.get('serviceType')),
+    uriSpec: uriSpecOf(fields.get('uriSpec')),
+    // Written before there was such a field, they are.
+    enabled: fields.get('enabled') !== false,
+  }
+}
+
+type Fields = ReadonlyMap<string, unknown>
+
+const wrong = (expected: string, got: unknown): UsageError =>
+  new UsageError(`Expected ${expected} in a service instance, got ${JSON.stringify(got)?.slice(0, 60)}`)
+
+function required(fields: Fields, key: string): string {
+  const value = text(fields, key)
+  if (value === undefined) throw wrong(`a text as ${key}`, value)
+  return value
+}
+
+function text(fields: Fields, key: string): string | undefined {
+  const value = fields.get(key) ?? undefined
+  if (value !== undefined && typeof value !== 'string') throw wrong(`a text as ${key}`, value)
+  return value
+}
+
+function number(fields: Fields, key: string): number | undefined {
+  const value = fields.get(key) ?? undefined
+  if (value !== undefined && typeof value !== 'number') throw wrong(`a number as ${key}`, value)
+  return value
+}
+
+function typeOf(value: unknown): ServiceType {
+  const type = serviceTypes.find((each) => each === value)
+  if (type === undefined && value !== undefined && value !== null)
+    throw wrong(`one of ${serviceTypes.join(', ')}`, value)
+  return type ?? 'DYNAMIC'
+}
+
+function uriSpecOf(value: unknown): UriSpec | undefined {
+  if (value === undefined || value === null) return undefined
+  const { parts } = value as { parts?: unknown }
+  if (!Array.isArray(parts)) throw wrong('parts in uriSpec', value)
+  return {
+    parts: parts.map((part: { value?: unknown; variable?: unknown } | null) => {
+      if (typeof part?.value !== 'string') throw wrong('a value in each part of uriSpec', part)
+      return { value: part.value, variable: part.variable === true }
+    }),
+  }
+}

@@ -1,0 +1,97 @@
+import type { Client, Codec } from '@zabra/client/core'
+import { TreeCache } from '../tree-cache/tree-cache.ts'
+import { Errors, usable, type DownPolicy } from './down.ts'
+import type { Instance } from './instance.ts'
+import { plain, type Strategy } from './strategies.ts'
+
+export interface ProviderOptions<T> {
+  /** Default `roundRobin`. */
+  readonly strategy?: keyof typeof plain | Strategy<T>
+  /** When errors that were noted take an instance out. */
+  readonly down?: DownPolicy
+  /** Which instances are considered at all. */
+  readonly filter?: (instance: Instance<T>) => boolean
+}
+
+/** The instances of one service, followed, and a choice among them that asks nobody. */
+export class ServiceProvider<T> implements AsyncDisposable {
+  readonly #client: Client
+  readonly #path: string
+  readonly #cache: TreeCache<Instance<T> | undefined>
+  readonly #choose: Strategy<T>
+  readonly #filter: (instance: Instance<T>) => boolean
+  readonly #errors: Errors
+
+  constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
+    const { strategy = 'roundRobin', down, filter = () => true } = options
+    this.#client = client
+    this.#path = path
+    this.#cache = new TreeCache(client, path, { depth: 1, codec: orNone(codec) })
+    this.#choose = typeof strategy === 'function' ? strategy : plain[strategy]<T>()
+    this.#filter = filter
+    this.#errors = new Errors(down)
+  }
+
+  /** Resolves when it knows the instances. */
+  get ready(): Promise<void> {
+    return this.#cache.ready
+  }
+
+  /** What it knows may be old: the connection is lost. It goes on with it. */
+  get stale(): boolean {
+    return this.#cache.stale
+  }
+
+  /** All instances that are known, the disabled ones and those that are down included, sorted by id. */
+  all(): readonly Instance<T>[] {
+    const known = (this.#cache.children(this.#path) ?? []).flatMap((name) => {
+      const instance = this.#cache.get(`${this.#path}/${name}`)?.value
+      return instance === undefined ? [] : [instance]
+    })
+    return known.filter(this.#filter).sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** The one to use now; undefined when there is none. */
+  next(): Instance<T> | undefined {
+    const all = this.all()
+    this.#errors.keep(new Set(all.map(({ id }) => id)))
+    const now = this.#now()
+    const candidates = usable(all, (id) => this.#errors.isDown(id, now))
+    return candidates.length === 0 ? undefined : this.#choose(candidates, (end) => this.#draw(end))
+  }
+
+  /** Using this instance failed. With enough of them it is left out for a while. */
+  noteError(id: string): void {
+    this.#errors.note(id, this.#now())
+  }
+
+  close(): Promise<void> {
+    return this.#cache.close()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #now(): number {
+    return this.#client.ports.clock.monotonic()
+  }
+
+  #draw(end: number): number {
+    const bytes = this.#client.ports.random.bytes(4)
+    const number = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
+    return Math.floor((number / 2 ** 32) * end)
+  }
+}
+
+/** The service's own znode holds no instance, and children that are none are left out. */
+const orNone = <T>(codec: Codec<T>): Codec<T | undefined> => ({
+  encode: () => new Uint8Array(0),
+  decode(data) {
+    try {
+      return codec.decode(data)
+    } catch {
+      return undefined
+    }
+  },
+})

@@ -1,0 +1,247 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { UsageError, type Client } from '@zabra/client/core'
+import { enumerateFaults, faults, insist } from '../testdata/stage.ts'
+import { bytes, World } from '../testdata/world.ts'
+import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
+import type { ServiceProvider } from './provider.ts'
+
+let world: World
+let client: Client
+let other: Client
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+  other = await world.client({ servers: 'b:2181' })
+})
+afterEach(() => world.end())
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const discoveryOf = (on: Client): ServiceDiscovery => new ServiceDiscovery(on, '/services')
+const ids = (provider: ServiceProvider<unknown>): string =>
+  provider
+    .all()
+    .map(({ id }) => id)
+    .join(',')
+
+async function outage(ms: number): Promise<void> {
+  world.interference.open = ({ host }) => {
+    if (host === 'a') throw new Error('cut off')
+  }
+  world.wires[0]!.cut()
+  await world.advance(ms)
+  delete world.interference.open
+}
+
+describe('an instance', () => {
+  it('is found under its name and id, as it was registered', async () => {
+    const me = await run(
+      discoveryOf(client).register({ name: 'api', address: 'host', port: 80, payload: 'x' }),
+    )
+    expect(await run(discoveryOf(other).instances('api'))).toMatchObject([
+      { id: me.instance.id, address: 'host', port: 80, payload: 'x', serviceType: 'DYNAMIC', enabled: true },
+    ])
+    expect(me.instance.registrationTimeUTC).toBe(world.clock.wall())
+    expect(await run(discoveryOf(other).names())).toEqual(['api'])
+    expect(await run(discoveryOf(other).instances('none'))).toEqual([])
+  })
+
+  it('is updated, and is unregistered once however often one asks (CUR-617)', async () => {
+    const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
+    await run(me.update({ port: 81 }))
+    expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 81 }])
+    await run(Promise.all([me.unregister(), me.unregister()]))
+    await run(me.unregister())
+    expect(await run(discoveryOf(other).instances('api'))).toEqual([])
+    await expect(run(me.update({ port: 82 }))).rejects.toMatchObject({ name: 'AbortError' })
+  })
+
+  it('comes back in a new session with its newest data, also when it was updated in the outage', async () => {
+    const me = await run(discoveryOf(client).register({ name: 'api', id: 'a', port: 1 }))
+    world.interference.open = ({ host }) => {
+      if (host === 'a') throw new Error('cut off')
+    }
+    world.wires[0]!.cut()
+    await world.settle()
+    const updated = me.update({ port: 2 })
+    await world.advance(20_000)
+    expect(await run(discoveryOf(other).instances('api'))).toEqual([])
+    delete world.interference.open
+    await world.advance(12_000)
+    await run(updated)
+    expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 2 }])
+  })
+
+  it('that was unregistered in an outage does not come back (CUR-164)', async () => {
+    const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
+    world.interference.open = ({ host }) => {
+      if (host === 'a') throw new Error('cut off')
+    }
+    world.wires[0]!.cut()
+    await world.settle()
+    const gone = me.unregister()
+    await world.advance(20_000)
+    delete world.interference.open
+    await world.advance(12_000)
+    await run(gone)
+    expect(await run(discoveryOf(other).instances('api'))).toEqual([])
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('that is permanent outlives its discovery, and only that one does (CUR-94)', async () => {
+    const discovery = discoveryOf(client)
+    for (const serviceType of ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'] as const) {
+      await run(discovery.register({ name: 'api', id: serviceType, serviceType }))
+    }
+    expect(await run(discoveryOf(other).instances('api'))).toHaveLength(4)
+    await run(discovery.close())
+    expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'PERMANENT' }])
+    const again = await run(
+      discoveryOf(other).register({ name: 'api', id: 'PERMANENT', serviceType: 'PERMANENT', port: 9 }),
+    )
+    expect(await run(discoveryOf(client).instances('api'))).toMatchObject([{ port: 9 }])
+    await run(again.unregister())
+    expect(await run(discoveryOf(client).instances('api'))).toEqual([])
+  })
+
+  it('does not take the id of a live one, or waits for it', async () => {
+    const first = await run(discoveryOf(other).register({ name: 'api', id: 'a', port: 1 }))
+    const refused = discoveryOf(client).register({ name: 'api', id: 'a', port: 2 })
+    refused.catch(() => {})
+    await expect(run(refused)).rejects.toBeInstanceOf(InstanceIdConflictError)
+    const waiting = discoveryOf(client).register({ name: 'api', id: 'a', port: 2 }, { onConflict: 'wait' })
+    await world.settle()
+    await run(first.unregister())
+    await run(waiting)
+    expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ port: 2 }])
+  })
+
+  it('needs a name and an id that fit one level of a path, and an open discovery', async () => {
+    for (const name of ['', '..', 'a/b']) {
+      await expect(discoveryOf(client).register({ name })).rejects.toBeInstanceOf(UsageError)
+    }
+    const discovery = discoveryOf(client)
+    await run(discovery.close())
+    await expect(discovery.register({ name: 'api' })).rejects.toBeInstanceOf(UsageError)
+    await expect(discovery.provider('api')).rejects.toBeInstanceOf(UsageError)
+  })
+})
+
+describe('a provider', () => {
+  it('follows a service that comes, changes and goes, and ignores what is no instance', async () => {
+    const provider = await run(discoveryOf(other).provider('api'))
+    expect([ids(provider), provider.next()]).toEqual(['', undefined])
+    const discovery = discoveryOf(client)
+    const a = await run(discovery.register({ name: 'api', id: 'a' }))
+    await run(discovery.register({ name: 'api', id: 'b' }))
+    await run(client.create('/services/api/foreign', bytes('{')))
+    await world.settle()
+    expect(ids(provider)).toBe('a,b')
+    expect([provider.next()?.id, provider.next()?.id, provider.next()?.id]).toEqual(['a', 'b', 'a'])
+    await run(a.update({ enabled: false }))
+    await world.settle()
+    expect([provider.next()?.id, provider.next()?.id]).toEqual(['b', 'b'])
+    await run(discovery.close())
+    await world.settle()
+    expect(provider.next()).toBeUndefined()
+    await run(provider.close())
+  })
+
+  it('keeps what it knew through an outage, and says that it is old', async () => {
+    await run(discoveryOf(other).register({ name: 'api', id: 'a' }))
+    const provider = await run(discoveryOf(client).provider('api'))
+    world.interference.open = ({ host }) => {
+      if (host === 'a') throw new Error('cut off')
+    }
+    world.wires[0]!.cut()
+    await world.advance(5000)
+    expect([provider.stale, provider.next()?.id]).toEqual([true, 'a'])
+    delete world.interference.open
+    await world.advance(12_000)
+    expect(provider.stale).toBe(false)
+    await run(provider.close())
+  })
+
+  it('leaves out an instance that failed its callers, for a while', async () => {
+    const discovery = discoveryOf(other)
+    for (const id of ['a', 'b']) await run(discovery.register({ name: 'api', id }))
+    const provider = await run(
+      discovery.provider('api', { strategy: 'sticky', down: { errors: 1, withinMs: 1000 } }),
+    )
+    const first = provider.next()!.id
+    provider.noteError(first)
+    expect(provider.next()?.id).not.toBe(first)
+    provider.noteError(provider.next()!.id)
+    expect(provider.next()).toBeDefined()
+    await world.advance(1000)
+    expect(provider.next()).toBeDefined()
+    await run(discovery.close())
+    await world.settle()
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('asks nobody when it chooses, and reads once for each change', async () => {
+    const requests: string[] = []
+    const counting = await world.client({
+      instrumentation: { request: ({ operation }) => void requests.push(operation) },
+    })
+    const provider = await run(discoveryOf(counting).provider('api', { strategy: 'random' }))
+    requests.length = 0
+    for (const id of ['a', 'b', 'c']) await run(discoveryOf(client).register({ name: 'api', id }))
+    await world.settle()
+    // The znode of the service, which came with the first, and three instances.
+    expect(requests).toEqual(['getData', 'getData', 'getData', 'getData'])
+    for (let n = 0; n < 100; n++) expect(provider.next()).toBeDefined()
+    expect(requests).toHaveLength(4)
+    await run(provider.close())
+  })
+
+  it('knows all instances again when all of them restart at once', async () => {
+    const provider = await run(discoveryOf(other).provider('api'))
+    const discovery = discoveryOf(client)
+    for (let n = 0; n < 20; n++) await run(discovery.register({ name: 'api', id: `i${n}` }))
+    await outage(20_000)
+    await world.settle()
+    expect(provider.all()).toEqual([])
+    await world.advance(12_000)
+    expect(provider.all()).toHaveLength(20)
+    await run(Promise.all([provider.close(), discovery.close()]))
+  })
+})
+
+it('an example: callers find an instance, and another one when it fails', async () => {
+  const discovery = new ServiceDiscovery<{ zone: string }>(client, '/services')
+  await run(
+    discovery.register({ name: 'api', id: '1', address: '10.0.0.7', port: 80, payload: { zone: 'a' } }),
+  )
+  await run(
+    discovery.register({ name: 'api', id: '2', address: '10.0.0.8', port: 80, payload: { zone: 'b' } }),
+  )
+  const api = await run(discovery.provider('api', { filter: ({ payload }) => payload?.zone === 'b' }))
+  expect(api.next()?.address).toBe('10.0.0.8')
+  await run(discovery.close())
+})
+
+it('is registered with its newest data until it is unregistered, whatever happens at any request', async () => {
+  const played = await enumerateFaults(
+    async (stage, victim) => {
+      const peer = await stage.world.client()
+      const watcher = await discoveryOf(peer).provider('api')
+      const discovery = discoveryOf(victim.client)
+      const me = await insist(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
+      await me.update({ port: 2 })
+      await stage.calm()
+      expect(watcher.all()).toMatchObject([{ id: 'a', port: 2 }])
+      const own = await discovery.provider('api')
+      // A session that ends here takes the instance along for a moment.
+      await stage.calm()
+      expect(own.next()?.port).toBe(2)
+      await me.unregister()
+      await stage.calm()
+      expect(watcher.all()).toEqual([])
+      await Promise.all([discovery.close(), watcher.close()])
+    },
+    faults.filter((fault) => fault !== 'caller aborted'),
+  )
+  expect(played).toBeGreaterThan(30)
+})

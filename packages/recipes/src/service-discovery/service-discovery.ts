@@ -1,0 +1,214 @@
+import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
+import { uuid } from '../line/uuid.ts'
+import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
+import { isFinished, orMissing, throughSessions } from '../waiting/errors.ts'
+import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
+import { ServiceProvider, type ProviderOptions } from './provider.ts'
+
+export interface ServiceDiscoveryOptions<T> {
+  /** How payloads become JSON, and which JSON is one (default: any JSON, as it is). */
+  readonly payload?: PayloadCodec<T>
+}
+
+export interface ServiceRegisterOptions {
+  /** When another live session has this id: fail with an `InstanceIdConflictError` (default), or wait for its end. */
+  readonly onConflict?: 'fail' | 'wait'
+}
+
+/** Somebody else is registered under this id. */
+export class InstanceIdConflictError extends NodeConflictError {
+  static override readonly tag = 'InstanceIdConflictError'
+}
+
+/** Being registered. It outlives lost sessions until it is unregistered or its discovery is closed. */
+export interface ServiceRegistration<T> extends AsyncDisposable {
+  /** As it was registered or updated last. */
+  readonly instance: Instance<T>
+  /** Changes everything but name, id and type. Resolves when the servers have it; nothing older comes back. */
+  update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void>
+  /** Takes it out of the service; doing it again does nothing. */
+  unregister(): Promise<void>
+}
+
+const modes = {
+  DYNAMIC: 'ephemeral',
+  DYNAMIC_SEQUENTIAL: 'ephemeralSequential',
+  STATIC: 'persistent',
+  PERMANENT: 'persistent',
+} as const satisfies Record<Instance['serviceType'], CreateMode>
+
+const anyJson: PayloadCodec<unknown> = { encode: (payload) => payload, decode: (json) => json }
+
+/** Where services are to be had: instances register, and those who need one choose. Shared with Curator's. */
+export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
+  readonly path: string
+  readonly #client: Client
+  readonly #codec: Codec<Instance<T>>
+  readonly #registrations = new Set<Registered<T>>()
+  readonly #providers = new Set<ServiceProvider<T>>()
+  #closed = false
+
+  constructor(client: Client, path: string, options: ServiceDiscoveryOptions<T> = {}) {
+    this.#client = client
+    this.path = path
+    this.#codec = instanceCodec(options.payload ?? (anyJson as PayloadCodec<T>))
+  }
+
+  /** Registers an instance, and keeps it registered. Resolves once the servers have it. */
+  async register(
+    instance: NewInstance<T>,
+    { onConflict = 'fail' }: ServiceRegisterOptions = {},
+  ): Promise<ServiceRegistration<T>> {
+    if (this.#closed)
+      throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
+    const whole = this.#completed(instance)
+    const registered = new Registered(this.#client, this.#pathOf(whole.name, whole.id), whole, {
+      codec: this.#codec,
+      onConflict,
+      ended: () => this.#registrations.delete(registered),
+    })
+    this.#registrations.add(registered)
+    await registered.ready()
+    return registered
+  }
+
+  /** The names of all services that have or had an instance, sorted. */
+  async names(): Promise<string[]> {
+    return (await this.#children(this.path)).toSorted()
+  }
+
+  /** The instances of a service as the servers have them now, sorted by id. What is none of ours is left out. */
+  async instances(name: string): Promise<Instance<T>[]> {
+    const path = this.#pathOf(name)
+    const found = (await this.#children(path)).map((child) => this.#read(`${path}/${child}`))
+    const instances = (await Promise.all(found)).filter((instance) => instance !== undefined)
+    return instances.sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** Follows a service; resolves when its instances are known. Closed with this, if not before. */
+  async provider(name: string, options: ProviderOptions<T> = {}): Promise<ServiceProvider<T>> {
+    if (this.#closed)
+      throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
+    const provider = new ServiceProvider(this.#client, this.#pathOf(name), this.#codec, options)
+    this.#providers.add(provider)
+    try {
+      await provider.ready
+    } catch (error) {
+      this.#providers.delete(provider)
+      throw error
+    }
+    return provider
+  }
+
+  /** Unregisters what was registered here, permanent instances apart, and closes its providers. */
+  async close(): Promise<void> {
+    this.#closed = true
+    const registrations = [...this.#registrations].map((each) => each.close())
+    await Promise.all([...registrations, ...[...this.#providers].map((each) => each.close())])
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #completed(instance: NewInstance<T>): Instance<T> {
+    return {
+      id: uuid(this.#client),
+      registrationTimeUTC: this.#client.ports.clock.wall(),
+      serviceType: 'DYNAMIC',
+      enabled: true,
+      ...instance,
+    }
+  }
+
+  async #children(path: string): Promise<readonly string[]> {
+    return (await orMissing(this.#client.getChildren(path)))?.children ?? []
+  }
+
+  async #read(path: string): Promise<Instance<T> | undefined> {
+    const found = await orMissing(this.#client.getData(path))
+    try {
+      return found && this.#codec.decode(found.data)
+    } catch {
+      // Somebody else's znode, or a payload of another language.
+      return undefined
+    }
+  }
+
+  /** Names stand in paths as they are, since that is where Curator looks. */
+  #pathOf(...names: readonly string[]): string {
+    for (const name of names) {
+      if (name === '' || name === '.' || name === '..' || name.includes('/')) {
+        throw new UsageError(
+          `Expected names and ids of services without slashes, got ${JSON.stringify(name)}`,
+        )
+      }
+    }
+    return [this.path === '/' ? '' : this.path, ...names].join('/')
+  }
+}
+
+interface RegisteredOptions<T> extends Required<ServiceRegisterOptions> {
+  readonly codec: Codec<Instance<T>>
+  readonly ended: () => void
+}
+
+class Registered<T> implements ServiceRegistration<T> {
+  instance: Instance<T>
+  readonly #client: Client
+  readonly #node: PersistentNode
+  readonly #options: RegisteredOptions<T>
+  #unregistering: Promise<void> | undefined
+
+  constructor(client: Client, path: string, instance: Instance<T>, options: RegisteredOptions<T>) {
+    this.#client = client
+    this.#options = options
+    this.instance = instance
+    this.#node = new PersistentNode(client, path, options.codec.encode(instance), {
+      mode: modes[instance.serviceType],
+      onConflict: options.onConflict,
+      leaveBehind: instance.serviceType === 'PERMANENT',
+    })
+  }
+
+  async ready(): Promise<void> {
+    try {
+      await this.#node.ready
+    } catch (error) {
+      await this.close()
+      throw error instanceof NodeConflictError
+        ? new InstanceIdConflictError(this.#node.path, error.owner)
+        : error
+    }
+  }
+
+  async update(changes: Partial<Omit<Instance<T>, 'name' | 'id' | 'serviceType'>>): Promise<void> {
+    const { name, id, serviceType } = this.instance
+    const next = { ...this.instance, ...changes, name, id, serviceType }
+    const data = this.#options.codec.encode(next)
+    this.instance = next
+    await this.#node.setData(data)
+  }
+
+  unregister(): Promise<void> {
+    this.#unregistering ??= this.#unregister()
+    return this.#unregistering
+  }
+
+  /** The keeper ends first, so that nothing can bring the znode back. */
+  async #unregister(): Promise<void> {
+    await this.close()
+    if (this.instance.serviceType !== 'PERMANENT' || isFinished(this.#client)) return
+    const options = { guaranteed: true, missingOk: true }
+    await throughSessions(this.#client, () => this.#client.delete(this.#node.path, options))
+  }
+
+  async close(): Promise<void> {
+    await this.#node.close()
+    this.#options.ended()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.instance.serviceType === 'PERMANENT' ? this.close() : this.unregister()
+  }
+}

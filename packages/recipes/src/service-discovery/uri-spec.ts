@@ -1,0 +1,47 @@
+import { UsageError } from '@zabra/client/core'
+import type { Instance } from './instance.ts'
+
+/** How the address of an instance is made of its parts, as Curator writes it. */
+export interface UriSpec {
+  readonly parts: readonly { readonly value: string; readonly variable: boolean }[]
+}
+
+/** Reads a template such as `{scheme}://{address}:{port}/v2`. Throws a `UsageError` for a brace without its pair. */
+export function uriSpec(template: string): UriSpec {
+  const parts: { value: string; variable: boolean }[] = []
+  for (const part of template.split(/(\{[^{}]*\})/)) {
+    const variable = part.startsWith('{') && part.endsWith('}')
+    if (!variable && /[{}]/.test(part)) {
+      throw new UsageError(`Expected each brace of ${JSON.stringify(template)} to have its pair`)
+    }
+    if (part !== '') parts.push({ value: variable ? part.slice(1, -1).trim() : part, variable })
+  }
+  return { parts }
+}
+
+/**
+ * The address of an instance after its own template. Besides its fields, `scheme` is known: `https` where there is an
+ * `sslPort`, else `http`. Throws a `UsageError` without a template, or for a variable that nobody gave.
+ */
+export function uriOf(instance: Instance, variables: Readonly<Record<string, string>> = {}): string {
+  const { name, id, address, port, sslPort, uriSpec: spec, serviceType, registrationTimeUTC } = instance
+  if (spec === undefined) throw new UsageError(`Expected the instance ${id} of ${name} to have a uriSpec`)
+  const known: Readonly<Record<string, string | number | undefined>> = {
+    scheme: sslPort === undefined ? 'http' : 'https',
+    name,
+    id,
+    address,
+    port,
+    'ssl-port': sslPort,
+    'registration-time-utc': registrationTimeUTC,
+    'service-type': serviceType.toLowerCase(),
+    ...variables,
+  }
+  return spec.parts.map(({ value, variable }) => (variable ? filled(value, known) : value)).join('')
+}
+
+function filled(variable: string, known: Readonly<Record<string, string | number | undefined>>): string {
+  const value = Object.hasOwn(known, variable) ? known[variable] : undefined
+  if (value === undefined) throw new UsageError(`Expected a value for {${variable}} of a uriSpec`)
+  return String(value)
+}

@@ -1,0 +1,241 @@
+import { MultiError, NodeExistsError, NoNodeError, type Client, type Stat, type WriteOp } from '@zabra/client/core'
+import { isNewSession, isUnclear, throughSessions } from '../waiting/errors.ts'
+
+/** The exports of a module. */
+// oxlint-disable-next-line typescript/no-explicit-any -- whatever a module has may be bent
+type Exports = any
+
+/** A bug, and the random suite that has to catch it. */
+export interface Plant {
+  /** What goes wrong. */
+  readonly bug: string
+  /** The module below `src` that goes wrong, and how. */
+  readonly module: string
+  readonly bend: (original: Exports) => Exports
+  /** The file of the suite and a part of the name of its test. */
+  readonly suite: readonly [file: string, test: string]
+  /** Which kind of rights is played, in the suite that has several. */
+  readonly way?: string
+}
+
+const locks = ['random.test.ts', 'random participants'] as const
+const keepers = (test: string): readonly [string, string] => ['random-keepers.test.ts', test]
+
+/** What was done is done again when its reply is lost, instead of looking for the mark. */
+const carriedOutAgain = ({ parentOf }: Exports): Exports => ({
+  commitMarked: async (client: Client, mark: string, operations: readonly WriteOp[]) => {
+    for (;;) {
+      try {
+        const [made, ...results] = await client.multi([{ op: 'create', path: mark, mode: 'ephemeral' }, ...operations])
+        return { results, mark: (made as { stat?: Stat }).stat }
+      } catch (error) {
+        if (isUnclear(error) || isNewSession(client, error)) {
+          await throughSessions(client, () => client.delete(mark, { missingOk: true }))
+          continue
+        }
+        if (!(error instanceof MultiError)) throw error
+        if (error.index > 0 || !(error.cause instanceof NoNodeError)) {
+          const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
+          throw new MultiError(error.message, error.index - 1, cause)
+        }
+        await client.mkdirp(parentOf(mark))
+      }
+    }
+  },
+})
+
+export const plants: Readonly<Record<string, Plant>> = {
+  Mutex: {
+    bug: 'contenders are ordered by their whole names (ZOOKEEPER-2931)',
+    module: 'line/contenders.ts',
+    bend: (original) => ({
+      verdictOf: (names: readonly string[], own: string, parse: (name: string) => unknown) => {
+        const verdict = original.verdictOf(names, own, parse)
+        if (verdict.turn === 'missing') return verdict
+        const before = names.filter((name) => parse(name) !== undefined && name < own).toSorted()
+        return before.length === 0 ? { turn: 'now' } : { turn: 'behind', name: before.at(-1) }
+      },
+    }),
+    suite: locks,
+    way: 'mutex',
+  },
+  ReadWriteLock: {
+    bug: 'a reader enters as soon as another reader stands before it',
+    module: 'line/contenders.ts',
+    bend: (original) => ({
+      verdictOf: (names: readonly string[], own: string, parse: (name: string) => Exports) => {
+        const verdict = original.verdictOf(names, own, parse)
+        const me = parse(own)
+        const joins = names.some((name) => {
+          const other = parse(name)
+          return other?.shared && me?.shared && original.serial(other.sequence, me.sequence) < 0
+        })
+        return verdict.turn === 'behind' && joins ? { turn: 'now' } : verdict
+      },
+    }),
+    suite: locks,
+    way: 'read/write lock',
+  },
+  Semaphore: {
+    bug: 'leases are counted, not the permits that they stand for',
+    module: 'semaphore/leases.ts',
+    bend: () => ({
+      fits: (names: readonly string[], permits: number, limit: number) => names.length + permits <= limit,
+    }),
+    suite: locks,
+    way: 'semaphore',
+  },
+  acquireAll: {
+    bug: 'only the first lock that the caller names is taken',
+    module: 'multi-lock/multi-lock.ts',
+    bend: (original) => ({
+      acquireAll: (all: readonly unknown[], options: unknown) => original.acquireAll(all.slice(0, 1), options),
+    }),
+    suite: locks,
+    way: 'several locks',
+  },
+  LeaderElection: {
+    bug: 'a leader does not take a broken connection for a loss',
+    module: 'held/policy.ts',
+    bend: (original) => ({
+      lossOf: (policy: unknown, situation: unknown) =>
+        policy === 'connection' ? original.lossOf('session', situation) : original.lossOf(policy, situation),
+    }),
+    suite: locks,
+    way: 'leader election',
+  },
+  RevocableMutex: {
+    bug: 'who is asked to let go is made to',
+    module: 'revocable/revoke.ts',
+    bend: (original) => ({
+      revoke: (client: unknown, path: unknown, options: object) =>
+        original.revoke(client, path, { ...options, force: true }),
+    }),
+    suite: locks,
+    way: 'revocable mutex',
+  },
+  lease: {
+    bug: 'the clock by which a lease ends is two seconds ahead',
+    module: 'lease/grant.ts',
+    bend: (original) => ({
+      isFree: (grant: unknown, writtenAt: number, now: number, holder: string) =>
+        original.isFree(grant, writtenAt, now + 2000, holder),
+    }),
+    suite: locks,
+    way: 'lease',
+  },
+  Barrier: {
+    bug: 'after some stray wake-ups a waiter passes (CURATOR issue 1290)',
+    module: 'barrier/decide.ts',
+    bend: (original) => {
+      let looks = 0
+      return {
+        passes: (now: unknown, first: unknown, generation: boolean) =>
+          ++looks > 25 || original.passes(now, first, generation),
+      }
+    },
+    suite: ['barrier/barrier.test.ts', 'with random cuts'],
+  },
+  DoubleBarrier: {
+    bug: 'whoever leaves goes at once, without the others (CURATOR issue 753)',
+    module: 'double-barrier/decide.ts',
+    bend: () => ({
+      nextStep: (members: readonly string[], own: string) =>
+        members.includes(own) ? { do: 'goAway', last: members.length === 1 } : { do: 'nothing' },
+    }),
+    suite: ['double-barrier/double-barrier.test.ts', 'with random cuts'],
+  },
+  Queue: {
+    bug: 'what was put is put again when the reply is lost',
+    module: 'waiting/marked.ts',
+    bend: carriedOutAgain,
+    suite: ['queue/queue-faults.test.ts', 'with random cuts'],
+  },
+  'AtomicValue, Counter': {
+    bug: 'what was added is added again when the reply is lost',
+    module: 'waiting/marked.ts',
+    bend: carriedOutAgain,
+    suite: ['atomic-value/atomic-value.test.ts', 'random cuts'],
+  },
+  Configuration: {
+    bug: 'a change is made again when the reply is lost',
+    module: 'waiting/marked.ts',
+    bend: carriedOutAgain,
+    suite: keepers('configurations'),
+  },
+  TreeCache: {
+    bug: 'a znode that was made again with the same version is not noticed (CURATOR issue 911)',
+    module: 'tree-cache/entries.ts',
+    bend: ({ Entries }) => ({
+      Entries: class extends Entries {
+        read(path: string, entry: Exports, order: number): unknown {
+          return this['get'](path)?.stat.version === entry.stat.version ? undefined : super.read(path, entry, order)
+        }
+      },
+    }),
+    suite: ['tree-cache/tree-cache.test.ts', 'random changes'],
+  },
+  Group: {
+    bug: 'members that leave are not told of',
+    module: 'group/decide.ts',
+    bend: (original) => ({
+      difference: (before: unknown, now: unknown) => ({ ...original.difference(before, now), left: [] }),
+    }),
+    suite: ['group/group.test.ts', 'after random joins'],
+  },
+  PersistentNode: {
+    bug: 'what it finds is kept, whatever it holds (CURATOR-146)',
+    module: 'persistent-node/decide.ts',
+    bend: (original) => ({
+      whenFound: (found: unknown, keeper: unknown) => {
+        const what = original.whenFound(found, keeper)
+        return what === 'write' ? 'keep' : what
+      },
+    }),
+    suite: keepers('persistent nodes'),
+  },
+  ServiceDiscovery: {
+    bug: 'the instance with the highest id is never chosen',
+    module: 'service-discovery/down.ts',
+    bend: (original) => ({
+      usable: (instances: readonly unknown[], isDown: unknown) =>
+        original.usable(instances.length > 1 ? instances.slice(0, -1) : instances, isDown),
+    }),
+    suite: keepers('services'),
+  },
+  NameService: {
+    bug: 'a name that somebody has is taken for one that was just got',
+    module: 'waiting/marked.ts',
+    bend: (original) => ({
+      commitMarked: async (...call: unknown[]) => {
+        try {
+          return await original.commitMarked(...call)
+        } catch (error) {
+          if (!(error instanceof MultiError && error.cause instanceof NodeExistsError)) throw error
+          return { results: undefined, mark: undefined }
+        }
+      },
+    }),
+    suite: keepers('names'),
+  },
+  twoPhaseCommit: {
+    bug: 'a vote to abort counts as one to commit',
+    module: 'two-phase-commit/decide.ts',
+    bend: (original) => ({
+      decide: (poll: Exports) =>
+        original.decide({ ...poll, votes: new Map([...poll.votes.keys()].map((site) => [site, 'commit'])) }),
+    }),
+    suite: ['two-phase-commit/two-phase-commit.test.ts', 'random deaths'],
+  },
+  Partitioner: {
+    bug: 'an item that moved is kept until its member leaves',
+    module: 'partitioner/decide.ts',
+    bend: (original) => ({
+      stepOf: (wanted: ReadonlySet<string>, phases: unknown) => ({
+        ...original.stepOf(wanted, phases),
+        ...(wanted.size > 0 && { leave: [] }),
+      }),
+    }),
+    suite: ['partitioner/partitioner.test.ts', 'random churn'],
+  },
+}
