@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { Command } from 'commander'
 import { median, spread } from '../figures.ts'
-import { apacheMissing, startApache, startZabra } from '../peers.ts'
+import { apacheMissing, startPeer } from '../peers.ts'
 
 const options = new Command('bench-recipes')
   .description("Measures our recipes beside kazoo's and Curator's, against one server, interleaved")
@@ -86,9 +86,9 @@ async function measure(
 const missing = options.server === 'apache' ? apacheMissing() : undefined
 if (missing !== undefined) throw new Error(missing)
 const folder = mkdtempSync(join(tmpdir(), 'zabra-bench-recipes-'))
-const server = await (options.server === 'apache' ? startApache() : startZabra())
+const server = await startPeer(options.server === 'apache' ? 'apache' : 'zabra')
 try {
-  const address = `127.0.0.1:${server.port}`
+  const address = server.servers
   const own: Start = [process.execPath, here('recipes/worker.js')]
   const libraries = new Map<string, Start>([['zabra', own]])
   for (const [name, start] of [
