@@ -13,10 +13,17 @@ const logged = (zxid: number, cxid: number, txn: Txn, sessionId = S): LoggedTxn 
   txn,
   digest: undefined,
 })
-const begin = (zxid: number, id = S): LoggedTxn => logged(zxid, 0, { type: OpCode.createSession, timeOut: 1000 }, id)
+const begin = (zxid: number, id = S): LoggedTxn =>
+  logged(zxid, 0, { type: OpCode.createSession, timeOut: 1000 }, id)
 const end = (zxid: number, paths2Delete: string[], cxid = 0): LoggedTxn =>
   logged(zxid, cxid, { type: OpCode.closeSession, paths2Delete })
-const make = (zxid: number, cxid: number, path: string, parentCVersion: number, ephemeral = false): LoggedTxn =>
+const make = (
+  zxid: number,
+  cxid: number,
+  path: string,
+  parentCVersion: number,
+  ephemeral = false,
+): LoggedTxn =>
   logged(zxid, cxid, {
     type: OpCode.create2,
     path,
@@ -40,21 +47,38 @@ class Case {
   }
 
   attached(isNew = true, connection = 1): Evidence['history']['arrivals'][number] & { kind: 'attached' } {
-    return { kind: 'attached', client: 'c', session, connection, server: 's1', at: 0, timeoutMs: 1000, isNew, seen: 0 }
+    return {
+      kind: 'attached',
+      client: 'c',
+      session,
+      connection,
+      server: 's1',
+      at: 0,
+      timeoutMs: 1000,
+      isNew,
+      seen: 0,
+    }
   }
 
   asked(request: Request, { invoked = 10, xid = this.#xid++, connection = 1, client = 'c' } = {}): Operation {
     return this.history.begin({ client, session, connection, server: 's1', xid, request, invoked })
   }
 
-  answered(request: Request, zxid: number, result: Result, at: Parameters<Case['asked']>[1] & { returned?: number } = {}): Operation {
+  answered(
+    request: Request,
+    zxid: number,
+    result: Result,
+    at: Parameters<Case['asked']>[1] & { returned?: number } = {},
+  ): Operation {
     const operation = this.asked(request, at)
     this.history.answered(operation, at.returned ?? 20, zxid, result)
     return operation
   }
 
   log(server: string, transactions: readonly LoggedTxn[]): ServerLog {
-    const entries = new Map(transactions.map((one) => [one.header.zxid, { logged: one, print: printOf(one) }]))
+    const entries = new Map(
+      transactions.map((one) => [one.header.zxid, { logged: one, print: printOf(one) }]),
+    )
     return { server, entries, aside: new Map(), complaints: [] }
   }
 
@@ -92,7 +116,9 @@ const get: Request = { op: 'get', path: '/w/a', watch: false }
 
 /** What each checker must not let pass: how to make it, and what it says. */
 const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
-  agreement: (one) => ({ logs: [one.log('s1', one.transactions), one.log('s2', [begin(1), make(2, 0, '/other', 1)])] }),
+  agreement: (one) => ({
+    logs: [one.log('s1', one.transactions), one.log('s2', [begin(1), make(2, 0, '/other', 1)])],
+  }),
   epochs: () => ({
     epochs: [
       { server: 's1', at: 1, accepted: 2, current: 2 },
@@ -164,7 +190,12 @@ describe('the checkers', () => {
   })
 
   it.each([
-    ['a gap', 'agreement', (one: Case) => void one.transactions.push(put(6, 10, '/w/a', 1)), 'goes from 0x3 to 0x6'],
+    [
+      'a gap',
+      'agreement',
+      (one: Case) => void one.transactions.push(put(6, 10, '/w/a', 1)),
+      'goes from 0x3 to 0x6',
+    ],
     [
       'an ephemeral that stays',
       'transactions',
@@ -180,23 +211,34 @@ describe('the checkers', () => {
       },
       'which was sent before it, was not',
     ],
-    [
-      'a session that never ends',
-      'sessions',
-      () => ({ silent: new Set([session]) }),
-      'is still there',
-    ],
+    ['a session that never ends', 'sessions', () => ({ silent: new Set([session]) }), 'is still there'],
     [
       'an event without a watch',
       'watches',
       (one: Case) =>
-        void one.history.arrivals.push({ kind: 'notice', client: 'c', session, connection: 1, at: 1, type: 3, path: '/w/a' }),
+        void one.history.arrivals.push({
+          kind: 'notice',
+          client: 'c',
+          session,
+          connection: 1,
+          at: 1,
+          type: 3,
+          path: '/w/a',
+        }),
       'did not watch',
     ],
-    ['two leaders', 'epochs', () => ({ wire: { committed: new Set<number>(), wrong: ['s1 and s2 lead epoch 1'] } }), 'lead epoch 1'],
-  ] as [string, string, (one: Case) => Partial<Evidence> | void, string][])('find %s', (_, name, spoil, says) => {
-    const one = new Case()
-    const more = spoil(one) ?? {}
-    expect(one.complaintsOf(name, more).join()).toContain(says)
-  })
+    [
+      'two leaders',
+      'epochs',
+      () => ({ wire: { committed: new Set<number>(), wrong: ['s1 and s2 lead epoch 1'] } }),
+      'lead epoch 1',
+    ],
+  ] as [string, string, (one: Case) => Partial<Evidence> | void, string][])(
+    'find %s',
+    (_, name, spoil, says) => {
+      const one = new Case()
+      const more = spoil(one) ?? {}
+      expect(one.complaintsOf(name, more).join()).toContain(says)
+    },
+  )
 })

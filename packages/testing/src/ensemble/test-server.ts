@@ -1,4 +1,4 @@
-import { MemoryDisk, type Connection, type Disk, type Ports } from '@zabra/runtime'
+import { MemoryDisk, type Disk, type Ports } from '@zabra/runtime'
 import { nodePorts } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { Life, type Ways } from './life.ts'
@@ -95,7 +95,7 @@ export class TestServer {
   }
 }
 
-const open: Ways = { open() {}, opened(_: Connection) {} }
+const open: Ways = { open() {}, opened() {} }
 
 /** Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. */
 export function startServer(options: TestServerOptions = {}): Promise<TestServer> {
