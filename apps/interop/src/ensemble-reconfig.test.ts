@@ -31,8 +31,8 @@ async function membersAt(id: number): Promise<string> {
     String((await client.get('/zookeeper/config')).data),
   )
   return [...text.matchAll(/server\.(\d+)=/g)]
-    .map((match) => match[1])
-    .sort()
+    .map((match) => Number(match[1]))
+    .sort((a, b) => a - b)
     .join()
 }
 
