@@ -1,1 +1,7 @@
+/** Servers and ensembles in your tests, and a simulated world that plays your code under seeds. */
+export { startServer, TestServer, type TestServerOptions } from './ensemble/test-server.ts'
+export { startEnsemble, TestEnsemble, type TestEnsembleOptions } from './ensemble/test-ensemble.ts'
+export { expireSession } from './ensemble/expire.ts'
+export { simulate, Stage, type SimulateOptions } from './simulate.ts'
+export { SimulatedServer, type Stop } from './simulation/server.ts'
 export * from './world/index.ts'

@@ -177,18 +177,6 @@ export const clients: readonly Mutation[] = [
       },
     ],
   },
-  {
-    name: 'stale-read-after-move',
-    mistake: 'A server takes a session whose client has seen more than the server has.',
-    servers: 3,
-    changes: [
-      {
-        file: 'server/src/host/handshake.ts',
-        find: 'if (lastZxidSeen > BigInt(horizon)) {',
-        replace: 'if (lastZxidSeen < 0n) {',
-      },
-    ],
-  },
 ]
 
 function recover(): string {

@@ -100,18 +100,6 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
-    name: 'foreign-tail-kept',
-    mistake: 'A server with transactions of an epoch that ended without them gets only what comes after.',
-    servers: 3,
-    changes: [
-      {
-        file: plan,
-        find: 'if (!window.holds(learner) && !isEpochStart(learner))',
-        replace: 'if (learner < 0)',
-      },
-    ],
-  },
-  {
     name: 'sync-unconfirmed',
     mistake: 'A leader answers sync without asking whether it still leads.',
     servers: 3,

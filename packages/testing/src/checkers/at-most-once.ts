@@ -56,7 +56,8 @@ function outOfOrder({ entries }: Chronicle): string[] {
     const isFailure =
       txn.type === OpCode.error ||
       (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
-    if (header.cxid <= 0 || isFailure) continue
+    // A close counts from wherever it comes, as with Apache ZooKeeper: nothing follows it.
+    if (header.cxid <= 0 || isFailure || txn.type === OpCode.closeSession) continue
     const before = last.get(header.sessionId)
     if (before !== undefined && header.cxid < before.xid)
       wrong.push(

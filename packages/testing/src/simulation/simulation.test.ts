@@ -3,6 +3,9 @@ import { planOf } from './plan.ts'
 import { runPlan } from './run.ts'
 import { shrink } from './shrink.ts'
 
+/** How many seeds are played beside those with a name; more where there is time. */
+const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 4)
+
 const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
 
 describe('a simulated ensemble', () => {
@@ -17,9 +20,24 @@ describe('a simulated ensemble', () => {
     [4, 3],
     [1, 5],
   ])('keeps every promise with seed %i and %i servers', async (seed, servers) => {
-    const { violations, tally } = await runPlan(planOf(seed, { servers, minutes: 0.1 }))
+    const { violations, tally } = await runPlan(planOf(seed, { servers, minutes: 0.05 }))
     expect(violations, line(seed, servers)).toEqual([])
     expect(tally.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
+  })
+
+  it(`keeps every promise over ${SEEDS} more seeds`, { timeout: 600_000 }, async () => {
+    const broken: string[] = []
+    let writes = 0
+    for (let seed = 1001; seed < 1001 + SEEDS; seed++) {
+      const plan = planOf(seed, { minutes: 0.05 })
+      const { violations, tally } = await runPlan(plan)
+      writes += tally.counts['writes'] ?? 0
+      for (const { checker, what } of violations)
+        broken.push(`pnpm sim --seed ${seed} --minutes 0.05: ${checker}: ${what}`)
+    }
+    expect(broken).toEqual([])
+    // Runs in which nothing happens prove nothing.
+    expect(writes).toBeGreaterThan(SEEDS * 50)
   })
 
   it.each([

@@ -106,7 +106,7 @@ export class Worker {
       case 'delete':
         return {
           op: 'delete',
-          path: chance.happens(0.7) ? this.#leaf() : `/w/e/${chance.below(5)}`,
+          path: this.#victim(),
           version: -1,
         }
       case 'multi':
@@ -153,6 +153,18 @@ export class Worker {
     const { chance } = this.#o
     const parent = chance.happens(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
     return `${parent}/${chance.below(6)}`
+  }
+
+  /** Something to delete; a container with children among it, which must stay. */
+  #victim(): string {
+    const { chance } = this.#o
+    return chance.pick([
+      this.#leaf(),
+      this.#leaf(),
+      this.#leaf(),
+      `/w/e/${chance.below(5)}`,
+      `/w/t/c${chance.below(3)}`,
+    ])
   }
 
   #any(): string {

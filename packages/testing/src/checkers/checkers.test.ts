@@ -1,0 +1,244 @@
+import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
+import type { LoggedTxn, Txn } from '@zabra/server/files'
+import { describe, expect, it } from 'vitest'
+import { chronicleOf, printOf, type ServerLog } from '../history/chronicle.ts'
+import { History, type Operation, type Request, type Result, type SeenStat } from '../history/records.ts'
+import { checkers, type Evidence } from './index.ts'
+
+const S = 0x100n
+const session = S.toString(16)
+
+const logged = (zxid: number, cxid: number, txn: Txn, sessionId = S): LoggedTxn => ({
+  header: { sessionId, cxid, zxid, time: 1_700_000_001_000 + zxid * 10 },
+  txn,
+  digest: undefined,
+})
+const begin = (zxid: number, id = S): LoggedTxn =>
+  logged(zxid, 0, { type: OpCode.createSession, timeOut: 1000 }, id)
+const end = (zxid: number, paths2Delete: string[], cxid = 0): LoggedTxn =>
+  logged(zxid, cxid, { type: OpCode.closeSession, paths2Delete })
+const make = (
+  zxid: number,
+  cxid: number,
+  path: string,
+  parentCVersion: number,
+  ephemeral = false,
+): LoggedTxn =>
+  logged(zxid, cxid, {
+    type: OpCode.create2,
+    path,
+    data: new TextEncoder().encode('x'),
+    acl: OPEN_ACL_UNSAFE,
+    ephemeral,
+    parentCVersion,
+  })
+const put = (zxid: number, cxid: number, path: string, version: number): LoggedTxn =>
+  logged(zxid, cxid, { type: OpCode.setData, path, data: new TextEncoder().encode('y'), version })
+
+/** A history of one session, with what it was answered. */
+class Case {
+  readonly history = new History()
+  readonly transactions: LoggedTxn[] = [begin(1), make(2, 0, '/w', 1), make(3, 1, '/w/a', 1)]
+  #xid = 10
+  readonly more: Partial<Evidence> = {}
+
+  constructor() {
+    this.history.arrivals.push(this.attached())
+  }
+
+  attached(isNew = true, connection = 1): Evidence['history']['arrivals'][number] & { kind: 'attached' } {
+    return {
+      kind: 'attached',
+      client: 'c',
+      session,
+      connection,
+      server: 's1',
+      at: 0,
+      timeoutMs: 1000,
+      isNew,
+      seen: 0,
+    }
+  }
+
+  asked(request: Request, { invoked = 10, xid = this.#xid++, connection = 1, client = 'c' } = {}): Operation {
+    return this.history.begin({ client, session, connection, server: 's1', xid, request, invoked })
+  }
+
+  answered(
+    request: Request,
+    zxid: number,
+    result: Result,
+    at: Parameters<Case['asked']>[1] & { returned?: number } = {},
+  ): Operation {
+    const operation = this.asked(request, at)
+    this.history.answered(operation, at.returned ?? 20, zxid, result)
+    return operation
+  }
+
+  log(server: string, transactions: readonly LoggedTxn[]): ServerLog {
+    const entries = new Map(
+      transactions.map((one) => [one.header.zxid, { logged: one, print: printOf(one) }]),
+    )
+    return { server, entries, aside: new Map(), complaints: [] }
+  }
+
+  complaintsOf(name: string, more: Partial<Evidence> = {}): string[] {
+    const checker = checkers.find((one) => one.name === name)!
+    return checker.check({
+      history: this.history,
+      chronicle: chronicleOf(this.transactions),
+      logs: [this.log('s1', this.transactions)],
+      wire: undefined,
+      readers: new Map(),
+      healedAt: 0,
+      silent: new Set(),
+      wallErrorMs: 0,
+      epochs: [],
+      ...more,
+    })
+  }
+}
+
+const stat = (fields: Partial<SeenStat>): SeenStat => ({
+  czxid: 3,
+  mzxid: 3,
+  pzxid: 3,
+  version: 0,
+  cversion: 0,
+  aversion: 0,
+  owner: 0n,
+  dataLength: 1,
+  children: 0,
+  ...fields,
+})
+const set: Request = { op: 'set', path: '/w/a', data: 'y', version: -1 }
+const get: Request = { op: 'get', path: '/w/a', watch: false }
+
+/** What each checker must not let pass: how to make it, and what it says. */
+const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
+  agreement: (one) => ({
+    logs: [one.log('s1', one.transactions), one.log('s2', [begin(1), make(2, 0, '/other', 1)])],
+  }),
+  epochs: () => ({
+    epochs: [
+      { server: 's1', at: 1, accepted: 2, current: 2 },
+      { server: 's1', at: 2, accepted: 1, current: 1 },
+    ],
+  }),
+  transactions: (one) => void one.transactions.push(put(4, 5, '/w/a', 7)),
+  'acknowledged-writes': (one) => void one.answered(set, 9, { err: 0, stat: stat({ mzxid: 9, version: 1 }) }),
+  results: (one) => {
+    one.transactions.push(put(4, 10, '/w/a', 1))
+    one.answered(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 2 }) })
+  },
+  'write-order': (one) => {
+    one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answered(set, 4, { err: 0 }, { invoked: 3, returned: 4 })
+  },
+  'at-most-once': (one) => void one.transactions.push(put(4, 10, '/w/a', 1), put(5, 10, '/w/a', 2)),
+  'session-order': (one) => {
+    one.answered(get, 5, { err: 0 })
+    one.answered(get, 4, { err: 0 })
+  },
+  reads: (one) => void one.answered(get, 3, { err: 0, data: 'z', stat: stat({}) }),
+  syncs: (one) => {
+    one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }, { invoked: 3 })
+    one.answered(get, 3, { err: 0 }, { invoked: 5 })
+  },
+  sequences: (one) => {
+    const request: Request = { op: 'create', path: '/w/s', data: '', mode: 'sequential' }
+    one.answered(request, 4, { err: 0, path: '/w/s0000000002' })
+    one.answered(request, 5, { err: 0, path: '/w/s0000000002' })
+  },
+  watches: (one) => {
+    one.transactions.push(put(4, 10, '/w/a', 1))
+    one.answered({ ...get, watch: true }, 3, { err: 0 })
+    one.answered(get, 4, { err: 0 })
+  },
+  sessions: (one) => {
+    one.answered(get, 3, { err: 0 }, { invoked: 900 })
+    one.transactions.push(end(4, []))
+  },
+  convergence: (one) => {
+    one.answered({ op: 'get', path: '/w', watch: false }, 3, { err: 0 }, { client: 'reader' })
+    return { readers: new Map([['reader', 's1']]) }
+  },
+}
+
+describe('the checkers', () => {
+  it('have a bad history each', () => {
+    expect(Object.keys(bad).sort()).toEqual(checkers.map(({ name }) => name).sort())
+  })
+
+  it('say in a sentence what they prove', () => {
+    for (const { proves } of checkers) expect(proves).toMatch(/^[A-Z].*\.$/)
+  })
+
+  it.each(checkers.map(({ name }) => name))('%s says nothing of a good history', (name) => {
+    const one = new Case()
+    one.transactions.push(put(4, 10, '/w/a', 1))
+    one.answered(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1 }) })
+    one.answered(get, 4, { err: 0, data: 'y', stat: stat({ mzxid: 4, version: 1 }) })
+    expect(one.complaintsOf(name)).toEqual([])
+  })
+
+  it.each(Object.entries(bad))('%s finds its bad history', (name, spoil) => {
+    const one = new Case()
+    const more = spoil(one) ?? {}
+    expect(one.complaintsOf(name, more).length).toBeGreaterThan(0)
+  })
+
+  it.each([
+    [
+      'a gap',
+      'agreement',
+      (one: Case) => void one.transactions.push(put(6, 10, '/w/a', 1)),
+      'goes from 0x3 to 0x6',
+    ],
+    [
+      'an ephemeral that stays',
+      'transactions',
+      (one: Case) => void one.transactions.push(make(4, 10, '/w/e', 2, true), end(5, [])),
+      'when it owns [/w/e]',
+    ],
+    [
+      'a pipeline with a hole',
+      'at-most-once',
+      (one: Case) => {
+        for (const xid of [10, 11]) one.asked(set, { xid }).outcome = 'unknown'
+        one.transactions.push(put(4, 11, '/w/a', 1))
+      },
+      'which was sent before it, was not',
+    ],
+    ['a session that never ends', 'sessions', () => ({ silent: new Set([session]) }), 'is still there'],
+    [
+      'an event without a watch',
+      'watches',
+      (one: Case) =>
+        void one.history.arrivals.push({
+          kind: 'notice',
+          client: 'c',
+          session,
+          connection: 1,
+          at: 1,
+          type: 3,
+          path: '/w/a',
+        }),
+      'did not watch',
+    ],
+    [
+      'two leaders',
+      'epochs',
+      () => ({ wire: { committed: new Set<number>(), wrong: ['s1 and s2 lead epoch 1'] } }),
+      'lead epoch 1',
+    ],
+  ] as [string, string, (one: Case) => Partial<Evidence> | void, string][])(
+    'find %s',
+    (_, name, spoil, says) => {
+      const one = new Case()
+      const more = spoil(one) ?? {}
+      expect(one.complaintsOf(name, more).join()).toContain(says)
+    },
+  )
+})

@@ -1,0 +1,85 @@
+import { connect } from '@zabra/client'
+import { afterEach, describe, expect, it } from 'vitest'
+import { expireSession, startEnsemble, startServer } from '../index.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close()
+})
+
+async function keep<T extends { close(): Promise<void> }>(made: Promise<T>): Promise<T> {
+  const one = await made
+  open.push(one)
+  return one
+}
+
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+describe('a server for tests', () => {
+  it('keeps what it acknowledged when it is killed and started again, at the same address', async () => {
+    const server = await keep(startServer())
+    const { address } = server
+    const client = await keep(connect({ servers: address }))
+    await client.create('/a', bytes('1'))
+    await server.kill()
+    expect(() => server.server).toThrow('start()')
+    await server.start()
+    expect(server.address).toBe(address)
+    expect((await client.getData('/a')).data).toEqual(bytes('1'))
+  })
+
+  it('answers nothing while it stands still, and everything afterwards', async () => {
+    const server = await keep(startServer())
+    const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
+    server.pause()
+    let isDone = false
+    const made = client.create('/a').then(() => (isDone = true))
+    await new Promise((resolve) => void setImmediate(resolve))
+    expect(isDone).toBe(false)
+    server.resume()
+    await made
+  })
+
+  it('ends the session of a client behind its back', async () => {
+    const server = await keep(startServer())
+    const client = await keep(connect({ servers: server.address }))
+    await client.create('/mine', null, { mode: 'ephemeral' })
+    const { epoch } = client.session
+    await expireSession(server.address, client)
+    for await (const { state } of client.states())
+      if (state === 'connected' && client.session.epoch > epoch) break
+    expect(await client.exists('/mine')).toBeUndefined()
+  })
+})
+
+describe('an ensemble for tests', () => {
+  it('goes on without a member, and takes it back', async () => {
+    const ensemble = await keep(startEnsemble(3))
+    const client = await keep(connect({ servers: ensemble.connectString }))
+    await client.create('/a', bytes('1'))
+    const leader = ensemble.leader!
+    await ensemble.member(leader).kill()
+    await ensemble.ready(leader)
+    await client.setData('/a', bytes('2'), { idempotent: true })
+    await ensemble.member(leader).start()
+    await ensemble.whole()
+    const other = await keep(connect({ servers: ensemble.member(leader).address }))
+    await other.sync('/a')
+    expect((await other.getData('/a')).data).toEqual(bytes('2'))
+  })
+
+  it('has another leader when the first is cut off, until the cut is healed', async () => {
+    const ensemble = await keep(startEnsemble(3))
+    const old = ensemble.leader!
+    const others = [1, 2, 3].filter((id) => id !== old)
+    ensemble.partition(others)
+    expect(others).toContain(await ensemble.ready(old))
+    ensemble.heal()
+    await ensemble.whole()
+    expect(ensemble.member(old).server.role).toBe('following')
+  })
+
+  it('refuses to be one alone', async () => {
+    await expect(startEnsemble(1)).rejects.toThrow('two members or more')
+  })
+})

@@ -1,0 +1,103 @@
+import { MemoryDisk, type Disk, type Ports } from '@zabra/runtime'
+import { nodePorts } from '@zabra/runtime/node'
+import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import { Life, type Ways } from './life.ts'
+
+export interface TestServerOptions {
+  /** Settings that differ from those for tests, which are quick: ticks of 100 ms, everything on loopback. */
+  readonly settings?: Partial<ServerSettings>
+  /** Where it keeps its data: `memory` (the default) or a folder, which should be empty. */
+  readonly data?: 'memory' | (string & {})
+  /** Ports that differ from the platform's: a logger, most of all. */
+  readonly ports?: Partial<Ports>
+}
+
+/** A server in the process of a test. */
+export class TestServer {
+  /** For connect strings: `127.0.0.1:` and its port. It keeps the port when it is started again. */
+  address = ''
+  readonly #options: TestServerOptions
+  readonly #disk: Disk
+  readonly #ways: Ways
+  #life: Life | undefined
+  #server: Server | undefined
+  #port = 0
+
+  /** Use `startServer` or `startEnsemble`. */
+  constructor(options: TestServerOptions, ways: Ways = open) {
+    this.#options = options
+    this.#ways = ways
+    this.#disk = options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePorts().disk
+  }
+
+  /** The server itself. Throws while it is down. */
+  get server(): Server {
+    if (this.#server === undefined)
+      throw new Error('Expected a server that runs, got one that is down: call start()')
+    return this.#server
+  }
+
+  get isRunning(): boolean {
+    return this.#server !== undefined
+  }
+
+  /** Starts it, on what its disk has. Rejects as `createServer` does. */
+  async start(): Promise<this> {
+    if (this.#server !== undefined) return this
+    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this.#ways)
+    this.#life = life
+    const { data = 'memory' } = this.#options
+    const settings = defaults({
+      dataDir: data === 'memory' ? '/data' : data,
+      clientPort: this.#port,
+      clientPortAddress: '127.0.0.1',
+      tickTimeMs: 100,
+      minSessionTimeoutMs: 200,
+      maxSessionTimeoutMs: 60_000,
+      preAllocSizeBytes: 0,
+      extendedTypesEnabled: true,
+      fourLetterWords: ['*'],
+      ...this.#options.settings,
+    })
+    this.#server = await createServer(settings, life.ports)
+    const { port } = this.#server.addresses.client
+    this.#port = port
+    this.address = `127.0.0.1:${port}`
+    return this
+  }
+
+  /** Ends it at once, as `kill -9` does: connections break, and what is on its way is lost. A memory disk loses what was not synced. */
+  async kill(): Promise<void> {
+    this.#server = undefined
+    await this.#life?.end()
+    if (this.#disk instanceof MemoryDisk) this.#disk.powerCut()
+  }
+
+  /** Lets it stand still: it holds its connections and does nothing, until `resume`. */
+  pause(): void {
+    this.#life?.pause()
+  }
+
+  resume(): void {
+    this.#life?.resume()
+  }
+
+  /** Stops it in good order. */
+  async close(): Promise<void> {
+    this.resume()
+    await this.#server?.close()
+    this.#server = undefined
+    await this.#life?.end()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+}
+
+const open: Ways = { open() {}, opened() {} }
+
+/** Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. */
+export function startServer(options: TestServerOptions = {}): Promise<TestServer> {
+  return new TestServer(options).start()
+}
