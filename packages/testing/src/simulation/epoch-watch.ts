@@ -20,8 +20,8 @@ export class EpochWatch {
 
   #look(): void {
     for (const { host } of this.#servers) {
-      const accepted = number(host.platter.file(`${DATA_DIR}/version-2/acceptedEpoch`)?.bytes)
-      const current = number(host.platter.file(`${DATA_DIR}/version-2/currentEpoch`)?.bytes)
+      const accepted = number(host.platter.durable(`${DATA_DIR}/version-2/acceptedEpoch`)?.durableBytes)
+      const current = number(host.platter.durable(`${DATA_DIR}/version-2/currentEpoch`)?.durableBytes)
       const key = `${accepted} ${current}`
       if (this.#last.get(host.name) === key) continue
       this.#last.set(host.name, key)

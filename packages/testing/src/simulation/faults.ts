@@ -20,6 +20,7 @@ export class Faults {
   /** How often each kind happened. */
   readonly counts: Record<string, number> = {}
   #healed = false
+  readonly #usualSync = new Map<Host, number>()
 
   constructor(scene: Scene) {
     this.#scene = scene
@@ -43,6 +44,7 @@ export class Faults {
       const { temper } = server.host.platter
       temper.full = false
       temper.failNextSync = false
+      temper.syncMs = this.#usualSync.get(server.host) ?? temper.syncMs
       setRate(server.host.clock, world.now, 1)
       server.start()
     }
@@ -118,7 +120,8 @@ export class Faults {
       temper.full = true
       return () => (temper.full = false)
     }
-    const usual = temper.syncMs
+    const usual = this.#usualSync.get(host) ?? temper.syncMs
+    this.#usualSync.set(host, usual)
     temper.syncMs = Math.max(usual, 300)
     return () => (temper.syncMs = usual)
   }
