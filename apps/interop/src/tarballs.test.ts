@@ -1,11 +1,9 @@
-import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { otherNodes } from './harness/available.ts'
-import { ours, run, scratch, Server } from './harness/servers.ts'
-
-const packages = resolve(import.meta.dirname, '../../../packages')
-const folder = scratch('tarballs')
+import { packedApp } from './harness/packed.ts'
+import { ours, run, Server } from './harness/servers.ts'
 
 /** What a user does first with the client, in two ways of loading it. */
 const body = `
@@ -19,42 +17,25 @@ async function main({ connect, utf8 }, servers) {
 }
 `
 
+let app: string
 beforeAll(async () => {
-  for (const name of ['runtime', 'protocol', 'client']) {
-    const packed = await run('npx', [
-      '--yes',
-      'pnpm@10.34.8',
-      '--dir',
-      join(packages, name),
-      'pack',
-      '--pack-destination',
-      folder,
-    ])
-    expect(packed.code, packed.output).toBe(0)
-  }
-  const tarballs = readdirSync(folder).filter((name) => name.endsWith('.tgz'))
-  expect(tarballs).toHaveLength(3)
-  mkdirSync(join(folder, 'app'))
-  writeFileSync(join(folder, 'app/package.json'), '{ "name": "app", "private": true }')
-  const args = ['--prefix', join(folder, 'app'), 'install', '--no-audit', '--no-fund']
-  const installed = await run('npm', [...args, ...tarballs.map((name) => join(folder, name))])
-  expect(installed.code, installed.output).toBe(0)
+  app = await packedApp()
   writeFileSync(
-    join(folder, 'app/esm.mjs'),
+    join(app, 'esm.mjs'),
     `import * as client from '@zabra/client'\n${body}\nawait main(client, process.argv[2])\n`,
   )
   writeFileSync(
-    join(folder, 'app/required.cjs'),
+    join(app, 'required.cjs'),
     `const client = require('@zabra/client')\n${body}\nmain(client, process.argv[2])\n`,
   )
   writeFileSync(
-    join(folder, 'app/workers.mjs'),
+    join(app, 'workers.mjs'),
     `import { Worker } from 'node:worker_threads'
 for (let i = 0; i < 3; i++) new Worker(new URL('worker.mjs', import.meta.url), { argv: [process.argv[2], i] })
 `,
   )
   writeFileSync(
-    join(folder, 'app/worker.mjs'),
+    join(app, 'worker.mjs'),
     `import { connect } from '@zabra/client'
 const [servers, name] = process.argv.slice(2)
 const client = await connect({ servers, signal: AbortSignal.timeout(10_000) })
@@ -69,7 +50,7 @@ await client.close()
 
 describe('the client from packed tarballs in an empty folder', () => {
   it('brings nothing but our own packages and ws', () => {
-    const modules = join(folder, 'app/node_modules')
+    const modules = join(app, 'node_modules')
     expect(readdirSync(modules).filter((name) => !name.startsWith('.'))).toEqual(['@zabra', 'ws'])
     expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual(['client', 'protocol', 'runtime'])
   })
@@ -77,14 +58,14 @@ describe('the client from packed tarballs in an empty folder', () => {
   describe.each([['this Node', process.execPath] as const, ...otherNodes()])('on %s', (_name, node) => {
     it.each(['esm.mjs', 'required.cjs'])('works when it is loaded by %s', async (file) => {
       await using server = await Server.start({ kind: ours })
-      const ran = await run(node, ['--no-warnings', join(folder, 'app', file), server.address])
+      const ran = await run(node, ['--no-warnings', join(app, file), server.address])
       expect(ran.output).toBe('hello\n')
       expect(ran.code).toBe(0)
     })
 
     it('works in several worker threads at once', async () => {
       await using server = await Server.start({ kind: ours })
-      const ran = await run(node, ['--no-warnings', join(folder, 'app/workers.mjs'), server.address])
+      const ran = await run(node, ['--no-warnings', join(app, 'workers.mjs'), server.address])
       expect(ran.output).toBe('nodeDeleted\n'.repeat(3))
       expect(ran.code).toBe(0)
     })

@@ -6,3 +6,18 @@ export function copyOf(view: Uint8Array): Bytes {
   copy.set(view)
   return copy
 }
+
+/** Bytes as text with one character for each: held for long, an array would take five times the room. */
+export function packed(bytes: Uint8Array): string {
+  // Of a usual length it is one flat string; adding character after character would leave a tree of them.
+  if (bytes.length <= 64) return String.fromCharCode.apply(undefined, bytes as unknown as number[])
+  let text = ''
+  for (const byte of bytes) text += String.fromCharCode(byte)
+  return text
+}
+
+export function unpacked(text: string): Bytes {
+  const bytes = new Uint8Array(text.length)
+  for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i)
+  return bytes
+}

@@ -36,7 +36,6 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
-  Transport,
   TypedClient,
   WatchOptions,
   Watcher,
@@ -52,10 +51,7 @@ const EVENT_BUFFER = 1024
 /** What the views of one client share. */
 export interface Shared {
   readonly session: Session
-  readonly transport: Transport
-  readonly ports: ClientPorts
   readonly errorPolicy: ErrorPolicy
-  readonly instrumentation: Instrumentation | undefined
   /** The chroot of the servers that were given first. */
   readonly chroot: string
 }
@@ -66,17 +62,23 @@ export class View implements Client {
   readonly root: string
   readonly #session: Session
   readonly #owner: boolean
+  /** The view that it was made of, and with which it closes. */
+  readonly #above: View | undefined
   #closed: ClosedError | undefined
+  /** For a view that is not the client itself, made when somebody asks for it. */
+  #ended: Promise<Error | undefined> | undefined
+  #end: (() => void) | undefined
 
-  constructor(shared: Shared, root: string, owner: boolean) {
+  constructor(shared: Shared, root: string, owner: boolean, above?: View) {
     this.shared = shared
     this.root = root
     this.#session = shared.session
     this.#owner = owner
+    this.#above = above
   }
 
   get state(): ConnectionState {
-    return this.#session.state
+    return this.#finished() === undefined ? this.#session.state : 'closed'
   }
 
   get session(): SessionCredentials & { readonly timeout: number; readonly epoch: number } {
@@ -92,7 +94,7 @@ export class View implements Client {
   }
 
   get ports(): ClientPorts {
-    return this.shared.ports
+    return this.#session.options.ports
   }
 
   get errorPolicy(): ErrorPolicy {
@@ -100,19 +102,25 @@ export class View implements Client {
   }
 
   get instrumentation(): Instrumentation | undefined {
-    return this.shared.instrumentation
+    return this.#session.options.instrumentation
   }
 
   get closed(): Promise<Error | undefined> {
-    return this.#session.closed
+    if (this.#owner) return this.#session.closed
+    this.#ended ??= new Promise((resolve) => {
+      if (this.#finished() !== undefined) resolve(undefined)
+      this.#end = () => resolve(undefined)
+      void (this.#above?.closed ?? this.#session.closed).then(resolve)
+    })
+    return this.#ended
   }
 
   states(): AsyncIterableIterator<StateChange> {
-    return this.#session.states.listen()
+    return this.#session.states.listen(this, this.#finished() && this.#lastState)
   }
 
   chroot(path: string): Client {
-    return new View(this.shared, this.root + normalRoot(path), false)
+    return new View(this.shared, this.root + normalRoot(path), false, this)
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -306,9 +314,10 @@ export class View implements Client {
     slot.watch = true
     slot.extra = watch
     const found = await this.#session.requests.submit<{ stat?: Stat } & Ordered>(slot)
-    if (this.#closed !== undefined) {
+    const closed = this.#finished()
+    if (closed !== undefined) {
       await watch.close()
-      throw this.#closed
+      throw closed
     }
     return {
       ...found,
@@ -330,9 +339,10 @@ export class View implements Client {
     const watcher = new WatcherStream(this.#session, kind, at, buffer)
     slot.extra = watcher
     await this.#session.requests.submit(slot)
-    if (this.#closed !== undefined) {
+    const closed = this.#finished()
+    if (closed !== undefined) {
       await watcher.close()
-      throw this.#closed
+      throw closed
     }
     return watcher
   }
@@ -379,13 +389,15 @@ export class View implements Client {
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
+    const closed = this.#finished()
+    if (closed !== undefined) throw closed
     const list = parseServers(servers)
     if (list.chroot !== '' && list.chroot !== this.shared.chroot) {
       throw new UsageError(
         `Expected a list with the chroot of this client, ${JSON.stringify(this.shared.chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
       )
     }
-    checkSchemes(list.servers, this.shared.transport.schemes)
+    checkSchemes(list.servers, this.#session.options.transport.schemes)
     return this.#session.updateServers(list.servers)
   }
 
@@ -399,8 +411,31 @@ export class View implements Client {
       signal?.removeEventListener('abort', abort)
       return
     }
-    this.#closed ??= new ClosedError('This view is closed', 'CLOSED')
-    await Promise.all(this.#session.watches.ownedBy(this).map((watch) => watch.close()))
+    const covers = (owner: object): boolean => owner instanceof View && owner.#isWithin(this)
+    if (this.#closed === undefined) {
+      this.#closed = new ClosedError('This view is closed', 'CLOSED')
+      this.#session.states.endOf(covers, this.#lastState)
+      this.#end?.()
+    }
+    await Promise.all(this.#session.watches.ownedBy(covers).map((watch) => watch.close()))
+  }
+
+  /** What those hear last who listen through this view. */
+  get #lastState(): Omit<StateChange, 'previous'> {
+    const session = this.#session
+    const cause = this.#finished()
+    return {
+      state: 'closed',
+      sessionEpoch: session.epoch,
+      order: session.nextOrder(),
+      ...(cause && { cause }),
+    }
+  }
+
+  /** Whether it was made of a view, or of one that was. */
+  #isWithin(other: View): boolean {
+    const above = this.#above
+    return this === other || (above !== undefined && above.#isWithin(other))
   }
 
   detach(): Promise<SessionCredentials> {
@@ -450,7 +485,8 @@ export class View implements Client {
   }
 
   #finished(): ZooKeeperError | undefined {
-    return this.#closed
+    const above = this.#above
+    return this.#closed ?? (above && above.#finished())
   }
 
   #wrong(operation: string, path: string, reason: string): Promise<never> {

@@ -3,9 +3,18 @@ import { checkOptions } from './options.ts'
 import { abortedBy, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
 import { backOff } from './insist.ts'
 import { parseServers } from './servers/connect-string.ts'
+import { firstServers, followService, lookUp, parseService } from './servers/service.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
-import type { Client, ClientOptions, ClientPorts, Transport } from './types.ts'
+import type {
+  AuthInfo,
+  Client,
+  ClientOptions,
+  ClientPorts,
+  Instrumentation,
+  RetryPolicy,
+  Transport,
+} from './types.ts'
 
 export type ConnectOptions = ClientOptions & {
   /** Gives up connecting. */
@@ -16,7 +25,12 @@ export type ConnectOptions = ClientOptions & {
 export interface Surroundings {
   readonly transport?: Transport
   readonly ports: ClientPorts
+  /** Adds what the platform observes with to the hooks of the user. */
+  readonly published?: (hooks: Instrumentation | undefined) => Instrumentation
 }
+
+const NONE: readonly AuthInfo[] = []
+const ALWAYS: RetryPolicy = {}
 
 /**
  * Opens a session, and resolves when it exists. Without a `signal` it tries for ever. Rejects with a `UsageError` when an
@@ -25,40 +39,46 @@ export interface Surroundings {
  */
 export async function connectWith(options: ConnectOptions, surroundings: Surroundings): Promise<Client> {
   checkOptions(options)
-  const { servers, chroot } = parseServers(options.servers, options.chroot)
   const transport = options.transport ?? surroundings.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
+  const { signal } = options
+  const ports = options.ports === undefined ? surroundings.ports : { ...surroundings.ports, ...options.ports }
+  const service = parseService(options.servers, options.chroot)
+  const { servers, chroot } =
+    service === undefined
+      ? parseServers(options.servers, options.chroot)
+      : { servers: await firstServers(service, ports, signal), chroot: service.chroot }
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
       'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
     )
   }
-  const ports = { ...surroundings.ports, ...options.ports }
-  const { errorPolicy = 'connection', instrumentation, signal } = options
-  let lastFailure: { server: string; error: Error } | undefined
+  const { errorPolicy = 'connection' } = options
   const session = new Session({
     servers,
     transport,
-    ...ports,
+    ports,
+    clock: ports.clock,
+    random: ports.random,
     sessionTimeout: options.sessionTimeout ?? 30_000,
     resume: options.session,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
-    auth: options.auth ?? [],
+    auth: options.auth ?? NONE,
     sasl: options.sasl,
-    retry: options.retry ?? {},
+    retry: options.retry ?? ALWAYS,
     leaseMargin: typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined,
     offlineQueue: options.offlineQueue ?? 10_000,
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
-    instrumentation,
+    instrumentation: surroundings.published?.(options.instrumentation) ?? options.instrumentation,
+    callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
-    attemptFailed: (info) => (lastFailure = info),
   })
-  const shared: Shared = { session, transport, ports, errorPolicy, instrumentation, chroot }
+  const shared: Shared = { session, errorPolicy, chroot }
   const client = new View(shared, chroot, true)
-  await established(session, signal, () => lastFailure)
+  await established(session, signal)
   try {
     if (options.createChroot && chroot !== '')
       await client.mkdirp('/', signal === undefined ? {} : { signal })
@@ -66,39 +86,43 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     await client.close()
     throw error
   }
+  if (service !== undefined) followService(session, () => lookUp(service, ports.services!), ports.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
 }
 
-async function established(
-  session: Session,
-  signal: AbortSignal | undefined,
-  lastFailure: () => { server: string; error: Error } | undefined,
-): Promise<void> {
+function established(session: Session, signal: AbortSignal | undefined): Promise<void> {
+  const first = session.states.connected()
+  if (signal === undefined) {
+    session.start()
+    return first
+  }
   let aborted: ZooKeeperError | undefined
   const abort = (): void => {
-    const error = abortedBy(signal!.reason, { operation: 'connect' })
-    const failure = lastFailure()
+    const error = abortedBy(signal.reason, { operation: 'connect' })
+    const failure = session.lastFailure
     if (failure !== undefined)
       error.message += `; the last attempt, to ${failure.server}, failed: ${failure.error.message}`
     aborted = error
     session.finish(new ClosedError('Connecting was aborted', 'CLOSED', { cause: error }))
   }
-  if (signal?.aborted) abort()
+  if (signal.aborted) abort()
   else {
-    signal?.addEventListener('abort', abort, { once: true })
+    signal.addEventListener('abort', abort, { once: true })
     session.start()
   }
-  try {
-    for await (const { state, cause } of session.states.listen()) {
+  const settled = (): void => signal.removeEventListener('abort', abort)
+  // Nothing comes between the last look at the signal and the end of listening to it.
+  return first.then(
+    () => {
+      settled()
       if (aborted !== undefined) throw aborted
-      if (state === 'connected' || state === 'connectedReadOnly') return
-      if (session.finished !== undefined) throw cause ?? session.finished
-    }
-    throw aborted ?? session.finished ?? new ClosedError('The client is closed', 'CLOSED')
-  } finally {
-    signal?.removeEventListener('abort', abort)
-  }
+    },
+    (error: unknown) => {
+      settled()
+      throw aborted ?? error
+    },
+  )
 }
 
 /** Follows the servers that the ensemble names in its configuration, until the client ends. */

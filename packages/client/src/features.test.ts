@@ -38,6 +38,7 @@ const connection: readonly Row[] = [
     'gives up when its signal aborts, and says why the last attempt failed',
   ],
   ['an attempt with a limit', session, 'limits an attempt from the name to the answer of the server'],
+  ['servers by DNS SRV', 'servers/service.test.ts', 'are looked up again, and what is new is moved to'],
   ['chroot in the connect string', operations, '%s maps every call, result and event'],
   [
     'several roots over one session',

@@ -15,7 +15,7 @@ import { toClient } from './chroot.ts'
 import { connectionLoss, errorOf, type ZooKeeperError } from './errors.ts'
 import { zxidOf, type Requests } from './session/requests.ts'
 import type { Kind, Slot } from './session/slot.ts'
-import { readStat } from './stat.ts'
+import { readOrderedStat, readStat } from './stat.ts'
 import type { ACL, Bytes, Ordered, Stat } from './types.ts'
 
 const ownPath = ({ path }: Slot): string => path
@@ -121,7 +121,7 @@ export const exists: Kind = {
   type: OpCode.exists,
   commits: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order): Stat & Ordered => ({ ...readStat(r), order }),
+  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
   repeatable: always,
   instead: (_slot, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
 }
@@ -133,8 +133,8 @@ export const getData: Kind = {
   commits: false,
   encode: writePathAndWatch,
   decode(r, _slot, order) {
-    const data = r.buffer()
-    return { data: copied(data), isNull: data === null, stat: readStat(r), order }
+    const data = r.copy()
+    return { data: data ?? NOTHING, isNull: data === null, stat: readStat(r), order }
   },
   repeatable: always,
 }
@@ -149,7 +149,7 @@ export const setData: Kind = {
     w.buffer(slot.data)
     w.int(slot.number)
   },
-  decode: (r, _slot, order): Stat & Ordered => ({ ...readStat(r), order }),
+  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
   // With a version the second try finds it used up; without one the caller must say that the value is absolute.
   repeatable: (slot) => slot.number !== -1 || slot.extra === true,
   interpret: interpretSetData,
@@ -185,7 +185,7 @@ export const setACL: Kind = {
     writeAcl(w, (slot.extra as { acl: readonly ACL[] }).acl)
     w.int(slot.number)
   },
-  decode: (r, _slot, order): Stat & Ordered => ({ ...readStat(r), order }),
+  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
   repeatable: (slot) => slot.number !== -1,
   interpret: interpretSetACL,
 }
@@ -307,7 +307,7 @@ export const reconfig: Kind = {
     w.string(members)
     w.long(version)
   },
-  decode: (r, _slot, order) => ({ data: copied(r.buffer()), stat: readStat(r), order }),
+  decode: (r, _slot, order) => ({ data: r.copy() ?? NOTHING, stat: readStat(r), order }),
   repeatable: (slot) => (slot.extra as ReconfigExtra).version !== -1n,
   interpret: (slot, code, requests) => code === ErrorCode.BADVERSION && unclear(slot, code, requests),
 }

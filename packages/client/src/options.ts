@@ -68,6 +68,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
   maxRequest: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   ports: ['an object', object],
   instrumentation: ['an object', object],
+  callerStacks: ['true or false', flag],
   redactPath: ['a function', call],
   signal: ['an AbortSignal', (value) => object(value) && 'aborted' in (value as object)],
 }
@@ -77,7 +78,8 @@ export function checkOptions(options: ClientOptions): void {
   if (typeof options !== 'object' || options === null) {
     throw new UsageError('Expected options such as { servers: "127.0.0.1:2181" }')
   }
-  for (const [name, value] of Object.entries(options)) {
+  for (const name of Object.keys(options)) {
+    const value: unknown = options[name as keyof ClientOptions]
     const rule = rules[name as keyof typeof rules]
     if (rule === undefined) {
       throw new UsageError(`Expected options among ${Object.keys(rules).join(', ')}, got ${name}`)

@@ -20,7 +20,10 @@ export interface Peer {
 /** What carries the bytes of a connection. */
 export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
 
-/** What a connection tells its owner. Calls never nest: one ends before the next begins. */
+/**
+ * What a connection tells its owner. Calls never nest: one ends before the next begins. They are methods: whoever passes
+ * them on calls them on the object.
+ */
 export interface ConnectionEvents {
   /** Bytes arrived. `chunk` belongs to the receiver for the length of the call only, unless it copies. */
   data(chunk: Uint8Array): void

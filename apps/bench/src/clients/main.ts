@@ -5,6 +5,7 @@ import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { median, spread } from '../figures.ts'
+import { load } from '../load.ts'
 import { apacheMissing, startPeer } from '../peers.ts'
 import { libraries, type Library } from './library.ts'
 import type { ClientResult, ClientTask } from './worker.ts'
@@ -15,6 +16,7 @@ const options = new Command('bench-clients')
   .option('--rounds <n>', 'rounds; medians are taken over them', Number, 3)
   .option('--seconds <n>', 'seconds of each measurement', Number, 3)
   .option('--depth <n>', 'requests in flight', Number, 256)
+  .option('--connections <n>', 'clients in the process that share the requests in flight', Number, 1)
   .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
   .option('--clients <n>', 'clients in one process, for the memory figure', Number, 1000)
   .option('--server <name>', 'apache or zabra', 'apache')
@@ -24,6 +26,7 @@ const options = new Command('bench-clients')
     rounds: number
     seconds: number
     depth: number
+    connections: number
     size: number
     clients: number
     server: string
@@ -51,6 +54,7 @@ const works: readonly (readonly [ClientTask['work'], string])[] = [
   ['set', 'sets a second'],
   ['one get', 'one get at a time, p50 µs'],
   ['one set', 'one set at a time, p50 µs'],
+  ['garbage', 'bytes of garbage a get'],
   ['memory', 'bytes a client'],
 ]
 
@@ -72,16 +76,27 @@ const note = (name: string, library: Library, value: number): void => {
   const row = figures.get(name) ?? new Map<Library, number[]>()
   figures.set(name, row.set(library, [...(row.get(library) ?? []), value]))
 }
+/** What the server gives at most, to raw sockets of three processes: a library that comes near it waits for the server. */
+const ceilings = new Map<string, number[]>()
+async function noteCeiling(work: 'get' | 'set', servers: string): Promise<void> {
+  const { seconds, size } = options
+  const shape = ['-c', '24', '-d', '64', '-p', '3', '-s', String(seconds), '--size', String(size)]
+  const [told] = await load(servers, '-m', work, ...shape)
+  ceilings.set(work, [...(ceilings.get(work) ?? []), told!.perSecond])
+}
+
 const server = await startPeer(options.server === 'apache' ? 'apache' : 'zabra')
 try {
   for (let round = 0; round < options.rounds; round++) {
+    for (const work of ['get', 'set'] as const) await noteCeiling(work, server.servers)
     for (const [work, name] of works) {
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
-        const { seconds, depth, size, clients } = options
-        const task = { library, folder, port: server.ports[0]!, work, seconds, depth, size, clients }
+        const { peers: _, rounds: __, server: ___, ...settings } = options
+        const task = { library, folder, port: server.ports[0]!, work, ...settings }
         try {
-          const { value, cpu } = await measure(task)
+          const { value, cpu, heap } = await measure(task)
           note(name, library, value)
+          if (heap !== undefined) note('bytes of heap a client', library, heap)
           if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
         } catch (error) {
           console.log(`Without a figure: ${(error as Error).message}`)
@@ -103,5 +118,10 @@ for (const [name, row] of figures) {
   const noise = Math.max(...values.filter(({ length }) => length > 0).map(spread))
   console.log(
     `| ${name} | ${values.map((list) => shown(median(list))).join(' | ')} | ±${Math.round(noise * 100)} % |`,
+  )
+}
+for (const [work, values] of ceilings) {
+  console.log(
+    `The server's ceiling, ${work}s a second from three raw processes: ${shown(median(values))} ±${Math.round(spread(values) * 100)} %`,
   )
 }

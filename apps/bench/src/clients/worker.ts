@@ -1,3 +1,5 @@
+import type { HeapProfiler } from 'node:inspector'
+import { Session } from 'node:inspector/promises'
 import { median } from '../figures.ts'
 import { open, type BenchClient, type Library } from './library.ts'
 
@@ -5,9 +7,12 @@ export interface ClientTask {
   readonly library: Library
   readonly folder: string
   readonly port: number
-  readonly work: 'get' | 'set' | 'one get' | 'one set' | 'memory'
+  readonly work: 'get' | 'set' | 'one get' | 'one set' | 'garbage' | 'memory'
   readonly seconds: number
+  /** Requests in flight, over all connections together. */
   readonly depth: number
+  /** Clients with a connection each, among which the requests of a flow take turns. */
+  readonly connections: number
   readonly size: number
   readonly clients: number
 }
@@ -17,6 +22,8 @@ export interface ClientResult {
   readonly value: number
   /** Processor time of the whole process, in microseconds an operation. */
   readonly cpu?: number
+  /** Bytes of JavaScript objects for each client, where `value` is resident memory. */
+  readonly heap?: number
 }
 
 const path = '/bench-clients'
@@ -47,12 +54,14 @@ function flow(
   })
 }
 
-async function throughput(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+async function throughput(clients: readonly BenchClient[], task: ClientTask): Promise<ClientResult> {
   const data = Buffer.alloc(task.size, 120)
+  let turn = 0
+  const next = (): BenchClient => clients[turn++ % clients.length]!
   const call =
     task.work === 'get'
-      ? (done: (error?: unknown) => void): void => client.get(path, done)
-      : (done: (error?: unknown) => void): void => client.set(path, data, done)
+      ? (done: (error?: unknown) => void): void => next().get(path, done)
+      : (done: (error?: unknown) => void): void => next().set(path, data, done)
   await flow(call, task.depth, task.seconds / 4)
   const before = process.cpuUsage()
   const began = performance.now()
@@ -81,22 +90,45 @@ async function memory(task: ClientTask): Promise<ClientResult> {
   const { library, port, folder } = task
   const first = await open(library, port, folder)
   globalThis.gc?.()
-  const before = process.memoryUsage().rss
+  const before = process.memoryUsage()
   const clients = [first]
   for (let i = 0; i < task.clients; i += 50) {
     clients.push(...(await Promise.all(Array.from({ length: 50 }, () => open(library, port, folder)))))
   }
   globalThis.gc?.()
-  const value = (process.memoryUsage().rss - before) / task.clients
+  const { rss, heapUsed } = process.memoryUsage()
   for (const client of clients) void client.close()
-  return { value }
+  return { value: (rss - before.rss) / task.clients, heap: (heapUsed - before.heapUsed) / task.clients }
+}
+
+/** Bytes that a get allocates, as the sampling profiler of the platform sees it; outside of JavaScript it sees nothing. */
+async function garbage(client: BenchClient, task: ClientTask): Promise<ClientResult> {
+  const call = (done: (error?: unknown) => void): void => client.get(path, done)
+  await flow(call, task.depth, task.seconds / 2)
+  const session = new Session()
+  session.connect()
+  await session.post('HeapProfiler.startSampling', {
+    samplingInterval: 4096,
+    includeObjectsCollectedByMajorGC: true,
+    includeObjectsCollectedByMinorGC: true,
+  })
+  const count = await flow(call, task.depth, task.seconds)
+  const { profile } = await session.post('HeapProfiler.stopSampling')
+  const sizeOf = ({ selfSize, children }: HeapProfiler.SamplingHeapProfileNode): number =>
+    children.reduce((sum, child) => sum + sizeOf(child), selfSize)
+  return { value: sizeOf(profile.head) / count }
 }
 
 async function run(task: ClientTask): Promise<ClientResult> {
   if (task.work === 'memory') return memory(task)
   const client = await open(task.library, task.port, task.folder)
   await client.create(path, Buffer.alloc(task.size, 120)).catch(() => {})
-  return task.work.startsWith('one') ? oneAtATime(client, task) : throughput(client, task)
+  if (task.work === 'garbage') return garbage(client, task)
+  if (task.work.startsWith('one')) return oneAtATime(client, task)
+  const others = Array.from({ length: task.connections - 1 }, () =>
+    open(task.library, task.port, task.folder),
+  )
+  return throughput([client, ...(await Promise.all(others))], task)
 }
 
 const result = await run(JSON.parse(process.argv[2] ?? '{}') as ClientTask)

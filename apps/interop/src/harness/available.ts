@@ -52,3 +52,14 @@ export const otherNodes = (): (readonly [name: string, path: string])[] =>
     .split(':')
     .filter((path) => path !== '')
     .map((path) => [spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.trim(), path] as const)
+
+/** Programs that run JavaScript and are not Node, from `ZABRA_RUNTIMES`: paths of Deno and Bun, separated by colons. */
+export function otherRuntimes(): (readonly [name: string, program: string, args: readonly string[]])[] {
+  const paths = (process.env['ZABRA_RUNTIMES'] ?? '').split(':').filter((path) => path !== '')
+  return paths.map((path) => {
+    const version = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.split('\n')[0]!.trim()
+    return version.startsWith('deno')
+      ? ([version, path, ['run', '--allow-all', '--quiet']] as const)
+      : ([`bun ${version}`, path, ['run']] as const)
+  })
+}

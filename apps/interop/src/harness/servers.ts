@@ -24,6 +24,8 @@ export interface ServerOptions {
   /** Settings added to the zoo.cfg; both implementations take ZooKeeper's names. */
   readonly config?: Readonly<Record<string, string | number>>
   readonly dataDir?: string
+  /** Its client port, for whoever has to know it before; a free one otherwise. */
+  readonly port?: number
   /** Options of Java. Zabra gets them as `JVMFLAGS`. */
   readonly javaFlags?: readonly string[]
   /** The locale of the server's process instead of one with UTF-8. */
@@ -111,7 +113,11 @@ export class Server {
   }
 
   static async start(options: ServerOptions): Promise<Server> {
-    const server = new Server(options, await freePort(), options.dataDir ?? scratch(options.kind))
+    const server = new Server(
+      options,
+      options.port ?? (await freePort()),
+      options.dataDir ?? scratch(options.kind),
+    )
     await server.start()
     return server
   }

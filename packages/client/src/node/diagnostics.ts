@@ -33,6 +33,22 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
   }
 }
 
+const passedOn =
+  (next: Instrumentation): NonNullable<Instrumentation['request']> =>
+  (info) =>
+    next.request?.(info)
+
+const traced =
+  (next: Instrumentation | undefined): NonNullable<Instrumentation['request']> =>
+  (info) => {
+    const own = traceRequest(info)
+    const other = next?.request?.(info)
+    return (end) => {
+      own?.(end)
+      other?.(end)
+    }
+  }
+
 /**
  * Publishes to the channels of `node:diagnostics_channel` and passes everything on. While a channel has no subscribers
  * nothing is built for it.
@@ -46,17 +62,8 @@ class Published implements Instrumentation {
 
   /** Asked for before each request, so that one without listeners costs this look and no more. */
   get request(): NonNullable<Instrumentation['request']> {
-    const next = this.#next
-    if (!requests.hasSubscribers)
-      return (next?.request && ((info: RequestInfo) => next.request?.(info))) as never
-    return (info) => {
-      const own = traceRequest(info)
-      const other = next?.request?.(info)
-      return (end) => {
-        own?.(end)
-        other?.(end)
-      }
-    }
+    if (requests.hasSubscribers) return traced(this.#next)
+    return (this.#next?.request === undefined ? undefined : passedOn(this.#next)) as never
   }
 
   state(change: StateChange): void {
@@ -86,4 +93,7 @@ class Published implements Instrumentation {
 }
 
 /** Hooks that publish, and pass on to those of the user. */
-export const published = (next: Instrumentation | undefined): Instrumentation => new Published(next)
+export const published = (next: Instrumentation | undefined): Instrumentation =>
+  next === undefined ? withoutHooks : new Published(next)
+
+const withoutHooks = new Published(undefined)

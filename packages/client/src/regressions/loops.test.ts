@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, World } from '../testdata/world.ts'
+import { World } from '../testdata/world.ts'
 
 let world: World
 beforeEach(async () => {
@@ -61,7 +61,6 @@ it('connect never resolves with a client that is closed already', async () => {
   )
   expect(['connected', 'AbortError']).toContain(outcome)
 })
-void bytes
 
 it('a mkdirp that races with the removal of containers backs off, eight times', async () => {
   const client = await world.client()

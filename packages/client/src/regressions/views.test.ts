@@ -55,3 +55,21 @@ it('closing a view ends its one-shot watches too, and nobody else’s', async ()
   await world.outcome(client.create('/app/y'))
   expect(await world.outcome(other.fired)).toMatchObject({ type: 'nodeCreated' })
 })
+
+it('a watch() that is answered after its view closed is removed', async () => {
+  const client = await world.client()
+  const view = client.chroot('/')
+  const watching = view.watch('/w')
+  await view.close()
+  const watcher = await world.outcome(watching).catch(() => undefined)
+  await world.outcome(client.create('/w'))
+  await world.settle()
+  const next = watcher === undefined ? undefined : await world.outcome(watcher[Symbol.asyncIterator]().next())
+  expect(next?.done ?? true).toBe(true)
+})
+
+it('detach of a view leaves the client to its owner, as close does', async () => {
+  const client = await world.client()
+  await expect(client.chroot('/x').detach()).rejects.toMatchObject({ code: 'USAGE' })
+  expect(client.state).toBe('connected')
+})

@@ -17,14 +17,17 @@ export interface ServerList {
  * there. Throws a `UsageError`.
  */
 export function parseServers(servers: string | readonly string[], chroot?: string): ServerList {
+  if (typeof servers !== 'string' || chroot !== undefined) return parsed(servers, chroot)
+  // A program with thousands of clients gives them the same text, and they share what it means.
+  if (latest?.servers !== servers) latest = { servers, list: parsed(servers, undefined) }
+  return latest.list
+}
+
+let latest: { readonly servers: string; readonly list: ServerList } | undefined
+
+function parsed(servers: string | readonly string[], chroot: string | undefined): ServerList {
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
-  const given = normalRoot(chroot)
-  const found = normalRoot(root)
-  if (given !== '' && found !== '' && given !== found) {
-    throw new UsageError(
-      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
-    )
-  }
+  const agreed = agreedRoot(root, chroot)
   const unique = new Map<string, ServerAddress>()
   for (const entry of entries) {
     const server = parseServer(entry)
@@ -32,7 +35,19 @@ export function parseServers(servers: string | readonly string[], chroot?: strin
   }
   if (unique.size === 0)
     throw new UsageError('Expected at least one server, such as 127.0.0.1:2181, got none')
-  return { servers: [...unique.values()], chroot: given === '' ? found : given }
+  return { servers: [...unique.values()], chroot: agreed }
+}
+
+/** The chroot that the servers and an option name. Throws a `UsageError` when they differ. */
+export function agreedRoot(root: string | undefined, chroot: string | undefined): string {
+  const given = normalRoot(chroot)
+  const found = normalRoot(root)
+  if (given !== '' && found !== '' && given !== found) {
+    throw new UsageError(
+      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
+    )
+  }
+  return given === '' ? found : given
 }
 
 function split(text: string): { entries: string[]; root: string } {
@@ -85,8 +100,17 @@ function checkedPort(text: string, entry: string): number {
 }
 
 /** What tells one server from another. */
-export const addressKey = ({ scheme, host, port, url }: ServerAddress): string =>
-  url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+export function addressKey(server: ServerAddress): string {
+  const known = keys.get(server)
+  if (known !== undefined) return known
+  const { scheme, host, port, url } = server
+  const key = url ?? `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+  keys.set(server, key)
+  return key
+}
+
+/** Made once for each address, however many clients and changes of state it is told in. */
+const keys = new WeakMap<ServerAddress, string>()
 
 /** Whether two lists without duplicates name the same servers. */
 export const sameServers = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>

@@ -34,7 +34,7 @@ interface Moving {
  */
 export class HostList {
   readonly #random: Random
-  #servers: ServerAddress[]
+  #servers: readonly ServerAddress[]
   #current = -1
   #attempts = 0
   /** Set while the client moves after a change of the list. */
@@ -44,7 +44,7 @@ export class HostList {
   /** `shuffle` is off in tests that follow a trace. */
   constructor(servers: readonly ServerAddress[], random: Random, shuffle = true) {
     this.#random = random
-    this.#servers = shuffle ? shuffled(servers, random) : [...servers]
+    this.#servers = shuffle ? shuffled(servers, random) : servers
   }
 
   get size(): number {
@@ -156,7 +156,8 @@ function same(server: ServerAddress, attached: Attachment): boolean {
   )
 }
 
-function shuffled<T>(list: readonly T[], random: Random): T[] {
+function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
+  if (list.length < 2) return list
   const copy = [...list]
   for (let i = copy.length - 1; i > 0; i--) {
     const j = random.below(i + 1)

@@ -1,6 +1,5 @@
 import { readConnectResponse, Reader, writeConnectRequest, type ConnectResponse } from '@zabra/protocol'
 import type { Cancel, Clock } from '@zabra/runtime'
-import { copyOf } from '../bytes.ts'
 import { addressKey } from '../servers/connect-string.ts'
 import type { Bytes, ServerAddress, Transport } from '../types.ts'
 import { Wire } from './wire.ts'
@@ -19,6 +18,7 @@ export interface AttemptOptions {
     readonly passwd: Bytes
     readonly readOnly: boolean
   }
+  /** The password is a view that holds for the call only. */
   readonly established: (wire: Wire, response: ConnectResponse) => void
   readonly failed: (cause: Error) => void
 }
@@ -62,15 +62,12 @@ export class Attempt {
 
   #events(): ConstructorParameters<typeof Wire>[3] {
     return {
-      frame: (bytes, start, end) => {
+      received: (bytes, start, end) => {
         const response = readConnectResponse(new Reader(bytes, start, end))
         this.#end()
-        this.#options.established(this.#wire!, {
-          ...response,
-          passwd: response.passwd && copyOf(response.passwd),
-        })
+        this.#options.established(this.#wire!, response)
       },
-      closed: (cause) =>
+      lost: (_wire, cause) =>
         this.#fail(
           cause ??
             new Error(`${addressKey(this.#options.server)} closed the connection during the handshake`),

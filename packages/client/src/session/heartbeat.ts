@@ -1,8 +1,14 @@
 import type { Cancel, Clock } from '@zabra/runtime'
+import { nothing } from '../nothing.ts'
 import type { Wire } from './wire.ts'
 
 /** No server has to wait longer than this for a sign of life, however long its sessions live. */
 const LONGEST_PING_MS = 10_000
+
+export interface HeartbeatOwner {
+  /** The process could not run for longer than a sixth of the timeout. */
+  stalled(lateMs: number): void
+}
 
 /**
  * Keeps a connection alive and notices when it is not: pings when nothing was sent for a third of the timeout, and gives
@@ -10,22 +16,23 @@ const LONGEST_PING_MS = 10_000
  */
 export class Heartbeat {
   readonly #clock: Clock
-  readonly #stalled: (lateMs: number) => void
-  #cancel: Cancel = () => {}
+  readonly #owner: HeartbeatOwner
+  #cancel: Cancel = nothing
   #wire: Wire | undefined
   #timeout = 0
+  /** When the timer is to run. */
+  #due = 0
   /** When the pings left that are not answered yet, oldest first. */
-  #pings: number[] = []
+  #pings: number[] | undefined
 
-  /** `stalled` hears when the process could not run for longer than a sixth of the timeout. */
-  constructor(clock: Clock, { stalled }: { stalled: (lateMs: number) => void }) {
+  constructor(clock: Clock, owner: HeartbeatOwner) {
     this.#clock = clock
-    this.#stalled = stalled
+    this.#owner = owner
   }
 
   start(wire: Wire, timeout: number): void {
     this.stop()
-    this.#pings = []
+    this.#pings = undefined
     this.#wire = wire
     this.#timeout = timeout
     this.#arm()
@@ -38,7 +45,9 @@ export class Heartbeat {
 
   /** A ping is answered: when the oldest one left. */
   ponged(): number | undefined {
-    return this.#pings.shift()
+    const sentAt = this.#pings?.shift()
+    if (this.#pings?.length === 0) this.#pings = undefined
+    return sentAt
   }
 
   get #pingDue(): number {
@@ -50,20 +59,19 @@ export class Heartbeat {
   }
 
   #arm(): void {
-    const due = Math.min(this.#pingDue, this.#idleDue)
-    this.#cancel = this.#clock.after(Math.max(0, due - this.#clock.monotonic()), 'heartbeat', () =>
-      this.#beat(due),
-    )
+    this.#due = Math.min(this.#pingDue, this.#idleDue)
+    const delay = Math.max(0, this.#due - this.#clock.monotonic())
+    this.#cancel = this.#clock.after(delay, 'heartbeat', () => this.#beat())
   }
 
-  #beat(due: number): void {
+  #beat(): void {
     const wire = this.#wire!
     const now = this.#clock.monotonic()
-    const late = now - due
+    const late = now - this.#due
     if (late > this.#timeout / 6) {
       // The process stood still. A sign of life goes first; what has arrived meanwhile is read before anything is judged.
       this.#ping(wire, now)
-      this.#stalled(late)
+      this.#owner.stalled(late)
       this.#clock.soon(() => this.#judge(wire))
       return
     }
@@ -72,7 +80,8 @@ export class Heartbeat {
   }
 
   #ping(wire: Wire, now: number): void {
-    this.#pings.push(now)
+    if (this.#pings === undefined) this.#pings = [now]
+    else this.#pings.push(now)
     wire.ping()
     // A connection that takes nothing more must not be pinged in a loop.
     wire.lastSent = now

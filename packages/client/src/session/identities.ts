@@ -1,5 +1,5 @@
-import { OpCode, writeAuthPacket, Xid } from '@zabra/protocol'
-import type { ZooKeeperError } from '../errors.ts'
+import { ErrorCode, OpCode, writeAuthPacket, Xid } from '@zabra/protocol'
+import { AuthFailedError, errorOf, type ZooKeeperError } from '../errors.ts'
 import type { AuthInfo } from '../types.ts'
 import type { Wire } from './wire.ts'
 
@@ -31,13 +31,18 @@ export class Identities {
     for (const entry of this.#entries) this.#send(entry, wire)
   }
 
-  /** The server has answered the oldest proof. Returns the scheme. */
-  answered(error: ZooKeeperError | undefined): string {
+  /** The server has answered the oldest proof. Returns the error that ends the client, if that is what it was. */
+  answered(code: number): AuthFailedError | undefined {
     const entry = this.#sent.shift()
     const { settle } = entry ?? {}
     if (entry !== undefined) entry.settle = undefined
+    const operation = 'addAuth'
+    const error = code === 0 ? undefined : errorOf(code, { operation })
     settle?.(error)
-    return entry?.identity.scheme ?? 'unknown'
+    if (error === undefined) return undefined
+    // Servers close the connection after a refusal, and would again: nothing works with this identity in the list.
+    const message = `addAuth: the server refused credentials of scheme ${entry?.identity.scheme ?? 'unknown'}`
+    return new AuthFailedError(message, 'AUTH_FAILED', { operation, cause: error }, ErrorCode.AUTHFAILED)
   }
 
   /** Nobody will be answered any more. */

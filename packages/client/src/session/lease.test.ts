@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { World } from '../testdata/world.ts'
+import { Lease } from './lease.ts'
 
 let world: World
 
@@ -39,4 +40,14 @@ it('the answer to a ping from before a pause proves nothing about the time after
   await world.settle()
   expect(client.leaseHorizon).toBeLessThan(leaseHorizon + 11_000)
   expect(client.lastContact).toBeLessThan(world.clock.monotonic() - 39_000)
+})
+
+it('a shorter timeout after a reconnect shortens the lease', () => {
+  const lease = new Lease()
+  lease.begin(30_000, 0)
+  lease.answered(0, 'commit')
+  expect(lease.horizon).toBe(28_000)
+  lease.begin(6_000, 1000) // another server, at 1000, grants less
+  lease.answered(1000, 'commit')
+  expect(lease.horizon).toBeLessThanOrEqual(1000 + 6_000 - 1500)
 })

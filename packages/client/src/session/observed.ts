@@ -1,5 +1,14 @@
 import type { Instrumentation, RequestEnd, RequestInfo } from '../types.ts'
 
+/** Observers must not break what they observe. */
+export function observe(tell: () => void): void {
+  try {
+    tell()
+  } catch {
+    // Theirs to notice.
+  }
+}
+
 /** Tells an observer that a request begins. Observers must not break what they observe, so what they throw is theirs. */
 export function observeRequest(
   instrumentation: Instrumentation,

@@ -1,6 +1,7 @@
 import type { Clock, Random } from '@zabra/runtime'
 import type {
   AuthInfo,
+  ClientPorts,
   Instrumentation,
   RetryPolicy,
   SaslMechanism,
@@ -13,6 +14,7 @@ import type {
 export interface SessionOptions {
   readonly servers: readonly ServerAddress[]
   readonly transport: Transport
+  readonly ports: ClientPorts
   readonly clock: Clock
   readonly random: Random
   readonly sessionTimeout: number
@@ -27,7 +29,6 @@ export interface SessionOptions {
   readonly maxFrame: number
   readonly maxRequest: number
   readonly instrumentation: Instrumentation | undefined
+  readonly callerStacks: boolean
   readonly redactPath: ((path: string) => string) | undefined
-  /** Hears of every attempt that fails. */
-  readonly attemptFailed: (info: { server: string; error: Error }) => void
 }

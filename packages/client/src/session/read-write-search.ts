@@ -11,7 +11,7 @@ const LONGEST_MS = 60_000
 const PATIENCE = 3
 
 export interface SearchEvents {
-  hello(): AttemptOptions['hello']
+  hello(readOnly: boolean): AttemptOptions['hello']
   limitMs(): number
   /** A server that takes writes has answered the handshake. */
   adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void
@@ -94,7 +94,7 @@ export class ReadWriteSearch {
       server,
       maxFrame,
       limitMs: this.#events.limitMs(),
-      hello: this.#events.hello(),
+      hello: this.#events.hello(false),
       established: (wire, response) => {
         this.#attempt = undefined
         this.#events.adopt(server, wire, response)

@@ -4,18 +4,22 @@ import {
   abortedBy,
   AuthFailedError,
   connectionLoss,
+  endedBy,
   errorOf,
   noChroot,
   UsageError,
   type ErrorFacts,
   type ZooKeeperError,
 } from '../errors.ts'
+import { addressKey } from '../servers/connect-string.ts'
 import { unit } from '../servers/host-list.ts'
-import type { RetryPolicy } from '../types.ts'
+import type { RetryPolicy, ServerAddress } from '../types.ts'
+import { callSite, tellCaller } from './caller.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observed.ts'
 import type { SessionOptions } from './options.ts'
 import { Signals } from './signals.ts'
+import { laterCodes, openCodes } from './verdicts.ts'
 import { Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
 
@@ -25,29 +29,25 @@ const LAST_XID = 0x7fff_ffff
 /** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
 const STRIKES = 5
 
-/** The server did not carry it out, and may later. */
-const laterCodes: ReadonlySet<number> = new Set([
-  ErrorCode.THROTTLEDOP,
-  ErrorCode.NEWCONFIGNOQUORUM,
-  ErrorCode.RECONFIGINPROGRESS,
-])
-/** The server does not know whether it was carried out. */
-const openCodes: ReadonlySet<number> = new Set([
-  ErrorCode.CONNECTIONLOSS,
-  ErrorCode.OPERATIONTIMEOUT,
-  ErrorCode.REQUESTTIMEOUT,
-])
+type Reject = (error: unknown) => void
+/** What settles the promise that was made last: one function for all of them, where each had a closure of its own. */
+let resolveNew: (value: never) => void
+let rejectNew: Reject
+function settle(resolve: (value: never) => void, reject: Reject): void {
+  resolveNew = resolve
+  rejectNew = reject
+}
 
 /** The session that requests belong to. */
 export interface RequestsHost {
   readonly lease: Lease
   /** The error with which a call fails now, when the client is finished. */
-  readonly finished: () => ZooKeeperError | undefined
+  readonly refusal: ZooKeeperError | undefined
+  readonly sessionId: bigint
   /** The server says that the session is elsewhere. */
-  readonly moved: () => void
+  moved(): void
   /** The server does not take this client's credentials, or demands some. */
-  readonly unwelcome: (error: AuthFailedError) => void
-  readonly sessionId: () => bigint
+  unwelcome(error: AuthFailedError): void
 }
 
 /**
@@ -63,14 +63,14 @@ export class Requests {
   #readOnly = false
   readonly #inFlight = new SlotQueue()
   readonly #offline = new SlotQueue()
-  readonly #awaitingReadWrite = new SlotQueue()
+  #awaitingReadWrite: SlotQueue | undefined
   /** Wait for a moment. */
-  readonly #parked = new SlotQueue()
-  readonly #signals = new Signals((slot, reason) => this.#abandon(slot, reason))
+  #parked: SlotQueue | undefined
+  #signals: Signals | undefined
   #spare: Slot | undefined
   #spareCount = 0
   #xid = 0
-  #server: string | undefined
+  #server: ServerAddress | undefined
   /** When the requests that gather for the next write began to do so. */
   #turn = 0
   /** Called when nothing is in flight, once. */
@@ -86,7 +86,7 @@ export class Requests {
   }
 
   get sessionId(): bigint {
-    return this.#host.sessionId()
+    return this.#host.sessionId
   }
 
   take(kind: Kind): Slot {
@@ -102,18 +102,18 @@ export class Requests {
 
   /** Sends a request, or holds it until that is possible. */
   submit<T>(slot: Slot): Promise<T> {
-    const promise = new Promise<T>((resolve, reject) => {
-      slot.resolve = resolve as (value: never) => void
-      slot.reject = reject
-    })
+    const promise = new Promise<T>(settle as (resolve: (value: T) => void, reject: Reject) => void)
+    slot.resolve = resolveNew
+    slot.reject = rejectNew
     slot.startedAt = this.#now()
+    if (this.#options.callerStacks) slot.site = callSite()
     const { instrumentation, redactPath } = this.#options
     if (instrumentation?.request !== undefined) {
       slot.ended = observeRequest(instrumentation, () => this.#info(slot), redactPath)
     }
-    const finished = this.#host.finished()
-    if (finished !== undefined) {
-      this.#reject(slot, finished)
+    const { refusal } = this.#host
+    if (refusal !== undefined) {
+      this.#reject(slot, slot.site === undefined ? refusal : endedBy(refusal, this.#facts(slot)))
       return promise
     }
     if (slot.options !== undefined && !this.#limit(slot)) return promise
@@ -122,13 +122,14 @@ export class Requests {
   }
 
   /** A connection stands and is primed: what waits goes out. */
-  attach(wire: Wire, readOnly: boolean, server: string): void {
+  attach(wire: Wire, readOnly: boolean, server: ServerAddress): void {
     this.#wire = this.#carrier = wire
     this.#readOnly = readOnly
     this.#server = server
     this.answered = false
     // What a read-only server refused is older than what came while there was none.
-    const waiting = [...(readOnly ? [] : this.#awaitingReadWrite.drain()), ...this.#offline.drain()]
+    const refused = readOnly ? undefined : this.#awaitingReadWrite?.drain()
+    const waiting = [...(refused ?? []), ...this.#offline.drain()]
     for (const slot of waiting) {
       if (slot.attempts > 0 && !this.#mayRetry(slot)) this.#lose(slot, 'no connection came in time')
       else this.#send(slot)
@@ -198,7 +199,7 @@ export class Requests {
     this.#wire = this.#carrier = undefined
     this.#idle = undefined
     for (const queue of [this.#awaitingReadWrite, this.#offline, this.#parked]) {
-      for (const slot of queue.drain()) this.#reject(slot, error(slot))
+      for (const slot of queue?.drain() ?? []) this.#reject(slot, error(slot))
     }
   }
 
@@ -275,6 +276,7 @@ export class Requests {
       return this.#park(slot)
     }
     if (code === ErrorCode.NOTREADONLY && slot.options?.waitForReadWrite && !slot.abandoned) {
+      this.#awaitingReadWrite ??= new SlotQueue()
       return this.#awaitingReadWrite.push(slot)
     }
     if (slot.ambiguous && slot.kind.interpret?.(slot, code, this)) return
@@ -289,7 +291,7 @@ export class Requests {
     if (code === ErrorCode.NONODE && slot.root !== '' && slot.kind.needs?.(slot) === slot.root) {
       return noChroot(slot.root, facts)
     }
-    return errorOf(code, facts, this.#host.sessionId())
+    return errorOf(code, facts, this.#host.sessionId)
   }
 
   #lose(slot: Slot, reason: string | undefined, cause?: Error): void {
@@ -360,7 +362,10 @@ export class Requests {
       this.#reject(slot, new UsageError(message, this.#facts(slot)))
       return false
     }
-    if (signal !== undefined) this.#signals.add(signal, slot)
+    if (signal !== undefined) {
+      this.#signals ??= new Signals((one, reason) => this.#abandon(one, reason))
+      this.#signals.add(signal, slot)
+    }
     if (timeout !== undefined) {
       slot.cancelTimer = this.#options.clock.after(timeout, `deadline of ${slot.kind.name}`, () =>
         this.#abandon(slot, TIMEOUT),
@@ -372,11 +377,13 @@ export class Requests {
   /** Nobody waits any more. What is in flight stays in the queue, since its answer will come. */
   #abandon(slot: Slot, reason: unknown): void {
     const error = abortedBy(reason, this.facts(slot))
-    if (this.#parked.remove(slot) || this.#awaitingReadWrite.remove(slot) || this.#offline.remove(slot)) {
+    if (slot.queue !== undefined && slot.queue !== this.#inFlight) {
+      slot.queue.remove(slot)
       return this.#reject(slot, error)
     }
     slot.abandoned = true
     this.#loosen(slot)
+    if (slot.site !== undefined) tellCaller(error, slot.site)
     slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.ended = undefined
     slot.reject(error)
@@ -385,10 +392,11 @@ export class Requests {
   #park(slot: Slot): void {
     const { base = 100, factor = 2, cap = 10_000 } = this.#policy(slot)
     const wait = unit(this.#options.random) * Math.min(cap, base * factor ** (slot.attempts - 1))
-    this.#parked.push(slot)
+    const parked = (this.#parked ??= new SlotQueue())
+    parked.push(slot)
     slot.cancelRetry = this.#options.clock.after(wait, `retry of ${slot.kind.name}`, () => {
       slot.cancelRetry = undefined
-      if (this.#parked.remove(slot)) this.#dispatch(slot)
+      if (parked.remove(slot)) this.#dispatch(slot)
     })
   }
 
@@ -423,6 +431,7 @@ export class Requests {
   #reject(slot: Slot, error: ZooKeeperError, answered = false): void {
     this.#loosen(slot)
     if (!answered) slot.kind.dropped?.(slot)
+    if (slot.site !== undefined) tellCaller(error, slot.site)
     slot.ended?.({ error, sent: slot.bytes, bytes: 0 })
     slot.reject(error)
     this.#free(slot)
@@ -430,7 +439,7 @@ export class Requests {
 
   /** Nothing else may end it from now on. */
   #loosen(slot: Slot): void {
-    if (slot.signalled) this.#signals.remove(slot.options!.signal!, slot)
+    if (slot.signalled) this.#signals?.remove(slot.options!.signal!, slot)
     slot.cancelTimer?.()
     slot.cancelTimer = undefined
     slot.cancelRetry?.()
@@ -450,7 +459,7 @@ export class Requests {
     return {
       operation: slot.kind.name,
       ...(path === undefined ? {} : { path: this.#options.redactPath?.(path) ?? path }),
-      ...(this.#server === undefined ? {} : { server: this.#server }),
+      ...(this.#server === undefined ? {} : { server: addressKey(this.#server) }),
     }
   }
 

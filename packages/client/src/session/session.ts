@@ -1,30 +1,26 @@
-import { ErrorCode, EventType, Reader, readWatcherEvent, Xid, type ConnectResponse } from '@zabra/protocol'
+import { Reader, Xid, type ConnectResponse } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import {
-  AuthFailedError,
-  ClosedError,
-  endedBy,
-  errorOf,
-  SessionExpiredError,
-  type ZooKeeperError,
-} from '../errors.ts'
+import { AuthFailedError, ClosedError, endedBy, SessionExpiredError, type ZooKeeperError } from '../errors.ts'
+import { packed, unpacked } from '../bytes.ts'
+import { nothing } from '../nothing.ts'
 import { attemptDelay, attemptLimit, dropDelay } from '../servers/backoff.ts'
 import { addressKey, sameServers } from '../servers/connect-string.ts'
 import { HostList, type Attachment, type Candidate } from '../servers/host-list.ts'
-import type { AuthInfo, Bytes, ConnectionState, ServerAddress, SessionCredentials } from '../types.ts'
-import { eventTypeOf, watchKinds, WatchRegistry } from '../watches/registry.ts'
+import type { AuthInfo, ConnectionState, ServerAddress, SessionCredentials, StateChange } from '../types.ts'
+import { readEvent, watchKinds, WatchRegistry } from '../watches/registry.ts'
 import { Restoration } from '../watches/restore.ts'
-import { Attempt } from './attempt.ts'
-import { closeSession } from './close-session.ts'
-import { Heartbeat } from './heartbeat.ts'
+import { Attempt, type AttemptOptions } from './attempt.ts'
+import { endSession } from './close-session.ts'
+import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
 import { Identities } from './identities.ts'
 import { Lease } from './lease.ts'
-import { logIn, type SaslAnswers } from './login.ts'
-import { ReadWriteSearch } from './read-write-search.ts'
+import { Login } from './login.ts'
+import { observe } from './observed.ts'
+import { ReadWriteSearch, type SearchEvents } from './read-write-search.ts'
 import type { SessionOptions } from './options.ts'
-import { Requests } from './requests.ts'
-import { States } from './states.ts'
-import type { Wire } from './wire.ts'
+import { Requests, type RequestsHost } from './requests.ts'
+import { States, type StatesOwner } from './states.ts'
+import type { Wire, WireEvents } from './wire.ts'
 
 /** The longest wait between two attempts of a client that has a session, as a share of its timeout. */
 const PATIENCE = 0.8
@@ -32,21 +28,22 @@ const PATIENCE = 0.8
 const LONGEST_CLOSE_MS = 2000
 /** Frames are read to their end within one call, so all sessions share a cursor. */
 const sharedReader = new Reader()
-const NO_PASSWORD: Bytes = new Uint8Array(16)
+const NO_PASSWORD = '\0'.repeat(16)
 
 /**
  * One client's side of a session: connects, keeps it alive, moves it between servers, renews it. A machine that takes
  * inputs (bytes, timers, calls) and never waits for anything itself.
  */
-export class Session {
-  readonly #options: SessionOptions
+export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, StatesOwner, WireEvents {
+  readonly options: SessionOptions
   readonly hosts: HostList
   readonly watches = new WatchRegistry()
   readonly requests: Requests
   readonly lease: Lease
   readonly states: States
-  readonly closed: Promise<Error | undefined>
-  #settleClosed: (reason: Error | undefined) => void = () => {}
+  /** Made when somebody asks for it. */
+  #closed: Promise<Error | undefined> | undefined
+  #settleClosed: ((reason: Error | undefined) => void) | undefined
   readonly #heartbeat: Heartbeat
   /** Only for clients that take a read-only server. */
   #search: ReadWriteSearch | undefined
@@ -56,7 +53,8 @@ export class Session {
   /** Whether the session of this epoch is still to be granted. */
   #awaited = true
   #id = 0n
-  #password: Bytes = NO_PASSWORD
+  /** One character for each byte: an array would take five times the room. */
+  #password = NO_PASSWORD
   #timeout: number
   /** The newest transaction that a server has told of, in two halves so that replies cost no bigint. */
   #zxidHigh = 0
@@ -66,42 +64,35 @@ export class Session {
   #attachment: Attachment | undefined
   /** When the connection that stands, or stood last, was made. */
   #since = 0
-  #cancelWait: Cancel = () => {}
-  #cancelExpiry: Cancel = () => {}
-  #cancelDrain: Cancel = () => {}
-  #cancelLogin: Cancel = () => {}
+  #cancelWait: Cancel = nothing
+  #cancelExpiry: Cancel = nothing
+  #cancelDrain: Cancel = nothing
   /** The client leaves its server of its own will. */
   #leaving = false
-  readonly #identities: Identities
-  readonly #restoration = new Restoration(this.watches, () => this.nextOrder())
-  /** Who waits for the next answer of the SASL exchange on the connection that stands. */
-  #saslAnswers: SaslAnswers = { take: undefined }
+  /** Only for clients that have some. */
+  #identities: Identities | undefined
+  /** Only for clients that had watches when they connected. */
+  #restoration: Restoration | undefined
+  #login: Login | undefined
+  /** The last attempt that failed, until one succeeds. */
+  lastFailure: { readonly server: string; readonly error: Error } | undefined
   /** Why everything fails from now on, and why nothing new is taken. */
   #finished: ZooKeeperError | undefined
   #closing: ClosedError | undefined
 
   constructor(options: SessionOptions) {
     const { clock, random } = options
-    this.#options = options
+    this.options = options
     this.#timeout = options.sessionTimeout
     this.hosts = new HostList(options.servers, random)
     this.lease = new Lease(options.leaseMargin)
-    this.states = new States((change) => this.#observe(() => options.instrumentation?.state?.(change)))
-    this.closed = new Promise((resolve) => (this.#settleClosed = resolve))
-    this.#identities = new Identities(options.auth)
-    this.requests = new Requests(options, {
-      lease: this.lease,
-      finished: () => this.#finished ?? this.#closing,
-      moved: () => this.#wire?.fail(new Error('The session has moved to another server')),
-      unwelcome: (error) => this.finish(error, 'authFailed'),
-      sessionId: () => this.#id,
-    })
-    this.#heartbeat = new Heartbeat(clock, {
-      stalled: (lateMs) => this.#observe(() => options.instrumentation?.stall?.(lateMs)),
-    })
+    this.states = new States(this)
+    if (options.auth.length > 0) this.#identities = new Identities(options.auth)
+    this.requests = new Requests(options, this)
+    this.#heartbeat = new Heartbeat(clock, this)
     if (options.resume !== undefined) {
       this.#id = options.resume.id
-      this.#password = options.resume.password
+      this.#password = packed(options.resume.password)
     }
   }
 
@@ -110,7 +101,7 @@ export class Session {
   }
 
   get credentials(): SessionCredentials & { timeout: number; epoch: number } {
-    return { id: this.#id, password: this.#password, timeout: this.#timeout, epoch: this.#epoch }
+    return { id: this.#id, password: unpacked(this.#password), timeout: this.#timeout, epoch: this.#epoch }
   }
 
   get epoch(): number {
@@ -123,6 +114,24 @@ export class Session {
 
   get finished(): ZooKeeperError | undefined {
     return this.#finished
+  }
+
+  /** Why a call fails now, when the client is finished or about to be. */
+  get refusal(): ZooKeeperError | undefined {
+    return this.#finished ?? this.#closing
+  }
+
+  get sessionId(): bigint {
+    return this.#id
+  }
+
+  /** Resolves when the client is finished, to the error that is why, or to nothing when it was closed. */
+  get closed(): Promise<Error | undefined> {
+    this.#closed ??= new Promise((resolve) => {
+      if (this.#finished === undefined) this.#settleClosed = resolve
+      else resolve(reasonOf(this.#finished))
+    })
+    return this.#closed
   }
 
   get lastZxid(): bigint {
@@ -140,9 +149,10 @@ export class Session {
 
   /** Proves an identity now and on every later connection. */
   addAuth(identity: AuthInfo, settle: (error: ZooKeeperError | undefined) => void): void {
-    const finished = this.#finished ?? this.#closing
-    if (finished !== undefined) settle(finished)
-    else this.#identities.add(identity, this.#wire, settle)
+    const { refusal } = this
+    if (refusal !== undefined) return settle(refusal)
+    this.#identities ??= new Identities([])
+    this.#identities.add(identity, this.#wire, settle)
   }
 
   /** Takes a new list of servers. True when this client leaves its server for another one. */
@@ -160,7 +170,7 @@ export class Session {
     return moves
   }
 
-  /** Ends the client: with the session when `endSession` resolves, or leaving it behind. */
+  /** Ends the client, whatever becomes of the session on the servers. */
   finish(error: ZooKeeperError, state: 'closed' | 'expired' | 'authFailed' = 'closed'): void {
     if (this.#finished !== undefined) return
     this.#finished = error
@@ -168,10 +178,10 @@ export class Session {
     this.lease.end()
     this.states.change({ state, cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
     this.requests.failAll((slot) => endedBy(error, this.requests.facts(slot)))
-    this.#identities.failAll(error)
+    this.#identities?.failAll(error)
     this.watches.end(watchKinds, error)
     this.states.end()
-    this.#settleClosed(error instanceof ClosedError ? undefined : error)
+    this.#settleClosed?.(reasonOf(error))
   }
 
   get #tried(): readonly ServerAddress[] {
@@ -192,20 +202,36 @@ export class Session {
         this.#cancelDrain()
         this.requests.release()
         const limit = Math.min(this.#timeout / 3, LONGEST_CLOSE_MS)
-        const cancel = this.#options.clock.after(limit, 'close', finish)
-        const slot = this.requests.take(closeSession)
-        this.requests.submit(slot).then(finish, finish).finally(cancel)
+        endSession(this.requests, this.options.clock, limit, finish)
         this.#closing = error
       }
     }
     return this.closed.then(() => {})
   }
 
+  // What its parts tell
+
+  moved(): void {
+    this.#wire?.fail(new Error('The session has moved to another server'))
+  }
+
+  unwelcome(error: AuthFailedError): void {
+    this.finish(error, 'authFailed')
+  }
+
+  stalled(lateMs: number): void {
+    observe(() => this.options.instrumentation?.stall?.(lateMs))
+  }
+
+  changed(change: StateChange): void {
+    observe(() => this.options.instrumentation?.state?.(change))
+  }
+
   // Connecting
 
   #seek(extraMs: number): void {
     if (this.#finished !== undefined) return
-    const { clock, random } = this.#options
+    const { clock, random } = this.options
     this.#cancelWait()
     const candidate = this.hosts.next()
     const delay = extraMs + attemptDelay(candidate, random)
@@ -216,39 +242,46 @@ export class Session {
   }
 
   #try({ server, round }: Candidate): void {
-    const { clock, transport, maxFrame, readOnly } = this.#options
+    const { clock, transport, maxFrame, readOnly } = this.options
     this.#attempt = new Attempt({
       transport,
       clock,
       server,
       maxFrame,
-      limitMs: attemptLimit(this.#timeout, this.hosts.size),
-      hello: { ...this.#hello(), readOnly },
-      established: (wire, response) => this.#adopt(server, wire, response),
+      limitMs: this.limitMs(),
+      hello: this.hello(readOnly),
+      established: (wire, response) => this.adopt(server, wire, response),
       failed: (cause) => {
         this.#attempt = undefined
         const info = { server: addressKey(server), error: cause }
-        this.#options.attemptFailed(info)
+        this.lastFailure = info
         // An ensemble that was set up anew must be able to take a client whose session is gone; it refuses who has seen more.
         if (this.#id === 0n && round > 0) this.#zxidHigh = this.#zxidLow = 0
-        this.#observe(() => this.#options.instrumentation?.attempt?.(info))
+        observe(() => this.options.instrumentation?.attempt?.(info))
         this.#seek(0)
       },
     })
   }
 
-  #hello(): { lastZxidSeen: bigint; timeOut: number; sessionId: bigint; passwd: Bytes } {
+  /** Milliseconds that one attempt may take now. */
+  limitMs(): number {
+    return attemptLimit(this.#timeout, this.hosts.size)
+  }
+
+  /** How the client introduces itself to a server. */
+  hello(readOnly: boolean): AttemptOptions['hello'] {
     return {
       lastZxidSeen: this.lastZxid,
-      timeOut: this.#options.sessionTimeout,
+      timeOut: this.options.sessionTimeout,
       sessionId: this.#id,
-      passwd: this.#password,
+      passwd: unpacked(this.#password),
+      readOnly,
     }
   }
 
   /** A server has answered the handshake: its connection becomes the one of the session. */
-  #adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
-    this.#attempt = undefined
+  adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
+    this.#attempt = this.lastFailure = undefined
     const fresh = this.#id === 0n
     if (response.timeOut <= 0) {
       wire.close()
@@ -264,23 +297,25 @@ export class Session {
     // What a read-only server hands out is not known anywhere else.
     if (!readOnly || !fresh) {
       this.#id = response.sessionId
-      this.#password = response.passwd ?? NO_PASSWORD
+      this.#password = response.passwd ? packed(response.passwd) : NO_PASSWORD
     }
     this.#timeout = response.timeOut
     this.#wire = wire
-    this.#since = this.#options.clock.monotonic()
+    this.#since = this.options.clock.monotonic()
     this.#attachment = { server, host: wire.remoteHost }
     this.hosts.connected(this.#attachment)
-    wire.listen({
-      frame: (bytes, start, end) => this.#frame(bytes, start, end),
-      closed: (cause) => this.#lost(wire, cause ?? new Error(`${addressKey(server)} closed the connection`)),
-    })
+    wire.listen(this)
     this.lease.begin(this.#timeout, wire.lastSent)
     this.#heartbeat.start(wire, this.#timeout)
-    this.#identities.proveAll(wire)
-    const prime = (): void => this.#prime(wire, server, readOnly, fresh)
-    if (this.#options.sasl === undefined) prime()
-    else this.#logIn(this.#options.sasl, wire, server, prime)
+    this.#identities?.proveAll(wire)
+    const { sasl } = this.options
+    if (sasl === undefined) this.#prime(wire, server, readOnly, fresh)
+    else this.#logIn(sasl, wire, server, this.#primer(wire, server, readOnly, fresh))
+  }
+
+  /** Apart from who calls it, so that clients without a login keep no closure. */
+  #primer(wire: Wire, server: ServerAddress, readOnly: boolean, fresh: boolean): () => void {
+    return () => this.#prime(wire, server, readOnly, fresh)
   }
 
   /** Nothing but the login is sent until it is done. */
@@ -290,19 +325,10 @@ export class Session {
     server: ServerAddress,
     prime: () => void,
   ): void {
-    const answers: SaslAnswers = { take: undefined }
-    this.#saslAnswers = answers
-    const limit = attemptLimit(this.#timeout, this.hosts.size)
-    this.#cancelLogin = this.#options.clock.after(limit, 'login', () =>
-      wire.fail(new Error(`The login did not end within ${Math.round(limit)} ms`)),
-    )
-    Promise.resolve()
-      .then(() => logIn(sasl(server), wire, answers))
-      .then(() => {
-        if (this.#wire !== wire) return
-        this.#cancelLogin()
-        prime()
-      })
+    this.#login = new Login(wire, this.options.clock, this.limitMs())
+    this.#login
+      .run(() => sasl(server))
+      .then(() => this.#wire === wire && prime())
       .catch((error: unknown) => {
         // The connection may be gone already: a server closes it right behind its refusal.
         if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
@@ -312,36 +338,36 @@ export class Session {
 
   /** Watches come before requests, so that no answer is older than what its watches would have told. */
   #prime(wire: Wire, server: ServerAddress, readOnly: boolean, fresh: boolean): void {
-    this.#restoration.begin(wire, this.lastZxid, fresh ? 'newSession' : 'reconnected')
+    this.#restore(wire, fresh ? 'newSession' : 'reconnected')
     this.states.change({
       state: readOnly ? 'connectedReadOnly' : 'connected',
       server: addressKey(server),
       sessionEpoch: this.#epoch,
       order: this.nextOrder(),
     })
-    this.requests.attach(wire, readOnly, addressKey(server))
+    this.requests.attach(wire, readOnly, server)
     if (readOnly) {
-      this.#search ??= this.#readWriteSearch()
+      this.#search ??= new ReadWriteSearch(this.options, this.hosts, this)
       this.#search.start()
     }
   }
 
-  #readWriteSearch(): ReadWriteSearch {
-    return new ReadWriteSearch(this.#options, this.hosts, {
-      hello: () => ({ ...this.#hello(), readOnly: false }),
-      limitMs: () => attemptLimit(this.#timeout, this.hosts.size),
-      adopt: (server, wire, response) => this.#adopt(server, wire, response),
-    })
+  #restore(wire: Wire, reason: 'reconnected' | 'newSession'): void {
+    if (this.#restoration === undefined && this.watches.size === 0) return this.watches.forgetLeft()
+    this.#restoration ??= new Restoration(this.watches, () => this.nextOrder())
+    this.#restoration.begin(wire, this.lastZxid, reason)
   }
 
   // Disconnecting
 
   /** The connection is gone without anybody's wish. */
-  #lost(wire: Wire, cause: Error): void {
+  lost(wire: Wire, reason: Error | undefined): void {
     if (this.#wire !== wire) return
+    const server = addressKey(this.#attachment!.server)
+    const cause = reason ?? new Error(`${server} closed the connection`)
     // The server closes the connection of a session that has ended; its answer may still be on its way to the caller.
     if (this.#closing !== undefined) return this.finish(this.#closing)
-    const { clock, random } = this.#options
+    const { clock, random } = this.options
     const { lastHeard } = wire
     const lived = this.requests.answered || clock.monotonic() - this.#since >= this.#timeout / 3
     if (lived) this.hosts.proven()
@@ -352,7 +378,7 @@ export class Session {
       this.states.change({
         state: 'suspended',
         cause,
-        ...(this.#attachment === undefined ? {} : { server: addressKey(this.#attachment.server) }),
+        server,
         sessionEpoch: this.#epoch,
         order: this.nextOrder(),
       })
@@ -376,7 +402,7 @@ export class Session {
       this.#leaving = true
       wire.fail(new Error('The client moves to another server of the new list'))
     }
-    this.#cancelDrain = this.#options.clock.after(this.#timeout / 3, 'drain before a move', move)
+    this.#cancelDrain = this.options.clock.after(this.#timeout / 3, 'drain before a move', move)
     this.requests.whenIdle(move)
   }
 
@@ -384,13 +410,13 @@ export class Session {
     this.#cancelWait()
     this.#cancelExpiry()
     this.#cancelDrain()
-    this.#cancelLogin()
     this.#leaving = false
     this.#heartbeat.stop()
     this.#search?.stop()
     this.#attempt?.cancel()
     this.#attempt = undefined
-    this.#saslAnswers = { take: undefined }
+    this.#login?.stop()
+    this.#login = undefined
     const wire = this.#wire
     this.#wire = undefined
     if (wire === undefined) return
@@ -400,7 +426,7 @@ export class Session {
 
   #expire(reason: string): void {
     const error = new SessionExpiredError(`The session has expired: ${reason}`, this.#id)
-    if (this.#options.sessionExpiry === 'close') return this.finish(error, 'expired')
+    if (this.options.sessionExpiry === 'close') return this.finish(error, 'expired')
     this.#disconnect()
     this.lease.end()
     this.states.change({ state: 'expired', cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
@@ -410,7 +436,7 @@ export class Session {
     this.watches.end(['data', 'exists', 'children'], error)
     this.#id = 0n
     this.#password = NO_PASSWORD
-    this.#timeout = this.#options.sessionTimeout
+    this.#timeout = this.options.sessionTimeout
     this.#epoch++
     this.#awaited = true
     this.states.change({ state: 'connecting', sessionEpoch: this.#epoch, order: this.nextOrder() })
@@ -419,7 +445,7 @@ export class Session {
 
   // Receiving
 
-  #frame(bytes: Uint8Array, start: number, end: number): void {
+  received(bytes: Uint8Array, start: number, end: number): void {
     const reader = sharedReader.reset(bytes, start, end)
     const xid = reader.int()
     const high = reader.int()
@@ -430,14 +456,10 @@ export class Session {
     if (high > 0 || (high === 0 && low !== 0)) this.#raise(high, low)
     if (xid === Xid.auth) return this.#proved(code)
     if (xid === Xid.setWatches) {
-      if (this.#restoration.answered(code)) throw new Error('The server did not set the watches again')
+      if (this.#restoration?.answered(code)) throw new Error('The server did not set the watches again')
       return
     }
-    const { take } = this.#saslAnswers
-    if (take !== undefined) {
-      this.#saslAnswers.take = undefined
-      return take(reader, code)
-    }
+    if (this.#login?.answered(reader, code)) return
     this.requests.answer(reader, xid, code, this.nextOrder())
   }
 
@@ -453,39 +475,19 @@ export class Session {
   }
 
   #notified(reader: Reader, high: number, low: number): void {
-    const { type, path } = readWatcherEvent(reader)
-    const name = eventTypeOf(type)
-    // Other events tell of the state of a connection, which this client knows better.
-    if (name === undefined || path?.startsWith('/') !== true || type === EventType.None) return
-    const told = high >= 0 && (high > 0 || low !== 0)
-    const zxid = told ? (BigInt(high) << 32n) | BigInt(low >>> 0) : undefined
-    const watchers = this.watches.fire({ type: name, path, zxid, order: this.nextOrder() })
-    this.#observe(() =>
-      this.#options.instrumentation?.event?.({
-        type: name,
-        path: this.#options.redactPath?.(path) ?? path,
-        watchers,
-      }),
-    )
+    const event = readEvent(reader, high, low, () => this.nextOrder())
+    if (event === undefined) return
+    const { type, path } = event
+    const watchers = this.watches.fire(event)
+    const { instrumentation, redactPath } = this.options
+    observe(() => instrumentation?.event?.({ type, path: redactPath?.(path) ?? path, watchers }))
   }
 
   #proved(code: number): void {
-    if (code === 0) return void this.#identities.answered(undefined)
-    const operation = 'addAuth'
-    const error = errorOf(code, { operation })
-    const scheme = this.#identities.answered(error)
-    // Servers close the connection after a refusal, and would again: nothing works with this identity in the list.
-    const message = `addAuth: the server refused credentials of scheme ${scheme}`
-    const facts = { operation, cause: error }
-    this.finish(new AuthFailedError(message, 'AUTH_FAILED', facts, ErrorCode.AUTHFAILED), 'authFailed')
-  }
-
-  /** Observers must not break what they observe. */
-  #observe(tell: () => void): void {
-    try {
-      tell()
-    } catch {
-      // Theirs to notice.
-    }
+    const refused = this.#identities?.answered(code)
+    if (refused !== undefined) this.finish(refused, 'authFailed')
   }
 }
+
+const reasonOf = (error: ZooKeeperError): Error | undefined =>
+  error instanceof ClosedError ? undefined : error

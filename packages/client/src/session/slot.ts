@@ -4,6 +4,11 @@ import type { ZooKeeperError } from '../errors.ts'
 import type { Bytes, CallOptions, RequestEnd } from '../types.ts'
 import type { Requests } from './requests.ts'
 
+/** Where a call was made, as far as its stack is kept. */
+export interface CallSite {
+  stack?: string | undefined
+}
+
 /** What a kind of request is: how it is written and read, and what may be made of its errors. */
 export interface Kind {
   readonly name: string
@@ -78,6 +83,7 @@ export class Slot {
   cancelTimer: Cancel | undefined
   cancelRetry: Cancel | undefined
   ended: RequestEnd | undefined
+  site: CallSite | undefined
   queue: SlotQueue | undefined
   next: Slot | undefined
   previous: Slot | undefined
@@ -101,6 +107,7 @@ export class Slot {
     this.strikes = 0
     this.bytes = 0
     this.ended = undefined
+    this.site = undefined
   }
 }
 

@@ -1,15 +1,16 @@
-import { FrameSplitter, OpCode, Writer, Xid } from '@zabra/protocol'
-import type { Clock, Connection } from '@zabra/runtime'
+import { FrameSplitter, OpCode, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
+import type { Clock, Connection, ConnectionEvents } from '@zabra/runtime'
 
 export interface WireEvents {
   /** One frame. The bytes are a view that holds for the call only. What this throws ends the connection. */
-  frame(bytes: Uint8Array, start: number, end: number): void
+  received(bytes: Uint8Array, start: number, end: number): void
   /** The connection is gone. Told once. */
-  closed(cause: Error | undefined): void
+  lost(wire: Wire, cause: Error | undefined): void
 }
 
 /** Frames over one connection. All frames of a turn leave in one write. */
-export class Wire {
+export class Wire implements ConnectionEvents, FrameSplitterOptions {
+  readonly maxLength: number
   readonly #connection: Connection
   readonly #clock: Clock
   readonly #frames: FrameSplitter
@@ -24,30 +25,15 @@ export class Wire {
   /** Monotonic milliseconds of the last write and of the last bytes that came. */
   lastSent: number
   lastHeard: number
-  readonly #flush = (): void => {
-    this.#scheduled = false
-    this.flush()
-  }
 
   constructor(connection: Connection, clock: Clock, maxFrame: number, events: WireEvents) {
     this.#connection = connection
     this.#clock = clock
     this.#events = events
     this.lastSent = this.lastHeard = clock.monotonic()
-    this.#frames = new FrameSplitter({
-      maxLength: maxFrame,
-      frame: (bytes, start, end) => {
-        if (this.#open) this.#events.frame(bytes, start, end)
-      },
-    })
-    connection.listen({
-      data: (chunk) => this.#receive(chunk),
-      drain: () => {
-        this.#blocked = false
-        this.flush()
-      },
-      closed: (cause) => this.#end(cause),
-    })
+    this.maxLength = maxFrame
+    this.#frames = new FrameSplitter(this)
+    connection.listen(this)
   }
 
   get remoteHost(): string {
@@ -67,7 +53,15 @@ export class Wire {
   schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    this.#clock.afterPromises(this.#flush)
+    this.#flushLater()
+  }
+
+  /** Apart from `schedule`, which would make a context for the closure at each request and not only once a turn. */
+  #flushLater(): void {
+    this.#clock.afterPromises(() => {
+      this.#scheduled = false
+      this.flush()
+    })
   }
 
   flush(): void {
@@ -102,7 +96,22 @@ export class Wire {
     this.#end(cause)
   }
 
-  #receive(chunk: Uint8Array): void {
+  // What the connection and the splitter of frames tell
+
+  drain(): void {
+    this.#blocked = false
+    this.flush()
+  }
+
+  closed(cause?: Error): void {
+    this.#end(cause)
+  }
+
+  frame(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#open) this.#events.received(bytes, start, end)
+  }
+
+  data(chunk: Uint8Array): void {
     if (!this.#open) return
     this.lastHeard = this.#clock.monotonic()
     try {
@@ -116,6 +125,6 @@ export class Wire {
     if (!this.#open) return
     this.#open = false
     this.#frames.stop()
-    this.#events.closed(cause)
+    this.#events.lost(this, cause)
   }
 }

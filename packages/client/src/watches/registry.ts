@@ -1,4 +1,4 @@
-import { EventType } from '@zabra/protocol'
+import { EventType, readWatcherEvent, type Reader } from '@zabra/protocol'
 import type { NodeEventType } from '../types.ts'
 
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'recursive'
@@ -33,10 +33,26 @@ const types: Readonly<Record<number, NodeEventType>> = {
   [EventType.NodeChildrenChanged]: 'nodeChildrenChanged',
 }
 
-/** What a number of the protocol is called, or undefined when it tells nothing about a znode. */
-export const eventTypeOf = (type: number): NodeEventType | undefined => types[type]
+/**
+ * The notification that `reader` stands in, with the halves of the zxid in its header. Undefined for what tells nothing
+ * about a znode: such events tell of the state of a connection, which the client knows better.
+ */
+export function readEvent(
+  reader: Reader,
+  zxidHigh: number,
+  zxidLow: number,
+  nextOrder: () => number,
+): ServerEvent | undefined {
+  const { type, path } = readWatcherEvent(reader)
+  const name = types[type]
+  if (name === undefined || path?.startsWith('/') !== true) return undefined
+  const told = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
+  const zxid = told ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
+  return { type: name, path, zxid, order: nextOrder() }
+}
 
 type Listeners = Map<string, Set<WatchListener>>
+const NOBODY: Partial<Record<WatchKind, Listeners>> = Object.freeze({})
 
 /**
  * Who watches what. Paths are those of the servers, so that views with different roots share one watch and do not
@@ -44,12 +60,13 @@ type Listeners = Map<string, Set<WatchListener>>
  */
 export class WatchRegistry {
   /** Made when they are needed: most clients have few kinds, and some programs have thousands of clients. */
-  readonly #listeners: Partial<Record<WatchKind, Listeners>> = {}
+  #listeners: Partial<Record<WatchKind, Listeners>> = NOBODY
   #leftovers: Set<string> | undefined
   /** Requests on their way that will leave a watch on the server, by kind and path. */
   #coming: Map<string, number> | undefined
 
   add(kind: WatchKind, path: string, listener: WatchListener): void {
+    if (this.#listeners === NOBODY) this.#listeners = {}
     const map = (this.#listeners[kind] ??= new Map())
     const listeners = map.get(path)
     if (listeners === undefined) map.set(path, new Set([listener]))
@@ -109,11 +126,11 @@ export class WatchRegistry {
     return watchKinds.reduce((sum, kind) => sum + (this.#listeners[kind]?.size ?? 0), 0)
   }
 
-  /** Everybody who was made by a view. */
-  ownedBy(owner: object): WatchListener[] {
+  /** Everybody who was made by some views. */
+  ownedBy(covers: (owner: object) => boolean): WatchListener[] {
     return watchKinds.flatMap((kind) =>
       [...(this.#listeners[kind]?.values() ?? [])].flatMap((listeners) =>
-        [...listeners].filter((listener) => listener.owner === owner),
+        [...listeners].filter((listener) => covers(listener.owner)),
       ),
     )
   }

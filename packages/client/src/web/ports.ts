@@ -4,8 +4,15 @@ import type { ClientPorts } from '../types.ts'
 const waiting: (() => void)[] = []
 let channel: InstanceType<typeof MessageChannel> | undefined
 
-/** A message is a task of its own, without the pause that browsers put before nested timers. */
+/** What Deno, Bun and Node have, and browsers do not. */
+const { setImmediate } = globalThis as { setImmediate?: (action: () => void) => unknown }
+
+/**
+ * A message is a task of its own, without the pause that browsers put before nested timers. Where there is something for
+ * the purpose it is used, since a channel that is open keeps a process running.
+ */
 function soon(action: () => void): void {
+  if (setImmediate !== undefined) return void setImmediate(action)
   if (channel === undefined) {
     channel = new MessageChannel()
     channel.port1.addEventListener('message', () => waiting.shift()?.())

@@ -1,5 +1,7 @@
 import { ProtocolError } from './error.ts'
 
+const NOTHING: Uint8Array = new Uint8Array(0)
+
 export interface FrameSplitterOptions {
   /** Longest frame in bytes, without its length. A longer one is refused before anything is allocated for it. */
   readonly maxLength: number
@@ -17,7 +19,7 @@ export class FrameSplitter {
   readonly #options: FrameSplitterOptions
   readonly #minLength: number
   /** The beginning of a frame, its length included, that waits for the rest. */
-  #partial: Uint8Array = new Uint8Array(0)
+  #partial = NOTHING
   #filled = 0
   #stopped = false
 
@@ -34,7 +36,7 @@ export class FrameSplitter {
   /** Hands out no further frame, also not those left in the chunk that is being cut. */
   stop(): void {
     this.#stopped = true
-    this.#partial = new Uint8Array(0)
+    this.#partial = NOTHING
     this.#filled = 0
   }
 
@@ -62,7 +64,7 @@ export class FrameSplitter {
     at = this.#fill(chunk, at, this.#partial.length)
     if (this.#filled < this.#partial.length) return at
     const whole = this.#partial
-    this.#partial = new Uint8Array(0)
+    this.#partial = NOTHING
     this.#filled = 0
     this.#options.frame(whole, 4, whole.length)
     return at

@@ -91,6 +91,17 @@ export class Reader {
     return this.#bytes.subarray(at, at + length)
   }
 
+  /** The same bytes in an array of their own. A loop beats a view and a copy for what is short. */
+  copy(): Uint8Array<ArrayBuffer> | null {
+    const length = this.#length('a buffer')
+    if (length === -1) return null
+    const at = this.#take(length, 'a buffer')
+    const copy = new Uint8Array(length)
+    if (length > 128) copy.set(this.#bytes.subarray(at, at + length))
+    else for (let i = 0; i < length; i++) copy[i] = this.#bytes[at + i]!
+    return copy
+  }
+
   string(): string | null {
     const length = this.#length('a string')
     if (length === -1) return null

@@ -134,6 +134,28 @@ describe('Writer and Reader', () => {
     expect(() => reader.int()).toThrow(expect.objectContaining({ offset: 1, field: 'an int' }))
   })
 
+  it('hold no array while nothing is written', () => {
+    const writer = new Writer(64)
+    expect(writer.bytes().buffer.byteLength).toBe(0)
+    writer.int(7)
+    expect(writer.bytes().buffer.byteLength).toBe(64)
+    expect([...writer.take()]).toEqual([0, 0, 0, 7])
+    expect(writer.bytes().buffer.byteLength).toBe(0)
+    expect([...writer.take()]).toEqual([])
+  })
+
+  it('copy bytes into an array of their own, short and long, and know null', () => {
+    const writer = new Writer()
+    const long = new Uint8Array(300).map((_, i) => i)
+    for (const value of [Uint8Array.of(1, 2, 3), long, new Uint8Array(0), null]) writer.buffer(value)
+    const bytes = writer.take()
+    const reader = new Reader(bytes)
+    const [short, far, empty, none] = [reader.copy()!, reader.copy()!, reader.copy()!, reader.copy()]
+    bytes.fill(0)
+    expect([[...short], Buffer.compare(far, long), empty.length, none]).toEqual([[1, 2, 3], 0, 0, null])
+    expect(short.buffer.byteLength).toBe(3)
+  })
+
   it('forget everything on a reset', () => {
     const writer = new Writer()
     writer.int(1)

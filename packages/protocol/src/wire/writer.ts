@@ -1,5 +1,8 @@
 import { writeText } from './text.ts'
 
+const NOTHING = new Uint8Array(0)
+const NO_VIEW = new DataView(NOTHING.buffer)
+
 /**
  * Grows one array and fills it.
  *
@@ -8,15 +11,15 @@ import { writeText } from './text.ts'
  * Rules: `bytes` is a view that the next write may change; `take` hands the bytes over for good.
  */
 export class Writer {
-  #bytes: Uint8Array
-  #view: DataView
+  #bytes = NOTHING
+  #view = NO_VIEW
   #length = 0
   readonly #initial: number
+  /** The size of the next array. It is made when something is written: a connection that is idle has none. */
+  #next: number
 
   constructor(initialCapacity = 1024) {
-    this.#initial = initialCapacity
-    this.#bytes = new Uint8Array(initialCapacity)
-    this.#view = new DataView(this.#bytes.buffer)
+    this.#initial = this.#next = initialCapacity
   }
 
   get length(): number {
@@ -122,8 +125,9 @@ export class Writer {
   /** Hands over what is written and starts anew with an array of its own. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length)
-    this.#bytes = new Uint8Array(Math.max(this.#initial, Math.min(this.#length, 65536)))
-    this.#view = new DataView(this.#bytes.buffer)
+    this.#next = Math.max(this.#initial, Math.min(this.#length, 65536))
+    this.#bytes = NOTHING
+    this.#view = NO_VIEW
     this.#length = 0
     return taken
   }
@@ -136,7 +140,7 @@ export class Writer {
   #room(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2))
+    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2, this.#next))
     grown.set(this.#bytes.subarray(0, this.#length))
     this.#bytes = grown
     this.#view = new DataView(grown.buffer)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { invariant, InvariantError } from '../invariant.ts'
-import { nodeClock, nodeCompression, nodePorts, nodeRandom, nodeSystem } from './index.ts'
+import type { Connection } from '../network.ts'
+import { nodeClock, nodeCompression, nodeNetwork, nodePorts, nodeRandom, nodeSystem } from './index.ts'
 
 describe('the clock of the platform', () => {
   it('runs timers after I/O and forgets cancelled ones', async () => {
@@ -91,4 +92,70 @@ describe('invariant', () => {
       'Numbers rise. {"last":"0x2","next":1}',
     )
   })
+})
+
+describe('connections that are opened', () => {
+  /** Whatever `act` makes of two connections to a listener that sends each of them its number at once. */
+  async function twoOf(act: (first: Connection, second: Connection) => Promise<void>): Promise<void> {
+    let count = 0
+    const accepted: Connection[] = []
+    const listener = await nodeNetwork.listen({ host: '127.0.0.1', port: 0 }, (connection) => {
+      accepted.push(connection)
+      connection.listen({ data() {}, drain() {}, closed() {} })
+      connection.write(Uint8Array.of(++count))
+    })
+    const first = await nodeNetwork.connect(listener.address)
+    const second = await nodeNetwork.connect(listener.address)
+    try {
+      await act(first, second)
+    } finally {
+      for (const connection of [first, second, ...accepted]) connection.destroy()
+      await listener.close()
+    }
+  }
+
+  const next = (connection: Connection): Promise<{ chunk: Uint8Array; bytes: number[] }> =>
+    new Promise((resolve) => {
+      const data = (chunk: Uint8Array): void => resolve({ chunk, bytes: [...chunk] })
+      connection.listen({ data, drain() {}, closed() {} })
+    })
+
+  it('keep what comes until somebody listens, however late', async () => {
+    await twoOf(async (first, second) => {
+      expect((await next(second)).bytes).toEqual([2])
+      // The bytes of the first have arrived long before: they were sent earlier.
+      expect((await next(first)).bytes).toEqual([1])
+    })
+  })
+
+  it('that are paused in the turn in which they are listened to hand nothing over until they go on', async () => {
+    await twoOf(async (first, second) => {
+      const seen: number[] = []
+      let told = (): void => {}
+      const arrived = new Promise<void>((resolve) => (told = resolve))
+      const data = (chunk: Uint8Array): void => {
+        seen.push(...chunk)
+        told()
+      }
+      first.listen({ data, drain() {}, closed() {} })
+      first.pause()
+      await next(second)
+      await new Promise((resolve) => setImmediate(resolve))
+      expect(seen).toEqual([])
+      first.resume()
+      await arrived
+      expect(seen).toEqual([1])
+    })
+  })
+
+  it.skipIf(process.platform === 'win32')(
+    'read into one array, so that thousands of idle ones cost none',
+    async () => {
+      await twoOf(async (first, second) => {
+        const [one, two] = [await next(first), await next(second)]
+        expect(one.chunk.buffer).toBe(two.chunk.buffer)
+        expect([one.bytes, two.bytes]).toEqual([[1], [2]])
+      })
+    },
+  )
 })

@@ -16,6 +16,10 @@ function clockOf(wakeful: boolean): Clock {
       let cancel = after(LONGEST_MS, name, () => (cancel = after(delayMs - LONGEST_MS, name, action)))
       return () => cancel()
     }
+    return begun(delayMs, action)
+  }
+  // Apart from the above, so that what cancels a timer keeps nothing but the timer.
+  function begun(delayMs: number, action: () => void): Cancel {
     const timer = setTimeout(action, delayMs)
     if (!wakeful) timer.unref()
     return () => clearTimeout(timer)

@@ -1,11 +1,11 @@
-import { connect as connectSocket, createServer, type Server, type Socket } from 'node:net'
+import { connect as connectSocket, createServer, isIP, type Server, type Socket } from 'node:net'
 import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
-import { opened, SocketConnection } from './socket-connection.ts'
+import { opened, sharedReads, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
 export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
-    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, 'tcp')), refused),
+    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
   connect,
 }
 
@@ -72,6 +72,12 @@ function explained(
 }
 
 async function connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
-  const socket = connectSocket({ host: to.host, port: to.port, noDelay: true })
-  return new SocketConnection(await opened(socket, 'connect', to, signal), 'tcp')
+  const onread = sharedReads()
+  const socket = connectSocket({ host: to.host, port: to.port, noDelay: true, ...(onread && { onread }) })
+  if (onread !== undefined) socket.pause()
+  return new SocketConnection(await opened(socket, 'connect', to, signal), {
+    transport: 'tcp',
+    handsOver: onread !== undefined,
+    remote: isIP(to.host) === 0 ? undefined : to,
+  })
 }

@@ -1,25 +1,49 @@
-import type { Socket } from 'node:net'
+import type { OnReadOpts, Socket } from 'node:net'
 import { NetworkError, type Address, type Connection, type ConnectionEvents, type Peer } from '../network.ts'
 
-/** A socket of the platform as a connection. */
+const NOWHERE: Address = { host: '', port: 0 }
+
+/** A socket, and the connection that it is. */
+type Owned = Socket & { [owner]?: SocketConnection }
+const owner = Symbol('connection')
+
+export interface SocketFacts {
+  readonly transport: 'tcp' | 'tls'
+  readonly peer?: Peer | undefined
+  /** Where it leads, when that is known without asking the system. */
+  readonly remote?: Address | undefined
+  /** What it reads comes through `received`, and not as events. */
+  readonly handsOver?: boolean
+}
+
+/** A socket of the platform as a connection. All share their listeners, since some processes have thousands of them. */
 export class SocketConnection implements Connection {
-  readonly remote: Address
-  readonly local: Address
   readonly transport: 'tcp' | 'tls'
   readonly peer: Peer | undefined
+  readonly remote: Address
   readonly #socket: Socket
+  readonly #handsOver: boolean
   #events: ConnectionEvents | undefined
   #cause: Error | undefined
+  #paused = false
+  /** Copies of what was read though the connection is paused: such a socket may read once more. */
+  #kept: Uint8Array[] | undefined
 
-  constructor(socket: Socket, transport: 'tcp' | 'tls', peer?: Peer) {
+  constructor(socket: Socket, { transport, peer, remote, handsOver = false }: SocketFacts) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
-    this.remote = { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
-    this.local = { host: socket.localAddress ?? '', port: socket.localPort ?? 0 }
-    socket.on('error', (error) => (this.#cause ??= error))
-    socket.on('close', () => this.#events?.closed(this.#cause))
-    socket.on('drain', () => this.#events?.drain())
+    this.#handsOver = handsOver
+    // It is asked for now: the system does not know it any more once the connection is gone.
+    this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
+    ;(socket as Owned)[owner] = this
+    socket.on('error', onError).on('close', onClose).on('drain', onDrain)
+  }
+
+  /** For as long as the connection stands. */
+  get local(): Address {
+    const { localAddress: host, localPort: port } = this.#socket
+    return host === undefined || port === undefined ? NOWHERE : { host, port }
   }
 
   get secure(): boolean {
@@ -34,10 +58,9 @@ export class SocketConnection implements Connection {
     const first = this.#events === undefined
     this.#events = events
     if (!first) return
-    this.#socket.on('data', (chunk) => this.#events?.data(chunk))
-    this.#socket.on('end', () => {
-      if (this.#events?.ended?.() !== true) this.#socket.destroy()
-    })
+    this.#socket.on('end', onEnd)
+    if (this.#handsOver) this.#socket.resume()
+    else this.#socket.on('data', onData)
   }
 
   write(bytes: Uint8Array): boolean {
@@ -45,11 +68,24 @@ export class SocketConnection implements Connection {
   }
 
   pause(): void {
+    this.#paused = true
     this.#socket.pause()
   }
 
   resume(): void {
-    this.#socket.resume()
+    this.#paused = false
+    if (this.#kept === undefined) this.#socket.resume()
+    else setImmediate(() => this.#handOver())
+  }
+
+  /** Hands over what was kept, and reads on. */
+  #handOver(): void {
+    while (!this.#paused && !this.#socket.destroyed && this.#kept !== undefined) {
+      const chunk = this.#kept.shift()!
+      if (this.#kept.length === 0) this.#kept = undefined
+      this.#events?.data(chunk)
+    }
+    if (!this.#paused && this.#kept === undefined) this.#socket.resume()
   }
 
   end(): void {
@@ -61,6 +97,77 @@ export class SocketConnection implements Connection {
     this.#cause ??= cause
     this.#socket.destroy()
   }
+
+  // What the socket tells.
+
+  /** False stops the reading. */
+  received(chunk: Uint8Array): boolean {
+    if (!this.#handsOver || (!this.#paused && this.#kept === undefined)) {
+      this.#events?.data(chunk)
+      return true
+    }
+    this.#kept ??= []
+    this.#kept.push(chunk.slice())
+    return false
+  }
+
+  failed(error: Error): void {
+    this.#cause ??= error
+  }
+
+  drained(): void {
+    this.#events?.drain()
+  }
+
+  ended(): void {
+    if (this.#events?.ended?.() !== true) this.#socket.destroy()
+  }
+
+  closed(): void {
+    this.#events?.closed(this.#cause)
+  }
+}
+
+function onData(this: Owned, chunk: Uint8Array): void {
+  this[owner]!.received(chunk)
+}
+
+function onError(this: Owned, error: Error): void {
+  this[owner]!.failed(error)
+}
+
+function onDrain(this: Owned): void {
+  this[owner]!.drained()
+}
+
+function onEnd(this: Owned): void {
+  this[owner]!.ended()
+}
+
+function onClose(this: Owned): void {
+  this[owner]!.closed()
+}
+
+/** As much as the platform reads at once. */
+const CHUNK_BYTES = 65_536
+let shared: Uint8Array | undefined
+
+/**
+ * Options with which a socket reads into one array that all such sockets share, instead of a new one for each read; or
+ * undefined where the platform does not read at the moment at which it tells of it. Whoever hears of a chunk has it for
+ * the length of the call only, so nobody can see what another socket reads. The socket must be paused until somebody listens.
+ */
+export function sharedReads(): OnReadOpts | undefined {
+  // Windows reads ahead into the array, and other run times do not know the option or know it half.
+  const { platform, versions } = process
+  if (platform === 'win32' || versions['bun'] !== undefined || versions['deno'] !== undefined)
+    return undefined
+  shared ??= new Uint8Array(CHUNK_BYTES)
+  return { buffer: shared, callback: onRead }
+}
+
+function onRead(this: Owned | void, length: number, bytes: Uint8Array): boolean {
+  return (this as Owned)[owner]?.received(bytes.subarray(0, length)) ?? true
 }
 
 /** Waits until a socket that connects tells so with `event`. Rejects with a `NetworkError` when it fails or is aborted. */

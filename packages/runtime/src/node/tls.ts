@@ -81,7 +81,7 @@ export class NodeTlsNetwork implements TlsNetwork {
           at,
           (socket, peer) => accepted(secured(socket, peer)),
           refused,
-          (socket) => accepted(new SocketConnection(socket, 'tcp')),
+          (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })),
         ),
       connect: (to, options) => this.connect(to, options),
     }
@@ -157,7 +157,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     socket.setNoDelay(true)
     await opened(socket, 'secureConnect', to, signal)
-    return new SocketConnection(socket, 'tls', peerOf(socket))
+    return new SocketConnection(socket, { transport: 'tls', peer: peerOf(socket) })
   }
 
   /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
@@ -227,7 +227,7 @@ export class NodeTlsNetwork implements TlsNetwork {
 }
 
 const secured = (socket: TLSSocket, peer: Peer | undefined): Connection =>
-  new SocketConnection(socket, 'tls', peer)
+  new SocketConnection(socket, { transport: 'tls', peer })
 
 /** Lets a socket in whose handshake is done, unless it has shown a certificate that is not to be trusted. */
 function greet(

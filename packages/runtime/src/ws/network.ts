@@ -100,21 +100,24 @@ class WebSocketNetwork implements Network {
       webSocket.once('error', (error: Error & { code?: string }) =>
         failed(error.code ?? error.message, error),
       )
-      webSocket.once('upgrade', ({ socket }) => {
+      // Bun brings a `ws` of its own, which knows of no socket.
+      let socket: { remotePort?: number; localAddress?: string; localPort?: number } = {}
+      webSocket.once('upgrade', (response: { socket?: typeof socket } | undefined) => {
+        socket = response?.socket ?? {}
+      })
+      webSocket.once('open', () => {
+        signal?.removeEventListener('abort', aborted)
+        webSocket.removeAllListeners('error')
         const { remotePort = to.port, localAddress = '', localPort = 0 } = socket
-        webSocket.once('open', () => {
-          signal?.removeEventListener('abort', aborted)
-          webSocket.removeAllListeners('error')
-          const connection = new WebSocketConnection(webSocket, {
-            remote: { host: to.host, port: remotePort },
-            local: { host: localAddress, port: localPort },
-            secure: url.startsWith('wss:'),
-            peer: undefined,
-            clock,
-            pingEveryMs,
-          })
-          resolve(connection)
+        const connection = new WebSocketConnection(webSocket, {
+          remote: { host: to.host, port: remotePort },
+          local: { host: localAddress, port: localPort },
+          secure: url.startsWith('wss:'),
+          peer: undefined,
+          clock,
+          pingEveryMs,
         })
+        resolve(connection)
       })
       if (signal?.aborted === true) aborted()
       else signal?.addEventListener('abort', aborted, { once: true })

@@ -1,0 +1,82 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { OperationTimeoutError } from './core.ts'
+import { bytes, World } from './testdata/world.ts'
+import type { Client } from './types.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+/** The stack of the error that a call fails with. */
+async function stackOf(call: () => Promise<unknown>): Promise<string> {
+  const error = await world.within(100, call()).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(Error)
+  return (error as Error).stack!
+}
+
+/** Nothing reaches the server, so the deadline comes first. */
+function late(client: Client): Promise<unknown> {
+  world.interference.toServer = () => undefined
+  return client.getData('/none', { timeout: 5 })
+}
+
+const failures: readonly (readonly [string, (client: Client) => Promise<unknown>])[] = [
+  ['a read', (client) => client.getData('/none')],
+  ['a write', (client) => client.setData('/none', bytes('x'))],
+  ['a watch', (client) => client.watchOnce('/none', 'data')],
+  ['a multi', (client) => client.multi([{ op: 'check', path: '/none' }])],
+  ['a create with parents', (client) => client.create('/', bytes('x'), { parents: true })],
+  ['a call whose deadline passes', late],
+]
+
+describe('the stack of an error', () => {
+  it.each(failures)('names the caller of %s when it is asked for', async (_name, call) => {
+    const client = await world.client({ callerStacks: true })
+    async function orderTheBooks(): Promise<void> {
+      await call(client)
+    }
+    expect(await stackOf(orderTheBooks)).toContain('orderTheBooks')
+  })
+
+  it('begins with what the error says', async () => {
+    const client = await world.client({ callerStacks: true })
+    const stack = await stackOf(() => client.getData('/none'))
+    expect(stack.split('\n')[0]).toMatch(/^NoNodeError: getData \/none: /)
+    expect(stack.split('\n')[1]).toMatch(/^ +at .*submit /)
+  })
+
+  it('names the caller also when the client is closed, and each has an error of its own', async () => {
+    const client = await world.client({ callerStacks: true })
+    await world.outcome(client.close())
+    async function one(): Promise<void> {
+      await client.getData('/a')
+    }
+    async function two(): Promise<void> {
+      await client.getData('/b')
+    }
+    const [first, second] = [await stackOf(one), await stackOf(two)]
+    expect(first).toMatch(/ClosedError: getData \/a: .*\n(.*\n)*.* one /)
+    expect(second).toMatch(/ClosedError: getData \/b: .*\n(.*\n)*.* two /)
+    expect(second).not.toContain('one')
+  })
+
+  it('keeps the class and the facts of the error', async () => {
+    const client = await world.client({ callerStacks: true })
+    const error: unknown = await world.within(100, late(client)).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(OperationTimeoutError)
+    expect(error).toMatchObject({ path: '/none', operation: 'getData', code: 'OPERATION_TIMEOUT' })
+  })
+
+  it('is not taken otherwise, since that costs time at each call', async () => {
+    const client = await world.client()
+    async function orderTheBooks(): Promise<void> {
+      await client.getData('/none')
+    }
+    expect(await stackOf(orderTheBooks)).not.toContain('orderTheBooks (')
+  })
+})

@@ -1,0 +1,26 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { World } from './testdata/world.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+it('options that cannot be right give a UsageError', async () => {
+  for (const wrong of [
+    { errorPolicy: { lease: undefined } },
+    { auth: [null] },
+    { retry: { maxAttempts: 'x' } },
+    { retry: { cap: Number.NaN } },
+  ]) {
+    await expect(world.connecting(wrong as never), JSON.stringify(wrong)).rejects.toMatchObject({
+      code: 'USAGE',
+    })
+  }
+  const client = await world.client()
+  for (const timeout of [Number.NaN, -1, 'x']) {
+    const done = (async () => client.getData('/', { timeout: timeout as never }))()
+    await expect(world.outcome(done), String(timeout)).rejects.toMatchObject({ code: 'USAGE' })
+  }
+})

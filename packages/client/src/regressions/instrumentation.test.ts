@@ -1,0 +1,29 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { World } from '../testdata/world.ts'
+
+let world: World
+beforeEach(async () => {
+  world = await World.start()
+})
+afterEach(() => world.end())
+
+it('each call is told to the instrumentation once, with one end', async () => {
+  const begun: string[] = []
+  const ended: string[] = []
+  const client = await world.client({
+    offlineQueue: 1,
+    instrumentation: {
+      request: ({ operation, path }) => {
+        begun.push(`${operation} ${path}`)
+        return ({ error }) => void ended.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
+      },
+    },
+  })
+  world.wire.cut()
+  await world.settle()
+  client.getData('/').catch(() => {})
+  client.getData('/full').catch(() => {})
+  await world.advance(3000)
+  expect(begun.length).toBe(ended.length)
+  expect(begun).toEqual(['getData /', 'getData /full'])
+})

@@ -1,0 +1,127 @@
+import type { Cancel, Clock } from '@zabra/runtime'
+import { abortedBy, UsageError } from '../errors.ts'
+import { nothing } from '../nothing.ts'
+import type { Session } from '../session/session.ts'
+import type { ClientPorts, ServerAddress } from '../types.ts'
+import { addressKey, agreedRoot } from './connect-string.ts'
+import { unit } from './host-list.ts'
+
+/** How often the servers of a service are looked up while the client is connected, and while it is not. */
+const REFRESH_MS = 60_000
+const URGENT_MS = 5000
+const BASE_MS = 100
+const CAP_MS = 5000
+
+/** A name whose SRV records tell the servers. */
+export interface Service {
+  readonly name: string
+  readonly scheme: 'tcp' | 'tls'
+  readonly chroot: string
+}
+
+/** Reads `dns-srv://name[/chroot]`, or `dns-srv+tls://…`; undefined for other servers. Throws a `UsageError`. */
+export function parseService(servers: string | readonly string[], chroot?: string): Service | undefined {
+  if (typeof servers !== 'string' || !servers.startsWith('dns-srv')) return undefined
+  const match = /^dns-srv(\+tls)?:\/\/([^/,:\s]+)(\/.*)?$/.exec(servers)
+  if (match === null) {
+    throw new UsageError(
+      `Expected a service as dns-srv://name/chroot, such as dns-srv://_zookeeper._tcp.example.com, got ${JSON.stringify(servers)}`,
+    )
+  }
+  const [, secure, name = '', root] = match
+  return { name, scheme: secure === undefined ? 'tcp' : 'tls', chroot: agreedRoot(root, chroot) }
+}
+
+/** Looks the servers up. Rejects when there are none. */
+export async function lookUp(
+  { name, scheme }: Service,
+  services: NonNullable<ClientPorts['services']>,
+): Promise<readonly ServerAddress[]> {
+  const found = new Map<string, ServerAddress>()
+  for (const { host, port } of await services(name)) {
+    // Names in records may end in the dot of the root.
+    const server = { scheme, host: host.replace(/\.$/, ''), port }
+    found.set(addressKey(server), server)
+  }
+  if (found.size === 0) throw new Error(`The service ${name} has no servers`)
+  return [...found.values()]
+}
+
+/** Tries until there is an answer. Rejects when `signal` aborts, and says why the last try failed. */
+export async function firstServers(
+  service: Service,
+  ports: ClientPorts,
+  signal: AbortSignal | undefined,
+): Promise<readonly ServerAddress[]> {
+  const { services, clock, random } = ports
+  if (services === undefined) {
+    throw new UsageError('Expected servers by their addresses: this platform cannot look up dns-srv:// names')
+  }
+  for (let tries = 0; ; tries++) {
+    let reason: string
+    try {
+      return await unlessAborted(signal, lookUp(service, services))
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error)
+    }
+    const wait = unit(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 10))
+    let cancel: Cancel = nothing
+    const waited = new Promise<void>((resolve) => (cancel = clock.after(wait, 'look for servers', resolve)))
+    await unlessAborted(signal, waited).catch(nothing)
+    cancel()
+    if (signal?.aborted) {
+      const error = abortedBy(signal.reason, { operation: 'connect' })
+      error.message += `; the last look for servers of ${service.name} failed: ${reason}`
+      throw error
+    }
+  }
+}
+
+async function unlessAborted<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
+  if (signal === undefined) return promise
+  let stop: () => void = nothing
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(new Error('It was aborted'))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', stop))
+}
+
+/**
+ * Looks the servers up again from time to time, and as soon as the connection is lost, and hands what is new to the
+ * session, which spreads clients over it. A failed or empty answer changes nothing.
+ */
+export function followService(
+  session: Session,
+  look: () => Promise<readonly ServerAddress[]>,
+  clock: Clock,
+): void {
+  let cancel: Cancel = nothing
+  const next = (): void => {
+    const connected = session.state === 'connected' || session.state === 'connectedReadOnly'
+    if (session.finished === undefined)
+      cancel = clock.after(connected ? REFRESH_MS : URGENT_MS, 'look for servers', refresh)
+  }
+  let looking = false
+  const refresh = (): void => {
+    cancel()
+    if (looking) return
+    looking = true
+    look()
+      .then((servers) => session.updateServers(servers))
+      .catch(nothing)
+      .finally(() => {
+        looking = false
+        next()
+      })
+  }
+  const watchStates = async (): Promise<void> => {
+    for await (const { state } of session.states.listen(session)) {
+      if (state === 'suspended') refresh()
+    }
+    cancel()
+  }
+  next()
+  void watchStates()
+}
