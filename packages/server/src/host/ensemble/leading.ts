@@ -419,8 +419,9 @@ export class LeaderTerm implements Term {
     if (type === PacketType.ping) return readTouches(data, (id, timeout) => writes.touch(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
-      const valid = writes.revalidateFor(link, session, timeout)
-      return link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid }))
+      return writes.revalidateBehind(link, session, timeout, (valid) =>
+        link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid })),
+      )
     }
     const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
     writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })
