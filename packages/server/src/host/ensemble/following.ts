@@ -131,7 +131,8 @@ export class LearnerTerm implements Term {
     this.#clients?.end('Closed: this server does not follow any more')
     this.#wire?.close()
     this.#keeper.raw.end(new Error('The role is over'))
-    this.#jobs.stop()
+    // What the disk has begun comes to its end before another role looks at it.
+    await this.#jobs.stop()
   }
 
   #leave(because: Over): void {

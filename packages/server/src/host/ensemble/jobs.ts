@@ -9,6 +9,7 @@ export interface JobsOptions {
 export class Jobs {
   readonly #options: JobsOptions
   readonly #waiting: (() => void | Promise<void>)[] = []
+  #running: Promise<void> | undefined
   #busy = false
   #stopped = false
 
@@ -27,10 +28,11 @@ export class Jobs {
     if (!this.#busy) this.#run()
   }
 
-  /** What has not begun is not done any more. */
-  stop(): void {
+  /** What has not begun is not done any more. Resolves when nothing is being done. */
+  async stop(): Promise<void> {
     this.#stopped = true
     this.#waiting.length = 0
+    await this.#running
   }
 
   #run(): void {
@@ -39,7 +41,7 @@ export class Jobs {
       for (let job = this.#waiting.shift(); job !== undefined; job = this.#waiting.shift()) {
         const done = job()
         if (done === undefined) continue
-        done.then(
+        this.#running = done.then(
           () => this.#options.goOn(() => this.#run()),
           (error: unknown) => this.#fail(error),
         )
@@ -52,7 +54,8 @@ export class Jobs {
   }
 
   #fail(error: unknown): void {
-    this.stop()
+    this.#stopped = true
+    this.#waiting.length = 0
     this.#busy = false
     this.#options.failed(error)
   }

@@ -54,6 +54,7 @@ export class LeaderTerm implements Term {
   #cancelYield: Cancel = () => {}
   /** Observers that are being sent a snapshot. */
   #snapSyncs = 0
+  #storing: Promise<void> | undefined
   #over = false
   #leadsSince = 0
 
@@ -147,6 +148,8 @@ export class LeaderTerm implements Term {
     this.#links.clear()
     this.#confirming.clear()
     await this.#port.close()
+    // What the disk has begun comes to its end before another role looks at it.
+    await this.#storing
   }
 
   #leave(because: Over): void {
@@ -283,8 +286,9 @@ export class LeaderTerm implements Term {
   }
 
   #store(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
-    const stored = this.#keeper.store(what, epoch)
-    stored.then(() => this.#turns.step({ type: 'stored', what, epoch }), this.#kit.failed)
+    this.#storing = this.#keeper
+      .store(what, epoch)
+      .then(() => this.#turns.step({ type: 'stored', what, epoch }), this.#kit.failed)
   }
 
   #durable(zxid: Zxid): void {
@@ -415,8 +419,9 @@ export class LeaderTerm implements Term {
     if (type === PacketType.ping) return readTouches(data, (id, timeout) => writes.touch(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
-      const valid = writes.revalidateFor(link, session, timeout)
-      return link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid }))
+      return writes.revalidateBehind(link, session, timeout, (valid) =>
+        link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid })),
+      )
     }
     const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
     writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })

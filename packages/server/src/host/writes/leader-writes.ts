@@ -212,6 +212,14 @@ export class LeaderWrites<L extends Listener> implements Writes {
     return !this.#ended && this.#mayGoOn(id, timeout, learner)
   }
 
+  /**
+   * The same behind what the learner has forwarded before. A session that left the learner and comes back must not take a
+   * request of its first stay with it that still waits behind a sync: what it did elsewhere meanwhile came later.
+   */
+  revalidateBehind(learner: object, id: SessionId, timeout: number, answer: (valid: boolean) => void): void {
+    if (!this.#ended) this.#gates.behind(learner, () => answer(this.revalidateFor(learner, id, timeout)))
+  }
+
   /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
   touch(id: SessionId, timeout: number): void {
     const { sessions, clock } = this.#parts

@@ -11,7 +11,7 @@ interface Gate {
   /** Syncs that are on their way. */
   syncs: number
   /** What came behind them and changes something. */
-  waiting: LearnerRequest[]
+  waiting: (LearnerRequest | (() => void))[]
 }
 
 /**
@@ -35,6 +35,13 @@ export class LearnerGates {
     else this.#events.take(learner, request)
   }
 
+  /** Does something behind all that has come from a learner before and still waits. */
+  behind(learner: object, action: () => void): void {
+    const gate = this.#gates.get(learner)
+    if (gate === undefined || gate.waiting.length === 0) action()
+    else gate.waiting.push(action)
+  }
+
   forget(learner: object): void {
     this.#gates.delete(learner)
   }
@@ -54,8 +61,10 @@ export class LearnerGates {
     })
   }
 
-  #open(learner: object, waiting: readonly LearnerRequest[]): void {
+  #open(learner: object, waiting: Gate['waiting']): void {
     this.#gates.delete(learner)
-    for (const request of waiting) this.push(learner, request)
+    for (const one of waiting)
+      if (typeof one === 'function') this.behind(learner, one)
+      else this.push(learner, one)
   }
 }
