@@ -96,6 +96,8 @@ export class Arrival implements Asker, Requester {
   }
 
   #resume(timeout: number): void {
+    // Its former connection brings nothing any more: what it sends behind the question would count as sent from here.
+    this.#core.connectionOf(this.#request.sessionId)?.destroy('Closed: its client has connected again')
     const core = this.#core
     core.stats.sessionsResumed++
     this.#timeout = timeout

@@ -1,7 +1,7 @@
 import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../../core/quorum/index.ts'
-import type { RawClient } from '../testdata/world.ts'
+import { RawClient } from '../testdata/world.ts'
 import { Ensemble } from './testdata/ensemble.ts'
 
 it('elects a leader, replicates a write and survives the crash of the leader', async () => {
@@ -256,4 +256,17 @@ it('sends snapshots to so many observers at a time, and the others come again', 
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
   for (const id of [4, 5, 6]) await ensemble.join(id, all)
   await ensemble.until('all observers', () => [4, 5, 6].every((id) => ensemble.server(id).serving))
+})
+
+it('takes nothing from the former connection of a session once its client has come again', async () => {
+  const ensemble = await Ensemble.start(3)
+  const first = await ensemble.client(1)
+  const again = new RawClient(ensemble, await ensemble.network.connect({ host: 'x', port: 4001 }))
+  again.handshake({ resume: first.session! })
+  first.create(1, '/late')
+  await ensemble.until('the session', () => again.frames.length > 0)
+  expect(again.greeting()!.sessionId).toBe(first.session!.sessionId)
+  again.look(1, OpCode.exists, '/late')
+  expect(await answers(ensemble, again, 1)).toEqual(['1:-101'])
+  expect(first.closed).toBe(true)
 })
