@@ -190,6 +190,6 @@ describe('an ensemble that has a leader', () => {
       world.crash(3)
       world.run(30)
     }
-    expect(world.settle(30_000).id).toBe(2)
+    expect([1, 2]).toContain(world.settle(30_000).id)
   })
 })

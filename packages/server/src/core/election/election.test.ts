@@ -54,9 +54,16 @@ describe('a vote that is heard', () => {
     ['a lower epoch with a higher zxid', vote(3, 1, 0x300000000, 1)],
     ['a lower zxid with a higher id', vote(3, 1, 0x200000004, 2)],
     ['a lower id', vote(1, 1, 0x200000005, 2)],
-  ])('does not replace mine when it has %s', (_, worse) => {
+  ])('does not replace mine when it has %s, and is told of mine once', (_, worse) => {
     const desk = new Desk(2).look({ zxid: 0x200000005, epoch: 2 }).hear(3, { vote: worse })
-    expect(desk.sent).toEqual([])
+    expect(desk.sent).toEqual(['3: looking 2@1 200000005 2'])
+    expect(desk.hear(3, { vote: worse }).sent).toEqual([])
+  })
+
+  it('that is mine, or better than mine, is not answered', () => {
+    const desk = new Desk(2).look()
+    expect(desk.hear(3, { vote: vote(2) }).sent).toEqual([])
+    expect(desk.hear(1, { vote: vote(3) }).sent).toEqual(['1: looking 3@1 0 0', '3: looking 3@1 0 0'])
   })
 
   it('is void when its candidate has no weight', () => {

@@ -256,9 +256,15 @@ export class Election {
       // E7 (5.2 rule 5) Who looks is told whom I follow, with the round of that vote.
       return looks ? this.#answer(from, notification.vote) : undefined
     }
-    // E8 (5.2 rule 4) Who is in an older round is told of mine.
-    if (looks && notification.vote.round < this.#round) this.#answer(from, notification.vote)
+    // E8 (5.2 rule 4) Who is in an older round is told of mine. So is, of my round, who has a worse candidate: it may have
+    // been told of mine while it still had a role, and would hear of it again only when votes are repeated.
+    if (looks && this.#isBehind(notification.vote)) this.#answer(from, notification.vote)
     if (this.#running) this.#count(from, notification)
+  }
+
+  #isBehind(vote: Vote): boolean {
+    if (vote.round !== this.#round) return vote.round < this.#round
+    return this.#running && vote.zxid !== UNTRUSTED && isBetter(this.#vote, vote, this.#quorums!)
   }
 
   /**
