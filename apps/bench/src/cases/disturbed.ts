@@ -1,4 +1,5 @@
 import { connect, type Client } from '@zabra/client'
+import { nodePorts } from '@zabra/runtime/node'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { load } from '../load.ts'
 import { on, type Case, type Setting } from './case.ts'
@@ -57,7 +58,9 @@ const failOver: Case = {
   run: async (setting: Setting) =>
     on(setting, 3, async (peer) => {
       const servers = peer.ports.slice(1).map((port) => `127.0.0.1:${port}`)
-      const client = await connect({ servers, sessionTimeout: 20_000 })
+      // Without the chance by which clients keep apart, so that the servers are measured.
+      const ports = { clock: nodePorts().clock, random: { bytes: zeros, below: () => 0 } }
+      const client = await connect({ servers, sessionTimeout: 20_000, ports })
       try {
         await client.create('/fail-over')
         peer.killLeader()
@@ -72,6 +75,8 @@ const failOver: Case = {
       }
     }),
 }
+
+const zeros = (count: number): Uint8Array => new Uint8Array(count)
 
 /** Tries a write; whatever becomes of one that fails does not matter here. */
 async function written(client: Client): Promise<boolean> {

@@ -32,16 +32,26 @@ it('waits a little for a leader that does not listen yet', async () => {
   const { listen, options, step } = rig()
   const wire = dial(options([1])).catch((error: unknown) => String(error))
   await step(0)
-  for (let attempt = 1; attempt < 5; attempt++) await step(100)
+  for (let waited = 0; waited < 500; waited += 10) await step(10)
   await listen(1)
   expect(await wire).toContain('The leader cannot be reached at 127.0.0.1:1')
 
   const second = dial(options([2]))
   await step(0)
-  for (let attempt = 1; attempt < 4; attempt++) await step(100)
+  for (let waited = 0; waited < 300; waited += 10) await step(10)
   await listen(2)
   await step(100)
   expect((await second).remote.port).toBe(2)
+})
+
+it('asks again soon, for a leader of the same moment listens soon', async () => {
+  const { listen, options, step } = rig()
+  const wire = dial(options([1]))
+  await step(0)
+  await step(5)
+  await listen(1)
+  await step(10)
+  expect((await wire).remote.port).toBe(1)
 })
 
 it('races all addresses of a leader and closes the ones that lose', async () => {

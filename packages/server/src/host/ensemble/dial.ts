@@ -7,29 +7,35 @@ export interface DialOptions {
   readonly clock: Clock
   /** Where it may be; all are tried at once. */
   readonly addresses: readonly Address[]
-  readonly attempts: number
+  /** Until so long after the first attempt there are others. */
+  readonly patienceMs: number
+  /** The longest pause between two attempts; the first ones are short. */
   readonly pauseMs: number
   /** For all attempts together. */
   readonly budgetMs: number
   readonly signal: AbortSignal
 }
 
-export const dialDefaults = { attempts: 5, pauseMs: 100 } as const
+export const dialDefaults = { patienceMs: 500, pauseMs: 100 } as const
+
+/** A leader that was elected in the same moment listens a few milliseconds later. */
+const FIRST_PAUSE_MS = 5
 
 /**
  * Connects to a leader at the first of its addresses that answers. It may need a moment before it listens, so there are
  * several attempts. Rejects with a `NetworkError` when all of them fail, the budget is spent or `signal` aborts.
  */
 export async function dial(options: DialOptions): Promise<Connection> {
-  const { clock, attempts, pauseMs, budgetMs, signal } = options
-  const end = clock.monotonic() + budgetMs
-  for (let attempt = 1; ; attempt++) {
+  const { clock, patienceMs, pauseMs, budgetMs, signal } = options
+  const begun = clock.monotonic()
+  const last = begun + Math.min(patienceMs, budgetMs)
+  for (let wait = Math.min(FIRST_PAUSE_MS, pauseMs); ; wait = Math.min(wait * 2, pauseMs)) {
     try {
-      return await race(options, Math.max(0, end - clock.monotonic()))
+      return await race(options, Math.max(0, begun + budgetMs - clock.monotonic()))
     } catch (error) {
-      if (signal.aborted || attempt >= attempts || clock.monotonic() + pauseMs >= end) throw error
+      if (signal.aborted || clock.monotonic() + wait >= last) throw error
     }
-    await pause(clock, pauseMs, signal)
+    await pause(clock, wait, signal)
   }
 }
 
