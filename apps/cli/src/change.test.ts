@@ -86,6 +86,9 @@ describe('set and setAcl', () => {
       code: 5,
       err: expect.stringContaining('/set has another version than the one given'),
     })
+    expect((await stage.run(['set', '/set', 'c', '--version', '0'])).code).toBe(5)
+    expect((await stage.run(['delete', '/set', '--version', '0'])).code).toBe(5)
+    expect(await stage.run(['set', '/set', 'c', '--version'])).toMatchObject({ code: 2, out: '' })
     expect(await dataOf('/set')).toBe('b')
     expect((await stage.run(['set', '/set', '', '-s'])).out).toContain('dataLength = 0\n')
     expect(await stage.run(['set', '/set'])).toMatchObject({ code: 2 })
