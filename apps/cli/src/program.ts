@@ -36,7 +36,7 @@ const versionOption = new Option('-V, --version', 'print the version')
 
 /** Whether a command line asks for nothing but the version of the program. */
 export const asksForVersion = ([first]: readonly string[]): boolean =>
-  first !== undefined && versionOption.is(first)
+  first !== undefined && [versionOption.short, versionOption.long].includes(first)
 
 /** The program with all commands; parse it once. */
 export function createProgram(io: Io): Command {
