@@ -2,6 +2,7 @@ import { CommanderError } from 'commander'
 import { ExitCode, judge } from './exit-codes.ts'
 import { print, type Io } from './io.ts'
 import { asksForVersion, createProgram } from './program.ts'
+import { asZkCli } from './shell/start.ts'
 
 /** Runs one command line and resolves to the exit code; it never rejects and nothing exits. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
@@ -10,7 +11,10 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     return ExitCode.ok
   }
   try {
-    await createProgram(io).parseAsync([...argv], { from: 'user' })
+    const { words, environment } = asZkCli(argv)
+    await createProgram({ ...io, environment: { ...io.environment, ...environment } }).parseAsync(words, {
+      from: 'user',
+    })
     return ExitCode.ok
   } catch (error) {
     // Its text is printed already: help, or a mistake with advice.

@@ -15,6 +15,8 @@ export interface SessionOptions {
   /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
   readonly networks: Networks
+  /** Whether a server that is cut off from its quorum will do. */
+  readonly readOnly?: boolean
 }
 
 /** Longest answer and request: what a server takes is for the server to say. */
@@ -51,6 +53,7 @@ export async function openSession(
       sessionTimeout: timeoutMs,
       // A session that has expired took its ephemeral nodes along; whoever made them is to know.
       sessionExpiry: 'close',
+      readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
       maxFrame: LONGEST,
@@ -60,10 +63,8 @@ export async function openSession(
         attempt: ({ server, error }) => {
           const name = server.replace(/^tcp:../, '')
           // A person waits: one round through the list is enough.
-          if (
-            reasons.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`) >=
-            servers.length
-          )
+          const message = error.message.replaceAll('tcp://', '')
+          if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= servers.length)
             attempt.abort()
         },
       },

@@ -101,7 +101,16 @@ export class Shell {
       this.err('Expected a line that closes its quotes, got one that does not')
       return ExitCode.usage
     }
-    const [name = '', ...words] = all
+    return this.#run(all)
+  }
+
+  /** Runs the words of one command as they are, which no quotes hold together. */
+  async executeWords(words: readonly string[]): Promise<number> {
+    this.history.push(words.join(' '))
+    return this.#run(words)
+  }
+
+  async #run([name = '', ...words]: readonly string[]): Promise<number> {
     const command = this.commands.get(name)
     if (command === undefined) {
       for (const usage of this.usage()) this.err(usage)
