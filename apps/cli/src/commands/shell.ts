@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { orAborted, type CommandModule, type Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { note, print } from '../io.ts'
+import { print } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { complete } from '../shell/complete.ts'
 import { shellCommands } from '../shell/commands/index.ts'
@@ -47,13 +47,13 @@ async function runShell({ io, options }: Context, words: readonly string[], aske
   const isAlone = asked.command === undefined && words.length === 0
   const isInteractive = isAlone && io.stdin.isTTY === true && io.stdout.isTTY === true
   let refresh = (): void => {}
-  const shell = new Shell({
+  const shell: Shell = new Shell({
     io,
     commands: shellCommands,
     server: settings.server,
     open: (server) =>
-      openSession({ ...settings, server, readOnly: asked.readOnly === true }, io.signal, (line) =>
-        note(io, line),
+      openSession({ ...settings, server, readOnly: asked.readOnly === true }, shell.signal, (line) =>
+        shell.notice(line),
       ),
     refresh: () => refresh(),
   })
@@ -103,6 +103,7 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
   const stop = (): void => reader.close()
   io.signal.addEventListener('abort', stop, { once: true })
   reader.on('SIGINT', () => {
+    if (shell.interrupt()) return print(io, '^C')
     // As in any shell: the line is dropped, and with nothing typed the shell is left.
     if (reader.line === '') return stop()
     print(io, '^C')
