@@ -59,6 +59,13 @@ describe('status', () => {
     expect([code, out.split('\n').length]).toEqual([0, 4])
   })
 
+  it('takes no members over WebSockets, which answer no words', async () => {
+    expect(await run('ws://localhost:1/')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('other port'),
+    })
+  })
+
   it('takes the members from --server when none is named', async () => {
     const follower = await member(quorum('leader'))
     expect((await run('--server', `${follower}/root`)).out).toContain('leader')

@@ -1,5 +1,5 @@
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { ExitCode, Failure, judge, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import type { ServerAddress } from '@zabra/client'
 import { formatServer, parseServers } from '../session/address.ts'
@@ -39,6 +39,11 @@ export const status: CommandModule = (program, { io, options }) => {
       await networks.ready(named.join(','))
       // With blanks or commas between them: connect strings have commas, and are pasted.
       const servers = named.flatMap((text) => parseServers(text).servers)
+      const web = servers.find(({ scheme }) => scheme.startsWith('ws'))
+      if (web !== undefined)
+        throw new UsageError(
+          `Expected members over TCP or TLS, got ${formatServer(web)}: nobody tells of itself over WebSockets. Name its other port.`,
+        )
       const patience = Math.min(timeoutMs, PATIENCE_MS)
       const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
       io.signal.throwIfAborted()
