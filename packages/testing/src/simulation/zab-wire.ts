@@ -41,6 +41,8 @@ export class ZabWire {
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   readonly #leaders = new Map<number, Host>()
   readonly #logs = new Map<Host, DurableLog>()
+  /** How far the history of each leader goes, by its own words. */
+  readonly #reach = new Map<Host, number>()
 
   constructor(world: World) {
     this.#world = world
@@ -86,11 +88,11 @@ export class ZabWire {
         for (const early of channel.early) this.committed.add(early)
         return this.#count('learners brought up to date')
       case Packet.DIFF:
-        return this.#count('DIFF')
+        return this.#brings(channel, 'DIFF', zxid)
       case Packet.TRUNC:
         return this.#count('TRUNC')
       case Packet.SNAP:
-        return this.#count('SNAP')
+        return this.#brings(channel, 'SNAP', zxid)
       case Packet.PROPOSAL:
         if (zxid <= channel.lastProposal)
           this.#complain(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
@@ -116,10 +118,21 @@ export class ZabWire {
     }
   }
 
-  /** With the first member that is up to date, all that the leader began with is committed. */
+  /** The leader says how far its own history goes. */
+  #brings({ leader }: Channel, how: string, zxid: number): void {
+    this.#count(how)
+    this.#reach.set(leader, zxid)
+  }
+
+  /**
+   * With the first member that is up to date, all that the leader began with is committed: what its log has, and what of
+   * its last epoch it has from a snapshot alone.
+   */
   #established(leader: Host): void {
     if (this.#lastEstablished === leader.current) return
     this.#lastEstablished = leader.current
+    const reach = this.#reach.get(leader) ?? 0
+    for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.committed.add(zxid)
     for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
   }
 
