@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -86,6 +86,9 @@ describe('set and setAcl', () => {
       code: 5,
       err: expect.stringContaining('/set has another version than the one given'),
     })
+    expect((await stage.run(['set', '/set', 'c', '--version', '0'])).code).toBe(5)
+    expect((await stage.run(['delete', '/set', '--version', '0'])).code).toBe(5)
+    expect(await stage.run(['set', '/set', 'c', '--version'])).toMatchObject({ code: 2, out: '' })
     expect(await dataOf('/set')).toBe('b')
     expect((await stage.run(['set', '/set', '', '-s'])).out).toContain('dataLength = 0\n')
     expect(await stage.run(['set', '/set'])).toMatchObject({ code: 2 })
@@ -272,6 +275,7 @@ describe('export and import', () => {
       undefined,
       '"ttl":3600000',
       undefined,
+      undefined,
     ])
     expect((await stage.run(['import', '-', '/sorts-2'], { input: out })).code).toBe(0)
     await stage.server.snapshot()
@@ -293,6 +297,24 @@ describe('export and import', () => {
     const { err } = await stage.run(['export', '/x', '-o', file], { terminal: true })
     expect(err).toMatch(/Exporting \[=* *\] \d+ %, \d+ of \d+ nodes/)
     expect((await stage.run(['export', '/x', '-o', `${file}.2`])).err).not.toContain('Exporting')
+  })
+
+  it('tell a part of an export from the whole', async () => {
+    const { out } = await stage.run(['export', '/x'])
+    const lines = out.trimEnd().split('\n')
+    expect(lines.at(-1)).toBe(`{"zabra":"end","nodes":${lines.length - 2}}`)
+    const input = lines.slice(0, -1).join('\n')
+    expect(await stage.run(['import', '-', '/part'], { input })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('the export was cut short. Export again.'),
+    })
+    expect(await stage.zk.exists('/part')).toBeUndefined()
+  })
+
+  it('leave no file that holds a part of an export', async () => {
+    const file = join(stage.folder, 'part.jsonl')
+    expect((await stage.run(['export', '/none-such', '-o', file])).code).toBe(3)
+    expect(existsSync(file)).toBe(false)
   })
 
   it('write to a new file, and never over one', async () => {

@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander'
+import { Command, Help, Option } from 'commander'
 import type { Store } from '@zabra/runtime'
 import { commandGroups } from './commands/index.ts'
 import { contextOf, integer, type GlobalOptions } from './context.ts'
@@ -31,10 +31,17 @@ interface Flags {
   readonly json?: boolean
 }
 
+/** Asks for the version of the program, as its first word alone: behind a command the same words mean that of a node. */
+const versionOption = new Option('-V, --version', 'print the version')
+
+/** Whether a command line asks for nothing but the version of the program. */
+export const asksForVersion = ([first]: readonly string[]): boolean =>
+  first !== undefined && [versionOption.short, versionOption.long].includes(first)
+
 /** The program with all commands; parse it once. */
 export function createProgram(io: Io): Command {
   const { environment } = io
-  const program = new Command('zabra')
+  const program: Command = new Command('zabra')
     .description('Works with a Zabra or Apache ZooKeeper server from the command line.')
     .addOption(
       new Option('--server <host:port,…/root>', 'where to connect (else ZABRA_SERVER)').default(
@@ -67,7 +74,12 @@ export function createProgram(io: Io): Command {
     )
     .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
     .option('--json', 'print JSON: one value, or one a line where there may be many')
-    .version(io.version)
+    .configureHelp({
+      visibleOptions(command) {
+        const options = Help.prototype.visibleOptions.call(this, command)
+        return command === program ? [versionOption, ...options] : options
+      },
+    })
     .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodes()}`)
     .showHelpAfterError('Run zabra --help to see what there is.')
     .exitOverride()

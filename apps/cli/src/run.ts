@@ -1,15 +1,23 @@
 import { CommanderError } from 'commander'
 import { ExitCode, judge } from './exit-codes.ts'
-import type { Io } from './io.ts'
-import { createProgram } from './program.ts'
+import { print, type Io } from './io.ts'
+import { asksForVersion, createProgram } from './program.ts'
+import { asZkCli } from './shell/start.ts'
 
 /** Runs one command line and resolves to the exit code; it never rejects and nothing exits. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
+  if (asksForVersion(argv)) {
+    print(io, io.version)
+    return ExitCode.ok
+  }
   try {
-    await createProgram(io).parseAsync([...argv], { from: 'user' })
+    const { words, environment } = asZkCli(argv)
+    await createProgram({ ...io, environment: { ...io.environment, ...environment } }).parseAsync(words, {
+      from: 'user',
+    })
     return ExitCode.ok
   } catch (error) {
-    // Its text is printed already: help, a version, or a mistake with advice.
+    // Its text is printed already: help, or a mistake with advice.
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage
     const { line, exitCode } = judge(io.signal.aborted ? io.signal.reason : error)
     if (line !== '') io.stderr.write(`zabra: ${line}\n`)

@@ -53,6 +53,19 @@ describe('status', () => {
     expect(out).toMatch(/follower .* ok\n/)
   })
 
+  it('takes members with commas between them, as connect strings have them', async () => {
+    const [leader, follower] = [await member(quorum('leader')), await member(quorum('follower'))]
+    const { code, out } = await run(`${leader},${follower}`)
+    expect([code, out.split('\n').length]).toEqual([0, 4])
+  })
+
+  it('takes no members over WebSockets, which answer no words', async () => {
+    expect(await run('ws://localhost:1/')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('other port'),
+    })
+  })
+
   it('takes the members from --server when none is named', async () => {
     const follower = await member(quorum('leader'))
     expect((await run('--server', `${follower}/root`)).out).toContain('leader')

@@ -1,4 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Stage } from './testdata/stage.ts'
@@ -95,9 +96,28 @@ describe('over TLS', () => {
     })
   })
 
+  it('a port that speaks without TLS is named so, on one line', async () => {
+    const web = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    })
+    await new Promise<void>((resolve) => web.listen(0, '127.0.0.1', resolve))
+    const { port } = web.address() as { port: number }
+    expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(/^zabra: .*wrong version number\. That port speaks without TLS: .*\n$/),
+    })
+    web.close()
+  })
+
   it('a server that is not trusted is no server, and a file that is none is a mistake', async () => {
     const ca = ['--ca', certificate('stranger-authority.pem'), '--cert', certificate('alice.pem')]
     expect(await stage.run(['ls', '--tls', '--server', secure, ...ca])).toMatchObject({ code: 8 })
+    expect(await stage.run(['ls', '--tls', '--server', secure])).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(
+        /^zabra: Cannot connect to \S+ \(\w+\): self-signed .* --ca or ZABRA_CA, .*\n$/,
+      ),
+    })
     const none = await stage.run(['ls', '--tls', '--server', secure, '--ca', '/no/such.pem'])
     expect(none).toMatchObject({ code: 2, err: expect.stringContaining('/no/such.pem') })
     expect(await stage.run(['ls', '--server', 'http://localhost:1'])).toMatchObject({ code: 2 })

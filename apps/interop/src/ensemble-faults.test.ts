@@ -31,13 +31,15 @@ describeWith(
         const { breaches, ...figures } = await trial(ensemble, { seed, sessionTimeout: 16_000 }, async () => {
           for (let round = 0; round < rounds; round++) {
             const name = faultNames[(round + dice.int(faultNames.length)) % faultNames.length]!
-            happened.push(name)
+            happened.push(`${Math.round(performance.now())} ms: ${name}`)
             await faults[name](ensemble!, dice)
             // Everybody is back, and there is one leader, before the next thing happens.
             await ensemble!.leader()
           }
         })
-        console.log(`faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}`)
+        console.log(
+          `faults: seed ${seed}, ${rounds} rounds, ${JSON.stringify(figures)}; ${happened.join('; ')}`,
+        )
         const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-3000)}`)
         expect(breaches, `${happened.join('; ')}\n${replay}\n${outputs.join('\n')}`).toEqual([])
         expect(figures.acknowledged).toBeGreaterThan(rounds * 20)

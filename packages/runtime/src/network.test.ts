@@ -31,6 +31,16 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
     }),
   }))
 
+for (const [half, client] of [
+  ['without TLS', nodeNetwork],
+  ['with TLS', tlsNetwork({ trustStore: store('authority.pem') })],
+] as const)
+  networkCompliance(`a port for both, for peers ${half}`, () => ({
+    server: tlsNetwork({ keyStore: store('server.pem') }).withPlain(),
+    client,
+    ...(client === nodeNetwork ? { waitsForByte: true } : {}),
+  }))
+
 networkCompliance('WebSockets', () => ({
   server: webSocketNetwork({ clock: nodeClock, upgrades: httpUpgrades() }),
   endsWhole: true,

@@ -2,12 +2,13 @@ import { ownerKind, ttlOf } from '@zabra/protocol'
 import { readSnapshot } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
+import { unlink } from 'node:fs/promises'
 import { Unreadable, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { locate } from '../files/locate.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { EXPORT_HEAD, formatNode, type ExportedNode } from '../session/export-format.ts'
+import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
 import { exportable } from '../session/exportable.ts'
 import { isReserved } from '../session/walk.ts'
 
@@ -55,8 +56,10 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
           counts = await session(async (zk) =>
             write(exportable(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
           )
-      } finally {
         await target.end()
+      } catch (error) {
+        await target.discard()
+        throw error
       }
       if (asked.output !== undefined && options().json) printJson(io, { file: asked.output, ...counts })
       else if (asked.output !== undefined) note(io, `exported ${counts.exported} nodes to ${asked.output}`)
@@ -92,6 +95,7 @@ async function writeAll(
     await target.write(`${formatNode({ ...node, path: below })}\n`)
     done(++counts.exported)
   }
+  await target.write(`${JSON.stringify(exportEnd(counts.exported))}\n`)
   return counts
 }
 
@@ -126,7 +130,10 @@ function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
 
 interface Target {
   write(line: string): Promise<void>
+  /** Waits until everything is written. */
   end(): Promise<void>
+  /** Takes back what cannot be completed: a part of an export must not be taken for the whole. */
+  discard(): Promise<void>
 }
 
 /** Standard output, or a file that must not exist yet. Writes wait while the reader is slow. */
@@ -148,6 +155,11 @@ async function open(io: Io, file: string | undefined): Promise<Target> {
     },
     async end() {
       if (file !== undefined) await new Promise<void>((resolve) => stream.end(resolve))
+    },
+    async discard() {
+      if (file === undefined) return
+      stream.destroy()
+      await unlink(file)
     },
   }
 }

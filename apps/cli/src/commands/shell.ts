@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline/promises'
 import { orAborted, type CommandModule, type Context } from '../context.ts'
-import { ExitCode, Failure } from '../exit-codes.ts'
-import { note, print } from '../io.ts'
+import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
+import { print } from '../io.ts'
 import { openSession } from '../session/open.ts'
 import { complete } from '../shell/complete.ts'
 import { shellCommands } from '../shell/commands/index.ts'
@@ -11,6 +11,7 @@ import { Shell } from '../shell/shell.ts'
 interface Asked {
   readonly command?: readonly string[]
   readonly exitOnError?: boolean
+  readonly readOnly?: boolean
 }
 
 /** `zabra shell`: the commands of ZooKeeper's shell, typed or from a pipe. */
@@ -23,30 +24,44 @@ export const shell: CommandModule = (program, context) => {
       'run this line and end; may be repeated',
       (line: string, before: readonly string[] | undefined) => [...(before ?? []), line],
     )
+    .argument('[words...]', 'one command to run, as zkCli.sh takes it')
     .option('-e, --exit-on-error', 'end at the first line that fails')
-    .action(async (asked: Asked) => {
-      const exitCode = await runShell(context, asked)
+    .option('-r, --read-only', 'be content with a server that is cut off from its quorum')
+    .addHelpText('after', ZKCLI)
+    .action(async (words: string[], asked: Asked) => {
+      if (words.length > 0 && asked.command !== undefined)
+        throw new UsageError('Expected a command or --command, got both. Give one of them.')
+      const exitCode = await runShell(context, words, asked)
       // Every line has told what was wrong with it.
       if (exitCode !== ExitCode.ok) throw new Failure('', exitCode)
     })
 }
 
+const ZKCLI = `
+Options of zkCli.sh are understood: -server, -timeout, -r, -waitforconnection (which is always done) and
+-client-configuration.`
+
 /** Runs lines to their end and resolves to the exit code: that of the last line, or of the first that fails with -e. */
-async function runShell({ io, options }: Context, asked: Asked): Promise<number> {
+async function runShell({ io, options }: Context, words: readonly string[], asked: Asked): Promise<number> {
   const settings = options()
-  const isInteractive = asked.command === undefined && io.stdin.isTTY === true && io.stdout.isTTY === true
+  const isAlone = asked.command === undefined && words.length === 0
+  const isInteractive = isAlone && io.stdin.isTTY === true && io.stdout.isTTY === true
   let refresh = (): void => {}
-  const shell = new Shell({
+  const shell: Shell = new Shell({
     io,
     commands: shellCommands,
     server: settings.server,
-    open: (server) => openSession({ ...settings, server }, io.signal, (line) => note(io, line)),
+    open: (server) =>
+      openSession({ ...settings, server, readOnly: asked.readOnly === true }, shell.signal, (line) =>
+        shell.notice(line),
+      ),
     refresh: () => refresh(),
   })
   await shell.connect()
   const lines = isInteractive ? typed(shell, (again) => (refresh = again)) : given(shell, asked)
   let exitCode: number = ExitCode.ok
   try {
+    if (words.length > 0) return await orAborted(shell.executeWords(words), io.signal)
     for await (const line of lines) {
       exitCode = await orAborted(shell.execute(line), io.signal)
       if (shell.isOver || (asked.exitOnError && exitCode !== ExitCode.ok)) break
@@ -88,6 +103,7 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
   const stop = (): void => reader.close()
   io.signal.addEventListener('abort', stop, { once: true })
   reader.on('SIGINT', () => {
+    if (shell.interrupt()) return print(io, '^C')
     // As in any shell: the line is dropped, and with nothing typed the shell is left.
     if (reader.line === '') return stop()
     print(io, '^C')

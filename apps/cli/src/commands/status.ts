@@ -1,8 +1,8 @@
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, judge } from '../exit-codes.ts'
+import { ExitCode, Failure, judge, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import type { ServerAddress } from '@zabra/client'
-import { formatServer, parseServer, parseServers } from '../session/address.ts'
+import { formatServer, parseServers } from '../session/address.ts'
 import type { Networks } from '../session/transport.ts'
 import { ask, isIdle, isRefusal } from '../session/word.ts'
 import { safeLine } from '../text/bytes.ts'
@@ -37,8 +37,13 @@ export const status: CommandModule = (program, { io, options }) => {
       const { server, timeoutMs, json, networks } = options()
       const named = (hosts.length > 0 ? hosts : [server]).map((text) => networks.named(text))
       await networks.ready(named.join(','))
-      const servers =
-        hosts.length > 0 ? named.map((host) => parseServer(host)) : parseServers(named[0]!).servers
+      // With blanks or commas between them: connect strings have commas, and are pasted.
+      const servers = named.flatMap((text) => parseServers(text).servers)
+      const web = servers.find(({ scheme }) => scheme.startsWith('ws'))
+      if (web !== undefined)
+        throw new UsageError(
+          `Expected members over TCP or TLS, got ${formatServer(web)}: nobody tells of itself over WebSockets. Name its other port.`,
+        )
       const patience = Math.min(timeoutMs, PATIENCE_MS)
       const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
       io.signal.throwIfAborted()

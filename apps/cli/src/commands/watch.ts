@@ -28,7 +28,7 @@ export const watch: CommandModule = (program, { io, options, session }) => {
         }
         const reason = await zk.closed
         throw new Failure(
-          `${reason?.message ?? 'The session has ended.'} Changes from now on are not seen.`,
+          `${(reason?.message ?? 'The session has ended').replace(/\.$/, '')}. Changes from now on are not seen.`,
           ExitCode.connection,
           { cause: reason },
         )

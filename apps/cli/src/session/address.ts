@@ -12,13 +12,5 @@ export function parseServers(text: string): { servers: readonly ServerAddress[];
   }
 }
 
-/** Reads one server of a list of members. */
-export function parseServer(text: string): ServerAddress {
-  const { servers, chroot } = parseServers(text)
-  if (servers.length !== 1 || chroot !== '')
-    throw new UsageError(`Expected one member as host:port, got "${text}". Put blanks between members.`)
-  return servers[0]!
-}
-
 /** The address as it is typed. */
 export const formatServer = (server: ServerAddress): string => addressKey(server).replace(/^tcp:../, '')

@@ -17,6 +17,9 @@ export interface ExportedNode {
 /** The first line of an export. */
 export const EXPORT_HEAD = { zabra: 'export', version: 1 } as const
 
+/** The last line of an export, which one that was cut short does not have. */
+export const exportEnd = (nodes: number) => ({ zabra: 'end', nodes })
+
 /** A node as one line of JSON: data as text where it is UTF-8, else in Base64. */
 export function formatNode({ path, data, acl, kind, ttl }: ExportedNode): string {
   const entries = acl.map(({ perms, id }) => ({ scheme: id.scheme, id: id.id, perms: formatPerms(perms) }))
@@ -29,6 +32,7 @@ export function parseExport(text: string, name: string): ExportedNode[] {
   const lines = text.split('\n')
   const nodes: ExportedNode[] = []
   const seen = new Set<string>()
+  let isOpen = false
   for (const [index, line] of lines.entries()) {
     if (line.trim() === '') continue
     const where = `${name}:${index + 1}`
@@ -38,6 +42,11 @@ export function parseExport(text: string, name: string): ExportedNode[] {
         throw new UsageError(
           `${where}: Expected an export of version ${EXPORT_HEAD.version}, got ${JSON.stringify(value['version'])}. Use the zabra that wrote it.`,
         )
+      isOpen = true
+      continue
+    }
+    if (value['zabra'] === 'end') {
+      isOpen = false
       continue
     }
     const node = parseNode(value, where)
@@ -48,6 +57,11 @@ export function parseExport(text: string, name: string): ExportedNode[] {
     seen.add(node.path)
     nodes.push(node)
   }
+  // Lines that somebody has written by hand have neither head nor end.
+  if (isOpen)
+    throw new UsageError(
+      `${name}: Expected a last line such as ${JSON.stringify(exportEnd(nodes.length))}, got none: the export was cut short. Export again.`,
+    )
   return nodes
 }
 

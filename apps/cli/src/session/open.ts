@@ -15,6 +15,8 @@ export interface SessionOptions {
   /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
   readonly networks: Networks
+  /** Whether a server that is cut off from its quorum will do. */
+  readonly readOnly?: boolean
 }
 
 /** Longest answer and request: what a server takes is for the server to say. */
@@ -51,6 +53,7 @@ export async function openSession(
       sessionTimeout: timeoutMs,
       // A session that has expired took its ephemeral nodes along; whoever made them is to know.
       sessionExpiry: 'close',
+      readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
       maxFrame: LONGEST,
@@ -58,12 +61,10 @@ export async function openSession(
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {
-          const name = server.replace(/^tcp:../, '')
+          const name = server.replace(/^(?:tcp|tls):../, '')
           // A person waits: one round through the list is enough.
-          if (
-            reasons.push(error.message.includes(name) ? error.message : `${name}: ${error.message}`) >=
-            servers.length
-          )
+          const message = told(error)
+          if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= servers.length)
             attempt.abort()
         },
       },
@@ -72,13 +73,27 @@ export async function openSession(
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    throw new Failure(
-      `${reasons.toSorted().join('; ')}. Check that a server runs there, or name another one with --server or ZABRA_SERVER.`,
-      ExitCode.connection,
-      { cause: error },
-    )
+    throw new Failure(`${reasons.toSorted().join('; ')}. ${adviceFor(reasons)}`, ExitCode.connection, {
+      cause: error,
+    })
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', give)
   }
+}
+
+/** Why a server could not be reached, on one line; what OpenSSL says for its own developers is left out. */
+const told = ({ message }: Error): string =>
+  message
+    .replaceAll('tcp://', '')
+    .replace(/: \w+:error:\w+:SSL routines:[^:]*:([^:]*):\S*\s*$/, ': $1')
+    .replace(/\s+/g, ' ')
+    .trim()
+
+function adviceFor(reasons: readonly string[]): string {
+  if (reasons.some((reason) => /SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY)/.test(reason)))
+    return 'Name the authority that signs its certificate with --ca or ZABRA_CA, or another server.'
+  if (reasons.some((reason) => reason.includes('WRONG_VERSION_NUMBER')))
+    return 'That port speaks without TLS: leave out --tls and tls://, or name its port for TLS.'
+  return 'Check that a server runs there, or name another one with --server or ZABRA_SERVER.'
 }

@@ -3,7 +3,8 @@ import type { Shell } from './shell.ts'
 
 /** How the word at the end of a line may go on: the possibilities, and the word that they replace. */
 export async function complete(shell: Shell, line: string): Promise<[string[], string]> {
-  const word = /\S*$/.exec(line)![0]
+  // A quote that is still open holds blanks together.
+  const word = /^(?:[^"']|"[^"]*"|'[^']*')*(["'][^"']*)$/.exec(line)?.[1] ?? /\S*$/.exec(line)![0]
   const before = line.slice(0, line.length - word.length).trim()
   const fits = (all: Iterable<string>): [string[], string] => [
     [...all].filter((each) => each.startsWith(word)).toSorted(),
@@ -13,9 +14,15 @@ export async function complete(shell: Shell, line: string): Promise<[string[], s
   const command = shell.commands.get(before.split(/\s/, 1)[0]!)
   if (word.startsWith('-'))
     return fits([...(command?.flags ?? []), ...(command?.values ?? [])].map((option) => `${option} `))
-  if (!word.startsWith('/')) return [[], word]
-  return fits(await pathsLike(shell, word))
+  const quote = /^["']/.exec(word)?.[0] ?? ''
+  const path = word.slice(quote.length)
+  if (!path.startsWith('/')) return [[], word]
+  const paths = (await pathsLike(shell, path)).filter((each) => each.startsWith(path)).toSorted()
+  return [paths.map((each) => (quote === '' && /[\s"']/.test(each) ? quoteFor(each) : quote) + each), word]
 }
+
+/** What opens a word that blanks or quotes would cut; whoever types closes it. */
+const quoteFor = (path: string): string => (path.includes('"') ? "'" : '"')
 
 /** The children of the last whole parent in what was typed. */
 async function pathsLike(shell: Shell, word: string): Promise<string[]> {

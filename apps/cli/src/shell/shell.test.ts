@@ -214,10 +214,45 @@ describe('a person at the shell', () => {
     expect(await complete(own, 'ls -')).toEqual([['-R ', '-s ', '-w '], '-'])
     expect(await complete(own, 'get /tab/o')).toEqual([['/tab/one', '/tab/other'], '/tab/o'])
     expect(await complete(own, 'get /t')).toEqual([['/tab'], '/t'])
+    await stage.plant({ '/tab/with blank': null, '/tab/with blank/in': null })
+    expect(await complete(own, 'get /tab/w')).toEqual([['"/tab/with blank'], '/tab/w'])
+    expect(await complete(own, 'get "/tab/with b')).toEqual([['"/tab/with blank'], '"/tab/with b'])
+    expect(await complete(own, "set '/x y' '/tab/with blank/")).toEqual([
+      ["'/tab/with blank/in"],
+      "'/tab/with blank/",
+    ])
     expect(await complete(own, 'get /none/')).toEqual([[], '/none/'])
     expect(own.prompt).toBe(`[zk: ${stage.address}(CONNECTED) 0] `)
     await own.close()
     expect(own.prompt).toBe(`[zk: ${stage.address}(CLOSED) 0] `)
+    await running.ended
+  })
+
+  it('stops a command under way and keeps the session', async () => {
+    await stage.plant({ '/stop': null })
+    await Promise.all(Array.from({ length: 300 }, (_, i) => stage.zk.create(`/stop/${i}`, null)))
+    const running = stage.start(['shell'], { input: '' })
+    const { stdout, stderr, stop } = running
+    const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks: new Networks() }
+    const own = new Shell({
+      io: { stdout, stderr, signal: stop.signal } as never,
+      commands: shellCommands,
+      server: stage.address,
+      open: () => openSession(options, stop.signal),
+    })
+    await own.connect()
+    expect(own.interrupt()).toBe(false)
+    const { fired } = await stage.zk.watchOnce('/stop', 'children')
+    const deletion = own.execute('deleteall /stop -b 1')
+    await fired
+    expect(own.interrupt()).toBe(true)
+    expect(await deletion).toBe(130)
+    expect(await own.execute('sync /stop')).toBe(0)
+    const left = await stage.zk.getAllChildrenNumber('/stop')
+    expect(left).toBeGreaterThan(0)
+    expect(await own.execute('sync /stop')).toBe(0)
+    expect(await stage.zk.getAllChildrenNumber('/stop')).toBe(left)
+    await own.close()
     await running.ended
   })
 

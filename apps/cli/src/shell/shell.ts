@@ -1,4 +1,5 @@
-import { ExitCode } from '../exit-codes.ts'
+import { orAborted } from '../context.ts'
+import { ExitCode, Interrupted } from '../exit-codes.ts'
 import { note, print, type Io } from '../io.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { safe, safeLine } from '../text/bytes.ts'
@@ -30,6 +31,8 @@ export class Shell {
   isOver = false
   readonly #open: (server: string) => Promise<ZooKeeper>
   readonly #refresh: () => void
+  /** Ends the command under way when it aborts. */
+  #running: AbortController | undefined
   #server: string
   #zk: ZooKeeper | undefined
 
@@ -48,6 +51,18 @@ export class Shell {
     return this.#zk
   }
 
+  /** Aborts when the command under way, or the whole program, is to end. */
+  get signal(): AbortSignal {
+    const { signal } = this.io
+    return this.#running === undefined ? signal : AbortSignal.any([signal, this.#running.signal])
+  }
+
+  /** Ends the command under way as Ctrl-C does. False when there is none. */
+  interrupt(): boolean {
+    this.#running?.abort(new Interrupted('SIGINT'))
+    return this.#running !== undefined
+  }
+
   /** What stands before the line that is typed. */
   get prompt(): string {
     const state = this.#zk === undefined ? 'CLOSED' : 'CONNECTED'
@@ -64,7 +79,7 @@ export class Shell {
       if (this.#zk !== zk) return
       this.#zk = undefined
       this.watching.forget()
-      if (reason !== undefined) note(this.io, reason.message)
+      if (reason !== undefined) this.notice(reason.message)
     })
   }
 
@@ -74,6 +89,12 @@ export class Shell {
     this.#zk = undefined
     this.watching.forget()
     await zk?.close()
+  }
+
+  /** Tells something that no command has asked for. */
+  notice(line: string): void {
+    note(this.io, line)
+    this.#refresh()
   }
 
   /** Prints a line of an answer. */
@@ -101,19 +122,33 @@ export class Shell {
       this.err('Expected a line that closes its quotes, got one that does not')
       return ExitCode.usage
     }
-    const [name = '', ...words] = all
+    return this.#run(all)
+  }
+
+  /** Runs the words of one command as they are, which no quotes hold together. */
+  async executeWords(words: readonly string[]): Promise<number> {
+    this.history.push(words.join(' '))
+    return this.#run(words)
+  }
+
+  async #run([name = '', ...words]: readonly string[]): Promise<number> {
     const command = this.commands.get(name)
     if (command === undefined) {
       for (const usage of this.usage()) this.err(usage)
       this.err(`Command not found: Command not found ${safeLine(name)}`)
       return ExitCode.usage
     }
+    // A line that is run again belongs to the command that does so.
+    const isOuter = this.#running === undefined
+    this.#running ??= new AbortController()
     try {
       if (!command.offline) void this.zk
-      await command.run(this, parseArguments(command, words))
+      await orAborted(Promise.resolve(command.run(this, parseArguments(command, words))), this.signal)
       return ExitCode.ok
     } catch (error) {
       return this.#failed(error, command)
+    } finally {
+      if (isOuter) this.#running = undefined
     }
   }
 

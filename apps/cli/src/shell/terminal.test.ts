@@ -1,4 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Stage } from '../testdata/stage.ts'
@@ -82,6 +84,20 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     await terminal.type(CTRL_C)
     expect((await terminal.end()).code).toBe(0)
     expect(await stage.zk.exists('/apple/core')).toBeDefined()
+  })
+
+  it('stops a command with Ctrl-C and goes on', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => {}))
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const { port } = silent.address() as { port: number }
+    using terminal = open(['shell', '--timeout', '600000'])
+    await terminal.shows(ready)
+    const asked = once(silent, 'connection')
+    await terminal.type(`connect 127.0.0.1:${port}\r`)
+    await asked
+    await terminal.shows(/\^C\r\n.*\(CLOSED\) 1\] /, CTRL_C)
+    await terminal.shows(/fruit/, `connect ${stage.address}\rget /apple\r`)
+    silent.close()
   })
 
   it('goes on with a line when the size changes', async () => {

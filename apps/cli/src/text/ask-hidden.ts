@@ -41,10 +41,11 @@ export function askHidden({ stdin, stderr, signal }: Io, question: string): Prom
         else if (character >= ' ') typed.push(character)
       }
     }
-    stderr.write(question)
+    // Who sees the question may type at once, and is not to see it.
     stdin.setRawMode?.(true)
     stdin.on('data', take)
     stdin.resume()
     signal.addEventListener('abort', abort, { once: true })
+    stderr.write(question)
   })
 }

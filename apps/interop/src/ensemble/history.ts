@@ -24,10 +24,15 @@ export class History {
     this.breaches.push(sentence)
   }
 
-  /** Milliseconds of the longest time in which nothing was acknowledged to anybody. */
-  longestSilence(): number {
-    const ends = this.#writes.map(({ ended }) => ended).sort((a, b) => a - b)
-    return ends.reduce((most, end, index) => Math.max(most, end - (ends[index - 1] ?? end)), 0)
+  /** The longest time in which nothing was acknowledged to anybody: how long in milliseconds, and when it began. */
+  longestSilence(): { readonly ms: number; readonly since: number } {
+    const ends = this.#writes.map(({ ended }) => ended).sort((x, y) => x - y)
+    let longest = { ms: 0, since: 0 }
+    for (const [index, end] of ends.entries()) {
+      const since = ends[index - 1] ?? end
+      if (end - since > longest.ms) longest = { ms: end - since, since }
+    }
+    return longest
   }
 
   /** A write that began after another one was acknowledged comes after it in the order of all. */

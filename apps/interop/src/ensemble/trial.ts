@@ -19,8 +19,8 @@ export interface Verdict {
   readonly unknown: number
   /** Sessions that had to begin anew. */
   readonly renewals: number
-  /** Milliseconds. */
-  readonly longestSilence: number
+  /** The longest time without an acknowledged write, in milliseconds, and when it began by `performance.now()`. */
+  readonly longestSilence: { readonly ms: number; readonly since: number }
 }
 
 /** Puts an ensemble under load while `happen` happens to it, and judges what its clients were told. */

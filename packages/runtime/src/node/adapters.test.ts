@@ -1,4 +1,8 @@
-import { describe, expect, it } from 'vitest'
+// oxlint-disable no-restricted-imports -- a test of real processes
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { describe, expect, it, vi } from 'vitest'
 import { invariant, InvariantError } from '../invariant.ts'
 import type { Connection } from '../network.ts'
 import { nodeClock, nodeCompression, nodeNetwork, nodePorts, nodeRandom, nodeSystem } from './index.ts'
@@ -81,6 +85,22 @@ describe('the process and its chance', () => {
     expect(Object.keys(ports).sort()).toEqual(
       ['clock', 'compression', 'disk', 'logger', 'network', 'networks', 'random', 'system'].sort(),
     )
+  })
+})
+
+describe.skipIf(process.platform !== 'linux')('a process that was killed', () => {
+  it('is gone although nobody has asked how it ended', async () => {
+    // The first process ends and the second, its parent by then, never asks.
+    const parent = spawn('sh', ['-c', 'sleep 0.01 & echo $!; exec sleep 60'])
+    try {
+      const [line] = (await once(parent.stdout, 'data')) as [Buffer]
+      const pid = Number(String(line))
+      await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /))
+      expect(nodeSystem.identityOf(pid)).toBeUndefined()
+      expect(nodeSystem.identityOf(parent.pid!)).toBeDefined()
+    } finally {
+      parent.kill()
+    }
   })
 })
 

@@ -14,7 +14,7 @@ export const nodeSystem: System = {
       // Without permission to signal it, the process still runs.
       if ((error as NodeJS.ErrnoException).code !== 'EPERM') return undefined
     }
-    return `${pid}-${startOf(pid)}`
+    return hasEnded(pid) ? undefined : `${pid}-${startOf(pid)}`
   },
   environment() {
     const user = userInfo()
@@ -51,12 +51,28 @@ export const nodeSystem: System = {
   },
 }
 
+/**
+ * Whether nothing is left of a process but its exit code, which its parent has not asked for; where nobody does, as in
+ * many containers, it stays like that for good. While one of its threads still ends, it may still write.
+ */
+function hasEnded(pid: number): boolean {
+  try {
+    return /^[ZX]/.test(statOf(pid)[0]!) && readdirSync(`/proc/${pid}/task`).length <= 1
+  } catch {
+    // Only Linux tells.
+    return false
+  }
+}
+
+/** What Linux says of a process behind its name, which may hold anything. */
+const statOf = (pid: number): string[] =>
+  readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
+
 /** When a process began, in clock ticks since the machine did; 0 where only Linux tells. */
 function startOf(pid: number): string {
   try {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim().slice(0, 8)
-    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ')
-    return `${boot}-${fields[19]}`
+    return `${boot}-${statOf(pid)[19]}`
   } catch {
     return '0'
   }

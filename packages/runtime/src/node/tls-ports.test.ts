@@ -3,7 +3,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from '
 import { connect as connectPlain } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 import type { TlsOptions } from '../secure.ts'
 import { nodeNetwork } from './network.ts'
@@ -60,13 +60,13 @@ async function echoOf(network: Network, port: number, text: string): Promise<str
   return heard
 }
 
+const client = tlsNetwork({ trustStore: store('authority.pem') })
+
 describe('a port for both', () => {
   const both = (options: Partial<TlsOptions> = {}) => {
     const network = tlsNetwork({ keyStore: store('server.pem'), ...options })
     return { network, mixed: network.withPlain() }
   }
-  const client = tlsNetwork({ trustStore: store('authority.pem') })
-
   it('takes peers with TLS and without, and knows which is which', async () => {
     const server = await serve(both().mixed)
     expect(await echoOf(client, server.port, 'secret')).toBe('secret')
@@ -112,6 +112,62 @@ describe('a port for both', () => {
     while (text.length < 4) text += String(((await once(socket, 'data')) as [Buffer])[0])
     expect(text).toBe('srvr')
     socket.destroy()
+  })
+})
+
+describe('a handshake', () => {
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'that the client leaves with %s frees its place at once',
+    async (leave) => {
+      const network = tlsNetwork({
+        keyStore: store('server.pem'),
+        handshakeLimit: 1,
+        handshakeTimeoutMs: 600_000,
+      })
+      for (const listening of [network, network.withPlain()]) {
+        const server = await serve(listening)
+        const socket = connectPlain(server.port, '127.0.0.1')
+        socket.on('error', () => {}).write(Uint8Array.of(0x16, 3, 1, 1, 0))
+        await vi.waitFor(() => expect(network.handshakes.open).toBe(1))
+        socket[leave]()
+        await vi.waitFor(() => expect(network.handshakes.open).toBe(0))
+        expect(await echoOf(client, server.port, 'x')).toBe('x')
+        await server.next()
+      }
+    },
+  )
+
+  it('leaves the connection half open afterwards, as without TLS', async () => {
+    const ended: string[] = []
+    const listener = await tlsNetwork({ keyStore: store('server.pem') }).listen(
+      { host: '127.0.0.1', port: 0 },
+      (connection) =>
+        connection.listen({
+          data: (chunk) => ended.push(new TextDecoder().decode(chunk)),
+          drain() {},
+          closed() {},
+          ended: () => {
+            connection.write(new TextEncoder().encode('last'))
+            connection.end()
+            return true
+          },
+        }),
+    )
+    listeners.push(listener)
+    const connection = await client.connect({ host: '127.0.0.1', port: listener.address.port })
+    const heard = new Promise<string>((resolve) =>
+      connection.listen({
+        data: (chunk) => resolve(new TextDecoder().decode(chunk)),
+        drain() {},
+        closed: () => resolve('closed'),
+        ended: () => true,
+      }),
+    )
+    connection.write(new TextEncoder().encode('first'))
+    connection.end()
+    expect(await heard).toBe('last')
+    expect(ended).toEqual(['first'])
+    connection.destroy()
   })
 })
 

@@ -111,7 +111,6 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
     const server = createServer({
       ...context,
-      allowHalfOpen: true,
       requestCert: clientAuth !== 'none',
       // With `want`, a client without a certificate is let in, so who has a bad one is refused after the handshake.
       rejectUnauthorized: clientAuth === 'need',
@@ -120,6 +119,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     server.on('secureConnection', (socket) => {
       opening.ready(socket)
+      socket.allowHalfOpen = true
       greet(socket, clientAuth !== 'none', accepted, failed)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
@@ -132,6 +132,8 @@ export class NodeTlsNetwork implements TlsNetwork {
       failed(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
     })
     const shake = (socket: Socket): void => {
+      // Who ends its side amid the handshake has left: a half of it is of no use to anybody.
+      socket.allowHalfOpen = false
       if (opening.admit(socket, late)) server.emit('connection', socket)
     }
     const silent = new OpeningSockets('its first byte', limits)

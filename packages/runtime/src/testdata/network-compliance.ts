@@ -14,6 +14,8 @@ export interface Ends {
   readonly hidesPorts?: true
   /** A connection is made as soon as it is asked for. */
   readonly isInstant?: true
+  /** A connection is accepted with its first byte. */
+  readonly waitsForByte?: true
 }
 
 const forever = (): Promise<void> => new Promise(() => {})
@@ -121,7 +123,7 @@ export function networkCompliance(name: string, make: () => Ends | Promise<Ends>
     }
 
     async function pair(): Promise<{ client: Ear; server: Ear; listener: Listener }> {
-      const { pump = forever } = await ends()
+      const { pump = forever, waitsForByte } = await ends()
       const accepted: Ear[] = []
       let wake = (): void => {}
       const listener = await listen((connection) => {
@@ -129,8 +131,14 @@ export function networkCompliance(name: string, make: () => Ends | Promise<Ends>
         wake()
       })
       const own = ear(await (await client()).connect(listener.address), pump)
+      if (waitsForByte) own.connection.write(Uint8Array.of(0))
       if (accepted.length === 0) await new Promise<void>((resolve) => (wake = resolve))
-      return { client: own, server: accepted[0]!, listener }
+      const server = accepted[0]!
+      if (waitsForByte) {
+        await server.until(() => server.length === 1)
+        server.chunks = []
+      }
+      return { client: own, server, listener }
     }
 
     /** Something else goes to and fro: whatever was on its way has arrived meanwhile, if it is going to. */

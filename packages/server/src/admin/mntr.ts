@@ -99,8 +99,8 @@ function counters({ stats, firing, handshakes }: ServerCore): Figure[] {
     ['request_throttle_wait_count', stats.requestsThrottled],
     ['large_requests_rejected', stats.largeRequestsRejected],
     ['snapshot_error_count', stats.snapshotErrors],
-    ['tls_handshake_exceeded', exceeded],
-    ['unsuccessful_handshake', failed],
+    ['tls_handshake_exceeded', exceeded - stats.exceededBefore],
+    ['unsuccessful_handshake', failed - stats.failedBefore],
     // A server that meets one of these stops, so one that answers has met none.
     ['unrecoverable_error_count', 0],
     ['digest_mismatches_count', 0],

@@ -188,8 +188,12 @@ export class FourLetterWords {
   }
 
   #srst(): string {
-    this.#core.stats.reset()
-    this.#core.firing.resetFigures()
+    const { stats, firing, handshakes } = this.#core
+    const { exceeded, failed } = handshakes()
+    stats.reset()
+    stats.exceededBefore = exceeded
+    stats.failedBefore = failed
+    firing.resetFigures()
     return 'Server stats reset.\n'
   }
 

@@ -32,6 +32,9 @@ export class ServerStats {
   requestsThrottled = 0
   largeRequestsRejected = 0
   snapshotErrors = 0
+  /** Handshakes of TLS are counted by the network, which nobody resets: those before `srst` are taken off. */
+  exceededBefore = 0
+  failedBefore = 0
 
   countPlain(isLocal: boolean): void {
     if (isLocal) this.plainLocal++

@@ -11,3 +11,4 @@ export {
 } from './sources.ts'
 export { loadSettings, type LoadedSettings, type SettingsSources } from './load.ts'
 export type { SettingsFiles } from './read-file.ts'
+export { parseProperties } from '../core/properties.ts'

@@ -18,7 +18,7 @@ export const deleteall: ShellCommand = {
     if (path === '/' || isReserved(path))
       throw new ShellFailure(`${path} is needed by the server and stays.`, ExitCode.usage)
     await deleteAll(shell.zk, path, {
-      signal: shell.io.signal,
+      signal: shell.signal,
       batch,
       itself: true,
       unreadable: (hidden) => {

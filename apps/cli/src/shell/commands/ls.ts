@@ -25,7 +25,7 @@ export const ls: ShellCommand = {
 
 /** All children of a node come before what is below the first of them. */
 async function below(shell: Shell, zk: ZooKeeper, path: string): Promise<void> {
-  shell.io.signal.throwIfAborted()
+  shell.signal.throwIfAborted()
   const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
   for (const child of paths) shell.out(child)
   for (const child of paths) await below(shell, zk, child)

@@ -22,7 +22,7 @@ export const setAcl: ShellCommand = {
     if (flags.has('-R')) {
       const { add } = new Unreadable(shell.io)
       paths.pop()
-      for await (const node of walk(shell.zk, path, { signal: shell.io.signal, unreadable: add }))
+      for await (const node of walk(shell.zk, path, { signal: shell.signal, unreadable: add }))
         paths.push(node.path)
     }
     for (const each of paths) {

@@ -1,3 +1,4 @@
+import { formatZxid } from '@zabra/protocol'
 import type { ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
 import type { ConnectionId } from './leader-types.ts'
@@ -22,6 +23,8 @@ export class Handle {
   synced: Zxid = -1
   /** The highest ACK that came before the one of NEWLEADER; -1 without one. */
   earlyAck: Zxid = -1
+  /** Whether it is being sent a snapshot of a tree that changes meanwhile. */
+  streaming = false
   /** Whether broadcast goes to it. */
   joined = false
   /** PINGs sent and answered: the k-th answer belongs to the k-th PING. */
@@ -99,11 +102,24 @@ export function inStepOf(handles: Iterable<Handle>): Set<ServerId> {
   return servers
 }
 
+/** Why a learner is given up, if it is: T1 it was silent for too long, or it is late (T2). */
+export function isOverdue(
+  handle: Handle,
+  commits: { lastProposed: Zxid; proposals: { ackedBy(server: ServerId): Zxid } },
+  tick: number,
+  limit: number,
+): string | undefined {
+  if (tick > handle.deadline) return `it was silent for too long while it was ${handle.phase}`
+  if (isLate(handle, commits, tick, limit))
+    return `it has not acknowledged ${formatZxid(handle.tracked)} in time`
+  return undefined
+}
+
 /**
  * T2 (11) Whether a follower leaves a proposal unacknowledged for too long, which puts it out of step however others do. One
  * proposal at a time is watched: the last one there is when it is behind.
  */
-export function isLate(
+function isLate(
   handle: Handle,
   { lastProposed, proposals }: { lastProposed: Zxid; proposals: { ackedBy(server: ServerId): Zxid } },
   tick: number,

@@ -70,6 +70,8 @@ export interface Broadcast {
   confirmed(ticket: number): void
 }
 
+export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
+
 export type LeaderInput =
   /** First of all. */
   | { readonly type: 'start' }
@@ -77,6 +79,8 @@ export type LeaderInput =
   /** Data of the packet must not change afterwards. ACKs may go to `ack` directly. */
   | { readonly type: 'packet'; readonly from: ConnectionId; readonly packet: QuorumPacket }
   | { readonly type: 'closed'; readonly from: ConnectionId }
+  /** What a `sync` asked for has been handed over in full. */
+  | { readonly type: 'streamed'; readonly to: ConnectionId }
   /** The epoch that `store` asked for is durable. */
   | { readonly type: 'stored'; readonly what: 'acceptedEpoch' | 'currentEpoch'; readonly epoch: number }
   /** Half a tick has gone by. */
@@ -85,7 +89,12 @@ export type LeaderInput =
   | { readonly type: 'confirm'; readonly ticket: number }
   /** What the oracle says, each time that it changes. */
   | { readonly type: 'oracle'; readonly goOn: boolean }
-  /** Hand leadership over. See `Leader` for what that can guarantee. */
+  /**
+   * Hand leadership over: no new proposals, and once all earlier ones are committed and a voter has all of them, leave; all
+   * within `syncLimit` ticks or not at all. Nothing accepted is lost, and a follower is up to date to take over at once. Whom
+   * the others elect is theirs: among those with the same history it is the highest id, which is the successor that is
+   * named, provided that this server keeps out of that election.
+   */
   | { readonly type: 'transfer' }
 
 /** Why a leadership ended. */

@@ -299,6 +299,22 @@ describe('a leader that leads', () => {
     ])
   })
 
+  it('sends NEWLEADER behind a snapshot only once that is sent, with all that was committed meanwhile before it', () => {
+    const desk = led(three, [1])
+    desk.forceSnapshots()
+    desk.come(2, 1)
+    desk.promise(2, 0, 1)
+    expect(desk.said()).toEqual(['leaderInfo 100000000 to 2', 'snap to 2', 'joined 2'])
+    desk.propose(1)
+    desk.ack(1, z(1, 1))
+    desk.leader.durable(z(1, 1))
+    expect(desk.said()).toEqual(['propose 100000001 to 1,2', 'commit 100000001 to 1,2'])
+    desk.step({ type: 'streamed', to: 2 })
+    expect(desk.said()).toEqual(['newLeader 100000000 to 2'])
+    desk.step({ type: 'streamed', to: 2 }, { type: 'streamed', to: 9 })
+    expect(desk.said()).toEqual([])
+  })
+
   it('gives a late observer history and nothing that is not committed', () => {
     const desk = led(observed, [1])
     desk.propose(1)

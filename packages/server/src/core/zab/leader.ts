@@ -3,13 +3,14 @@ import { printConfiguration, type EnsembleConfiguration, type ServerId } from '.
 import type { Zxid } from '../types.ts'
 import { Commits } from './commits.ts'
 import { Discovery, isAhead, LAST_EPOCH, refusalOf } from './discovery.ts'
-import { Handle, Handles, inStepOf, isLate } from './handles.ts'
+import { Handle, Handles, inStepOf, isOverdue } from './handles.ts'
 import type {
   Abdication,
   Broadcast,
   ConnectionId,
   LeaderInput,
   LeaderOptions,
+  LeaderPhase,
   LeaderWork,
 } from './leader-types.ts'
 import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
@@ -20,8 +21,6 @@ import { planSync } from './sync-plan.ts'
 
 const STRAY = 'A learner sent what no learner should send now; it is ignored'
 
-export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
-
 /**
  * One term of a leader, from the end of an election to the next one, without clock, network or disk: inputs in, work out.
  *
@@ -31,11 +30,6 @@ export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
  *
  * The hot path (`propose`, `ack`, `durable`) calls `Broadcast`; all else is work. Rules are numbered; in brackets stands their
  * section in the description of the server protocol.
- *
- * Handing leadership over (`transfer`) stops new proposals, waits until all earlier ones are committed and a voter has all of
- * them, and then leaves, all within `syncLimit` ticks or not at all. It guarantees that nothing accepted is lost and that a
- * follower is up to date to take over at once. Whom the others elect is theirs: among those with the same history it is the
- * highest id, which is the successor that is named, provided that this server keeps out of that election.
  */
 export class Leader {
   readonly #options: LeaderOptions
@@ -176,6 +170,8 @@ export class Leader {
         return this.#read(input.from, input.packet)
       case 'closed':
         return this.#forget(this.#handles.get(input.from))
+      case 'streamed':
+        return this.#streamed(this.#handles.get(input.to))
       case 'stored':
         return input.what === 'acceptedEpoch'
           ? this.#askLearners(input.epoch)
@@ -330,16 +326,25 @@ export class Leader {
     handle.deadline = this.#tick + initLimit + syncLimit
     proposals.forget(handle.server)
     handle.synced = this.lastCommitted
-    this.#work.push({ do: 'sync', to: handle.connection, plan: planSync(handle.zxid, sources) })
+    const plan = planSync(handle.zxid, sources)
+    this.#work.push({ do: 'sync', to: handle.connection, plan })
     const { entries } = proposals
     if (!handle.observer)
       for (let i = 0; i < entries.length; i++)
         this.#send(handle, PacketType.proposal, entries.zxidAt(i), entries.payloadAt(i))
-    const text = printConfiguration(this.proposed)
-    this.#send(handle, PacketType.newLeader, makeZxid(this.epoch, 0), encodeConfigurationText(text))
+    handle.streaming = true
+    if (plan.how !== 'snap') this.#streamed(handle)
     this.#handles.join(handle)
     const { connection, server, observer } = handle
     this.#work.push({ do: 'joined', connection, server, observer })
+  }
+
+  /** L10 NEWLEADER waits for the end of a snapshot: what changes the tree while it is sent belongs before NEWLEADER. */
+  #streamed(handle: Handle | undefined): void {
+    if (handle?.streaming !== true) return
+    handle.streaming = false
+    const text = printConfiguration(this.proposed)
+    this.#send(handle, PacketType.newLeader, makeZxid(this.epoch, 0), encodeConfigurationText(text))
   }
 
   /**
@@ -422,10 +427,8 @@ export class Leader {
 
   #lookAround(): void {
     for (const handle of this.#handles) {
-      if (this.#tick > handle.deadline)
-        this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
-      else if (isLate(handle, this.#commits, this.#tick, this.#options.syncLimit))
-        this.#drop(handle, `it has not acknowledged ${formatZxid(handle.tracked)} in time`)
+      const reason = isOverdue(handle, this.#commits, this.#tick, this.#options.syncLimit)
+      if (reason !== undefined) this.#drop(handle, reason)
     }
     if (this.#phase !== 'broadcast') {
       this.#goOnAlone()
@@ -459,15 +462,11 @@ export class Leader {
   }
 
   #transfer(): void {
-    const refusal =
-      this.#phase === 'broadcast'
-        ? this.#retirement.transfer(this.#tick)
-        : 'There is no leadership to hand over'
+    const leads = this.#phase === 'broadcast'
+    const refusal = leads ? this.#retirement.transfer(this.#tick) : 'There is no leadership to hand over'
     if (refusal === undefined) this.#leaveWhenDue()
     else this.#warn({ phase: this.#phase }, refusal)
   }
-
-  // Plumbing
 
   #send({ connection }: Handle, type: number, zxid: Zxid, data: Uint8Array | null): void {
     this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })

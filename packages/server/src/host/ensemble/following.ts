@@ -55,6 +55,7 @@ export class LearnerTerm implements Term {
   #clients: ClientSide<LearnerWrites<ClientConnection>> | undefined
   #cancelTick: Cancel = () => {}
   #over = false
+  #hasHeard = false
 
   constructor(kit: MemberKit, leader: ServerId, observer: boolean, events: TermEvents) {
     this.#kit = kit
@@ -163,6 +164,9 @@ export class LearnerTerm implements Term {
       took: (chunk) => this.#took(chunk),
       lost: (reason) => {
         splitter.stop()
+        // Something took the connection in the leader's place, or the leader does not lead yet.
+        if (!this.#hasHeard)
+          this.#leave({ reason: `${reason} before the leader said anything`, unheard: true })
         this.#keeper.raw.end(new Error(reason))
         this.#turns.run(() => this.#turns.feed({ type: 'closed' }))
       },
@@ -181,6 +185,7 @@ export class LearnerTerm implements Term {
   }
 
   #took(chunk: Uint8Array): void {
+    this.#hasHeard = true
     this.#turns.run(() => {
       this.#learner.heard()
       this.#splitter!.push(chunk)

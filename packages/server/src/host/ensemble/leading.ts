@@ -215,6 +215,7 @@ export class LeaderTerm implements Term {
     ports.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
     link
       .sync(plan, vault)
+      .then(() => this.#turns.feed({ type: 'streamed', to: link.id }))
       .catch((error: unknown) =>
         link.fail(
           `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,

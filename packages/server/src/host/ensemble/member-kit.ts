@@ -35,6 +35,8 @@ export interface Over {
   readonly designated?: ServerId
   /** Leadership was handed over: others are to be elected first. */
   readonly handedOver?: boolean
+  /** The connection to the leader went before it had said anything. */
+  readonly unheard?: boolean
   /** What to wait before the next election, in milliseconds. */
   readonly pauseMs?: number
 }

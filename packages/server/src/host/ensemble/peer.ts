@@ -21,6 +21,7 @@ import { ServerStats } from '../stats.ts'
 import { openVault } from '../vault/index.ts'
 import { ClientDoor } from './client-door.ts'
 import { loadConfigurations } from './configuration-files.ts'
+import { dialDefaults } from './dial.ts'
 import { LearnerTerm } from './following.ts'
 import { LeaderTerm } from './leading.ts'
 import type { MemberKit, Over, Term } from './member-kit.ts'
@@ -35,6 +36,8 @@ type Configure = Extract<ElectionWork, { do: 'configure' }>
 
 /** Least time without a leader after which a server that may be read-only is, in milliseconds. */
 const READ_ONLY_AFTER_MS = 2000
+/** Between two attempts to be heard by a leader of this moment. */
+const AGAIN_MS = 25
 
 /**
  * Opens the data directory of a member and joins its ensemble. Rejects as `createServer` does; it does not wait for a leader.
@@ -71,6 +74,8 @@ class Peer implements Server {
   #cancels: Cancel[] = []
   /** What follows the end of a role is done one after the other. */
   #moving: Promise<void> = Promise.resolve()
+  /** When the last election ended, on the monotonic clock. */
+  #decidedAt = -Infinity
   /** Called at the end of each role. */
   #ended: () => void = () => {}
   #closing: Promise<void> | undefined
@@ -227,6 +232,7 @@ class Peer implements Server {
   }
 
   #decided({ state, vote }: Decided): void {
+    this.#decidedAt = this.#kit.ports.clock.monotonic()
     this.#enter(state, vote.leader)
   }
 
@@ -274,18 +280,23 @@ class Peer implements Server {
    * R2 (16) The way out of a role: its clients and its connections go; what it has logged becomes durable and nothing comes
    * after it; the tree is brought to the end of the log. Only then does this server vote again.
    */
-  async #move(term: Term, { designated, handedOver, pauseMs }: Over): Promise<void> {
+  async #move(term: Term, { designated, handedOver, pauseMs, unheard }: Over): Promise<void> {
     const { vault, window, settings, ports } = this.#kit
     await term.end()
     await vault.settle()
     await catchUp(window, vault)
     if (this.#term === term) this.#term = undefined
-    const wasObserving = this.#state === 'observing'
+    const was = this.#state
+    const wasObserving = was === 'observing'
     this.#state = 'looking'
     this.#ended()
     if (this.#isOver || this.#closing !== undefined) return
     if (designated !== undefined) return this.#assign(designated)
     if (handedOver === true) return this.#standBack()
+    // R4 A leader that was elected in this moment may need another one until it can be spoken to.
+    const young = ports.clock.monotonic() - this.#decidedAt < dialDefaults.patienceMs
+    if (unheard === true && young && term instanceof LearnerTerm && was !== 'looking')
+      return this.#later(AGAIN_MS, 'next attempt at the leader', () => this.#enter(was, term.leader))
     // Observers of a leader that has gone do not all come at once.
     const spread = wasObserving ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0
     const wait = (pauseMs ?? 0) + (spread === 0 ? 0 : ports.random.below(spread + 1))

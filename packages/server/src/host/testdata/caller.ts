@@ -54,13 +54,16 @@ export class Caller {
     return this.#text
   }
 
-  /** Opens a session. Gives its id, or undefined when the server closes the connection instead. */
-  async session(): Promise<bigint | undefined> {
+  /**
+   * Opens a session that lives so many milliseconds without a word. Gives its id, or undefined when the server closes the
+   * connection instead.
+   */
+  async session(timeOut = 10_000): Promise<bigint | undefined> {
     this.#send((w) =>
       writeConnectRequest(w, {
         protocolVersion: 0,
         lastZxidSeen: 0n,
-        timeOut: 10_000,
+        timeOut,
         sessionId: 0n,
         passwd: new Uint8Array(16),
         readOnly: false,

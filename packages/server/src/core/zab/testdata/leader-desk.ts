@@ -11,6 +11,7 @@ const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(1
 
 /** A leader whose every word is written down. Connection numbers are ids of servers plus 100 for each time that they came again. */
 export class LeaderDesk {
+  readonly #forced = { on: false }
   readonly leader: Leader
   readonly window: CommittedWindow
   /** What was done since `said` was asked. */
@@ -20,6 +21,7 @@ export class LeaderDesk {
     const lastZxid = given.lastZxid ?? 0
     this.window = new CommittedWindow(lastZxid)
     const { window } = this
+    const forced = this.#forced
     const options: LeaderOptions = {
       self: 3,
       active: parseConfiguration(configuration),
@@ -35,7 +37,9 @@ export class LeaderDesk {
         diskBytesAfter: () => 0,
         snapshotBytes: () => 0,
         snapshotSizeFactor: 0.33,
-        forceSnapshot: false,
+        get forceSnapshot() {
+          return forced.on
+        },
         truncateFromBytes: 0,
       },
       reconfigEnabled: false,
@@ -56,6 +60,11 @@ export class LeaderDesk {
 
   step(...inputs: LeaderInput[]): void {
     for (const input of inputs) for (const work of this.leader.step(input)) this.#lines.push(describe(work))
+  }
+
+  /** Whoever comes from now on is brought up to date with a snapshot. */
+  forceSnapshots(): void {
+    this.#forced.on = true
   }
 
   /** What was done since the last call. */

@@ -297,6 +297,11 @@ export class Server {
     if (plan.how === 'snap') {
       const zxid = this.tree.at(-1)?.zxid ?? 0
       this.#tell(id, { packet: packet(PacketType.snap, zxid), snapshot: [...this.tree] })
+      // It takes a while, and others are served meanwhile.
+      this.disk.do(
+        () => {},
+        () => this.#leads({ type: 'streamed', to: id }),
+      )
     } else this.#tell(id, { packet: packet(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid) })
     const { after, upTo } = (plan.how === 'snap' ? undefined : plan.disk) ?? { after: 0, upTo: 0 }
     const read = this.disk.history.filter(({ zxid }) => zxid > after && zxid <= upTo)
