@@ -4,9 +4,12 @@ import { Tally } from '../src/simulation/tally.ts'
 import { report, tellViolations } from './report.ts'
 import { guarded } from './guard.ts'
 
-export interface CampaignOptions {
+export interface Range {
   readonly seeds: number
   readonly start: number
+}
+
+export interface CampaignOptions extends Range {
   readonly servers?: number
   readonly minutes?: number
   readonly shrink: boolean
@@ -15,11 +18,52 @@ export interface CampaignOptions {
   readonly quiet: boolean
 }
 
+/** What came of some seeds, in a form that passes between processes. */
+export interface Outcome {
+  /** Seeds with violations. */
+  readonly failed: number
+  readonly steps: number
+  readonly virtualMs: number
+  /** Seeds that were played twice. */
+  readonly compared: number
+  readonly counts: Readonly<Record<string, number>>
+  readonly healedMs: number
+}
+
 /** Plays many seeds and prints what came of it. Resolves to the number of seeds with violations. */
-export async function campaign(options: CampaignOptions): Promise<number> {
+export async function campaign(
+  options: CampaignOptions,
+  playAll: (options: CampaignOptions) => Promise<readonly Outcome[]>,
+): Promise<number> {
+  const { seeds } = options
+  const begun = performance.now()
+  const outcomes = await playAll(options)
+  const sum = (of: (outcome: Outcome) => number): number =>
+    outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
+  const tally = new Tally()
+  for (const { counts, healedMs } of outcomes) tally.merge({ counts, healedMs })
+  let failed = sum((outcome) => outcome.failed)
+  report({
+    tally,
+    steps: sum(({ steps }) => steps),
+    virtualMs: sum(({ virtualMs }) => virtualMs),
+    seconds: (performance.now() - begun) / 1000,
+    compared: sum(({ compared }) => compared),
+  })
+  // Runs in which nothing happens prove nothing.
+  const { writes = 0 } = tally.counts
+  if (writes < seeds * 100) {
+    failed++
+    console.log(`VIOLATION vacuous: only ${writes} writes were answered in ${seeds} runs`)
+  }
+  console.log(`simulation: ${seeds} seeds, ${failed} violations`)
+  return failed
+}
+
+/** Plays seeds one after another in this process, and prints the violations. */
+export async function play(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
   const tally = new Tally()
-  const begun = performance.now()
   let [failed, steps, virtualMs, compared] = [0, 0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = planOf(seed, options)
@@ -36,16 +80,7 @@ export async function campaign(options: CampaignOptions): Promise<number> {
     }
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
-  report({ tally, steps, virtualMs, seconds: (performance.now() - begun) / 1000, compared })
-  // Runs in which nothing happens prove nothing.
-  if ((tally.counts['writes'] ?? 0) < seeds * 100) {
-    failed++
-    console.log(
-      `VIOLATION vacuous: only ${tally.counts['writes'] ?? 0} writes were answered in ${seeds} runs`,
-    )
-  }
-  console.log(`simulation: ${seeds} seeds, ${failed} violations`)
-  return failed
+  return { failed, steps, virtualMs, compared, counts: tally.counts, healedMs: tally.healedMs }
 }
 
 /** Whether a plan gives the same history a second time. */

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
-import { campaign } from './campaign.ts'
+import { campaign, play, type CampaignOptions } from './campaign.ts'
 import { replay } from './replay.ts'
+import { playShared } from './share.ts'
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     trace: { type: 'string' },
     twice: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
+    processes: { type: 'string', default: '1' },
+    part: { type: 'string' },
   },
 })
 
@@ -29,21 +32,21 @@ const options = {
   ...(values.servers === undefined ? {} : { servers: number(values.servers, 'servers')! }),
   ...(values.minutes === undefined ? {} : { minutes: number(values.minutes, 'minutes')! }),
 }
-const failed =
-  values.seed !== undefined || values.plan !== undefined
-    ? await replay({
-        seed: number(values.seed, 'seed'),
-        plan: values.plan,
-        ...options,
-        shrink: values.shrink,
-        trace: values.trace,
-      })
-    : await campaign({
-        seeds: number(values.seeds, 'seeds')!,
-        start: number(values.start, 'start')!,
-        ...options,
-        shrink: values.shrink,
-        twice: values.twice,
-        quiet: values.quiet,
-      })
-process.exitCode = failed > 0 ? 1 : 0
+
+/** Resolves to the number of seeds with violations. */
+function run(): Promise<number> {
+  if (values.seed !== undefined || values.plan !== undefined) {
+    const { plan, shrink, trace } = values
+    return replay({ seed: number(values.seed, 'seed'), plan, ...options, shrink, trace })
+  }
+  const { shrink, twice, quiet } = values
+  const processes = number(values.processes, 'processes')!
+  const range = { seeds: number(values.seeds, 'seeds')!, start: number(values.start, 'start')! }
+  return campaign({ ...range, ...options, shrink, twice, quiet }, async (all) =>
+    processes > 1 ? playShared(all, processes) : [await play(all)],
+  )
+}
+
+if (values.part === undefined) process.exitCode = (await run()) > 0 ? 1 : 0
+// The process that asked for this part of its seeds waits for what came of it, and adds it up.
+else process.send?.(await play(JSON.parse(values.part) as CampaignOptions), () => process.disconnect())

@@ -8,7 +8,7 @@ import { bundle } from './build.mjs'
 const docs = join(dirname(fileURLToPath(import.meta.url)), '../../../docs/simulation.md')
 
 /** Resolves to the number of mistakes that were not found. */
-export async function mutate(names, { seeds, write }) {
+export async function mutate(names, { seeds, processes, write }) {
   const { mutations } = await import(pathToFileURL(await bundle('mutations/index.ts')).href)
   const chosen = names === 'all' ? mutations : mutations.filter(({ name }) => names.split(',').includes(name))
   if (chosen.length === 0) {
@@ -17,12 +17,17 @@ export async function mutate(names, { seeds, write }) {
     )
   }
   const rows = []
-  for (const mutation of chosen) {
-    const row = { ...mutation, ...(await hunt(mutation, seeds).catch(notFound)) }
-    rows.push(row)
-    const how = row.found ? `found by ${row.checkers} with seed ${row.seed}` : 'NOT FOUND'
-    console.log(`${mutation.name.padEnd(32)} ${how}, ${row.tried} seeds, ${row.seconds.toFixed(1)} s`)
+  const left = [...chosen.entries()]
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      const [place, mutation] = next
+      const row = { ...mutation, ...(await hunt(mutation, seeds).catch(notFound)) }
+      rows[place] = row
+      const how = row.found ? `found by ${row.checkers} with seed ${row.seed}` : 'NOT FOUND'
+      console.log(`${mutation.name.padEnd(32)} ${how}, ${row.tried} seeds, ${row.seconds.toFixed(1)} s`)
+    }
   }
+  await Promise.all(Array.from({ length: processes }, work))
   const missed = rows.filter(({ found }) => !found).length
   if (write) writeTable(rows)
   console.log(`mutations: ${rows.length} planted, ${missed} not found`)

@@ -6,8 +6,13 @@ import { mutate } from './mutate.mjs'
 const args = process.argv.slice(2).filter((argument) => argument !== '--')
 const at = args.findIndex((argument) => argument === '--mutation' || argument === '--mutations')
 if (at >= 0) {
-  const seeds = args.includes('--seeds') ? Number(args[args.indexOf('--seeds') + 1]) : 300
-  process.exitCode = (await mutate(args[at + 1] ?? '', { seeds, write: args.includes('--docs') })) > 0 ? 1 : 0
+  const number = (name, usual) => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : usual)
+  const options = {
+    seeds: number('--seeds', 300),
+    processes: Math.max(1, number('--processes', 1)),
+    write: args.includes('--docs'),
+  }
+  process.exitCode = (await mutate(args[at + 1] ?? '', options)) > 0 ? 1 : 0
 } else {
   const file = await bundle('main.ts')
   const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })

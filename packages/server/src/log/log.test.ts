@@ -218,6 +218,19 @@ describe('recovery', () => {
     await expect(load(await written(2), false)).rejects.toThrow('snapshot.trust.empty')
   })
 
+  it('takes away a new log that was cut anywhere in its header', async () => {
+    const header = hexBytes('5a4b4c47 00000002 0000000000000000')
+    for (let cut = 0; cut < header.length; cut++) {
+      for (const padded of [false, true]) {
+        const disk = await written(2)
+        const path = `${FOLDER}/log.3`
+        disk.put(path, padded ? header.slice().fill(0, Math.min(cut, 7)) : header.slice(0, cut))
+        expect((await load(disk)).lastZxid, `${cut} bytes`).toBe(2)
+        expect(await disk.exists(path)).toBe(false)
+      }
+    }
+  })
+
   it('recovers a prefix from a log that was cut anywhere in its last entries', async () => {
     const disk = await written(5)
     const file = await disk.readFile(`${FOLDER}/log.1`)

@@ -40,14 +40,14 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
-    name: 'accepted-epoch-forgotten',
-    mistake: 'A follower promises an epoch without writing it down.',
+    name: 'epoch-promised-early',
+    mistake: 'A follower promises an epoch before it is on its disk.',
     servers: 3,
     changes: [
       {
         file: learner,
         find: "if (epoch > acceptedEpoch) this.#store('acceptedEpoch')",
-        replace: 'if (epoch > acceptedEpoch) this.#promise(epoch)',
+        replace: "if (epoch > acceptedEpoch) { this.#promise(epoch); this.#store('acceptedEpoch') }",
       },
     ],
   },

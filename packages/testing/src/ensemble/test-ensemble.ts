@@ -74,10 +74,12 @@ export class TestEnsemble {
     })
   }
 
-  /** Waits until every member that runs serves. */
+  /** Waits until every member that runs serves, and no more than one of them believes that it leads. */
   whole(): Promise<true> {
-    return until('every member to serve', () =>
-      this.members.every((member) => !member.isRunning || member.server.serving) ? true : undefined,
+    return until('every member to serve behind one leader', () =>
+      this.leader !== undefined && this.members.every((member) => !member.isRunning || member.server.serving)
+        ? true
+        : undefined,
     )
   }
 

@@ -94,6 +94,8 @@ export class Faults {
       case 'drift':
         setRate(this.#server(fault.server).host.clock, this.#scene.world.now, fault.by)
         return undefined
+      case 'deposed':
+        return this.#depose(this.#server(fault.server).host)
       case 'clientCut':
       case 'clientReset':
       case 'clientCrash':
@@ -203,6 +205,20 @@ export class Faults {
         if (fault.kind !== 'mute') ways.push(...others.map((other) => [other, host] as const))
         return this.#cut(ways)
       }
+    }
+  }
+
+  /** The server goes on for those clients alone that only read, and its slow clock lets it believe in its leadership for longer. */
+  #depose(host: Host): () => void {
+    const { world, servers, workers } = this.#scene
+    const writers = workers.filter(({ onlyReads }) => !onlyReads)
+    const others = [...servers, ...writers].map((one) => one.host).filter((other) => other !== host)
+    const mend = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
+    const { rate } = host.clock
+    setRate(host.clock, world.now, rate / 2)
+    return () => {
+      mend()
+      setRate(host.clock, world.now, rate)
     }
   }
 

@@ -10,6 +10,8 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
   | { readonly kind: 'killAll' | 'powerCutAll' }
   | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
   | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
+  /** Cut off from the other servers and from all clients but those that only read, with a clock at half speed. */
+  | { readonly kind: 'deposed'; readonly server: number }
   | { readonly kind: 'split'; readonly group: readonly number[] }
   | { readonly kind: 'bridge'; readonly server: number }
   | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
@@ -95,13 +97,14 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const clients = Array.from({ length: chance.whole(2, 6) }, () =>
     clientPlan(chance.branch(`client ${chance.below(1e9)}`)),
   )
+  const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
   return {
     seed,
     servers,
     loadMs,
-    clients,
-    faults: faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
+    clients: deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients,
+    faults: [...faultsOf(chance.branch('faults'), servers, clients.length, loadMs), ...deposals],
     weather: {
       delayMs: chance.pick([0.05, 0.2, 2]),
       jitterMs: chance.pick([0.1, 0.5, 3]),
@@ -155,6 +158,39 @@ function clientPlan(chance: Chance): ClientPlan {
       move: weight(0.15),
     },
   }
+}
+
+/** A client that reads behind syncs and changes nothing, so that a leader without a quorum can answer all that it asks. */
+const AUDITOR: ClientPlan = {
+  timeoutMs: 6000,
+  thinkMs: 40,
+  burst: 2,
+  watching: 0,
+  weights: {
+    set: 0,
+    setIf: 0,
+    create: 0,
+    ephemeral: 0,
+    sequential: 0,
+    ephemeralSequential: 0,
+    container: 0,
+    delete: 0,
+    multi: 0,
+    failingMulti: 0,
+    get: 2,
+    exists: 1,
+    children: 0,
+    sync: 2,
+    close: 0,
+    move: 0,
+  },
+}
+
+/** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
+function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
+  if (servers === 1 || !chance.happens(0.3)) return []
+  const at = chance.between(100, Math.max(200, loadMs - 5000))
+  return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
 }
 
 function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {

@@ -16,6 +16,8 @@ export const Packet = {
   DIFF: 13,
   TRUNC: 14,
   SNAP: 15,
+  LEADERINFO: 17,
+  ACKEPOCH: 18,
   INFORMANDACTIVATE: 19,
 } as const
 

@@ -207,7 +207,9 @@ class Run {
         .filter(({ kind, client }) => kind === 'attached' && isSilent(client))
         .map(({ session }) => session),
     )
-    const clocksAreTrue = !this.#plan.faults.some(({ kind }) => kind === 'wallJump' || kind === 'drift')
+    const clocksAreTrue = !this.#plan.faults.some(({ kind }) =>
+      ['wallJump', 'drift', 'deposed'].includes(kind),
+    )
     const { tickTimeMs } = this.#plan.knobs
     const evidence: Evidence = {
       history: this.#history,

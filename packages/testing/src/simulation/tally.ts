@@ -50,7 +50,7 @@ export class Tally {
     for (const [name, count] of Object.entries(wire?.counts ?? {})) this.add(name, count)
   }
 
-  merge(other: Tally): void {
+  merge(other: Pick<Tally, 'counts' | 'healedMs'>): void {
     for (const [name, count] of Object.entries(other.counts)) this.add(name, count)
     this.healedMs = Math.max(this.healedMs, other.healedMs)
   }

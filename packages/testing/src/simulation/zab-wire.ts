@@ -39,6 +39,8 @@ export class ZabWire {
   #lastEstablished: Incarnation | undefined
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
+  /** The epoch that a learner is asked for a promise of, by its end of the connection. */
+  readonly #offered = new WeakMap<SimulatedConnection, number>()
   readonly #leaders = new Map<number, Host>()
   readonly #logs = new Map<Host, DurableLog>()
   /** How far the history of each leader goes, by its own words. */
@@ -56,15 +58,18 @@ export class ZabWire {
     if (stream === undefined) {
       const [own, other] = [from.owner.host, from.other.owner.host]
       stream = from.isDialer
-        ? new QuorumStream((packet) => this.#ofLearner(own, packet))
-        : this.#channel(own, other)
+        ? new QuorumStream((packet) => this.#ofLearner(own, packet, from))
+        : this.#channel(own, other, from.other)
       this.#streams.set(from, stream)
     }
     stream.push(bytes)
   }
 
-  #channel(leader: Host, learner: Host): QuorumStream {
-    const stream = new QuorumStream((packet) => this.#ofLeader(channel, packet))
+  #channel(leader: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
+    const stream = new QuorumStream((packet) => {
+      if (packet.type === Packet.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
+      this.#ofLeader(channel, packet)
+    })
     const channel: Channel = {
       leader,
       learner,
@@ -152,9 +157,14 @@ export class ZabWire {
       )
   }
 
-  #ofLearner(learner: Host, { type, zxid }: SeenPacket): void {
-    if (type !== Packet.ACK) return
+  #ofLearner(learner: Host, { type, zxid }: SeenPacket, from: SimulatedConnection): void {
     const log = this.#logOf(learner)
+    const offered = this.#offered.get(from) ?? 0
+    if (type === Packet.ACKEPOCH && log.number('acceptedEpoch') < offered)
+      this.#say(
+        `${learner.name} promised epoch ${offered} with accepted epoch ${log.number('acceptedEpoch')} on its disk`,
+      )
+    if (type !== Packet.ACK) return
     if (zxid % 2 ** 32 === 0) {
       if (log.number('currentEpoch') < zxid / 2 ** 32)
         this.#say(

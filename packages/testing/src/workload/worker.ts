@@ -7,6 +7,9 @@ import { SessionClient, type ServerPlace } from './session-client.ts'
 /** What is there before clients begin. */
 export const BASE: readonly string[] = ['/w', '/w/r', '/w/t', '/w/s', '/w/e', '/w/probe', ...registers(6)]
 
+/** What a server without a quorum can answer. */
+const READS: ReadonlySet<Deed> = new Set(['get', 'exists', 'children', 'sync', 'move'])
+
 function registers(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `/w/r/${index}`)
 }
@@ -35,6 +38,13 @@ export class Worker {
   constructor(options: WorkerOptions) {
     this.#o = options
     this.host = options.host
+  }
+
+  /** Whether it asks for nothing that only a quorum can do. */
+  get onlyReads(): boolean {
+    return Object.entries(this.#o.plan.weights).every(
+      ([deed, weight]) => weight === 0 || READS.has(deed as Deed),
+    )
   }
 
   /** Begins, or begins anew after a crash, with a session of its own. */

@@ -113,7 +113,6 @@ export type ElectionWork =
  * Nothing here is kept on disk, and nothing has to be: two servers may both believe that they were elected, and the epoch
  * that a quorum grants to one of them alone decides. What an election must give is progress, and a leader that lacks
  * nothing that its quorum has.
- *
  * Rules are numbered; in brackets stands their section in the description of the server protocol.
  */
 export class Election {

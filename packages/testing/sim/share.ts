@@ -1,0 +1,35 @@
+import { fork } from 'node:child_process'
+import type { CampaignOptions, Outcome, Range } from './campaign.ts'
+
+/** Splits seeds into as many parts of nearly the same size. */
+export function partsOf({ seeds, start }: Range, parts: number): Range[] {
+  const count = Math.max(1, Math.min(parts, seeds))
+  const bounds = Array.from({ length: count + 1 }, (_, index) => Math.round((seeds * index) / count))
+  return bounds.slice(1).map((end, index) => ({ start: start + bounds[index]!, seeds: end - bounds[index]! }))
+}
+
+/** Plays seeds in several processes at a time. What they print comes as it is printed. */
+export function playShared(options: CampaignOptions, processes: number): Promise<Outcome[]> {
+  return Promise.all(partsOf(options, processes).map((range) => playElsewhere({ ...options, ...range })))
+}
+
+/** Hands its part to a process of its own, which answers with one message. */
+function playElsewhere(options: CampaignOptions): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    let outcome: Outcome | undefined
+    const child = fork(process.argv[1]!, ['--part', JSON.stringify(options)], {
+      execArgv: ['--enable-source-maps'],
+    })
+    child.on('message', (message) => (outcome = message as Outcome))
+    child.on('error', reject)
+    child.on('exit', (code, signal) => {
+      if (outcome !== undefined) return resolve(outcome)
+      const { start, seeds } = options
+      reject(
+        new Error(
+          `Expected an outcome of seeds ${start} to ${start + seeds - 1}, but their process ended with ${signal ?? code}`,
+        ),
+      )
+    })
+  })
+}
