@@ -22,7 +22,7 @@ describe('slot sizes', () => {
 })
 
 describe('Slabs', () => {
-  it('keep every value as it was stored, beside a map of copies, in 1,000 random histories', () => {
+  it('keep every value as it was stored, beside a map of copies, in 300 random histories', () => {
     const step = fc.record({
       do: fc.constantFrom('put', 'put', 'free', 'overwrite'),
       size: sizes,
@@ -55,7 +55,7 @@ describe('Slabs', () => {
         }
         check()
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     )
   })
 
