@@ -1,0 +1,97 @@
+import { describe, expect, it } from 'vitest'
+import type { SimulatedConnection } from '../world/connection.ts'
+import type { Host } from '../world/process.ts'
+import { World } from '../world/world.ts'
+import { Packet } from './quorum-stream.ts'
+import { DATA_DIR } from './settings.ts'
+import { QUORUM_PORT, ZabWire } from './zab-wire.ts'
+
+const FOLDER = `${DATA_DIR}/version-2`
+const EPOCH = 2 ** 32
+
+function put(host: Host, name: string, bytes: Uint8Array): void {
+  host.platter.makeFolder(FOLDER)
+  const file = host.platter.create(`${FOLDER}/${name}`)
+  file.write(0, bytes)
+  file.sync(1)
+  host.platter.syncFolder(FOLDER)
+}
+
+/** A log as a disk has it: only the lengths, the zxids and the ends of its entries are read. */
+function log(...zxids: number[]): Uint8Array {
+  const bytes = new Uint8Array(16 + 45 * zxids.length + 45)
+  const view = new DataView(bytes.buffer)
+  zxids.forEach((zxid, index) => {
+    const at = 16 + 45 * index
+    view.setInt32(at + 8, 32)
+    view.setInt32(at + 24, Math.floor(zxid / EPOCH))
+    view.setUint32(at + 28, zxid)
+    bytes[at + 44] = 0x42
+  })
+  return bytes
+}
+
+function packet(type: number, zxid: number): Uint8Array {
+  const bytes = new Uint8Array(20)
+  const view = new DataView(bytes.buffer)
+  view.setInt32(0, type)
+  view.setInt32(4, Math.floor(zxid / EPOCH))
+  view.setUint32(8, zxid)
+  view.setInt32(12, -1)
+  return bytes
+}
+
+/** One that `leader` has to `learner`, and a way to say something on it. */
+function channel(world: World, leader: Host, learner: Host): (type: number, zxid: number) => void {
+  const connection = {
+    isDialer: false,
+    local: { port: QUORUM_PORT },
+    owner: { host: leader },
+    other: { owner: { host: learner } },
+  } as unknown as SimulatedConnection
+  return (type, zxid) => world.network.tap?.(connection, packet(type, zxid))
+}
+
+describe('what is committed, as the wire tells it', () => {
+  it('includes what an established leader has behind a snapshot of a leader that never was', () => {
+    const world = new World(1)
+    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+    for (const host of [s1, s2, s3]) host.start()
+    const wire = new ZabWire(world)
+    const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
+    put(s1, `log.200000001`, log(known, tail))
+    put(s1, 'acceptedEpoch', new TextEncoder().encode('3'))
+
+    const toS2 = channel(world, s1, s2)
+    toS2(Packet.SNAP, tail)
+    expect([...wire.committed]).toEqual([])
+
+    // The first leader is gone before anybody is up to date; the second has nothing but its snapshot.
+    put(s2, 'snapshot.200000002', Uint8Array.of(1))
+    put(s2, 'acceptedEpoch', new TextEncoder().encode('4'))
+    const toS3 = channel(world, s2, s3)
+    toS3(Packet.DIFF, tail)
+    toS3(Packet.NEWLEADER, 4 * EPOCH)
+    toS3(Packet.UPTODATE, 4 * EPOCH)
+    expect([...wire.committed].sort((a, b) => a - b)).toEqual([known, tail])
+    expect(wire.wrong).toEqual([])
+  })
+
+  it('leaves out what stands behind a snapshot that an established leader does not have', () => {
+    const world = new World(1)
+    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+    for (const host of [s1, s2, s3]) host.start()
+    const wire = new ZabWire(world)
+    const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
+    put(s1, `log.200000001`, log(known, tail))
+    channel(world, s1, s2)(Packet.SNAP, tail)
+
+    put(s2, `log.200000001`, log(known))
+    put(s2, 'acceptedEpoch', new TextEncoder().encode('4'))
+    const toS3 = channel(world, s2, s3)
+    toS3(Packet.DIFF, known)
+    toS3(Packet.NEWLEADER, 4 * EPOCH)
+    toS3(Packet.UPTODATE, 4 * EPOCH)
+    expect([...wire.committed]).toEqual([known])
+  })
+})
