@@ -6,7 +6,7 @@ import { describeWith } from './harness/available.ts'
 import { countOf, Dice, seedOf } from './harness/seed.ts'
 import type { Kind } from './harness/servers.ts'
 
-const rounds = countOf('ZABRA_FAULT_ROUNDS', 8)
+const rounds = countOf('ZABRA_FAULT_ROUNDS', 5)
 const seed = seedOf()
 const kinds = (process.env['ZABRA_FAULT_KINDS']?.split(',') ?? ['zabra', 'zabra', 'zabra']) as Kind[]
 const replay = `replay with: ZABRA_SEED=${seed} ZABRA_FAULT_ROUNDS=${rounds} npx vitest run src/ensemble-faults.test.ts (the machine still decides the interleaving)`
