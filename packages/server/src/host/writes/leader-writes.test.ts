@@ -333,6 +333,42 @@ describe('sessions of an ensemble', () => {
     expect(trio.table.has(6n)).toBe(false)
   })
 
+  it('end once: a learner that closes what is over already is told so, with a transaction that changes nothing', async () => {
+    const trio = await Trio.start()
+    const [learner] = trio.learners
+    const client = await learner!.side.client({})
+    await trio.settle()
+    const { sessionId } = client.greeting()!
+    const close = (cxid: number): void =>
+      trio.leader.core.turn(() =>
+        trio.leader.writes.request(learner!, {
+          sessionId,
+          cxid,
+          type: OpCode.closeSession,
+          body: new Uint8Array(0),
+          identities: [],
+        }),
+      )
+    trio.holdsCommits = true
+    trio.leader.core.turn(() => trio.leader.writes.closeSession(sessionId, 0, undefined, 0))
+    close(8)
+    const proposed = [...trio.proposals]
+    trio.holdsCommits = false
+    await trio.settle()
+    trio.holdsCommits = true
+    close(9)
+    proposed.push(...trio.proposals)
+    trio.holdsCommits = false
+    await trio.settle()
+    const txns = proposed.map(({ payload }) => decodeLoggedTxn(new Reader(payload)))
+    expect(txns.map(({ header, txn }) => [header.cxid, txn.type, 'err' in txn ? txn.err : 0])).toEqual([
+      [0, OpCode.closeSession, 0],
+      [8, OpCode.error, ErrorCode.SESSIONEXPIRED],
+      [9, OpCode.error, ErrorCode.SESSIONEXPIRED],
+    ])
+    expect([client.closed, learner!.broken]).toEqual([true, []])
+  })
+
   it('whose ephemeral nodes outlived them are ended by the new leader, with a transaction that everybody gets', async () => {
     const trio = await Trio.start()
     const client = await trio.learners[0]!.side.client({})

@@ -283,17 +283,27 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): void {
     const startedAt = this.#parts.clock.monotonic()
-    if (type === OpCode.closeSession) return this.#close(sessionId, cxid, undefined, startedAt)
+    if (type === OpCode.closeSession && !this.#isOver(sessionId))
+      return this.#close(sessionId, cxid, undefined, startedAt)
     const reader = new Reader(body)
     if (type === OpCode.createSession && body.length >= 4)
       return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
     this.#owner = owner
-    const prepared = this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
+    // A session ends once: it was ended here while its client's wish was on its way.
+    const prepared =
+      type === OpCode.closeSession
+        ? ErrorCode.SESSIONEXPIRED
+        : this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
     this.#owner = HERE
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     this.#accept(sessionId, cxid, type, zxid, time, answer, undefined, startedAt)
+  }
+
+  #isOver(id: SessionId): boolean {
+    const known: Session | Arriving | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
+    return known === undefined || known.closing
   }
 
   #begin(
