@@ -30,6 +30,8 @@ export function writeBody(
 
 /** `asked` is the op code of the request: only `create` is answered without a stat. */
 function writeResult(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
+  // A change of the ensemble is answered as a read of the configuration that it has made.
+  if (txn.type === OpCode.reconfig) writer.buffer(txn.data)
   if (changesNode(txn)) tree.writeStat(tree.find(txn.path), writer)
   else if (createsNode(txn)) {
     writer.string(txn.path)

@@ -1,4 +1,4 @@
-import { OpCode, writeReconfigRequest } from '@zabra/protocol'
+import { OpCode, readGetDataResponse, writeReconfigRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { parseConfiguration } from '../../core/quorum/index.ts'
 import type { RawClient } from '../testdata/world.ts'
@@ -64,6 +64,26 @@ it('removes a follower, which follows on without a voice, and takes it back', as
   expect(await change(ensemble, back, { joining: line(1) })).toBe('77:0')
   await ensemble.until('three voters', () => ensemble.running.every(({ serving }) => serving))
   for (const id of [1, 2, 3]) expect(await shown(ensemble, id)).toContain(line(1).replace(';', ';0.0.0.0:'))
+})
+
+it('answers a change with the text of the new configuration and its Stat', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(2)
+  client.frames.length = 0
+  client.ask(77, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: null,
+      leavingServers: '1',
+      newMembers: null,
+      curConfigId: -1n,
+    }),
+  )
+  await ensemble.until('the answer', () => client.frames.length > 0)
+  const [{ err, zxid, body }] = client.replies() as [ReturnType<RawClient['replies']>[number]]
+  const { data, stat } = readGetDataResponse(body)
+  const text = new TextDecoder().decode(data ?? undefined).split('\n')
+  expect([err, text.length, text.at(-1)]).toEqual([0, 3, `version=${zxid.toString(16)}`])
+  expect([stat.mzxid, stat.dataLength, body.remaining]).toEqual([BigInt(zxid), data?.length, 0])
 })
 
 it('goes to the designated leader without an election when the leader is removed', async () => {
