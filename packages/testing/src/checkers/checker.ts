@@ -27,6 +27,8 @@ export interface EpochSeen {
   readonly at: number
   readonly accepted: number
   readonly current: number
+  /** Its disk is another one. */
+  readonly isNew: boolean
 }
 
 export interface Checker {

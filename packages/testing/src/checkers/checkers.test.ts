@@ -121,8 +121,8 @@ const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
   }),
   epochs: () => ({
     epochs: [
-      { server: 's1', at: 1, accepted: 2, current: 2 },
-      { server: 's1', at: 2, accepted: 1, current: 1 },
+      { server: 's1', at: 1, accepted: 2, current: 2, isNew: false },
+      { server: 's1', at: 2, accepted: 1, current: 1, isNew: false },
     ],
   }),
   transactions: (one) => void one.transactions.push(put(4, 5, '/w/a', 7)),

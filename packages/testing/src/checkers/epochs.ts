@@ -7,7 +7,8 @@ export const epochs: Checker = {
   check({ wire, epochs: seen }) {
     const wrong = [...(wire?.wrong ?? [])]
     const last = new Map<string, { accepted: number; current: number }>()
-    for (const { server, at, accepted, current } of seen) {
+    for (const { server, at, accepted, current, isNew } of seen) {
+      if (isNew) last.delete(server)
       const before = last.get(server)
       if (before !== undefined && (accepted < before.accepted || current < before.current))
         wrong.push(

@@ -29,7 +29,7 @@ export type Request =
   | { readonly op: 'get' | 'exists' | 'children'; readonly path: string; readonly watch: boolean }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
-  | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string }
+  | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string; readonly from: number }
 
 /** What a server answered to a part or a request; fields are present where its reply has them. */
 export interface Result {

@@ -1,27 +1,31 @@
 import type { LoggedTxn } from '@zabra/server/files'
 import type { ServerLog } from '../history/chronicle.ts'
+import { isMajority } from './membership.ts'
 import type { ZabWire } from './zab-wire.ts'
 
 /**
  * The transactions that count, from the logs of all servers: of each zxid the one that a leader is known to have committed,
- * else the one that most servers have, when those are a majority.
+ * else the one that a majority of those have who decide about it.
  */
 export function committedLogs(logs: readonly ServerLog[], wire: ZabWire | undefined): LoggedTxn[] {
   if (logs.length === 1) return [...logs[0]!.entries.values()].map(({ logged }) => logged)
-  const votes = new Map<number, Map<string, { logged: LoggedTxn; count: number }>>()
-  for (const { entries, aside } of logs) {
+  const votes = new Map<number, Map<string, { logged: LoggedTxn; servers: Set<number> }>>()
+  for (const { server, entries, aside } of logs) {
+    const id = Number(server.slice(1))
     for (const [zxid, { logged, print }] of [...entries, ...aside]) {
-      const one = votes.get(zxid) ?? new Map<string, { logged: LoggedTxn; count: number }>()
+      const one = votes.get(zxid) ?? new Map<string, { logged: LoggedTxn; servers: Set<number> }>()
       votes.set(zxid, one)
       const vote = one.get(print)
-      if (vote === undefined) one.set(print, { logged, count: 1 })
-      else vote.count++
+      if (vote === undefined) one.set(print, { logged, servers: new Set([id]) })
+      else vote.servers.add(id)
     }
   }
   const result: LoggedTxn[] = []
   for (const [zxid, prints] of votes) {
-    const best = [...prints.values()].sort((a, b) => b.count - a.count)[0]!
-    if (best.count * 2 > logs.length || wire?.record.committed.has(zxid) === true) result.push(best.logged)
+    const best = [...prints.values()].sort((a, b) => b.servers.size - a.servers.size)[0]!
+    const deciders = wire?.configurations.decidersOf(zxid) ?? []
+    const isDecided = deciders.every((voters) => isMajority(voters, (id) => best.servers.has(id)))
+    if (isDecided || wire?.committed.has(zxid) === true) result.push(best.logged)
   }
   return result
 }

@@ -16,6 +16,8 @@ interface Read {
 export class DurableLog {
   readonly #platter: Platter
   readonly #read = new WeakMap<PlatterFile, Read>()
+  /** What the machine had on disks that it has no more. */
+  readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
 
   constructor(platter: Platter) {
     this.#platter = platter
@@ -32,6 +34,25 @@ export class DurableLog {
     return snapshotsIn(names).some(
       ({ name, zxid: last }) => last >= zxid && this.#platter.durable(`${FOLDER}/${name}`) !== undefined,
     )
+  }
+
+  /** Whether a disk of this machine has it, or had it. */
+  everHad(zxid: number): boolean {
+    return this.#before.zxids.has(zxid) || this.#before.snapshot >= zxid || this.has(zxid)
+  }
+
+  /** Call it before the disk of the machine is taken away. */
+  remember(): void {
+    const { zxids, epochs } = this.#before
+    const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
+    for (const zxid of names.length > 0 ? this.all() : []) zxids.add(zxid)
+    for (const { zxid } of snapshotsIn(names)) this.#before.snapshot = Math.max(this.#before.snapshot, zxid)
+    for (const name of ['currentEpoch', 'acceptedEpoch']) epochs.set(name, this.highest(name))
+  }
+
+  /** The number in a file such as `currentEpoch`, or what was there before the disk was another one. */
+  highest(name: string): number {
+    return Math.max(this.number(name), this.#before.epochs.get(name) ?? 0)
   }
 
   /** All that the logs have. */

@@ -16,6 +16,11 @@ export class EpochWatch {
     this.#world = world
     this.#servers = servers
     if (servers.length > 1) this.#look()
+    for (const { host, beforeNewDisk } of servers)
+      beforeNewDisk.push(() => {
+        this.#last.delete(host.name)
+        this.seen.push({ server: host.name, at: world.now, accepted: 0, current: 0, isNew: true })
+      })
   }
 
   #look(): void {
@@ -25,7 +30,7 @@ export class EpochWatch {
       const key = `${accepted} ${current}`
       if (this.#last.get(host.name) === key) continue
       this.#last.set(host.name, key)
-      this.seen.push({ server: host.name, at: this.#world.now, accepted, current })
+      this.seen.push({ server: host.name, at: this.#world.now, accepted, current, isNew: false })
     }
     this.#world.later(EVERY_MS, undefined, 'look at epochs', () => this.#look())
   }

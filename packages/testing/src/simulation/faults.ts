@@ -2,6 +2,7 @@ import type { Worker } from '../workload/worker.ts'
 import { jumpWall, setRate } from '../world/clock.ts'
 import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
+import type { Operator } from './operator.ts'
 import type { Fault } from './plan.ts'
 import type { SimulatedServer } from './server.ts'
 
@@ -10,6 +11,8 @@ export interface Scene {
   readonly world: World
   readonly servers: readonly SimulatedServer[]
   readonly workers: readonly Worker[]
+  /** Whoever changes the ensemble; undefined with one server. */
+  readonly operator: Operator | undefined
   /** The host that leads now, as far as the wire tells. */
   readonly leader: () => Host | undefined
 }
@@ -37,7 +40,8 @@ export class Faults {
   /** Ends everything: all run, all reach each other, all disks work. */
   heal(): void {
     this.#healed = true
-    const { world, servers, workers } = this.#scene
+    const { world, servers, workers, operator } = this.#scene
+    operator?.stop()
     world.network.heal()
     for (const { host } of [...servers, ...workers]) host.resume()
     for (const server of servers) {
@@ -101,6 +105,13 @@ export class Faults {
       case 'clientCrash':
       case 'clientPause':
         return this.#client(fault.kind, fault.client, fault.server)
+      case 'leave':
+      case 'vote':
+      case 'observe':
+      case 'wipe':
+      case 'renew':
+        this.#scene.operator?.ask({ ...fault, kind: fault.kind, server: this.#server(fault.server) })
+        return undefined
       case 'isolate':
       case 'deaf':
       case 'mute':

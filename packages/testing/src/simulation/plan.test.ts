@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { planOf } from './plan.ts'
+import { CHANGES, planOf } from './plan.ts'
 
 it('gives every leader that is deposed clients that only read', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => planOf(seed, { minutes: 0.05 }))
@@ -9,4 +9,20 @@ it('gives every leader that is deposed clients that only read', () => {
     expect(servers).toBeGreaterThan(1)
     expect(clients.filter(({ weights }) => weights.set === 0 && weights.sync > 0).length).toBeGreaterThan(0)
   }
+})
+
+it('gives some ensembles observers, servers that are no members yet, and changes of all kinds', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => planOf(seed, { servers: 5, minutes: 0.05 }))
+  const kinds = new Set<string>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  expect([...CHANGES].filter((kind) => !kinds.has(kind))).toEqual([])
+  for (const [observers, outsiders] of [
+    [1, 0],
+    [2, 0],
+    [1, 1],
+  ])
+    expect(
+      plans.some((plan) => plan.observers.length === observers && plan.outsiders.length === outsiders),
+    ).toBe(true)
+  // Whoever is left can lose one.
+  for (const plan of plans) expect(plan.observers.length + plan.outsiders.length).toBeLessThanOrEqual(2)
 })

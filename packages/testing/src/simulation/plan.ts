@@ -21,7 +21,16 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly client: number
       readonly server: number
     }
+  | { readonly kind: Change; readonly server: number }
 )
+
+/**
+ * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
+ * empty disk because it has no voice, or it leaves, gets an empty disk and comes back as what it was.
+ */
+export type Change = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
+
+export const CHANGES: ReadonlySet<string> = new Set<Change>(['leave', 'vote', 'observe', 'wipe', 'renew'])
 
 export type Deed =
   | 'set'
@@ -68,6 +77,10 @@ export interface ServerKnobs {
 export interface Plan {
   readonly seed: number
   readonly servers: number
+  /** Servers that begin without a voice. */
+  readonly observers: readonly number[]
+  /** Servers that begin as no members. */
+  readonly outsiders: readonly number[]
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -99,12 +112,19 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   )
   const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
+  const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
   return {
     seed,
     servers,
+    observers: ensemble.observers,
+    outsiders: ensemble.outsiders,
     loadMs,
     clients: deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients,
-    faults: [...faultsOf(chance.branch('faults'), servers, clients.length, loadMs), ...deposals],
+    faults: [
+      ...faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
+      ...deposals,
+      ...ensemble.changes,
+    ],
     weather: {
       delayMs: chance.pick([0.05, 0.2, 2]),
       jitterMs: chance.pick([0.1, 0.5, 3]),
@@ -191,6 +211,32 @@ function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
   if (servers === 1 || !chance.happens(0.3)) return []
   const at = chance.between(100, Math.max(200, loadMs - 5000))
   return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
+}
+
+/** Who has a voice in the beginning, and what of that changes. */
+function ensembleOf(
+  chance: Chance,
+  servers: number,
+  loadMs: number,
+): { observers: readonly number[]; outsiders: readonly number[]; changes: Fault[] } {
+  const ids = range(servers)
+  const quiet = servers < 3 ? 0 : chance.weighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
+  const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
+  const observers = silent.filter(() => chance.happens(0.75))
+  const outsiders = silent.filter((id) => !observers.includes(id))
+  const changes: Fault[] = []
+  if (servers < 3 || !chance.happens(0.4)) return { observers, outsiders, changes }
+  const mean = chance.pick([loadMs / 10, loadMs / 4])
+  for (let at = 100 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
+    const kind = chance.weighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
+    changes.push({
+      kind,
+      server: chance.happens(0.2) ? 0 : chance.pick(ids),
+      at,
+      forMs: chance.pick([50, 1000]),
+    })
+  }
+  return { observers, outsiders, changes }
 }
 
 function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {

@@ -3,7 +3,7 @@ import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
 import { chronicleOf, readServerLog, type ServerLog } from '../history/chronicle.ts'
 import { History } from '../history/records.ts'
-import { SessionClient, type ServerPlace } from '../workload/session-client.ts'
+import { SessionClient, type ServerPlace, type SessionClientOptions } from '../workload/session-client.ts'
 import { Asking, makeAll, walk } from '../workload/tasks.ts'
 import { BASE, Worker } from '../workload/worker.ts'
 import type { Incarnation } from '../world/process.ts'
@@ -11,9 +11,10 @@ import { World, type Note } from '../world/world.ts'
 import { committedLogs } from './committed.ts'
 import { EpochWatch } from './epoch-watch.ts'
 import { Faults } from './faults.ts'
+import { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
 import { SimulatedServer } from './server.ts'
-import { DATA_DIR, settingsFor } from './settings.ts'
+import { DATA_DIR, firstRoles, settingsFor, SUPER } from './settings.ts'
 import { Tally } from './tally.ts'
 import { ZabWire } from './zab-wire.ts'
 
@@ -56,6 +57,7 @@ class Run {
   readonly #workers: Worker[]
   readonly #readers = new Map<string, string>()
   readonly #faults: Faults
+  readonly #operator: Operator | undefined
   readonly #wire: ZabWire | undefined
   readonly #epochs: EpochWatch
   readonly #tally = new Tally()
@@ -78,7 +80,8 @@ class Run {
       Object.assign(host.platter.temper, plan.disk)
       return new SimulatedServer(world, host, index + 1, settingsFor(plan, index + 1))
     })
-    this.#wire = plan.servers > 1 ? new ZabWire(world) : undefined
+    this.#wire = plan.servers > 1 ? new ZabWire(world, votersOf(plan)) : undefined
+    for (const { host, beforeNewDisk } of this.#servers) beforeNewDisk.push(() => this.#wire?.losesDisk(host))
     this.#epochs = new EpochWatch(world, this.#servers)
     this.#workers = plan.clients.map((client, index) => {
       const host = world.addHost(`c${index}`)
@@ -89,8 +92,13 @@ class Run {
         chance: world.chance.branch(`worker ${index}`),
       })
     })
+    this.#operator =
+      plan.servers > 1
+        ? new Operator(world, () => this.#client('operator', { secret: SUPER.secret }))
+        : undefined
     this.#faults = new Faults({
       world,
+      operator: this.#operator,
       servers: this.#servers,
       workers: this.#workers,
       leader: () => this.#wire?.leader,
@@ -108,7 +116,12 @@ class Run {
       this.#violate('run', error instanceof Error ? (error.stack ?? error.message) : String(error))
     }
     const { hash, steps, now } = this.#world
-    this.#tally.finish(this.#history, this.#servers, this.#faults.counts, this.#wire)
+    this.#tally.finish(
+      this.#history,
+      this.#servers,
+      { ...this.#faults.counts, ...this.#operator?.counts },
+      this.#wire,
+    )
     return { plan: this.#plan, violations: this.#violations, hash, steps, virtualMs: now, tally: this.#tally }
   }
 
@@ -169,7 +182,7 @@ class Run {
   async #readAll(when: string): Promise<void> {
     const reading = this.#servers.map(async (server) => {
       const name = `reader-${when}-${server.host.name}`
-      const client = this.#client(name, () => [server.place])
+      const client = this.#client(name, { servers: () => [server.place] })
       this.#readers.set(`${name}.0`, server.host.name)
       const asking = new Asking(client)
       await asking.ask({ op: 'sync', path: '/w' })
@@ -181,14 +194,17 @@ class Run {
       this.#violate('liveness', `Not every server could be read within ${READ_WITHIN_MS} ms (${when})`)
   }
 
-  #client(name: string, servers = this.#common.servers): SessionClient {
+  #client(
+    name: string,
+    options: Partial<Pick<SessionClientOptions, 'servers' | 'secret'>> = {},
+  ): SessionClient {
     const host = this.#world.addHost(name)
     const client = new SessionClient({
       ...this.#common,
       name: `${name}.0`,
       life: host.start(),
       chance: this.#world.chance.branch(`connections ${name}`),
-      servers,
+      ...options,
       timeoutMs: 6000,
     })
     client.start()
@@ -246,3 +262,6 @@ class Run {
     this.#violations.push({ checker, what })
   }
 }
+
+const votersOf = (plan: Plan): Set<number> =>
+  new Set([...firstRoles(plan)].filter(([, role]) => role === 'participant').map(([id]) => id))

@@ -1,4 +1,4 @@
-import { createServer, type Server, type ServerSettings } from '@zabra/server'
+import { createServer, type EnsembleConfiguration, type Server, type ServerSettings } from '@zabra/server'
 import type { ServerPlace } from '../workload/session-client.ts'
 import type { CrashKind, Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
@@ -24,16 +24,19 @@ export class SimulatedServer {
   /** Logs that are gone from its disk. */
   readonly gone: Uint8Array[] = []
   server: Server | undefined
+  /** Called before its disk is taken away. */
+  readonly beforeNewDisk: (() => void)[] = []
   /** Whether a supervisor starts it again. */
   supervised = true
   readonly #world: World
-  readonly #settings: ServerSettings
+  /** What its next process starts with. */
+  settings: ServerSettings
 
   constructor(world: World, host: Host, id: number, settings: ServerSettings) {
     this.#world = world
     this.host = host
     this.id = id
-    this.#settings = settings
+    this.settings = settings
     host.platter.onGone = (path, bytes) => {
       if (/\/version-2\/log\.[0-9a-f]+$/.test(path)) this.gone.push(bytes.slice())
     }
@@ -49,7 +52,7 @@ export class SimulatedServer {
   start(): void {
     if (this.isUp) return
     const life = this.host.start()
-    createServer(this.#settings, life.ports).then(
+    createServer(this.settings, life.ports).then(
       (server) => {
         if (!life.alive) return
         this.server = server
@@ -69,6 +72,28 @@ export class SimulatedServer {
   crash(kind: CrashKind): void {
     this.server = undefined
     this.host.crash(kind)
+  }
+
+  /**
+   * Its machine gets an empty disk, with one file: the configuration that others have. `ensemble` is what its operator writes
+   * into its settings.
+   */
+  replaceDisk({
+    path,
+    text,
+    ensemble,
+  }: {
+    path: string
+    text: string
+    ensemble: EnsembleConfiguration
+  }): void {
+    this.crash('power')
+    const { platter } = this.host
+    for (const heard of this.beforeNewDisk) heard()
+    platter.wipe()
+    platter.install(path, new TextEncoder().encode(text))
+    this.settings = { ...this.settings, ensemble }
+    this.#world.note(undefined, 'new disk', `${this.host.name} ${path}`)
   }
 
   /** An error came out of one of its events: a real process would end. */

@@ -1,5 +1,6 @@
 import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
-import type { Plan } from './plan.ts'
+import type { Role } from './membership.ts'
+import { CHANGES, type Plan } from './plan.ts'
 import { CLIENT_PORT } from './server.ts'
 
 export const DATA_DIR = '/data'
@@ -7,21 +8,37 @@ export const DATA_DIR = '/data'
 const QUORUM_PORT = 2888
 const ELECTION_PORT = 3888
 
-/** The members `s1` to `sN`, all of them participants. */
-function ensembleOf(servers: number): EnsembleConfiguration {
-  const lines = Array.from(
-    { length: servers },
-    (_, index) => `server.${index + 1}=s${index + 1}:${QUORUM_PORT}:${ELECTION_PORT}:participant`,
+/** Who the operator of a run is, with the digest that servers know, and how it proves that. */
+export const SUPER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', secret: 'super:secret' }
+
+/** The line of a server in a configuration. */
+export const memberLine = (id: number, role: Role): string =>
+  `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
+
+/** What members are in the beginning. */
+export function firstRoles({ servers, observers, outsiders }: Plan): Map<number, Role> {
+  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter((id) => !outsiders.includes(id))
+  return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
+}
+
+/** What the operator writes down for a server: the members, and the server itself, without a voice unless it is one of them. */
+export function writtenFor(id: number, roles: ReadonlyMap<number, Role>): EnsembleConfiguration {
+  const lines = [...new Map<number, Role>([[id, 'observer'], ...roles])].map(([one, role]) =>
+    memberLine(one, role),
   )
   return parseConfiguration(lines.join('\n'))
 }
 
 /** The settings of one server of a run. */
-export function settingsFor({ knobs, servers }: Plan, id: number): ServerSettings {
+export function settingsFor(plan: Plan, id: number): ServerSettings {
+  const { knobs, servers, faults, outsiders } = plan
   return defaults({
     ...(servers > 1
       ? {
-          ensemble: ensembleOf(servers),
+          ensemble: writtenFor(id, firstRoles(plan)),
+          superDigest: SUPER.digest,
+          // Nobody lets in strangers without it.
+          reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => CHANGES.has(kind)),
           initLimit: 10,
           syncLimit: 4,
           commitLogCount: knobs.commitLogCount,

@@ -1,3 +1,4 @@
+import { OpCode, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { SimulatedConnection } from '../world/connection.ts'
 import type { Host } from '../world/process.ts'
@@ -31,25 +32,42 @@ function log(...zxids: number[]): Uint8Array {
   return bytes
 }
 
-function packet(type: number, zxid: number): Uint8Array {
-  const bytes = new Uint8Array(20)
+function packet(type: number, zxid: number, data: Uint8Array | undefined): Uint8Array {
+  const bytes = new Uint8Array(20 + (data?.length ?? 0))
   const view = new DataView(bytes.buffer)
   view.setInt32(0, type)
   view.setInt32(4, Math.floor(zxid / EPOCH))
   view.setUint32(8, zxid)
-  view.setInt32(12, -1)
+  view.setInt32(12, data?.length ?? -1)
+  if (data !== undefined) bytes.set(data, 16)
   return bytes
 }
 
+/** The transaction that makes these servers the members. */
+function reconfiguration(voters: readonly number[], version: number): Uint8Array {
+  const lines = voters.map((id) => `server.${id}=s${id}:2888:3888:participant;2181`)
+  const w = new Writer()
+  const data = new TextEncoder().encode([...lines, `version=${version.toString(16)}`].join('\n'))
+  for (const word of [0, 0, 0, 0, 0, 0, 0, OpCode.reconfig]) w.int(word)
+  w.string('/zookeeper/config')
+  w.buffer(data)
+  w.int(-1)
+  return w.take()
+}
+
 /** One that `leader` has to `learner`, and a way to say something on it. */
-function channel(world: World, leader: Host, learner: Host): (type: number, zxid: number) => void {
+function channel(
+  world: World,
+  leader: Host,
+  learner: Host,
+): (type: number, zxid: number, data?: Uint8Array) => void {
   const connection = {
     isDialer: false,
     local: { port: QUORUM_PORT },
     owner: { host: leader },
     other: { owner: { host: learner } },
   } as unknown as SimulatedConnection
-  return (type, zxid) => world.network.tap?.(connection, packet(type, zxid))
+  return (type, zxid, data) => world.network.tap?.(connection, packet(type, zxid, data))
 }
 
 describe('what is committed, as the wire tells it', () => {
@@ -57,7 +75,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world)
+    const wire = new ZabWire(world, new Set([1, 2, 3]))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     put(s1, 'acceptedEpoch', new TextEncoder().encode('3'))
@@ -68,7 +86,8 @@ describe('what is committed, as the wire tells it', () => {
 
     // The first leader is gone before anybody is up to date; the second has nothing but its snapshot.
     put(s2, 'snapshot.200000002', Uint8Array.of(1))
-    put(s2, 'acceptedEpoch', new TextEncoder().encode('4'))
+    for (const host of [s2, s3])
+      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('4'))
     const toS3 = channel(world, s2, s3)
     toS3(Packet.DIFF, tail)
     toS3(Packet.NEWLEADER, 4 * EPOCH)
@@ -81,7 +100,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world)
+    const wire = new ZabWire(world, new Set([1, 2, 3]))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     channel(world, s1, s2)(Packet.SNAP, tail)
@@ -93,5 +112,34 @@ describe('what is committed, as the wire tells it', () => {
     toS3(Packet.NEWLEADER, 4 * EPOCH)
     toS3(Packet.UPTODATE, 4 * EPOCH)
     expect([...wire.committed]).toEqual([known])
+  })
+
+  it('needs a quorum of the members, old and new, when they change', () => {
+    const world = new World(1)
+    const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]
+    const [s1, s2, , s4] = hosts
+    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    for (const host of [s1, s2])
+      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    const [one, change, three, four] = [EPOCH + 1, EPOCH + 2, EPOCH + 3, EPOCH + 4]
+    const toS2 = channel(world, s1, s2)
+    toS2(Packet.NEWLEADER, EPOCH)
+    toS2(Packet.UPTODATE, EPOCH)
+    const decide = (zxid: number, type: number, data?: Uint8Array): void => {
+      toS2(Packet.PROPOSAL, zxid, data)
+      toS2(type, zxid)
+    }
+    for (const host of [s1, s2]) put(host, 'log.100000001', log(one, change))
+    decide(one, Packet.COMMIT)
+    expect(wire.wrong).toEqual([])
+    // Two of three, and two of four.
+    decide(change, Packet.COMMITANDACTIVATE, reconfiguration([1, 2, 3, 4], change))
+    expect(wire.wrong.join()).toMatch(/0x100000002, which is not on the disks of a quorum of 1, 2, 3, 4 /)
+    for (const host of [s1, s2, s4]) put(host, 'log.100000003', log(three))
+    decide(three, Packet.COMMIT)
+    expect(wire.wrong.length).toBe(1)
+    for (const host of [s1, s2]) put(host, 'log.100000004', log(four))
+    decide(four, Packet.COMMIT)
+    expect(wire.wrong.length).toBe(2)
   })
 })

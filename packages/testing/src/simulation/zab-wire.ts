@@ -2,7 +2,9 @@ import { formatZxid } from '../history/records.ts'
 import type { SimulatedConnection } from '../world/connection.ts'
 import type { Host, Incarnation } from '../world/process.ts'
 import type { World } from '../world/world.ts'
+import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
+import { Configurations, isMajority } from './membership.ts'
 import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
 
 export const QUORUM_PORT = 2888
@@ -34,6 +36,7 @@ export class ZabWire {
   readonly wrong: string[] = []
   readonly record: WireRecord = { committed: this.committed, wrong: this.wrong }
   readonly counts: Record<string, number> = {}
+  readonly configurations: Configurations
   leader: Host | undefined
   #epoch = 0
   #lastEstablished: Incarnation | undefined
@@ -46,8 +49,10 @@ export class ZabWire {
   /** How far the history of each leader goes, by its own words. */
   readonly #reach = new Map<Host, number>()
 
-  constructor(world: World) {
+  /** `voters` are those of the beginning. Hosts of servers are named `s` and a number. */
+  constructor(world: World, voters: ReadonlySet<number>) {
     this.#world = world
+    this.configurations = new Configurations(voters)
     world.network.tap = (from, bytes) => this.#hear(from, bytes)
   }
 
@@ -83,14 +88,19 @@ export class ZabWire {
     return stream
   }
 
-  #ofLeader(channel: Channel, { type, zxid }: SeenPacket): void {
+  /** The disk of a machine is about to be taken away. */
+  losesDisk(host: Host): void {
+    this.#logOf(host).remember()
+  }
+
+  #ofLeader(channel: Channel, { type, zxid, data }: SeenPacket): void {
     switch (type) {
       case Packet.NEWLEADER:
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
         channel.upToDate = true
         this.#established(channel.leader)
-        for (const early of channel.early) this.committed.add(early)
+        for (const early of channel.early) this.#commit(early)
         return this.#count('learners brought up to date')
       case Packet.DIFF:
         return this.#brings(channel, 'DIFF', zxid)
@@ -103,12 +113,12 @@ export class ZabWire {
           this.#complain(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
         channel.lastProposal = zxid
         channel.proposed.add(zxid)
-        return
+        return this.#proposed(zxid, data)
       case Packet.COMMIT:
       case Packet.COMMITANDACTIVATE:
         if (!channel.proposed.delete(zxid))
           this.#complain(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
-        if (channel.upToDate) this.committed.add(zxid)
+        if (channel.upToDate) this.#decided(channel, zxid)
         else channel.early.push(zxid)
         if (type === Packet.COMMITANDACTIVATE) this.#count('reconfigurations')
         return
@@ -117,10 +127,31 @@ export class ZabWire {
         if (zxid <= channel.lastInform)
           this.#complain(channel, `informed of ${formatZxid(zxid)} after ${formatZxid(channel.lastInform)}`)
         channel.lastInform = zxid
-        if (channel.upToDate) this.committed.add(zxid)
+        if (channel.upToDate) this.#decided(channel, zxid)
         return
       default:
     }
+  }
+
+  #proposed(zxid: number, data: Uint8Array | undefined): void {
+    const text = data === undefined ? undefined : configurationIn(data)
+    if (text !== undefined) this.configurations.propose(zxid, text)
+  }
+
+  #commit(zxid: number): void {
+    this.committed.add(zxid)
+    this.configurations.commit(zxid)
+  }
+
+  /** A leader says that something is committed: a quorum must have it, of the old members and the new ones if it changes them. */
+  #decided({ leader }: Channel, zxid: number): void {
+    if (this.committed.has(zxid)) return
+    for (const voters of this.configurations.decidersOf(zxid))
+      if (!isMajority(voters, (id) => this.#diskOf(id)?.everHad(zxid) === true))
+        this.#say(
+          `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+        )
+    this.#commit(zxid)
   }
 
   /** The leader says how far its own history goes. */
@@ -137,8 +168,19 @@ export class ZabWire {
     if (this.#lastEstablished === leader.current) return
     this.#lastEstablished = leader.current
     const reach = this.#reach.get(leader) ?? 0
-    for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.committed.add(zxid)
-    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.committed.add(zxid)
+    for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
+    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.#commit(zxid)
+    if (this.#leaders.get(this.#epoch) !== leader) return
+    for (const voters of this.configurations.decidersOf(this.#epoch * 2 ** 32))
+      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= this.#epoch))
+        this.#say(
+          `${leader.name} leads epoch ${this.#epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+        )
+  }
+
+  #diskOf(id: number): DurableLog | undefined {
+    const host = this.#world.hosts.find(({ name }) => name === `s${id}`)
+    return host === undefined ? undefined : this.#logOf(host)
   }
 
   #newLeader({ leader }: Channel, epoch: number): void {
@@ -191,4 +233,12 @@ export class ZabWire {
   #say(what: string): void {
     if (this.wrong.length < 100) this.wrong.push(`${what} (at ${this.#world.now.toFixed(1)} ms)`)
   }
+}
+
+/** The text of the configuration that a logged transaction proposes. Its type lies behind session, cxid, zxid and time. */
+function configurationIn(txn: Uint8Array): string | undefined {
+  const view = new DataView(txn.buffer, txn.byteOffset, txn.byteLength)
+  if (txn.length < 40 || view.getInt32(28) !== OpCode.reconfig) return undefined
+  const at = 36 + view.getInt32(32)
+  return new TextDecoder().decode(txn.subarray(at + 4, at + 4 + view.getInt32(at)))
 }

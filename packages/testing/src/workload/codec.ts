@@ -83,10 +83,10 @@ export function writeRequest(w: Writer, request: Request): void {
       return writeSetDataRequest(w, { ...request, data: encoder.encode(request.data) })
     case 'reconfig':
       return writeReconfigRequest(w, {
-        joiningServers: request.joining,
-        leavingServers: request.leaving,
-        newMembers: '',
-        curConfigId: -1n,
+        joiningServers: request.joining || null,
+        leavingServers: request.leaving || null,
+        newMembers: null,
+        curConfigId: BigInt(request.from),
       })
     case 'sync':
       return w.string(request.path)

@@ -6,6 +6,7 @@ import {
   readConnectResponse,
   Reader,
   readWatcherEvent,
+  writeAuthPacket,
   writeConnectRequest,
   Writer,
   writeSetWatches,
@@ -30,6 +31,8 @@ export interface SessionClientOptions {
   readonly history: History
   readonly servers: () => readonly ServerPlace[]
   readonly timeoutMs: number
+  /** Name and password, with a colon between them, that each connection begins with. */
+  readonly secret?: string
   /** Number for the next connection, over all clients. */
   readonly nextConnection: () => number
 }
@@ -253,8 +256,19 @@ export class SessionClient {
       isNew,
       seen: this.#seen,
     })
+    this.#prove(wire)
     this.#rearm(wire)
     this.onAttached()
+  }
+
+  #prove(wire: Wire): void {
+    const { secret } = this.#o
+    if (secret === undefined) return
+    wire.frame((w) => {
+      w.int(Xid.auth)
+      w.int(OpCode.auth)
+      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode(secret) })
+    })
   }
 
   #rearm(wire: Wire): void {
@@ -281,6 +295,10 @@ export class SessionClient {
     const err = reader.int()
     if (xid === Xid.ping) return
     if (xid === Xid.notification) return this.#notified(wire, reader)
+    if (xid === Xid.auth) {
+      if (err !== 0) this.#complain(wire, `refused a password with ${err}`)
+      return
+    }
     if (zxid > 0) this.#seen = Math.max(this.#seen, zxid)
     if (xid === Xid.setWatches) {
       history.arrivals.push({

@@ -118,10 +118,20 @@ export class Platter {
 
   /** Takes everything away, as when a machine gets a new disk. */
   wipe(): void {
+    for (const [path, file] of this.#files) this.onGone?.(path, file.bytes)
     this.#files.clear()
     this.#durable.clear()
     this.#folders.clear()
     this.#pending = []
+  }
+
+  /** Puts a file there for good, with its folder. */
+  install(path: string, bytes: Uint8Array): void {
+    this.makeFolder(folderOf(path))
+    const file = this.create(path)
+    file.write(0, bytes)
+    file.sync(file.pending)
+    this.syncFolder(folderOf(path))
   }
 
   /** The process is over; with its machine's power goes what was not synced. */
