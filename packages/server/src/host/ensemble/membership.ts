@@ -21,6 +21,8 @@ export class Membership {
   #proposed: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
+  /** Whether the disk has refused something that memory has, for want of space perhaps. */
+  #isBehind = false
 
   constructor(
     self: ServerId,
@@ -72,7 +74,7 @@ export class Membership {
 
   /** A newer configuration was proposed. It is kept on disk when this resolves. */
   propose(configuration: EnsembleConfiguration): Promise<void> {
-    if (configuration.version <= this.#active.version) return this.#writing
+    if (configuration.version <= this.#active.version) return this.#kept()
     if (configuration.version > (this.#proposed?.version ?? -1)) this.#proposed = configuration
     return this.#write(() => keepProposed(this.#disk, this.#folder, configuration))
   }
@@ -85,7 +87,7 @@ export class Membership {
     readonly kept: Promise<void>
   } {
     const before = this.#active
-    if (configuration.version <= before.version) return { changed: false, before, kept: this.#writing }
+    if (configuration.version <= before.version) return { changed: false, before, kept: this.#kept() }
     this.#active = configuration
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
@@ -98,8 +100,21 @@ export class Membership {
     showConfiguration(tree, text, this.#active.version, time)
   }
 
+  /** Resolves when the disk has what memory has. What it refused once is written again. */
+  #kept(): Promise<void> {
+    return this.#isBehind ? this.#write(() => Promise.resolve()) : this.#writing
+  }
+
   #write(action: () => Promise<void>): Promise<void> {
-    this.#writing = this.#writing.catch(() => {}).then(action)
+    const before = this.#writing.catch(() => (this.#isBehind = true))
+    this.#writing = before.then(() => (this.#isBehind ? this.#writeAll() : action()))
+    this.#writing.catch(() => (this.#isBehind = true))
     return this.#writing
+  }
+
+  async #writeAll(): Promise<void> {
+    await keepActive(this.#disk, this.#folder, this.#active)
+    if (this.#proposed !== undefined) await keepProposed(this.#disk, this.#folder, this.#proposed)
+    this.#isBehind = false
   }
 }
