@@ -8,7 +8,7 @@ export const atMostOnce: Checker = {
   name: 'at-most-once',
   proves:
     'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
-  check({ history, chronicle }) {
+  check({ history, chronicle, wire, diskWasFull }) {
     const wrong: string[] = []
     for (const [key, entries] of chronicle.byRequest) {
       const [first] = entries
@@ -20,6 +20,8 @@ export const atMostOnce: Checker = {
       )
     }
     wrong.push(...outOfOrder(chronicle))
+    // The refusal of a write may have been lost with the connection, while a later one found space.
+    if (wire === undefined && diskWasFull) return wrong
     const byConnection = new Map<number, Operation[]>()
     for (const operation of history.operations) {
       if (operation.outcome !== 'unknown' || !isWrite(operation.request)) continue

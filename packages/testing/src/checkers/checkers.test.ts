@@ -93,6 +93,7 @@ class Case {
       healedAt: 0,
       silent: new Set(),
       wallErrorMs: 0,
+      diskWasFull: false,
       epochs: [],
       ...more,
     })

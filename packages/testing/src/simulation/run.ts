@@ -237,6 +237,7 @@ class Run {
       silent,
       // A follower that is cut off answers for a while before it notices.
       wallErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
+      diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),
       epochs: this.#epochs.seen,
     }
     for (const checker of checkers)

@@ -1,6 +1,6 @@
 import { formatZxid } from '../history/records.ts'
 import type { SimulatedConnection } from '../world/connection.ts'
-import type { Host, Incarnation } from '../world/process.ts'
+import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
@@ -22,6 +22,8 @@ interface Channel {
   readonly leader: Host
   readonly learner: Host
   readonly stream: QuorumStream
+  /** What its NEWLEADER said. */
+  epoch: number
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they hold once the leader is established. */
@@ -38,8 +40,8 @@ export class ZabWire {
   readonly counts: Record<string, number> = {}
   readonly configurations: Configurations
   leader: Host | undefined
-  #epoch = 0
-  #lastEstablished: Incarnation | undefined
+  /** Epochs whose leader has brought a member up to date. */
+  readonly #begun = new Set<number>()
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   /** The epoch that a learner is asked for a promise of, by its end of the connection. */
@@ -79,6 +81,7 @@ export class ZabWire {
       leader,
       learner,
       stream,
+      epoch: 0,
       lastProposal: 0,
       lastInform: 0,
       early: [],
@@ -99,7 +102,7 @@ export class ZabWire {
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
         channel.upToDate = true
-        this.#established(channel.leader)
+        this.#established(channel)
         for (const early of channel.early) this.#commit(early)
         return this.#count('learners brought up to date')
       case Packet.DIFF:
@@ -164,17 +167,17 @@ export class ZabWire {
    * With the first member that is up to date, all that the leader began with is committed: what its log has, and what of
    * its last epoch it has from a snapshot alone.
    */
-  #established(leader: Host): void {
-    if (this.#lastEstablished === leader.current) return
-    this.#lastEstablished = leader.current
+  #established({ leader, epoch }: Channel): void {
+    // A leader of before may go on for a while: what it says then makes nothing committed that it had not begun with.
+    if (this.#begun.has(epoch)) return
+    this.#begun.add(epoch)
     const reach = this.#reach.get(leader) ?? 0
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
-    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.#commit(zxid)
-    if (this.#leaders.get(this.#epoch) !== leader) return
-    for (const voters of this.configurations.decidersOf(this.#epoch * 2 ** 32))
-      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= this.#epoch))
+    for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
+    for (const voters of this.configurations.decidersOf(epoch * 2 ** 32))
+      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
-          `${leader.name} leads epoch ${this.#epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+          `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
   }
 
@@ -183,15 +186,15 @@ export class ZabWire {
     return host === undefined ? undefined : this.#logOf(host)
   }
 
-  #newLeader({ leader }: Channel, epoch: number): void {
+  #newLeader(channel: Channel, epoch: number): void {
+    const { leader } = channel
+    channel.epoch = epoch
     const before = this.#leaders.get(epoch)
     if (before === undefined) {
       this.#count('elections')
       this.#leaders.set(epoch, leader)
     } else if (before !== leader) this.#say(`${leader.name} leads epoch ${epoch}, and so does ${before.name}`)
     this.leader = leader
-    if (epoch > this.#epoch) this.#lastEstablished = undefined
-    this.#epoch = Math.max(this.#epoch, epoch)
     const log = this.#logOf(leader)
     if (log.number('acceptedEpoch') < epoch)
       this.#say(
