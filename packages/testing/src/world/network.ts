@@ -121,22 +121,29 @@ export class Fabric {
 
   dial(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
     return new Promise((resolve, reject) => {
-      const fail = (code: string, cause?: unknown): void => {
+      const settle = (): void => {
         settled = true
+        // A signal that comes of others is kept for as long as somebody listens to it.
+        signal?.removeEventListener('abort', abort)
+        owner.dials.delete(settle)
+      }
+      owner.dials.add(settle)
+      const fail = (code: string, cause?: unknown): void => {
+        settle()
         reject(new NetworkError(`Cannot connect to ${to.host}:${to.port} (${code})`, code, { cause }))
       }
       let settled = false
-      if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
-      const host = this.hostOf(to.host, owner.host)
-      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
       const abort = (): void => {
         if (!settled) fail('ABORT_ERR', signal!.reason)
       }
+      if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
+      const host = this.hostOf(to.host, owner.host)
+      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
       signal?.addEventListener('abort', abort, { once: true })
       const begun = this.#world.now
       let pause = 1000
       const attempt = (): void => {
-        if (settled || !owner.alive) return
+        if (settled) return
         if (!this.#reaches(owner.host, host)) {
           if (this.#world.now - begun > DIAL_LIMIT_MS)
             return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
@@ -154,9 +161,8 @@ export class Fabric {
         const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
         ear.owner.later(0, 'accept', () => ear.accepted(listener))
         owner.later(back, 'connected', () => {
-          signal?.removeEventListener('abort', abort)
           if (settled) return dialer.destroy()
-          settled = true
+          settle()
           resolve(dialer)
         })
       }
@@ -173,6 +179,7 @@ export class Fabric {
       this.forget(connection)
     }
     ended.connections.clear()
+    for (const settle of ended.dials) settle()
   }
 
   // Ways

@@ -16,6 +16,8 @@ export class Incarnation {
   readonly pid: number
   alive = true
   readonly connections = new Set<SimulatedConnection>()
+  /** What forgets the attempts to connect that are under way. */
+  readonly dials = new Set<() => void>()
   readonly ports: Ports
 
   constructor(host: Host, pid: number) {

@@ -5,6 +5,8 @@ export class Refusal extends Error {
   constructor(code: number) {
     super(`refused with ${code}`)
     this.code = code
+    // One is kept for each number: with its trace it would keep all that was at work when it was first thrown, trees too.
+    this.stack = this.message
   }
 
   /** The number of a refusal; everything else is a fault of ours and goes on. */
