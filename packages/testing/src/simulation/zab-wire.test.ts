@@ -114,6 +114,24 @@ describe('what is committed, as the wire tells it', () => {
     expect([...wire.committed]).toEqual([known])
   })
 
+  it('leaves out what a leader without its quorum has logged when an observer comes to it', () => {
+    const world = new World(1)
+    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+    const wire = new ZabWire(world, new Set([1, 2]))
+    for (const host of [s1, s2])
+      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
+    const [old, tail] = [EPOCH + 1, 2 * EPOCH + 1]
+    put(s1, 'log.100000001', log(old))
+    const [toS2, toS3] = [channel(world, s1, s2), channel(world, s1, s3)]
+    toS2(Packet.NEWLEADER, 2 * EPOCH)
+    toS2(Packet.UPTODATE, 2 * EPOCH)
+    put(s1, 'log.200000001', log(tail))
+    channel(world, s2, s3)(Packet.NEWLEADER, 3 * EPOCH)
+    toS3(Packet.NEWLEADER, 2 * EPOCH)
+    toS3(Packet.UPTODATE, 2 * EPOCH)
+    expect([...wire.committed]).toEqual([old])
+  })
+
   it('needs a quorum of the members, old and new, when they change', () => {
     const world = new World(1)
     const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]

@@ -1,6 +1,6 @@
 import { formatZxid } from '../history/records.ts'
 import type { SimulatedConnection } from '../world/connection.ts'
-import type { Host, Incarnation } from '../world/process.ts'
+import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
@@ -28,6 +28,8 @@ interface Channel {
   early: number[]
   readonly proposed: Set<number>
   upToDate: boolean
+  /** What the learner was told to be led in. */
+  epoch: number
 }
 
 /** Listens to the quorum port of every server and holds what it hears against the rules of the protocol and the disks. */
@@ -39,7 +41,7 @@ export class ZabWire {
   readonly configurations: Configurations
   leader: Host | undefined
   #epoch = 0
-  #lastEstablished: Incarnation | undefined
+  readonly #establishedEpochs = new Set<number>()
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   /** The epoch that a learner is asked for a promise of, by its end of the connection. */
@@ -84,6 +86,7 @@ export class ZabWire {
       early: [],
       proposed: new Set(),
       upToDate: false,
+      epoch: 0,
     }
     return stream
   }
@@ -99,7 +102,7 @@ export class ZabWire {
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
         channel.upToDate = true
-        this.#established(channel.leader)
+        this.#established(channel)
         for (const early of channel.early) this.#commit(early)
         return this.#count('learners brought up to date')
       case Packet.DIFF:
@@ -164,17 +167,18 @@ export class ZabWire {
    * With the first member that is up to date, all that the leader began with is committed: what its log has, and what of
    * its last epoch it has from a snapshot alone.
    */
-  #established(leader: Host): void {
-    if (this.#lastEstablished === leader.current) return
-    this.#lastEstablished = leader.current
+  #established({ leader, epoch }: Channel): void {
+    // A leader that has lost its quorum and does not know it brings observers up to date with what it once began with.
+    if (this.#establishedEpochs.has(epoch)) return
+    this.#establishedEpochs.add(epoch)
     const reach = this.#reach.get(leader) ?? 0
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
-    for (const zxid of this.#logOf(leader).all()) if (zxid < this.#epoch * 2 ** 32) this.#commit(zxid)
-    if (this.#leaders.get(this.#epoch) !== leader) return
-    for (const voters of this.configurations.decidersOf(this.#epoch * 2 ** 32))
-      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= this.#epoch))
+    for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
+    if (epoch < this.#epoch) return
+    for (const voters of this.configurations.decidersOf(epoch * 2 ** 32))
+      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
-          `${leader.name} leads epoch ${this.#epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
+          `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
   }
 
@@ -183,14 +187,15 @@ export class ZabWire {
     return host === undefined ? undefined : this.#logOf(host)
   }
 
-  #newLeader({ leader }: Channel, epoch: number): void {
+  #newLeader(channel: Channel, epoch: number): void {
+    const { leader } = channel
+    channel.epoch = epoch
     const before = this.#leaders.get(epoch)
     if (before === undefined) {
       this.#count('elections')
       this.#leaders.set(epoch, leader)
     } else if (before !== leader) this.#say(`${leader.name} leads epoch ${epoch}, and so does ${before.name}`)
     this.leader = leader
-    if (epoch > this.#epoch) this.#lastEstablished = undefined
     this.#epoch = Math.max(this.#epoch, epoch)
     const log = this.#logOf(leader)
     if (log.number('acceptedEpoch') < epoch)
