@@ -37,6 +37,7 @@ export class Operator {
   /** What was done, and what was given up. */
   readonly counts: Record<string, number> = {}
   readonly #world: World
+  readonly #servers: readonly SimulatedServer[]
   readonly #begin: () => SessionClient
   #asking: Asking | undefined
   /** Whether no change can be on its way that was not answered. */
@@ -45,8 +46,9 @@ export class Operator {
   #busy = false
   #stopped = false
 
-  constructor(world: World, begin: () => SessionClient) {
+  constructor(world: World, servers: readonly SimulatedServer[], begin: () => SessionClient) {
     this.#world = world
+    this.#servers = servers
     this.#begin = begin
   }
 
@@ -80,7 +82,8 @@ export class Operator {
         return this.#become(server.id, 'observer')
       case 'wipe': {
         const seen = await this.#look()
-        return !seen.voters.has(server.id) && this.#wipe(server, seen, forMs)
+        const silent = [server, ...this.#servers].find(({ id }) => !seen.voters.has(id))
+        return silent !== undefined && this.#wipe(silent, seen, forMs)
       }
       case 'renew': {
         const role = (await this.#look()).roles.get(server.id)

@@ -94,7 +94,7 @@ class Run {
     })
     this.#operator =
       plan.servers > 1
-        ? new Operator(world, () => this.#client('operator', { secret: SUPER.secret }))
+        ? new Operator(world, this.#servers, () => this.#client('operator', { secret: SUPER.secret }))
         : undefined
     this.#faults = new Faults({
       world,

@@ -22,14 +22,14 @@ interface Channel {
   readonly leader: Host
   readonly learner: Host
   readonly stream: QuorumStream
-  /** What its NEWLEADER said. */
-  epoch: number
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they hold once the leader is established. */
   early: number[]
   readonly proposed: Set<number>
   upToDate: boolean
+  /** What the learner was told to be led in. */
+  epoch: number
 }
 
 /** Listens to the quorum port of every server and holds what it hears against the rules of the protocol and the disks. */
@@ -40,8 +40,8 @@ export class ZabWire {
   readonly counts: Record<string, number> = {}
   readonly configurations: Configurations
   leader: Host | undefined
-  /** Epochs whose leader has brought a member up to date. */
-  readonly #begun = new Set<number>()
+  #epoch = 0
+  readonly #establishedEpochs = new Set<number>()
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   /** The epoch that a learner is asked for a promise of, by its end of the connection. */
@@ -81,12 +81,12 @@ export class ZabWire {
       leader,
       learner,
       stream,
-      epoch: 0,
       lastProposal: 0,
       lastInform: 0,
       early: [],
       proposed: new Set(),
       upToDate: false,
+      epoch: 0,
     }
     return stream
   }
@@ -168,12 +168,13 @@ export class ZabWire {
    * its last epoch it has from a snapshot alone.
    */
   #established({ leader, epoch }: Channel): void {
-    // A leader of before may go on for a while: what it says then makes nothing committed that it had not begun with.
-    if (this.#begun.has(epoch)) return
-    this.#begun.add(epoch)
+    // A leader that has lost its quorum and does not know it brings observers up to date with what it once began with.
+    if (this.#establishedEpochs.has(epoch)) return
+    this.#establishedEpochs.add(epoch)
     const reach = this.#reach.get(leader) ?? 0
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
     for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
+    if (epoch < this.#epoch) return
     for (const voters of this.configurations.decidersOf(epoch * 2 ** 32))
       if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
@@ -195,6 +196,7 @@ export class ZabWire {
       this.#leaders.set(epoch, leader)
     } else if (before !== leader) this.#say(`${leader.name} leads epoch ${epoch}, and so does ${before.name}`)
     this.leader = leader
+    this.#epoch = Math.max(this.#epoch, epoch)
     const log = this.#logOf(leader)
     if (log.number('acceptedEpoch') < epoch)
       this.#say(

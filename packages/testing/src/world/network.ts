@@ -159,9 +159,13 @@ export class Fabric {
           })
         }
         const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
-        ear.owner.later(0, 'accept', () => ear.accepted(listener))
+        // What broke on its way into the hands of its process is shown to nobody.
+        ear.owner.later(0, 'accept', () => {
+          if (listener.isOpen) ear.accepted(listener)
+        })
         owner.later(back, 'connected', () => {
           if (settled) return dialer.destroy()
+          if (!dialer.isOpen) return fail('ECONNRESET')
           settle()
           resolve(dialer)
         })

@@ -143,6 +143,23 @@ describe('the network of a world', () => {
     expect(dark.closed).toEqual(['ECONNRESET'])
   })
 
+  it('fails a connection that breaks before whoever dials has it', async () => {
+    const world = new World(1)
+    const [a, b] = [world.addHost('a'), world.addHost('b')]
+    const accepted: Connection[] = []
+    const { network } = a.start().ports
+    await world.settled(
+      network.listen({ port: 7 }, (wire) => void accepted.push(wire)),
+      100,
+    )
+    const dialed = b.start().ports.network.connect({ host: 'a', port: 7 })
+    const refused = expect(dialed).rejects.toThrow('ECONNRESET')
+    await world.play(1000, () => world.network.reset(a, b) > 0)
+    await world.play(1000)
+    await refused
+    expect(accepted).toEqual([])
+  })
+
   it('refuses where nobody listens, and lets who dials a dark machine wait until he gives up', async () => {
     const world = new World(1)
     const { a, b } = await pair(world)

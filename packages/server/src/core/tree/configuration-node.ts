@@ -1,3 +1,4 @@
+import { readText } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
 import { crcPrefix } from './digest.ts'
 import type { Tree } from './tree.ts'
@@ -23,4 +24,12 @@ export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, t
   c.mtime[i] = time
   c.version[i] = -1
   if (tree.options.digest) c.crc[i] = crcPrefix(CONFIGURATION_NODE, text)
+}
+
+/** What the node of the configuration holds, and the zxid of whoever wrote it. */
+export function configurationOf(tree: Tree): { readonly text: string; readonly zxid: Zxid } {
+  const node = tree.find(CONFIGURATION_NODE)
+  if (node === -1) return { text: '', zxid: 0 }
+  const data = tree.dataOf(node) ?? new Uint8Array(0)
+  return { text: readText(data, 0, data.length), zxid: tree.statOf(node).mzxid }
 }

@@ -1,3 +1,4 @@
+import { OpCode } from '@zabra/protocol'
 import { MemoryDisk, silent } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import {
@@ -5,6 +6,7 @@ import {
   printConfiguration,
   type EnsembleConfiguration,
 } from '../../core/quorum/index.ts'
+import { CONFIGURATION_NODE, Tree } from '../../core/tree/index.ts'
 import { loadConfigurations } from './configuration-files.ts'
 import { Membership } from './membership.ts'
 
@@ -29,4 +31,27 @@ it('writes what a full disk has refused when it is asked for again', async () =>
   expect([active, proposed].map((one) => one && printConfiguration(one))).toEqual(
     [second, third].map(printConfiguration),
   )
+})
+
+it('counts a change that is in the log and was not known to be committed as proposed', () => {
+  const disk = new MemoryDisk()
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const tree = new Tree({ extendedTypes: false, digest: true })
+  const change = (zxid: number, text: string): number =>
+    tree.apply(
+      { sessionId: 1n, cxid: 1, zxid, time: 7 },
+      { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: new TextEncoder().encode(text), version: -1 },
+    )
+  membership.recall(tree)
+  expect(membership.configurations).toEqual({ active: written })
+  const next = configuration(0x100000005, 1, 2)
+  change(0x100000005, printConfiguration(next))
+  membership.recall(tree)
+  expect(membership.proposed).toEqual(next)
+  // What is no configuration, or not that of its transaction, was written by hand.
+  change(0x100000006, 'nonsense=1')
+  change(0x100000007, printConfiguration(configuration(0x200000000, 1)))
+  membership.recall(tree)
+  expect(membership.proposed).toEqual(next)
 })

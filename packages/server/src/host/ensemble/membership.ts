@@ -1,6 +1,8 @@
 import type { Address, Disk } from '@zabra/runtime'
 import type { Configurations } from '../../core/election/index.ts'
 import {
+  ConfigurationError,
+  parseConfiguration,
   printConfiguration,
   sameMembership,
   type EnsembleConfiguration,
@@ -8,7 +10,7 @@ import {
   type Role,
   type ServerId,
 } from '../../core/quorum/index.ts'
-import { showConfiguration, type Tree } from '../../core/tree/index.ts'
+import { configurationOf, showConfiguration, type Tree } from '../../core/tree/index.ts'
 import { keepActive, keepProposed } from './configuration-files.ts'
 
 /** What a member knows of who belongs to its ensemble, in memory and on disk. */
@@ -77,6 +79,22 @@ export class Membership {
     if (configuration.version <= this.#active.version) return this.#kept()
     if (configuration.version > (this.#proposed?.version ?? -1)) this.#proposed = configuration
     return this.#write(() => keepProposed(this.#disk, this.#folder, configuration))
+  }
+
+  /**
+   * Counts a change that the log has as proposed, until it is known to be committed: a leader may have lost its role before a
+   * quorum had it. The tree must be at the end of the log.
+   */
+  recall(tree: Tree): void {
+    const { text, zxid } = configurationOf(tree)
+    if (zxid <= Math.max(this.#active.version, this.#proposed?.version ?? 0)) return
+    try {
+      const configuration = parseConfiguration(text)
+      // A super user may have written anything there; what a change has made carries its zxid.
+      if (configuration.version === zxid) this.#proposed = configuration
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error
+    }
   }
 
   /** Brings a newer configuration into force; in memory at once, on disk when `kept` resolves. */

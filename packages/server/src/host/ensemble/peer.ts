@@ -188,6 +188,7 @@ class Peer implements Server {
       throw error
     }
     snapshots.start()
+    this.#recall()
     const facts = { ...this.addresses.client, self: membership.self, lastZxid: formatZxid(vault.lastZxid) }
     ports.logger.info(facts, 'Joining the ensemble')
     this.#look()
@@ -199,6 +200,12 @@ class Peer implements Server {
   }
 
   // Between roles
+
+  /** R5 What was logged of a change of the configuration binds this server, whatever role it was logged in. */
+  #recall(): void {
+    const { settings, membership, vault } = this.#kit
+    if (settings.reconfigEnabled) membership.recall(vault.tree)
+  }
 
   #look(): void {
     if (this.#isOver) return
@@ -285,6 +292,7 @@ class Peer implements Server {
     await term.end()
     await vault.settle()
     await catchUp(window, vault)
+    this.#recall()
     if (this.#term === term) this.#term = undefined
     const was = this.#state
     const wasObserving = was === 'observing'
