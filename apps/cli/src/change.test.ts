@@ -26,7 +26,7 @@ describe('create', () => {
   it('makes missing parents with --parents', async () => {
     expect((await stage.run(['create', '/p/q/r', 'x'])).code).toBe(3)
     expect((await stage.run(['create', '/p/q/r', 'x', '--parents'])).out).toBe('/p/q/r\n')
-    expect(await dataOf('/p/q')).toBeNull()
+    expect(await dataOf('/p/q')).toBe('')
   })
 
   it('takes data from a file, and from standard input byte for byte', async () => {

@@ -8,7 +8,7 @@ import { parseExport, type ExportedNode } from '../session/export-format.ts'
 import { identitiesOf } from '../session/identities.ts'
 import { planImport, type Plan } from '../session/import-plan.ts'
 import { carryOut, ImportLeftover } from '../session/import-run.ts'
-import { isReserved } from '../session/walk.ts'
+import { isReserved } from '../session/paths.ts'
 import { safeLine, textOf } from '../text/bytes.ts'
 
 interface Asked {

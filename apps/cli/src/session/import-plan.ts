@@ -2,7 +2,8 @@ import { aclEquals, ErrorCode, parentOf, Perms, type ACL } from '@zabra/protocol
 import { isCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
 import type { Identities } from './identities.ts'
-import { isReserved, mapAhead } from './walk.ts'
+import { isReserved } from './paths.ts'
+import { mapAhead } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** What an import would do. */
