@@ -115,6 +115,10 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['delete', '/d/e', '/d'])).code).toBe(0)
     expect((await stage.run(['delete', '/d'])).code).toBe(3)
     expect((await stage.run(['delete', '/d', '--missing-ok'])).code).toBe(0)
+    expect(await stage.run(['delete', '/d', '/'])).toMatchObject({
+      code: 2,
+      err: 'zabra: / is needed by the server and stays. Name nodes below it.\n',
+    })
   })
 
   it('deleteall takes everything, in batches', async () => {
