@@ -9,6 +9,8 @@ export type { Schema } from './codecs.ts'
 export type * from './types.ts'
 export type * from './tree-types.ts'
 export { mapAhead } from './ahead.ts'
+/** What a transport and ports of one's own are made of. */
+export type { Cancel, Clock, Connection, ConnectionEvents, Random } from '@zabra/runtime'
 export { Stream } from './stream.ts'
 export type { Overflow } from './stream.ts'
 export { parseServers, addressKey } from './servers/connect-string.ts'
