@@ -26,7 +26,7 @@ describe('create', () => {
   it('makes missing parents with --parents', async () => {
     expect((await stage.run(['create', '/p/q/r', 'x'])).code).toBe(3)
     expect((await stage.run(['create', '/p/q/r', 'x', '--parents'])).out).toBe('/p/q/r\n')
-    expect(await dataOf('/p/q')).toBeNull()
+    expect(await dataOf('/p/q')).toBe('')
   })
 
   it('takes data from a file, and from standard input byte for byte', async () => {
@@ -115,6 +115,10 @@ describe('delete and deleteall', () => {
     expect((await stage.run(['delete', '/d/e', '/d'])).code).toBe(0)
     expect((await stage.run(['delete', '/d'])).code).toBe(3)
     expect((await stage.run(['delete', '/d', '--missing-ok'])).code).toBe(0)
+    expect(await stage.run(['delete', '/d', '/'])).toMatchObject({
+      code: 2,
+      err: 'zabra: / is needed by the server and stays. Name nodes below it.\n',
+    })
   })
 
   it('deleteall takes everything, in batches', async () => {

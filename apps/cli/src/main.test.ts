@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { closeSync, existsSync, openSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exitCodeTable } from './exit-codes.ts'
@@ -84,6 +84,19 @@ describe.skipIf(!existsSync(main))('the built program (pnpm build first)', () =>
     child.kill(signal)
     expect((await ended).code).toBe(code)
     expect(stage.server.stats().sessions).toBe(before)
+  })
+
+  it.skipIf(!existsSync('/dev/full'))('does not end well when its output cannot be written', () => {
+    const out = openSync('/dev/full', 'w')
+    try {
+      const ran = spawnSync(process.execPath, [main, '--version'], { stdio: ['ignore', out, 'pipe'] })
+      expect(ran.status).toBe(1)
+      expect(ran.stderr.toString()).toBe(
+        'zabra: Cannot write to standard output (ENOSPC). Make room, or print elsewhere.\n',
+      )
+    } finally {
+      closeSync(out)
+    }
   })
 
   it('ends its session when the reader of its output goes away', async () => {

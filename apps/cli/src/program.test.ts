@@ -3,6 +3,8 @@ import type { Command } from 'commander'
 import { nodePorts } from '@zabra/runtime/node'
 import { expect, it } from 'vitest'
 import { createProgram } from './program.ts'
+import { run } from './run.ts'
+import { Capture } from './testdata/stage.ts'
 
 const program = createProgram({
   stdin: new PassThrough(),
@@ -26,4 +28,12 @@ it('no command has an option that the program takes for its own wherever it stan
       .map((name) => `${command.name()} ${name}`),
   )
   expect(clashes).toEqual([])
+})
+
+it('a mistake names the command whose help tells more, also below another command', async () => {
+  const stderr = new Capture()
+  const argv = ['quota', 'set', '/a', '--nodes', 'x']
+  const io = { environment: {}, version: '1.2.3', signal: new AbortController().signal, ports: nodePorts() }
+  expect(await run(argv, { ...io, stdin: new PassThrough(), stdout: new Capture(), stderr })).toBe(2)
+  expect(stderr.text).toContain('Run zabra quota set --help to see what it takes.')
 })

@@ -98,11 +98,12 @@ export function createProgram(io: Io): Command {
 }
 
 /** Sub-commands print and fail as the program does. */
-function inherit(command: Command): void {
+function inherit(command: Command, name = 'zabra'): void {
   for (const sub of command.commands) {
+    const whole = `${name} ${sub.name()}`
     sub.copyInheritedSettings(command)
-    sub.showHelpAfterError(`Run zabra ${sub.name()} --help to see what it takes.`)
-    inherit(sub)
+    sub.showHelpAfterError(`Run ${whole} --help to see what it takes.`)
+    inherit(sub, whole)
   }
 }
 

@@ -109,6 +109,14 @@ describe('over TLS', () => {
     web.close()
   })
 
+  it('a port that cuts who shakes hands for TLS may be the plain one', async () => {
+    const { port } = stage.server.addresses.client
+    expect(await stage.run(['ls', '--tls', '--server', `127.0.0.1:${port}`])).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(/ECONNRESET.*port for TLS, and not the plain one\.\n$/),
+    })
+  })
+
   it('a server that is not trusted is no server, and a file that is none is a mistake', async () => {
     const ca = ['--ca', certificate('stranger-authority.pem'), '--cert', certificate('alice.pem')]
     expect(await stage.run(['ls', '--tls', '--server', secure, ...ca])).toMatchObject({ code: 8 })

@@ -5,14 +5,17 @@ import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './err
 import { insist } from './insist.ts'
 import * as kinds from './kinds.ts'
 import { multiOperation, multiResults, readResults } from './multi.ts'
+import { deleteTree } from './delete-tree.ts'
 import { createProtected } from './protected-create.ts'
-import { parseServers } from './servers/connect-string.ts'
+import { laterServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
 import type { Kind, Slot } from './session/slot.ts'
 import { checkSchemes } from './transport.ts'
-import { createWithParents, deleteTree, mkdirp, orCreate, walk } from './tree.ts'
+import { createWithParents, mkdirp, orCreate } from './tree.ts'
+import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import { typed } from './typed.ts'
 import { waitFor } from './wait-for.ts'
+import { visit, walk } from './walk.ts'
 import type {
   ACL,
   Bytes,
@@ -131,9 +134,8 @@ export class View implements Client {
     const { mode = 'persistent', parents, protected: guarded } = options
     const sequential = isSequential(mode)
     if (guarded && !sequential && mode !== 'persistent' && mode !== 'ephemeral') {
-      return Promise.reject(
-        new UsageError(`Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`),
-      )
+      const wrong = `Expected protected with a sequential, persistent or ephemeral mode, got ${mode}`
+      return this.#wrong('create', path, wrong)
     }
     if (parents) return createWithParents(this, path, data, options)
     if (guarded ?? sequential) return createProtected(this, path, data, options)
@@ -179,12 +181,8 @@ export class View implements Client {
 
   async delete(path: string, options: DeleteOptions = {}): Promise<void> {
     const { recursive = false, missingOk = false, guaranteed = false, version = -1 } = options
-    if (recursive && version !== -1) {
-      throw new UsageError('Expected delete with a version or recursive, got both', {
-        path,
-        operation: 'delete',
-      })
-    }
+    if (recursive && version !== -1)
+      return this.#wrong('delete', path, 'Expected delete with a version or recursive, got both')
     try {
       if (recursive) await deleteTree(this, path, options)
       else if (guaranteed) await this.#deleteSurely(path, options)
@@ -280,11 +278,7 @@ export class View implements Client {
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
-    const slot = this.#slot(kinds.multi, '/', options)
-    if (slot instanceof Error) throw slot
-    slot.path = ''
-    slot.extra = operations.map((operation) => multiOperation(operation, this.root))
-    const answer = await this.#session.requests.submit<kinds.MultiAnswer>(slot)
+    const answer = await this.#many(kinds.multi, operations, options)
     return multiResults(operations, answer, this.root) as { [K in keyof T]: WriteResult<T[K]> }
   }
 
@@ -292,11 +286,7 @@ export class View implements Client {
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }> {
-    const slot = this.#slot(kinds.multiRead, '/', options)
-    if (slot instanceof Error) throw slot
-    slot.path = ''
-    slot.extra = operations.map((operation) => multiOperation(operation, this.root))
-    const answer = await this.#session.requests.submit<kinds.MultiAnswer>(slot)
+    const answer = await this.#many(kinds.multiRead, operations, options)
     return readResults(operations, answer) as { [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }
   }
 
@@ -384,21 +374,24 @@ export class View implements Client {
     await mkdirp(this, path, options)
   }
 
-  walk(path: string, options?: CallOptions): AsyncIterableIterator<string> {
+  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string> {
     return walk(this, path, options)
+  }
+
+  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit> {
+    return visit(this, path, options)
+  }
+
+  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number> {
+    return deleteTree(this, path, options)
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
     const closed = this.#finished()
     if (closed !== undefined) throw closed
-    const list = parseServers(servers)
-    if (list.chroot !== '' && list.chroot !== this.shared.chroot) {
-      throw new UsageError(
-        `Expected a list with the chroot of this client, ${JSON.stringify(this.shared.chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
-      )
-    }
-    checkSchemes(list.servers, this.#session.options.transport.schemes)
-    return this.#session.updateServers(list.servers)
+    const list = laterServers(servers, this.shared.chroot)
+    checkSchemes(list, this.#session.options.transport.schemes)
+    return this.#session.updateServers(list)
   }
 
   async close({ signal }: { signal?: AbortSignal } = {}): Promise<void> {
@@ -475,6 +468,18 @@ export class View implements Client {
   #simple<T>(kind: Kind, path: string, options: CallOptions | undefined): Promise<T> {
     const slot = this.#slot(kind, path, options)
     return slot instanceof Error ? Promise.reject(slot) : this.#session.requests.submit(slot)
+  }
+
+  async #many(
+    kind: Kind,
+    operations: readonly (WriteOp | ReadOp)[],
+    options: CallOptions | undefined,
+  ): Promise<kinds.MultiAnswer> {
+    const slot = this.#slot(kind, '/', options)
+    if (slot instanceof Error) throw slot
+    slot.path = ''
+    slot.extra = operations.map((operation) => multiOperation(operation, this.root))
+    return this.#session.requests.submit(slot)
   }
 
   #pathless<T>(kind: Kind, options: CallOptions | undefined): Promise<T> {

@@ -39,6 +39,21 @@ const connection: readonly Row[] = [
   ],
   ['an attempt with a limit', session, 'limits an attempt from the name to the answer of the server'],
   ['servers by DNS SRV', 'servers/service.test.ts', 'are looked up again, and what is new is moved to'],
+  [
+    'from a real resolver',
+    'node/services.test.ts',
+    'are looked up anew when the connection is lost, and the session moves to them',
+  ],
+  [
+    'all addresses of a name',
+    'node/addresses.test.ts',
+    'the addresses of one name are tried one after the other within an attempt',
+  ],
+  [
+    'a name that is not known yet',
+    'node/addresses.test.ts',
+    'a name is looked up anew at each attempt, and one that nobody knows is a failed attempt and no more',
+  ],
   ['chroot in the connect string', operations, '%s maps every call, result and event'],
   [
     'several roots over one session',
@@ -90,6 +105,11 @@ const connection: readonly Row[] = [
   ],
   ['SASL as a plug-in', scripted, 'is done on every connection before anything else'],
   ['SASL with DIGEST-MD5', 'sasl.test.ts', 'gives the client an identity, again on every connection'],
+  [
+    'an end when a login is refused',
+    'sasl.test.ts',
+    'a refused login ends the client and its connection, and leaves its session to run out',
+  ],
   [
     'identities before any request',
     session,
@@ -144,6 +164,16 @@ const requests: readonly Row[] = [
   ['whoAmI', operations, 'proves identities and tells who it is'],
   ['missing parents', operations, 'makes missing parents as containers, or as persistent znodes'],
   ['walking and deleting trees', operations, 'walks a tree and deletes it'],
+  [
+    'walking ahead of who reads',
+    'trees.test.ts',
+    'asks for what comes next while one is looked at, and for no more than 64 ahead',
+  ],
+  [
+    'deleting trees in transactions',
+    'trees.test.ts',
+    'comes in transactions of as many znodes as are wanted, and says how far it is',
+  ],
 ]
 
 const watching: readonly Row[] = [
@@ -204,6 +234,26 @@ const reliability: readonly Row[] = [
 const experience: readonly Row[] = [
   ['promises, for every call', 'regressions/poison.test.ts', 'never throws synchronously'],
   ['types in the package', 'readme.test.ts', 'pass the type checker'],
+  ['all that was agreed is public', 'public-api.test.ts', 'a client has every operation'],
+  [
+    'one write for all requests of a turn',
+    'session/one-write.test.ts',
+    'requests of one turn leave in one write',
+  ],
+  ['Deno and Bun', `${interop}/runtimes.test.ts`, 'works %s, and ends when it is closed'],
+  ['the scenarios on a simulated network', 'scenarios.test.ts', 'on a simulated network'],
+  ['on our server', `${interop}/our-client.test.ts`, 'our client on our server'],
+  ['on Apache ZooKeeper', `${interop}/our-client.test.ts`, 'our client on Apache ZooKeeper'],
+  [
+    'on an ensemble of it',
+    `${interop}/our-client.test.ts`,
+    'our client on an ensemble of three Apache ZooKeeper servers',
+  ],
+  [
+    'a fault at every chunk of a session',
+    'faults.test.ts',
+    '%s: settles every promise and accounts for every watch',
+  ],
   ['exact numbers of 64 bits', scripted, 'with numbers of 64 bits gives them exactly'],
   ['values through codecs', operations, 'reads, writes and changes values through a codec'],
   ['hooks for tracing and metrics', 'otel.test.ts', 'makes a span and a measurement of each request'],
@@ -232,6 +282,12 @@ const experience: readonly Row[] = [
 ]
 
 const wishes: readonly Row[] = [
+  ['a client in a browser', `${interop}/browser.test.ts`, 'plays every scenario over WebSockets'],
+  [
+    'a first connect that fails in time',
+    session,
+    'gives up when its signal aborts, and says why the last attempt failed',
+  ],
   [
     'expiry told while cut off',
     'regressions/elsewhere.test.ts',

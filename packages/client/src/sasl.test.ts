@@ -44,6 +44,35 @@ describe('a login by DIGEST-MD5', () => {
   })
 })
 
+it('a refused login ends the client and its connection, and leaves its session to run out', async () => {
+  // As with Apache's client: who has not logged in may not end a session either, so nothing is asked of the server.
+  const sasl = digestMd5({ username: 'bob', password: 'wrong' })
+  await expect(run(world.connecting({ sasl, sessionTimeout: 4000 }))).rejects.toMatchObject({
+    name: 'AuthFailedError',
+    maybeApplied: false,
+  })
+  await world.settle()
+  expect(world.server.stats()).toMatchObject({ sessions: 1, connections: 0 })
+  const wires = world.wires.length
+  await world.advance(10_000)
+  expect(world.server.stats().sessions).toBe(0)
+  expect(world.wires).toHaveLength(wires)
+})
+
+it('a login that is refused after a reconnect ends the client, who is told why', async () => {
+  let password = 'secret'
+  const sasl = () => digestMd5({ username: 'bob', password })(undefined as never)
+  const client = await world.client({ sasl })
+  const states = world.states(client)
+  password = 'changed'
+  const closed = client.closed
+  world.wire.cut()
+  await world.advance(5000)
+  expect(states).toEqual(['connected', 'suspended', 'authFailed'])
+  expect(await closed).toBeInstanceOf(AuthFailedError)
+  await expect(run(client.exists('/'))).rejects.toBeInstanceOf(AuthFailedError)
+})
+
 it('says so when the server offers no login', async () => {
   await world.end()
   world = await World.start()

@@ -1,5 +1,6 @@
 import type { Clock, Connection, Random } from '@zabra/runtime'
 import type { ZooKeeperError } from './errors.ts'
+import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
 
 /** Opaque bytes, never a Buffer of Node. */
 export type Bytes = Uint8Array
@@ -422,8 +423,15 @@ export interface Client extends AsyncDisposable {
   reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
   /** Makes a path and what is missing above it. `/` makes the chroot. */
   mkdirp(path: string, options?: MkdirpOptions): Promise<void>
-  /** The paths of a tree, each before those below it. */
-  walk(path: string, options?: CallOptions): AsyncIterableIterator<string>
+  /** The paths of a tree, each before those below it. Znodes that vanish meanwhile are left out. */
+  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>
+  /** The same with what is known of each znode. Requests run ahead of who reads. */
+  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit>
+  /**
+   * Deletes a znode with all that is below it, in transactions of many, and resolves to how many there were. It is what
+   * `delete` with `recursive` does, for those who want to see how far it is.
+   */
+  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number>
   /** Takes a new list of servers; true if this client is moving, by the rule that spreads clients evenly. */
   updateServerList(servers: string | readonly string[]): Promise<boolean>
   /** Ends the session; its ephemeral znodes go. Without a connection it resolves at once and the session runs out. */

@@ -20,6 +20,7 @@ const options = new Command('bench-clients')
   .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
   .option('--clients <n>', 'clients in one process, for the memory figure', Number, 1000)
   .option('--server <name>', 'apache or zabra', 'apache')
+  .option('--only <works>', 'some of get, set, one get, one set, garbage, memory, with commas between them')
   .parse()
   .opts<{
     peers: string
@@ -30,6 +31,7 @@ const options = new Command('bench-clients')
     size: number
     clients: number
     server: string
+    only?: string
   }>()
 
 function measure(task: ClientTask): Promise<ClientResult> {
@@ -55,9 +57,10 @@ const works: readonly (readonly [ClientTask['work'], string])[] = [
   ['one get', 'one get at a time, p50 µs'],
   ['one set', 'one set at a time, p50 µs'],
   ['garbage', 'bytes of garbage a get'],
-  ['memory', 'bytes a client'],
+  ['memory', 'bytes a client, at rest'],
 ]
 
+const wanted = options.only?.split(',')
 const missing = options.server === 'apache' ? apacheMissing() : undefined
 if (missing !== undefined) throw new Error(missing)
 const folder = resolve(options.peers)
@@ -76,26 +79,57 @@ const note = (name: string, library: Library, value: number): void => {
   const row = figures.get(name) ?? new Map<Library, number[]>()
   figures.set(name, row.set(library, [...(row.get(library) ?? []), value]))
 }
-/** What the server gives at most, to raw sockets of three processes: a library that comes near it waits for the server. */
+/**
+ * What the server gives at most, to raw sockets: of three processes together, and over as many connections and with as
+ * many requests in flight as the libraries have. A library that comes near the second waits for the server.
+ */
 const ceilings = new Map<string, number[]>()
-async function noteCeiling(work: 'get' | 'set', servers: string): Promise<void> {
-  const { seconds, size } = options
-  const shape = ['-c', '24', '-d', '64', '-p', '3', '-s', String(seconds), '--size', String(size)]
-  const [told] = await load(servers, '-m', work, ...shape)
-  ceilings.set(work, [...(ceilings.get(work) ?? []), told!.perSecond])
+async function noteCeilings(work: 'get' | 'set', servers: string): Promise<void> {
+  const { seconds, size, connections, depth } = options
+  const shapes = [
+    ['three raw processes', '24', '64', '3'],
+    [
+      `${connections} × ${Math.ceil(depth / connections)} raw`,
+      String(connections),
+      String(Math.ceil(depth / connections)),
+      '1',
+    ],
+  ] as const
+  for (const [name, c, d, p] of shapes) {
+    const [told] = await load(
+      servers,
+      '-m',
+      work,
+      '-c',
+      c,
+      '-d',
+      d,
+      '-p',
+      p,
+      '-s',
+      String(seconds),
+      '--size',
+      String(size),
+    )
+    const key = `${work}s a second, ${name}`
+    ceilings.set(key, [...(ceilings.get(key) ?? []), told!.perSecond])
+  }
 }
 
 const server = await startPeer(options.server === 'apache' ? 'apache' : 'zabra')
 try {
   for (let round = 0; round < options.rounds; round++) {
-    for (const work of ['get', 'set'] as const) await noteCeiling(work, server.servers)
+    for (const work of ['get', 'set'] as const)
+      if (wanted?.includes(work) ?? true) await noteCeilings(work, server.servers)
     for (const [work, name] of works) {
+      if (wanted?.includes(work) === false) continue
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
-        const { peers: _, rounds: __, server: ___, ...settings } = options
+        const { peers: _, rounds: __, server: ___, only: ____, ...settings } = options
         const task = { library, folder, port: server.ports[0]!, work, ...settings }
         try {
-          const { value, cpu, heap } = await measure(task)
+          const { value, cpu, heap, burst } = await measure(task)
           note(name, library, value)
+          if (burst !== undefined) note('bytes a client, just connected', library, burst)
           if (heap !== undefined) note('bytes of heap a client', library, heap)
           if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
         } catch (error) {
@@ -120,8 +154,8 @@ for (const [name, row] of figures) {
     `| ${name} | ${values.map((list) => shown(median(list))).join(' | ')} | ±${Math.round(noise * 100)} % |`,
   )
 }
-for (const [work, values] of ceilings) {
+for (const [name, values] of ceilings) {
   console.log(
-    `The server's ceiling, ${work}s a second from three raw processes: ${shown(median(values))} ±${Math.round(spread(values) * 100)} %`,
+    `The server's ceiling, ${name}: ${shown(median(values))} ±${Math.round(spread(values) * 100)} %`,
   )
 }

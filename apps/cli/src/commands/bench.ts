@@ -13,7 +13,6 @@ import { UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { parseServers } from '../session/address.ts'
-import { deleteAll } from '../session/delete-all.ts'
 import { openSession } from '../session/open.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 
@@ -160,10 +159,9 @@ async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
   try {
     // Not with the signal of the program: what the load has made goes also after Ctrl-C, unless it comes twice.
     const { signal } = new AbortController()
-    await deleteAll(zk, root, {
+    await zk.deleteTree(root, {
       signal,
       batch: 500,
-      itself: true,
       found: (nodes) => bar.total(nodes),
       deleted: (nodes) => bar.at(nodes),
     })

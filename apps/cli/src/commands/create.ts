@@ -1,7 +1,7 @@
 import { MAX_TTL } from '@zabra/protocol'
 import { givenData, integer, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { modeOf, withParents, type Kind } from '../session/creation.ts'
+import { modeOf, type Kind } from '../session/creation.ts'
 import { parseAcl } from '../text/acl.ts'
 
 interface Asked extends Kind {
@@ -32,15 +32,14 @@ export const create: CommandModule = (program, { io, options, session }) => {
       const data = (await givenData(io, argument, asked.file)) ?? null
       const mode = modeOf(asked)
       const acl = asked.acl === undefined ? undefined : parseAcl(asked.acl)
-      const created = await session((zk) => {
-        const details = {
+      const created = await session((zk) =>
+        zk.create(path, data, {
           mode,
           ...(acl ? { acl } : {}),
           ...(asked.ttl === undefined ? {} : { ttl: asked.ttl }),
-        }
-        const make = () => zk.create(path, data, details)
-        return asked.parents ? withParents(zk, path, acl, make) : make()
-      })
+          ...(asked.parents ? { parents: true } : {}),
+        }),
+      )
       if (options().json) printJson(io, { path: created })
       else print(io, created)
     })

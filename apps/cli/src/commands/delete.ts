@@ -1,6 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import { integer, type CommandModule } from '../context.ts'
-import { isCode } from '../exit-codes.ts'
+import { isCode, UsageError } from '../exit-codes.ts'
 
 /** `zabra delete`: nodes without children. */
 export const remove: CommandModule = (program, { session }) => {
@@ -12,6 +12,8 @@ export const remove: CommandModule = (program, { session }) => {
     .option('-v, --version <number>', 'only if the data still has this version', integer(0))
     .option('--missing-ok', 'a node that does not exist is fine')
     .action(async (paths: string[], asked: { version?: number; missingOk?: boolean }) => {
+      if (paths.includes('/'))
+        throw new UsageError('/ is needed by the server and stays. Name nodes below it.')
       await session(async (zk) => {
         for (const path of paths) {
           try {

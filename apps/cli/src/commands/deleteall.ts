@@ -2,8 +2,7 @@ import { integer, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { progress } from '../progress.ts'
-import { deleteAll } from '../session/delete-all.ts'
-import { isReserved } from '../session/walk.ts'
+import { isReserved } from '../session/paths.ts'
 
 /** `zabra deleteall`: nodes with all that is below them. */
 export const deleteall: CommandModule = (program, { io, options, session }) => {
@@ -20,10 +19,10 @@ export const deleteall: CommandModule = (program, { io, options, session }) => {
       const deleted = await session(async (zk) => {
         const bar = progress(io, 'Deleting', 'nodes', 1)
         try {
-          return await deleteAll(zk, path, {
+          return await zk.deleteTree(path, {
             signal: io.signal,
             batch,
-            itself: true,
+            unreadable: () => {},
             found: (nodes) => bar.total(nodes),
             deleted: (nodes) => bar.at(nodes),
           })

@@ -1,6 +1,5 @@
 import { integer, Unreadable, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { walk } from '../session/walk.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
@@ -22,7 +21,7 @@ export const du: CommandModule = (program, { io, options, session }) => {
       const found: Use[] = []
       await session(async (zk) => {
         const open: Use[] = []
-        for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add })) {
+        for await (const node of zk.visit(path, { signal: io.signal, unreadable: unreadable.add })) {
           if (node.depth <= depth) {
             open.length = node.depth
             const use = { path: node.path, nodes: 0, bytes: 0 }

@@ -10,7 +10,7 @@ import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
 import { exportable } from '../session/exportable.ts'
-import { isReserved } from '../session/walk.ts'
+import { isReserved } from '../session/paths.ts'
 
 interface Asked {
   readonly output?: string

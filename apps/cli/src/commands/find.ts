@@ -3,7 +3,8 @@ import picomatch from 'picomatch'
 import { Unreadable, type CommandModule } from '../context.ts'
 import { isCode, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
-import { mapAhead, walk, type Visit } from '../session/walk.ts'
+import { mapAhead } from '@zabra/client'
+import type { Visit } from '@zabra/client'
 import { safeData, safeLine } from '../text/bytes.ts'
 
 interface Asked {
@@ -44,7 +45,7 @@ export const find: CommandModule = (program, { io, options, session }) => {
             return undefined
           }
         }
-        const nodes = walk(zk, path, { signal: io.signal, unreadable: unreadable.add })
+        const nodes = zk.visit(path, { signal: io.signal, unreadable: unreadable.add })
         for await (const found of mapAhead(nodes, look)) {
           if (found === undefined) continue
           if (json) printJson(io, found)

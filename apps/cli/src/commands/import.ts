@@ -1,15 +1,15 @@
 import { ErrorCode } from '@zabra/protocol'
 import { Option } from 'commander'
-import { readGiven, type CommandModule } from '../context.ts'
+import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, isCode, judge, UsageError } from '../exit-codes.ts'
-import { note, print, printJson, readInput, type Io } from '../io.ts'
+import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { parseExport, type ExportedNode } from '../session/export-format.ts'
+import { ExportFile, type NodeLine } from '../session/export-file.ts'
 import { identitiesOf } from '../session/identities.ts'
 import { planImport, type Plan } from '../session/import-plan.ts'
 import { carryOut, ImportLeftover } from '../session/import-run.ts'
-import { isReserved } from '../session/walk.ts'
-import { safeLine, textOf } from '../text/bytes.ts'
+import { isReserved } from '../session/paths.ts'
+import { safeLine } from '../text/bytes.ts'
 
 interface Asked {
   readonly dryRun?: boolean
@@ -32,68 +32,69 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
     )
     .option('--skip', 'leave nodes that exist as they are')
     .action(async (file: string, path: string | undefined, asked: Asked) => {
-      const nodes = await read(io, file, path)
-      const existing = asked.replace ? 'replace' : asked.skip ? 'skip' : 'refuse'
-      const { json, auth } = options()
-      const plan = await session(
-        async (zk) => {
-          const us = await identitiesOf(zk, auth)
-          const plan = await planImport(zk, nodes, existing, us)
-          if (asked.dryRun) return plan
-          refuseConflicts(plan)
-          const bar = progress(io, 'Importing', 'nodes', plan.create.length + plan.replace.length)
-          const takingBack = (nodes: number): void => {
-            bar.stop()
-            note(io, `deleting the ${nodes} nodes again that were created so far`)
-          }
-          try {
-            await carryOut(zk, plan, { us, signal: io.signal, done: (nodes) => bar.at(nodes), takingBack })
-          } catch (error) {
-            throw explained(error, plan)
-          } finally {
-            bar.stop()
-          }
-          return plan
-        },
-        { cleansUp: true },
-      )
-      if (plan.reserved.length > 0)
-        note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which are the server's own`)
-      if (json) printJson(io, summary(plan))
-      else if (asked.dryRun) print(io, ...describe(plan))
-      else
-        note(
-          io,
-          `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.close.length === 0 ? '' : `, closed ${plan.close.length} of an earlier import`}`,
-        )
-      if (asked.dryRun) refuseConflicts(plan)
+      const source = await ExportFile.open(io, file)
+      try {
+        tell(io, asked, options().json, await work(source, path, asked))
+      } finally {
+        await source.close()
+      }
     })
+
+  async function work(source: ExportFile, path: string | undefined, asked: Asked): Promise<Plan> {
+    const nodes = await read(io, source, path)
+    const dataOf = (node: NodeLine): Promise<Uint8Array | null> => source.dataOf(node)
+    const existing = asked.replace ? 'replace' : asked.skip ? 'skip' : 'refuse'
+    return session(
+      async (zk) => {
+        const us = await identitiesOf(zk, options().auth)
+        const plan = await planImport(zk, nodes, dataOf, existing, us)
+        if (asked.dryRun) return plan
+        refuseConflicts(plan)
+        const bar = progress(io, 'Importing', 'nodes', plan.create.length + plan.replace.length)
+        const takingBack = (nodes: number): void => {
+          bar.stop()
+          note(io, `deleting the ${nodes} nodes again that were created so far`)
+        }
+        try {
+          const { signal } = io
+          await carryOut(zk, plan, { us, dataOf, signal, done: (nodes) => bar.at(nodes), takingBack })
+        } catch (error) {
+          throw explained(error, plan)
+        } finally {
+          bar.stop()
+        }
+        return plan
+      },
+      { cleansUp: true },
+    )
+  }
 }
 
-async function read(io: Io, file: string, path: string | undefined): Promise<ExportedNode[]> {
-  const bytes = file === '-' ? await readInput(io) : await readGiven(file)
-  const name = file === '-' ? 'standard input' : file
-  const text = textOf(bytes)
-  if (text === undefined)
-    throw new UsageError(
-      `${name}: Expected lines of JSON in UTF-8, got other bytes. Give a file that zabra export wrote.`,
+/** Says what was done, or would be. Throws when nothing was since nodes are in the way. */
+function tell(io: Io, asked: Asked, json: boolean, plan: Plan): void {
+  if (plan.reserved.length > 0)
+    note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which are the server's own`)
+  if (json) printJson(io, summary(plan))
+  else if (asked.dryRun) print(io, ...describe(plan))
+  else
+    note(
+      io,
+      `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.close.length === 0 ? '' : `, closed ${plan.close.length} of an earlier import`}`,
     )
-  const nodes = parseExport(text, name)
+  if (asked.dryRun) refuseConflicts(plan)
+}
+
+async function read(io: Io, source: ExportFile, path: string | undefined): Promise<NodeLine[]> {
+  const nodes = await source.nodes(io.signal)
   if (nodes.length === 0)
     throw new UsageError(
-      `${name}: Expected at least one node, got none. Give a file that zabra export wrote.`,
+      `${source.name}: Expected at least one node, got none. Give a file that zabra export wrote.`,
     )
-  const root = path ?? rootOf(text) ?? '/'
+  const root = path ?? source.root ?? '/'
   if (isReserved(root))
     throw new UsageError(`${root} is the server's own and never imported to. Name a subtree of yours.`)
-  const at = root === '/' ? '' : root
-  return nodes.map((node) => ({ ...node, path: node.path === '/' ? at || '/' : `${at}${node.path}` }))
-}
-
-/** Where an export came from, as its first line says. */
-function rootOf(text: string): string | undefined {
-  const first = JSON.parse(text.slice(0, text.indexOf('\n') >>> 0)) as { zabra?: unknown; root?: unknown }
-  return first.zabra !== undefined && typeof first.root === 'string' ? first.root : undefined
+  if (root === '/') return nodes
+  return nodes.map((node) => ({ ...node, path: node.path === '/' ? root : `${root}${node.path}` }))
 }
 
 /** What an import that did not come to its end has left, and what to do about it. */

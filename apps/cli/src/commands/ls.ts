@@ -1,7 +1,8 @@
 import type { CommandModule } from '../context.ts'
 import { Unreadable } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { join, mapAhead, walk } from '../session/walk.ts'
+import { join } from '../session/paths.ts'
+import { mapAhead } from '@zabra/client'
 import type { Stat, ZooKeeper } from '../session/zookeeper.ts'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
@@ -20,7 +21,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
       const unreadable = new Unreadable(io)
       await session(async (zk) => {
         const nodes = recursive
-          ? walk(zk, path, { signal: io.signal, unreadable: unreadable.add })
+          ? zk.visit(path, { signal: io.signal, unreadable: unreadable.add })
           : children(zk, path, stat === true)
         const rows: string[][] = []
         for await (const node of nodes) {

@@ -5,7 +5,6 @@ import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'
 import { RequestError } from '../session/request-error.ts'
-import { walk } from '../session/walk.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
@@ -100,7 +99,7 @@ async function one(zk: ZooKeeper, path: string): Promise<Quota[]> {
 
 async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
-  for await (const node of walk(zk, QUOTA_ROOT, { signal, unreadable: () => {} })) {
+  for await (const node of zk.visit(QUOTA_ROOT, { signal, unreadable: () => {} })) {
     if (!node.path.endsWith('/zookeeper_limits')) continue
     const path = node.path.slice(QUOTA_ROOT.length, -'/zookeeper_limits'.length)
     const found = await readQuota(zk, path === '' ? '/' : path)

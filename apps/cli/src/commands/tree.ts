@@ -1,6 +1,5 @@
 import { integer, Unreadable, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { walk } from '../session/walk.ts'
 import { safeLine } from '../text/bytes.ts'
 
 /** `zabra tree`: a subtree as it hangs together. */
@@ -15,7 +14,7 @@ export const tree: CommandModule = (program, { io, options, session }) => {
       const { json } = options()
       await session(async (zk) => {
         const lines: boolean[] = []
-        for await (const node of walk(zk, path, { signal: io.signal, unreadable: unreadable.add, depth })) {
+        for await (const node of zk.visit(path, { signal: io.signal, unreadable: unreadable.add, depth })) {
           const isEphemeral = (node.stat?.ephemeralOwner ?? 0n) !== 0n
           if (json) {
             printJson(io, { path: node.path, bytes: node.stat?.dataLength, ephemeral: isEphemeral })

@@ -3,6 +3,9 @@ import {
   ClosedError,
   type ACL as ClientAcl,
   type Client,
+  type DeleteTreeOptions,
+  type Visit,
+  type WalkOptions,
   type WatchedEvent as ClientEvent,
 } from '@zabra/client'
 import { UsageError } from '../exit-codes.ts'
@@ -43,12 +46,13 @@ export class ClientSession implements ZooKeeper {
   }
 
   async create(path: string, data: Uint8Array | null, options: CreateOptions = {}): Promise<string> {
-    const { acl, mode = 'persistent', ttl } = options
+    const { acl, mode = 'persistent', ttl, parents } = options
     const created = await this.#client.create(checked(path, mode), data, {
       ...this.#call,
       mode,
       ...(acl ? { acl: flat(acl) } : {}),
       ...(ttl === undefined ? {} : { ttl }),
+      ...(parents ? { parents: 'persistent' } : {}),
       // The name is to be the one that was typed.
       protected: false,
     })
@@ -95,6 +99,14 @@ export class ClientSession implements ZooKeeper {
 
   async sync(path: string): Promise<void> {
     await this.#client.sync(checked(path), this.#call)
+  }
+
+  visit(path: string, options: WalkOptions): AsyncIterable<Visit> {
+    return this.#client.visit(checked(path), { requestTimeout: this.#timeout, ...options })
+  }
+
+  async deleteTree(path: string, options: DeleteTreeOptions): Promise<number> {
+    return this.#client.deleteTree(checked(path), { requestTimeout: this.#timeout, ...options })
   }
 
   async multi(ops: readonly WriteOp[]): Promise<void> {

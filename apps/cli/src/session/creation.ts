@@ -1,6 +1,5 @@
-import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
-import { isCode, UsageError } from '../exit-codes.ts'
-import type { CreateMode, ZooKeeper } from './zookeeper.ts'
+import { UsageError } from '../exit-codes.ts'
+import type { CreateMode } from './zookeeper.ts'
 
 /** What kind of node is wanted, as flags say it. */
 export interface Kind {
@@ -21,28 +20,4 @@ export function modeOf({ ephemeral, sequential, container, ttl }: Kind): CreateM
   if (ttl !== undefined) return sequential ? 'persistentSequentialWithTtl' : 'persistentWithTtl'
   if (ephemeral) return sequential ? 'ephemeralSequential' : 'ephemeral'
   return sequential ? 'persistentSequential' : 'persistent'
-}
-
-/** Runs `make`, and again after the parents of `path` have been made when one is missing. */
-export async function withParents<T>(
-  zk: ZooKeeper,
-  path: string,
-  acl: readonly ACL[] | undefined,
-  make: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await make()
-  } catch (error) {
-    if (!isCode(error, ErrorCode.NONODE)) throw error
-  }
-  const parent = parentOf(path)
-  await withParents(zk, parent, acl, async () => {
-    try {
-      await zk.create(parent, null, acl ? { acl } : {})
-    } catch (error) {
-      // Somebody else was faster, which is as good.
-      if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
-    }
-  })
-  return make()
 }

@@ -27,42 +27,59 @@ export function formatNode({ path, data, acl, kind, ttl }: ExportedNode): string
   return JSON.stringify({ path, ...dataFields(data), ...special, acl: entries })
 }
 
-/** Reads an export. Throws a `UsageError` that names the line when anything is not as `formatNode` writes it. */
-export function parseExport(text: string, name: string): ExportedNode[] {
-  const lines = text.split('\n')
-  const nodes: ExportedNode[] = []
-  const seen = new Set<string>()
-  let isOpen = false
-  for (const [index, line] of lines.entries()) {
-    if (line.trim() === '') continue
-    const where = `${name}:${index + 1}`
-    const value = parseLine(line, where)
+/** Reads an export line by line. Throws a `UsageError` that names the line when anything is not as `formatNode` writes it. */
+export class ExportReader {
+  readonly #name: string
+  readonly #seen = new Set<string>()
+  /** Access lists by their text: most nodes of a tree have one of a few. */
+  readonly #lists = new Map<string, readonly ACL[]>()
+  /** It has begun with a head and not ended yet. */
+  #isOpen = false
+  /** Where it came from, as its head says. */
+  root: string | undefined
+
+  constructor(name: string) {
+    this.#name = name
+  }
+
+  /** The node in a line; undefined for lines that hold none. */
+  line(text: string, number: number): ExportedNode | undefined {
+    if (text.trim() === '') return undefined
+    const where = `${this.#name}:${number}`
+    const value = parseLine(text, where)
     if (value['zabra'] === EXPORT_HEAD.zabra) {
       if (value['version'] !== EXPORT_HEAD.version)
         throw new UsageError(
           `${where}: Expected an export of version ${EXPORT_HEAD.version}, got ${JSON.stringify(value['version'])}. Use the zabra that wrote it.`,
         )
-      isOpen = true
-      continue
+      this.#isOpen = true
+      if (typeof value['root'] === 'string') this.root ??= value['root']
+      return undefined
     }
     if (value['zabra'] === 'end') {
-      isOpen = false
-      continue
+      this.#isOpen = false
+      return undefined
     }
     const node = parseNode(value, where)
-    if (seen.has(node.path))
+    if (this.#seen.has(node.path))
       throw new UsageError(
         `${where}: Expected every path once, got ${node.path} again. Remove one of the lines.`,
       )
-    seen.add(node.path)
-    nodes.push(node)
+    this.#seen.add(node.path)
+    const key = JSON.stringify(value['acl'])
+    const known = this.#lists.get(key)
+    if (known !== undefined) return { ...node, acl: known }
+    this.#lists.set(key, node.acl)
+    return node
   }
-  // Lines that somebody has written by hand have neither head nor end.
-  if (isOpen)
-    throw new UsageError(
-      `${name}: Expected a last line such as ${JSON.stringify(exportEnd(nodes.length))}, got none: the export was cut short. Export again.`,
-    )
-  return nodes
+
+  /** There are no more lines. Lines that somebody has written by hand have neither head nor end. */
+  end(): void {
+    if (this.#isOpen)
+      throw new UsageError(
+        `${this.#name}: Expected a last line such as ${JSON.stringify(exportEnd(this.#seen.size))}, got none: the export was cut short. Export again.`,
+      )
+  }
 }
 
 function parseLine(line: string, where: string): Record<string, unknown> {

@@ -1,7 +1,9 @@
 import { ErrorCode } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
-import { isReserved, mapAhead, walk, type Visit } from './walk.ts'
+import { isReserved } from './paths.ts'
+import { mapAhead } from '@zabra/client'
+import type { Visit } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** The nodes of a subtree with what an export keeps of them. A server does not tell containers and times to live. */
@@ -12,7 +14,7 @@ export async function* exportable(
   unreadable: (path: string) => void,
 ): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
   const enters = (child: string): boolean => !isReserved(child)
-  const nodes = walk(zk, root, { signal, unreadable, enters })
+  const nodes = zk.visit(root, { signal, unreadable, enters })
   for await (const node of mapAhead(nodes, (node) => read(zk, node, unreadable)))
     if (node !== undefined) yield node
 }

@@ -1,17 +1,18 @@
 import { aclEquals, ErrorCode, parentOf, Perms, type ACL } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
-import type { ExportedNode } from './export-format.ts'
+import type { NodeLine } from './export-file.ts'
 import type { Identities } from './identities.ts'
-import { isReserved, mapAhead } from './walk.ts'
+import { isReserved } from './paths.ts'
+import { mapAhead } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** What an import would do. */
 export interface Plan {
-  readonly create: readonly ExportedNode[]
+  readonly create: readonly NodeLine[]
   /** Existing nodes whose data or access list differ. */
-  readonly replace: readonly ExportedNode[]
+  readonly replace: readonly NodeLine[]
   /** Nodes of an import that was killed: only their access lists are still to be closed. */
-  readonly close: readonly ExportedNode[]
+  readonly close: readonly NodeLine[]
   /** Existing nodes that stay as they are. */
   readonly keep: readonly string[]
   /** Existing nodes of which nobody said what to do. */
@@ -22,28 +23,29 @@ export interface Plan {
   readonly parents: readonly string[]
 }
 
-/** Compares nodes, whose paths are those at which they are to be, with the tree. Changes nothing. */
+/** Compares nodes, whose paths are those at which they are to be, with the tree. Keeps no data and changes nothing. */
 export async function planImport(
   zk: ZooKeeper,
-  nodes: readonly ExportedNode[],
+  nodes: readonly NodeLine[],
+  dataOf: (node: NodeLine) => Promise<Uint8Array | null>,
   existing: 'refuse' | 'skip' | 'replace',
   us: Identities,
 ): Promise<Plan> {
   const ours = nodes.filter(({ path }) => !isReserved(path)).toSorted((a, b) => compare(a.path, b.path))
   const plan = {
-    create: [] as ExportedNode[],
-    replace: [] as ExportedNode[],
-    close: [] as ExportedNode[],
+    create: [] as NodeLine[],
+    replace: [] as NodeLine[],
+    close: [] as NodeLine[],
     keep: [] as string[],
     conflicts: [] as string[],
     reserved: nodes.filter(({ path }) => isReserved(path)).map(({ path }) => path),
     parents: [] as string[],
   }
-  const look = async (node: ExportedNode) => ({ node, found: await content(zk, node.path) })
+  const look = async (node: NodeLine) => ({ node, found: await likeness(zk, node, dataOf, us) })
   for await (const { node, found } of mapAhead(ours, look)) {
-    if (found === undefined) plan.create.push(node)
-    else if (found !== 'unreadable' && same(node, found)) plan.keep.push(node.path)
-    else if (found !== 'unreadable' && isLeftOpen(node, found, us)) plan.close.push(node)
+    if (found === 'missing') plan.create.push(node)
+    else if (found === 'same') plan.keep.push(node.path)
+    else if (found === 'left open') plan.close.push(node)
     else if (existing === 'replace') plan.replace.push(node)
     // The root of a tree is always there, so it alone is no conflict.
     else if (existing === 'skip' || node.path === '/') plan.keep.push(node.path)
@@ -70,30 +72,34 @@ const OPENING = Perms.CREATE | Perms.DELETE | Perms.READ | Perms.ADMIN
 export const openingFor = ({ addresses }: Identities): ACL[] =>
   addresses.map((address) => ({ perms: OPENING, id: { scheme: 'ip', id: address } }))
 
-/** Whether a node is what an import makes of it on the way, which was killed before it could close the node. */
-const isLeftOpen = (node: ExportedNode, found: Content, us: Identities): boolean =>
-  us.addresses.length > 0 && same({ ...node, acl: [...node.acl, ...openingFor(us)] }, found)
-
-interface Content {
-  readonly data: Uint8Array | null
-  readonly acl: ACL[]
-}
-
-async function content(zk: ZooKeeper, path: string): Promise<Content | 'unreadable' | undefined> {
+/**
+ * How a node of the tree compares with the one that is to be there. It is left open when it is what an import makes of it
+ * on the way, which was killed before it could close the node.
+ */
+async function likeness(
+  zk: ZooKeeper,
+  node: NodeLine,
+  dataOf: (node: NodeLine) => Promise<Uint8Array | null>,
+  us: Identities,
+): Promise<'missing' | 'same' | 'left open' | 'other'> {
+  let found: { data: Uint8Array | null; acl: ACL[] }
   try {
-    const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
-    return { data, acl }
+    const [{ data }, { acl }] = await Promise.all([zk.getData(node.path), zk.getACL(node.path)])
+    found = { data, acl }
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return undefined
-    if (isCode(error, ErrorCode.NOAUTH)) return 'unreadable'
+    if (isCode(error, ErrorCode.NONODE)) return 'missing'
+    // Nobody can tell what is there.
+    if (isCode(error, ErrorCode.NOAUTH)) return 'other'
     throw error
   }
+  const isSame = aclEquals(node.acl, found.acl)
+  const isOpen = us.addresses.length > 0 && aclEquals([...node.acl, ...openingFor(us)], found.acl)
+  if (!isSame && !isOpen) return 'other'
+  if (!sameData(await dataOf(node), found.data)) return 'other'
+  return isSame ? 'same' : 'left open'
 }
 
-function same(node: ExportedNode, found: Content): boolean {
-  const [a, b] = [node.data, found.data]
-  const equal = a === null || b === null ? a === b : Buffer.compare(a, b) === 0
-  return equal && aclEquals(node.acl, found.acl)
-}
+const sameData = (a: Uint8Array | null, b: Uint8Array | null): boolean =>
+  a === null || b === null ? a === b : Buffer.compare(a, b) === 0
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0)

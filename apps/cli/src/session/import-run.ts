@@ -1,6 +1,7 @@
+import { mapAhead } from '@zabra/client'
 import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
-import type { ExportedNode } from './export-format.ts'
+import type { NodeLine } from './export-file.ts'
 import { letsChange, type Identities } from './identities.ts'
 import { openingFor, type Plan } from './import-plan.ts'
 import type { CreateMode, WriteOp, ZooKeeper } from './zookeeper.ts'
@@ -8,6 +9,8 @@ import type { CreateMode, WriteOp, ZooKeeper } from './zookeeper.ts'
 /** Who hears of an import under way. */
 export interface ImportRun {
   readonly us: Identities
+  /** What a node is to hold. */
+  readonly dataOf: (node: NodeLine) => Promise<Uint8Array | null>
   readonly signal: AbortSignal
   /** So many nodes are there. */
   readonly done: (nodes: number) => void
@@ -33,7 +36,7 @@ export class ImportLeftover extends Error {
  */
 export async function carryOut(zk: ZooKeeper, plan: Plan, run: ImportRun): Promise<void> {
   const inner = new Set(plan.create.map(({ path }) => parentOf(path)))
-  const opened = new Map<string, ExportedNode>()
+  const opened = new Map<string, NodeLine>()
   for (const node of plan.create)
     if (inner.has(node.path) && !letsChange(node.acl, run.us)) opened.set(node.path, node)
   const made: string[] = []
@@ -43,9 +46,14 @@ export async function carryOut(zk: ZooKeeper, plan: Plan, run: ImportRun): Promi
     await takeBack(zk, made, opened, run, error)
     throw error
   }
-  const replaced: ExportedNode[] = []
+  const replaced: NodeLine[] = []
   try {
-    for (const batch of batches(plan.replace.map(({ path, data }) => ({ op: 'setData', path, data })))) {
+    const writing = async (node: NodeLine): Promise<WriteOp> => ({
+      op: 'setData',
+      path: node.path,
+      data: await run.dataOf(node),
+    })
+    for await (const batch of batches(mapAhead(plan.replace, writing, AHEAD))) {
       run.signal.throwIfAborted()
       await zk.multi(batch)
       replaced.push(...plan.replace.slice(replaced.length, replaced.length + batch.length))
@@ -64,7 +72,7 @@ async function createAll(
   plan: Plan,
   opened: ReadonlyMap<string, unknown>,
   made: string[],
-  { us, signal, done }: ImportRun,
+  { us, signal, done, dataOf }: ImportRun,
 ): Promise<void> {
   for (const path of plan.parents) {
     signal.throwIfAborted()
@@ -76,10 +84,9 @@ async function createAll(
     }
   }
   const opening = opened.size === 0 ? [] : openingFor(us)
-  const ops = plan.create.map((node) =>
-    creationOf(node, opened.has(node.path) ? [...node.acl, ...opening] : node.acl),
-  )
-  for (const batch of batches(ops)) {
+  const making = async (node: NodeLine): Promise<WriteOp> =>
+    creationOf(node, opened.has(node.path) ? [...node.acl, ...opening] : node.acl, await dataOf(node))
+  for await (const batch of batches(mapAhead(plan.create, making, AHEAD))) {
     signal.throwIfAborted()
     const paths = batch.map(({ path }) => path)
     try {
@@ -94,7 +101,7 @@ async function createAll(
   }
 }
 
-function creationOf({ path, data, kind, ttl }: ExportedNode, acl: readonly ACL[]): WriteOp {
+function creationOf({ path, kind, ttl }: NodeLine, acl: readonly ACL[], data: Uint8Array | null): WriteOp {
   const mode: CreateMode =
     kind === 'container' ? 'container' : kind === 'ttl' ? 'persistentWithTtl' : 'persistent'
   return { op: 'create', path, data, acl, mode, ...(ttl === undefined ? {} : { ttl }) }
@@ -104,7 +111,7 @@ function creationOf({ path, data, kind, ttl }: ExportedNode, acl: readonly ACL[]
 async function takeBack(
   zk: ZooKeeper,
   made: readonly string[],
-  opened: ReadonlyMap<string, ExportedNode>,
+  opened: ReadonlyMap<string, NodeLine>,
   { takingBack }: ImportRun,
   cause: unknown,
 ): Promise<void> {
@@ -112,7 +119,8 @@ async function takeBack(
   takingBack(made.length)
   const left: string[] = []
   try {
-    for (const batch of batches(made.toReversed().map((path) => ({ op: 'delete', path })))) {
+    const deletions = made.toReversed().map((path): WriteOp => ({ op: 'delete', path }))
+    for await (const batch of batches(deletions)) {
       try {
         await zk.multi(batch)
       } catch {
@@ -145,11 +153,13 @@ async function isGone(zk: ZooKeeper, path: string): Promise<boolean> {
 /** Nodes in one transaction, and the bytes at which it is closed earlier; a server takes about a megabyte. */
 const BATCH = 100
 const BATCH_BYTES = 400_000
+/** Nodes whose data are read ahead of the transaction that takes them. */
+const AHEAD = 16
 
-function* batches(ops: readonly WriteOp[]): Generator<WriteOp[]> {
+async function* batches(ops: Iterable<WriteOp> | AsyncIterable<WriteOp>): AsyncGenerator<WriteOp[]> {
   let batch: WriteOp[] = []
   let bytes = 0
-  for (const op of ops) {
+  for await (const op of ops) {
     const size = op.path.length + (('data' in op && op.data?.length) || 0) + 100
     if (batch.length > 0 && (batch.length >= BATCH || bytes + size > BATCH_BYTES)) {
       yield batch

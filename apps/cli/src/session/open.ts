@@ -33,7 +33,9 @@ export async function openSession(
 ): Promise<ZooKeeper> {
   const { timeoutMs, networks } = options
   const named = networks.named(options.server)
-  const { servers } = parseServers(named)
+  // How many servers a service has is known when it has been looked up, which the client does.
+  const isService = named.startsWith('dns-srv')
+  const count = isService ? Infinity : parseServers(named).servers.length
   await networks.ready(named)
   // Before the time begins to count: a person may have to type a password.
   const sasl = await options.login?.mechanism()
@@ -64,8 +66,7 @@ export async function openSession(
           const name = server.replace(/^(?:tcp|tls):../, '')
           // A person waits: one round through the list is enough.
           const message = told(error)
-          if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= servers.length)
-            attempt.abort()
+          if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= count) attempt.abort()
         },
       },
     })
@@ -73,7 +74,9 @@ export async function openSession(
   } catch (error) {
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
-    throw new Failure(`${reasons.toSorted().join('; ')}. ${adviceFor(reasons)}`, ExitCode.connection, {
+    // What was wrong with the look for servers, only the client knows.
+    if (isService && reasons.length === 1) reasons.push((error as Error).message)
+    throw new Failure(`${reasons.toSorted().join('; ')}. ${adviceFor(reasons, named)}`, ExitCode.connection, {
       cause: error,
     })
   } finally {
@@ -90,10 +93,14 @@ const told = ({ message }: Error): string =>
     .replace(/\s+/g, ' ')
     .trim()
 
-function adviceFor(reasons: readonly string[]): string {
+function adviceFor(reasons: readonly string[], servers: string): string {
   if (reasons.some((reason) => /SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY)/.test(reason)))
     return 'Name the authority that signs its certificate with --ca or ZABRA_CA, or another server.'
   if (reasons.some((reason) => reason.includes('WRONG_VERSION_NUMBER')))
     return 'That port speaks without TLS: leave out --tls and tls://, or name its port for TLS.'
+  if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
+    return 'Check that this is its port for TLS, and not the plain one.'
+  if (servers.startsWith('dns-srv'))
+    return 'Check the name of the service and that its servers run, or name them with --server or ZABRA_SERVER.'
   return 'Check that a server runs there, or name another one with --server or ZABRA_SERVER.'
 }

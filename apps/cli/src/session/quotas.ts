@@ -1,7 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
 import { formatLimits, limitsPath, parseLimits, statsPath, type Limits } from '../text/quota.ts'
-import { join } from './walk.ts'
+import { join } from './paths.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** A limit and what stands against it. */

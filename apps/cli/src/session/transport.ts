@@ -22,6 +22,7 @@ export class Networks {
   /** A connect string in which every server has a scheme. */
   named(servers: string): string {
     if (!this.#isSecure) return servers
+    if (servers.startsWith('dns-srv://')) return servers.replace('dns-srv', 'dns-srv+tls')
     const root = /(?<![:/])\/(?!\/).*$/.exec(servers)?.[0] ?? ''
     const list = servers.slice(0, servers.length - root.length).split(',')
     return list.map((one) => (one.includes('://') ? one : `tls://${one.trim()}`)).join(',') + root

@@ -1,4 +1,4 @@
-import type { CreateMode, Stat } from '@zabra/client'
+import type { CreateMode, DeleteTreeOptions, Stat, Visit, WalkOptions } from '@zabra/client'
 import type { ACL } from '@zabra/protocol'
 
 export type { CreateMode, Stat }
@@ -8,11 +8,16 @@ export interface CreateOptions {
   readonly acl?: readonly ACL[]
   /** Milliseconds; needed by the modes with a time to live. */
   readonly ttl?: number
+  /** Makes the parents that are missing, with the same access list. */
+  readonly parents?: boolean
 }
 
 /** A part of a transaction. No version means any. */
 export type WriteOp =
-  | ({ readonly op: 'create'; readonly path: string; readonly data: Uint8Array | null } & CreateOptions)
+  | ({ readonly op: 'create'; readonly path: string; readonly data: Uint8Array | null } & Omit<
+      CreateOptions,
+      'parents'
+    >)
   | { readonly op: 'delete'; readonly path: string; readonly version?: number }
   | {
       readonly op: 'setData'
@@ -68,6 +73,10 @@ export interface ZooKeeper {
   getAllChildrenNumber(path: string): Promise<number>
   getEphemerals(prefix: string): Promise<string[]>
   sync(path: string): Promise<void>
+  /** Every node from a path down, parents first, children by name. Nodes that go away meanwhile are left out. */
+  visit(path: string, options: WalkOptions): AsyncIterable<Visit>
+  /** Deletes a node with all that is below it; gives how many that were. */
+  deleteTree(path: string, options: DeleteTreeOptions): Promise<number>
   /** All or nothing. */
   multi(ops: readonly WriteOp[]): Promise<void>
   /** Data, existence or children of a node, watched from before the answer. */

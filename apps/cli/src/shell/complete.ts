@@ -1,4 +1,4 @@
-import { join } from '../session/walk.ts'
+import { join } from '../session/paths.ts'
 import type { Shell } from './shell.ts'
 
 /** How the word at the end of a line may go on: the possibilities, and the word that they replace. */

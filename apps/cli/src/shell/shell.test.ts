@@ -119,6 +119,14 @@ describe('commands from a pipe', () => {
     ['delquota /none', 'Quota does not exist for /none'],
     ['removewatches /none', 'KeeperErrorCode = No such watcher for /none'],
     ['reconfig -add 5', 'KeeperErrorCode = Reconfig is disabled'],
+    [
+      'reconfig -members a -add b',
+      "Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)",
+    ],
+    [
+      'reconfig -members a -file b',
+      `Expected -file or -members, got both\n${shellCommands.get('reconfig')!.usage}`,
+    ],
     ['deleteall /a "b', 'Expected a line that closes its quotes, got one that does not'],
     ['redo 100', 'Command index out of range'],
     [
@@ -184,6 +192,28 @@ describe('commands from a pipe', () => {
       'WatchedEvent state:SyncConnected type:NodeCreated path:/w/a',
       'WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/w',
       'WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/w',
+    ])
+  })
+
+  it('a watch that is set twice is one, also when it is removed', async () => {
+    await stage.plant({ '/twice': null })
+    const { out } = await shell([
+      'addWatch /twice',
+      'addWatch /twice',
+      'get -w /twice',
+      'get -w /twice',
+      'removewatches /twice -a',
+      'get -w /twice',
+      'set /twice x',
+      'get -w /twice',
+      'set /twice y',
+      'deleteall /twice',
+    ])
+    expect(out.split('\n').filter((line) => line.startsWith('WatchedEvent'))).toEqual([
+      'WatchedEvent state:SyncConnected type:PersistentWatchRemoved path:/twice',
+      'WatchedEvent state:SyncConnected type:DataWatchRemoved path:/twice',
+      'WatchedEvent state:SyncConnected type:NodeDataChanged path:/twice',
+      'WatchedEvent state:SyncConnected type:NodeDataChanged path:/twice',
     ])
   })
 

@@ -34,8 +34,9 @@ export class Watching {
     this.#tell = tell
   }
 
-  /** Waits for one change. */
+  /** Waits for one change. A second watch of the same kind at the same path would tell nothing that the first does not. */
   async once(zk: ZooKeeper, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
+    if (this.#holds(path, kind)) return
     const watch = await zk.watchOnce(path, kind)
     const held: Held = { path, kind, close: () => watch.close() }
     this.#held.add(held)
@@ -47,6 +48,7 @@ export class Watching {
 
   /** Waits for every change. */
   async stream(zk: ZooKeeper, path: string, kind: 'persistent' | 'persistentRecursive'): Promise<void> {
+    if (this.#holds(path, kind)) return
     const watcher = await zk.watch(path, kind)
     const held: Held = { path, kind, close: () => watcher.close() }
     this.#held.add(held)
@@ -67,6 +69,11 @@ export class Watching {
   /** The session is over, and its watches with it. */
   forget(): void {
     this.#held.clear()
+  }
+
+  #holds(path: string, kind: Kind): boolean {
+    for (const held of this.#held) if (held.path === path && held.kind === kind) return true
+    return false
   }
 
   async #pump(events: AsyncIterable<WatchedEvent>): Promise<void> {

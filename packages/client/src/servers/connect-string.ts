@@ -38,6 +38,15 @@ function parsed(servers: string | readonly string[], chroot: string | undefined)
   return { servers: [...unique.values()], chroot: agreed }
 }
 
+/** The servers of a list that replaces one. Throws a `UsageError` when it names another chroot. */
+export function laterServers(servers: string | readonly string[], chroot: string): readonly ServerAddress[] {
+  const list = parseServers(servers)
+  if (list.chroot === '' || list.chroot === chroot) return list.servers
+  throw new UsageError(
+    `Expected a list with the chroot of this client, ${JSON.stringify(chroot)}, got ${JSON.stringify(list.chroot)}; a new chroot needs a new view`,
+  )
+}
+
 /** The chroot that the servers and an option name. Throws a `UsageError` when they differ. */
 export function agreedRoot(root: string | undefined, chroot: string | undefined): string {
   const given = normalRoot(chroot)

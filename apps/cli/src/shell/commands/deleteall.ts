@@ -1,8 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { ExitCode } from '../../exit-codes.ts'
-import { deleteAll } from '../../session/delete-all.ts'
 import { RequestError } from '../../session/request-error.ts'
-import { isReserved } from '../../session/walk.ts'
+import { isReserved } from '../../session/paths.ts'
 import { BadCall, numberOf, type ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
@@ -17,10 +16,9 @@ export const deleteall: ShellCommand = {
     const path = shell.path(args.words[0])
     if (path === '/' || isReserved(path))
       throw new ShellFailure(`${path} is needed by the server and stays.`, ExitCode.usage)
-    await deleteAll(shell.zk, path, {
+    await shell.zk.deleteTree(path, {
       signal: shell.signal,
       batch,
-      itself: true,
       unreadable: (hidden) => {
         throw new RequestError(ErrorCode.NOAUTH, hidden)
       },

@@ -1,4 +1,4 @@
-import { join } from '../../session/walk.ts'
+import { join } from '../../session/paths.ts'
 import type { ZooKeeper } from '../../session/zookeeper.ts'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand } from '../command.ts'

@@ -1,7 +1,9 @@
 import { readGiven } from '../../context.ts'
+import { ExitCode } from '../../exit-codes.ts'
 import { safeData } from '../../text/bytes.ts'
 import { statLines } from '../../text/stat.ts'
 import { BadCall, numberOf, type ShellCommand } from '../command.ts'
+import { ShellFailure } from '../failures.ts'
 
 /** Changes the membership of the ensemble. */
 export const reconfig: ShellCommand = {
@@ -13,11 +15,17 @@ export const reconfig: ShellCommand = {
     const { flags, values } = args
     const list = (option: string): string | undefined => values.get(option)?.join(',')
     const file = values.get('-file')?.[0]
+    if (file !== undefined && values.has('-members'))
+      throw new BadCall('Expected -file or -members, got both')
     const members = file === undefined ? list('-members') : membersOf(await readGiven(file))
     const [joining, leaving] = [list('-add'), list('-remove')]
-    const isWhole = members !== undefined
-    if (isWhole === (joining !== undefined || leaving !== undefined)) throw new BadCall('')
-    if (file !== undefined && values.has('-members')) throw new BadCall('')
+    const [isWhole, isStep] = [members !== undefined, joining !== undefined || leaving !== undefined]
+    if (isWhole && isStep)
+      throw new ShellFailure(
+        "Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)",
+        ExitCode.usage,
+      )
+    if (!isWhole && !isStep) throw new BadCall('')
     const version = numberOf(args, '-v', 16)
     const { data, stat } = await shell.zk.reconfig({
       ...(members === undefined ? {} : { members }),

@@ -1,6 +1,5 @@
 import { Unreadable } from '../../context.ts'
 import { ExitCode } from '../../exit-codes.ts'
-import { walk } from '../../session/walk.ts'
 import { statLines } from '../../text/stat.ts'
 import { aclOf } from '../acl.ts'
 import { numberOf, type ShellCommand } from '../command.ts'
@@ -22,7 +21,7 @@ export const setAcl: ShellCommand = {
     if (flags.has('-R')) {
       const { add } = new Unreadable(shell.io)
       paths.pop()
-      for await (const node of walk(shell.zk, path, { signal: shell.signal, unreadable: add }))
+      for await (const node of shell.zk.visit(path, { signal: shell.signal, unreadable: add }))
         paths.push(node.path)
     }
     for (const each of paths) {

@@ -1,0 +1,156 @@
+import { createWriteStream } from 'node:fs'
+import { mkdtemp, open, rm, type FileHandle } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { UsageError } from '../exit-codes.ts'
+import type { Io } from '../io.ts'
+import { textOf } from '../text/bytes.ts'
+import { ExportReader, type ExportedNode } from './export-format.ts'
+
+/** A node of an export without its data, and where its line stands in the file. */
+export interface NodeLine extends Omit<ExportedNode, 'data'> {
+  readonly at: number
+  readonly length: number
+}
+
+/** Bytes that are read at once, and the longest line: no node of a server comes near it. */
+const CHUNK = 1 << 20
+const LONGEST_LINE = 256 << 20
+const NEWLINE = 0x0a
+
+/**
+ * An export that is read line by line, and whose data stay in it until they are wanted: it may be larger than memory. What
+ * comes through a pipe is kept in a file of its own that nobody else can read, and that goes with this process.
+ */
+export class ExportFile {
+  readonly name: string
+  /** Where the export came from, as its head says. */
+  root: string | undefined
+  readonly #handle: FileHandle
+  readonly #chunk: number
+
+  private constructor(name: string, handle: FileHandle, chunk: number) {
+    this.name = name
+    this.#handle = handle
+    this.#chunk = chunk
+  }
+
+  /** Opens a file, or standard input for `-`. Throws a `UsageError` for a file that cannot be read. */
+  static async open(io: Io, file: string, chunk = CHUNK): Promise<ExportFile> {
+    if (file === '-') return new ExportFile('standard input', await kept(io, io.stdin), chunk)
+    let handle: FileHandle
+    try {
+      handle = await open(file)
+      const stat = await handle.stat()
+      if (stat.isDirectory()) throw Object.assign(new Error('It is a folder'), { code: 'EISDIR' })
+      // A pipe by name can be read once only.
+      if (!stat.isFile()) handle = await kept(io, handle.createReadStream())
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === undefined) throw error
+      throw new UsageError(`Cannot read ${file} (${code}). Check the path and its permissions.`)
+    }
+    return new ExportFile(file, handle, chunk)
+  }
+
+  /** Reads and checks all of it. Throws a `UsageError` that names the line when anything is wrong. */
+  async nodes(signal: AbortSignal): Promise<NodeLine[]> {
+    const reader = new ExportReader(this.name)
+    const nodes: NodeLine[] = []
+    for await (const { bytes, at, number } of this.#lines()) {
+      signal.throwIfAborted()
+      const text = textOf(bytes)
+      if (text === undefined)
+        throw new UsageError(
+          `${this.name}:${number}: Expected lines of JSON in UTF-8, got other bytes. Give a file that zabra export wrote.`,
+        )
+      const node = reader.line(text, number)
+      if (node === undefined) continue
+      const { data: _, ...head } = node
+      nodes.push({ ...head, at, length: bytes.length })
+    }
+    reader.end()
+    this.root = reader.root
+    return nodes
+  }
+
+  /** The data of a node that was read before. Throws a `UsageError` when the file is not the same any more. */
+  async dataOf({ at, length, path }: NodeLine): Promise<Uint8Array | null> {
+    const bytes = new Uint8Array(length)
+    const read = await this.#fill(bytes, at)
+    try {
+      const node = new ExportReader(this.name).line(textOf(bytes.subarray(0, read)) ?? '', 1)
+      // It is to be somewhere, at whose end its path in the export stands.
+      if (node !== undefined && (node.path === '/' || path.endsWith(node.path))) return node.data
+    } catch {
+      // It was whole before, so it has changed.
+    }
+    throw new UsageError(
+      `${this.name}: Expected a file that stays as it is, got one that changed meanwhile. Import again.`,
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#handle.close()
+  }
+
+  async *#lines(): AsyncGenerator<{ bytes: Uint8Array; at: number; number: number }> {
+    let number = 0
+    let begun: Uint8Array[] = []
+    let length = 0
+    let at = 0
+    const line = (end: Uint8Array): { bytes: Uint8Array; at: number; number: number } => {
+      const bytes = begun.length === 0 ? end : new Uint8Array(Buffer.concat([...begun, end]))
+      const whole = { bytes, at, number: ++number }
+      at += bytes.length + 1
+      begun = []
+      length = 0
+      return whole
+    }
+    for (let offset = 0; ;) {
+      const chunk = new Uint8Array(this.#chunk)
+      const read = await this.#fill(chunk, offset)
+      if (read === 0) break
+      offset += read
+      let start = 0
+      for (let end = chunk.indexOf(NEWLINE); end >= 0 && end < read; end = chunk.indexOf(NEWLINE, start)) {
+        yield line(chunk.subarray(start, end))
+        start = end + 1
+      }
+      begun.push(chunk.subarray(start, read))
+      length += read - start
+      if (length > LONGEST_LINE)
+        throw new UsageError(
+          `${this.name}:${number + 1}: Expected a line of at most ${LONGEST_LINE} bytes, got a longer one. Give a file that zabra export wrote.`,
+        )
+    }
+    if (length > 0) yield line(new Uint8Array(0))
+  }
+
+  /** Reads until the array is full or the file ends. */
+  async #fill(into: Uint8Array, at: number): Promise<number> {
+    let filled = 0
+    while (filled < into.length) {
+      const { bytesRead } = await this.#handle.read(into, filled, into.length - filled, at + filled)
+      if (bytesRead === 0) break
+      filled += bytesRead
+    }
+    return filled
+  }
+}
+
+/** A file with what comes through a stream. It has no name any more when this resolves, where the system can do that. */
+async function kept(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
+  const folder = await mkdtemp(join(tmpdir(), 'zabra-import-'))
+  try {
+    const file = join(folder, 'export.jsonl')
+    await pipeline(stream, createWriteStream(file, { mode: 0o600 }), { signal: io.signal })
+    return await open(file)
+  } catch (error) {
+    io.signal.throwIfAborted()
+    throw error
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}

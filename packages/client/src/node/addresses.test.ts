@@ -1,0 +1,68 @@
+// oxlint-disable no-restricted-imports -- a server on a real port, and a stand-in for the resolver of the system
+import dns from 'node:dns'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { nodePorts } from '@zabra/runtime/node'
+import { createServer, defaults, type Server } from '@zabra/server'
+import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest'
+import { connect } from './index.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'zabra-addresses-'))
+let server: Server
+beforeAll(async () => {
+  const settings = { clientPort: 0, clientPortAddress: '127.0.0.1', dataDir: folder }
+  server = await createServer(defaults(settings), nodePorts())
+})
+afterEach(() => vi.restoreAllMocks())
+afterAll(async () => {
+  await server.close()
+  rmSync(folder, { recursive: true })
+})
+
+type Found = { address: string; family: number }[] | undefined
+/** Lets names stand for what `found` gives at each look; undefined is a name that nobody knows. */
+function resolving(found: (look: number) => Found): () => number {
+  let looks = 0
+  const lookup = (
+    name: string,
+    _options: unknown,
+    done: (error: Error | null, found?: Found) => void,
+  ): void => {
+    const answer = found(++looks)
+    if (answer === undefined)
+      done(Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: 'ENOTFOUND' }))
+    else done(null, answer)
+  }
+  vi.spyOn(dns, 'lookup').mockImplementation(lookup as never)
+  return () => looks
+}
+
+it('the addresses of one name are tried one after the other within an attempt', async () => {
+  // Nobody listens at the first.
+  const looks = resolving(() => [
+    { address: '127.0.0.77', family: 4 },
+    { address: '127.0.0.1', family: 4 },
+  ])
+  let failed = 0
+  const client = await connect({
+    servers: `zk.test:${server.addresses.client.port}`,
+    signal: AbortSignal.timeout(10_000),
+    instrumentation: { attempt: () => void failed++ },
+  })
+  expect([client.state, looks(), failed]).toEqual(['connected', 1, 0])
+  await client.close()
+})
+
+it('a name is looked up anew at each attempt, and one that nobody knows is a failed attempt and no more', async () => {
+  const reasons: string[] = []
+  const looks = resolving((look) => (look < 3 ? undefined : [{ address: '127.0.0.1', family: 4 }]))
+  const client = await connect({
+    servers: `zk.test:${server.addresses.client.port}`,
+    signal: AbortSignal.timeout(10_000),
+    instrumentation: { attempt: ({ error }) => void reasons.push(error.message) },
+  })
+  expect(looks()).toBe(3)
+  expect(reasons).toEqual([expect.stringContaining('ENOTFOUND'), expect.stringContaining('ENOTFOUND')])
+  await client.close()
+})

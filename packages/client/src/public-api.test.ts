@@ -1,0 +1,137 @@
+import { expect, expectTypeOf, it } from 'vitest'
+import * as core from './core.ts'
+import * as node from './node/index.ts'
+import * as web from './web/index.ts'
+import { World } from './testdata/world.ts'
+import type {
+  ACL,
+  AuthInfo,
+  Bytes,
+  CallOptions,
+  Client,
+  ClientOptions,
+  ClientPorts,
+  Clock,
+  Codec,
+  Connection,
+  ConnectionEvents,
+  ConnectionState,
+  CreateMode,
+  DeleteTreeOptions,
+  ErrorPolicy,
+  Instrumentation,
+  NodeEvent,
+  OneShotWatch,
+  Ordered,
+  Random,
+  ReadOp,
+  ReadResult,
+  ResyncEvent,
+  RetryPolicy,
+  SaslMechanism,
+  ServerAddress,
+  SessionCredentials,
+  Stat,
+  StateChange,
+  Transport,
+  TypedClient,
+  Visit,
+  WalkOptions,
+  WatchedEvent,
+  Watcher,
+  WriteOp,
+  WriteResult,
+} from './core.ts'
+
+const errors = [
+  'AuthFailedError',
+  'BadVersionError',
+  'ClosedError',
+  'ConnectionLossError',
+  'FatalError',
+  'MultiError',
+  'NoAuthError',
+  'NoNodeError',
+  'NodeExistsError',
+  'NotEmptyError',
+  'NotReadOnlyError',
+  'OperationTimeoutError',
+  'RecoverableError',
+  'SessionExpiredError',
+  'SessionMovedError',
+  'StateError',
+  'ThrottledError',
+  'UnknownServerError',
+  'UsageError',
+  'ZooKeeperError',
+]
+
+it('every entry point has the errors, the codecs and the permissions', () => {
+  const common = [...errors, 'json', 'utf8', 'Perms', 'mapAhead', 'digestId', 'parseServers', 'Stream']
+  for (const entry of [core, node, web]) expect(Object.keys(entry)).toEqual(expect.arrayContaining(common))
+})
+
+it('the entry points of platforms connect by themselves, and the core with what it is given', () => {
+  for (const entry of [node, web])
+    expect(entry).toMatchObject({ connect: expect.any(Function), digestMd5: expect.any(Function) })
+  expect(node).toHaveProperty('nodeTransport')
+  expect(core).toHaveProperty('connectWith')
+  expect(core).not.toHaveProperty('connect')
+})
+
+it('a client has every operation', async () => {
+  const world = await World.start()
+  const client = await world.client()
+  const operations: readonly (keyof Client)[] = [
+    ...(['create', 'delete', 'exists', 'getData', 'setData', 'getChildren', 'getACL', 'setACL'] as const),
+    ...(['getAllChildrenNumber', 'getEphemerals', 'sync', 'syncCommitted', 'multi', 'multiRead'] as const),
+    ...(['watchOnce', 'watch', 'addAuth', 'whoAmI', 'getConfig', 'reconfig', 'updateServerList'] as const),
+    ...([
+      'close',
+      'detach',
+      'states',
+      'chroot',
+      'withCodec',
+      'mkdirp',
+      'walk',
+      'visit',
+      'deleteTree',
+    ] as const),
+    Symbol.asyncDispose,
+  ]
+  for (const operation of operations) expect(client[operation], String(operation)).toBeTypeOf('function')
+  expect(client).toMatchObject({ state: 'connected', leaseHorizon: expect.any(Number) })
+  expect(client.closed).toBeInstanceOf(Promise)
+  await world.end()
+})
+
+it('the types that the operations speak of are public', () => {
+  expectTypeOf<Stat['czxid']>().toEqualTypeOf<bigint>()
+  expectTypeOf<ConnectionState>().extract<'suspended'>().toEqualTypeOf<'suspended'>()
+  expectTypeOf<WatchedEvent>().toEqualTypeOf<NodeEvent | ResyncEvent>()
+  expectTypeOf<WriteResult<{ op: 'setData'; path: '/'; data: Bytes }>>().toEqualTypeOf<Stat>()
+  expectTypeOf<WriteResult<{ op: 'check'; path: '/' }>>().toEqualTypeOf<undefined>()
+  expectTypeOf<ReadResult<{ op: 'getChildren'; path: '/' }>>().toEqualTypeOf<{ children: string[] }>()
+  expectTypeOf<Awaited<ReturnType<Transport['open']>>>().toEqualTypeOf<Connection>()
+  expectTypeOf<Parameters<Connection['listen']>[0]>().toEqualTypeOf<ConnectionEvents>()
+  expectTypeOf<ClientPorts['clock']>().toEqualTypeOf<Clock>()
+  expectTypeOf<ClientPorts['random']>().toEqualTypeOf<Random>()
+  expectTypeOf<Client['session']>().toExtend<SessionCredentials>()
+  expectTypeOf<StateChange>().toExtend<Ordered>()
+  expectTypeOf<Watcher>().toExtend<AsyncIterable<WatchedEvent>>()
+  expectTypeOf<OneShotWatch['fired']>().toEqualTypeOf<Promise<NodeEvent>>()
+  expectTypeOf<TypedClient<number>['client']>().toEqualTypeOf<Client>()
+  expectTypeOf<ClientOptions['auth']>().toEqualTypeOf<readonly AuthInfo[] | undefined>()
+  expectTypeOf<ClientOptions['errorPolicy']>().toEqualTypeOf<ErrorPolicy | undefined>()
+  expectTypeOf<ClientOptions['instrumentation']>().toEqualTypeOf<Instrumentation | undefined>()
+  expectTypeOf<NonNullable<ClientOptions['sasl']>>().toEqualTypeOf<(server: ServerAddress) => SaslMechanism>()
+  expectTypeOf<CallOptions['retry']>().toEqualTypeOf<RetryPolicy | false | undefined>()
+  expectTypeOf<DeleteTreeOptions>().toExtend<CallOptions>()
+  expectTypeOf<WalkOptions>().toExtend<CallOptions>()
+  expectTypeOf<Visit['stat']>().toEqualTypeOf<Stat | undefined>()
+  expectTypeOf<Codec<string>['encode']>().returns.toEqualTypeOf<Bytes>()
+  expectTypeOf<'ephemeral'>().toExtend<CreateMode>()
+  expectTypeOf<{ op: 'delete'; path: '/' }>().toExtend<WriteOp>()
+  expectTypeOf<{ op: 'getData'; path: '/' }>().toExtend<ReadOp>()
+  expectTypeOf<{ perms: 31; scheme: 'world'; id: 'anyone' }>().toExtend<ACL>()
+})

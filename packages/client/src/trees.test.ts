@@ -1,0 +1,205 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { mapAhead, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
+import { bytes, World } from './testdata/world.ts'
+import type { Client } from './types.ts'
+
+let world: World
+let client: Client
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
+  const list: T[] = []
+  for await (const item of items) list.push(item)
+  return list
+}
+/** Nobody may list it, but everybody may delete what is in it. */
+const closed = [{ perms: 31 & ~1, scheme: 'world', id: 'anyone' }]
+
+beforeEach(async () => {
+  world = await World.start()
+  client = await world.client()
+})
+afterEach(() => world.end())
+
+describe('a walk', () => {
+  it('tells of each znode, parents first and children by name', async () => {
+    for (const path of ['/t/b/y', '/t/b/x', '/t/a'])
+      await run(client.create(path, bytes('12'), { parents: true }))
+    const met = await run(all(client.visit('/t')))
+    expect(met.map(({ path, depth, isLast, children }) => [path, depth, isLast, children])).toEqual([
+      ['/t', 0, true, ['a', 'b']],
+      ['/t/a', 1, false, []],
+      ['/t/b', 1, true, ['x', 'y']],
+      ['/t/b/x', 2, false, []],
+      ['/t/b/y', 2, true, []],
+    ])
+    expect(met.at(-1)?.stat).toMatchObject({ dataLength: 2, numChildren: 0 })
+  })
+
+  it('goes no deeper than it is told, and leaves out what it is not to enter', async () => {
+    for (const path of ['/t/a/x/deep', '/t/b/y']) await run(client.mkdirp(path))
+    expect(await run(all(client.walk('/t', { depth: 2, enters: (path) => path !== '/t/b' })))).toEqual([
+      '/t',
+      '/t/a',
+      '/t/a/x',
+    ])
+  })
+
+  it('asks for what comes next while one is looked at, and for no more than 64 ahead', async () => {
+    await run(client.mkdirp('/t'))
+    await run(Promise.all(Array.from({ length: 200 }, (_, i) => client.create(`/t/${1000 + i}`))))
+    let asked = 0
+    const other = await world.client({
+      instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && asked++) },
+    })
+    const steps = other.visit('/t')[Symbol.asyncIterator]()
+    await run(steps.next())
+    expect(asked).toBe(1)
+    await run(steps.next())
+    expect(asked).toBe(65)
+    await run(all({ [Symbol.asyncIterator]: () => steps }))
+    expect(asked).toBe(201)
+  })
+
+  it('leaves out what vanishes, but not its start', async () => {
+    for (const path of ['/t/a', '/t/b']) await run(client.mkdirp(path))
+    const paths: string[] = []
+    const walked = (async () => {
+      for await (const path of client.walk('/t')) {
+        paths.push(path)
+        if (path === '/t') await client.delete('/t/a')
+      }
+    })()
+    await run(walked)
+    expect(paths).toEqual(['/t', '/t/b'])
+    await expect(run(all(client.walk('/none')))).rejects.toBeInstanceOf(NoNodeError)
+  })
+
+  it('ends at what it may not list, unless somebody wants to hear of it', async () => {
+    await run(client.mkdirp('/t/a'))
+    await run(client.create('/t/b', undefined, { acl: closed }))
+    await expect(run(all(client.walk('/t')))).rejects.toBeInstanceOf(NoAuthError)
+    const hidden: string[] = []
+    const met = await run(all(client.visit('/t', { unreadable: (path) => hidden.push(path) })))
+    expect([met.map(({ path }) => path), hidden]).toEqual([['/t', '/t/a', '/t/b'], ['/t/b']])
+    expect(met.at(-1)).toMatchObject({ stat: undefined, children: [] })
+  })
+
+  it('ends when one of its requests takes longer than it may', async () => {
+    await run(client.mkdirp('/t'))
+    world.interference.toClient = () => undefined
+    const walked = all(client.walk('/t', { requestTimeout: 700 }))
+    walked.catch(() => {})
+    await world.advance(699)
+    expect(await Promise.race([walked.catch((error: unknown) => error), Promise.resolve('open')])).toBe(
+      'open',
+    )
+    await expect(world.within(10, walked)).rejects.toBeInstanceOf(OperationTimeoutError)
+  })
+})
+
+describe('the end of a tree', () => {
+  const plant = async (count: number): Promise<void> => {
+    await run(client.mkdirp('/t/a'))
+    await run(Promise.all(Array.from({ length: count }, (_, i) => client.create(`/t/a/${1000 + i}`))))
+  }
+
+  it('comes in transactions of as many znodes as are wanted, and says how far it is', async () => {
+    await plant(8)
+    const multis: number[] = []
+    const told: string[] = []
+    const other = await world.client({
+      instrumentation: { request: ({ operation }) => void (operation === 'multi' && multis.push(1)) },
+    })
+    const deleted = await run(
+      other.deleteTree('/t', {
+        batch: 4,
+        found: (count) => told.push(`found ${count}`),
+        deleted: (count) => told.push(`deleted ${count}`),
+      }),
+    )
+    expect([deleted, multis.length, told]).toEqual([
+      10,
+      3,
+      ['found 10', 'deleted 4', 'deleted 8', 'deleted 10'],
+    ])
+    expect(await run(client.exists('/t'))).toBeUndefined()
+  })
+
+  it('leaves the znode itself when only what is below it is to go', async () => {
+    await plant(3)
+    expect(await run(client.deleteTree('/t/a', { itself: false }))).toBe(3)
+    expect((await run(client.getChildren('/t'))).children).toEqual(['a'])
+  })
+
+  it('takes along what others create meanwhile, and minds nothing that they delete', async () => {
+    await plant(6)
+    const other = await world.client()
+    let meddled = false
+    const deleted = await world.within(
+      10_000,
+      client.deleteTree('/t', {
+        batch: 4,
+        found: () => {
+          if (meddled) return
+          meddled = true
+          void other.create('/t/a/new')
+          void other.delete('/t/a/1001')
+        },
+      }),
+    )
+    expect(await run(client.exists('/t'))).toBeUndefined()
+    expect(deleted).toBe(8)
+  })
+
+  it('does not hang on a transaction whose answer was lost', async () => {
+    await plant(6)
+    let swallowed = false
+    world.interference.toClient = (chunk, wire) => {
+      if (!swallowed && multiUnderWay) {
+        swallowed = true
+        world.clock.soon(() => wire.cut())
+        return undefined
+      }
+      return chunk
+    }
+    let multiUnderWay = false
+    await world.within(20_000, client.deleteTree('/t', { found: () => (multiUnderWay = true) }))
+    expect(swallowed).toBe(true)
+    expect(await run(client.exists('/t'))).toBeUndefined()
+  })
+
+  it('needs a batch of one znode or more', async () => {
+    await expect(run(client.deleteTree('/t', { batch: 0 }))).rejects.toBeInstanceOf(UsageError)
+  })
+})
+
+describe('work that runs ahead', () => {
+  it('keeps the order of its items and the bound on what is under way', async () => {
+    let underWay = 0
+    let most = 0
+    const results = mapAhead(
+      [5, 1, 4, 2, 3],
+      async (item) => {
+        most = Math.max(most, ++underWay)
+        for (let i = 0; i < item; i++) await Promise.resolve()
+        underWay--
+        return item
+      },
+      2,
+    )
+    expect([await all(results), most]).toEqual([[5, 1, 4, 2, 3], 2])
+  })
+
+  it('fails when the turn of the failure comes', async () => {
+    const seen: number[] = []
+    const failing = (async () => {
+      const work = async (item: number): Promise<number> => {
+        if (item === 2) throw new Error('no')
+        return item
+      }
+      for await (const item of mapAhead([1, 2, 3], work)) seen.push(item)
+    })()
+    await expect(failing).rejects.toThrow('no')
+    expect(seen).toEqual([1])
+  })
+})
