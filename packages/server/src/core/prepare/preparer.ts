@@ -26,6 +26,7 @@ import {
   crcPrefix,
   LIMITS,
   parseQuota,
+  pathCrc,
   QUOTA_ROOT,
   quotaBreach,
   STATS,
@@ -34,6 +35,7 @@ import {
 } from '../tree/index.ts'
 import type { Digest, Identity, SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
+import { Copies } from './copies.ts'
 import { Refusal, refuse } from './refusal.ts'
 import { FutureNode, PendingTree } from './pending.ts'
 
@@ -79,8 +81,6 @@ export interface Prepared {
 
 const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
 const CONFIG_NODE = '/zookeeper/config'
-/** As much as a list holds that the reader's buffers may still be shared with the network. */
-const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? null : data.slice())
 
 /**
  * Turns write requests into transactions (`PrepRequestProcessor`). It sees the tree as it will be after everything that it
@@ -89,6 +89,7 @@ const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? 
 export class Preparer {
   readonly #options: PrepareOptions
   readonly #tree: Tree
+  readonly #copies = new Copies()
   #pending: PendingTree
 
   constructor(options: PrepareOptions) {
@@ -206,7 +207,7 @@ export class Preparer {
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = data.length
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(CONFIG_NODE, data)
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, data)
     this.#pending.settle(node)
     return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
@@ -287,7 +288,7 @@ export class Preparer {
     this.#checkQuota(path, 1, data?.length ?? 0)
     return this.#created(
       request,
-      { path, data: copyOf(data), acl: list, flags, type, ttl },
+      { path, data: this.#copyOf(data), acl: list, flags, type, ttl },
       parent,
       zxid,
       time,
@@ -328,7 +329,10 @@ export class Preparer {
     node.czxid = node.mzxid = node.pzxid = zxid
     node.ctime = node.mtime = time
     node.dataLength = data?.length ?? 0
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, data)
+    if (this.#tree.options.digest) {
+      node.pathCrc = pathCrc(path, parent.path, parent.pathCrc)
+      node.crcPrefix = crcPrefix(node.pathCrc, data)
+    }
     const container = type === OpCode.createContainer
     const timed = type === OpCode.createTTL && isTtl(flags)
     const ephemeral = !container && !timed && isEphemeral(flags)
@@ -365,22 +369,20 @@ export class Preparer {
     time: number,
   ): SubTxn {
     this.#checkSession(request)
-    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    const node = this.#existing(path)
     this.#checkAccess(node, Perms.WRITE, request)
     const length = data?.length ?? 0
-    if (length !== node.dataLength) this.#checkQuota(path, 0, length - node.dataLength)
+    if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
-    const copy = copyOf(data)
+    const copy = this.#copyOf(data)
     this.#pending.change(node, zxid)
     node.version = next
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = length
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, copy)
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, copy)
     this.#pending.settle(node)
-    return { type: OpCode.setData, path, data: copy, version: next }
+    return { type: OpCode.setData, path: node.path, data: copy, version: next }
   }
 
   #setACL(
@@ -399,16 +401,22 @@ export class Preparer {
     node.aversion = next
     node.acl = list
     this.#pending.settle(node)
-    return { type: OpCode.setACL, path, acl: list, version: next }
+    return { type: OpCode.setACL, path: node.path, acl: list, version: next }
   }
 
   #check(request: WriteRequest, path: string | null, version: number): SubTxn {
     this.#checkSession(request)
-    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    const node = this.#existing(path)
     this.#checkAccess(node, Perms.READ, request)
-    return { type: OpCode.check, path, version: nextVersion(node.version, version) }
+    return { type: OpCode.check, path: node.path, version: nextVersion(node.version, version) }
+  }
+
+  /** The node at a path, whose validity need not be asked for where there is one. */
+  #existing(path: string | null): FutureNode {
+    if (path === null) return refuse(ErrorCode.BADARGUMENTS)
+    const node = this.#pending.get(path)
+    if (node !== undefined) return node
+    return refuse(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
   #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
@@ -432,6 +440,11 @@ export class Preparer {
     } else if (type === OpCode.createTTL) {
       refuse(ErrorCode.BADARGUMENTS)
     }
+  }
+
+  /** What a request brings lies in bytes that are overwritten by the next ones. */
+  #copyOf(data: Uint8Array | null): Uint8Array | null {
+    return data === null ? null : this.#copies.of(data)
   }
 
   #checkSession({ sessionId }: WriteRequest, global = false): void {

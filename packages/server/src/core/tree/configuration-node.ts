@@ -22,5 +22,5 @@ export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, t
   c.mzxid[i] = version
   c.mtime[i] = time
   c.version[i] = -1
-  if (tree.options.digest) c.crc[i] = crcPrefix(CONFIGURATION_NODE, text)
+  if (tree.options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, text)
 }
