@@ -45,15 +45,25 @@ export function readText(bytes: Uint8Array, start: number, end: number): string 
   return readAscii(bytes, start, end)
 }
 
+type Slice = (this: Uint8Array, start: number, end: number) => string
+
 /**
- * The platform's own way to a string of one piece, where there is one. A string that is put together from pieces is a tree
- * of them, which everybody who looks into it has to join first: a lookup by such a path costs three times as much.
+ * The platform's own way to a string of one piece, where there is one that does what Node's does. A string that is put
+ * together from pieces is a tree of them, which everybody who looks into it has to join first: a lookup by such a path costs
+ * three times as much.
  */
-const { latin1Slice } = ((
-  globalThis as {
-    Buffer?: { prototype: { latin1Slice?: (this: Uint8Array, start: number, end: number) => string } }
+const latin1Slice = platformSlice()
+
+function platformSlice(): Slice | undefined {
+  const { Buffer } = globalThis as { Buffer?: { prototype?: { latin1Slice?: Slice } } }
+  const slice = Buffer?.prototype?.latin1Slice
+  try {
+    return slice?.call(Uint8Array.of(0x2f, 0x61, 0x62, 0x63, 0x7f), 1, 4) === 'abc' ? slice : undefined
+  } catch {
+    // Other platforms may have something of this name that takes none but its own arrays.
+    return undefined
   }
-).Buffer?.prototype ?? {}) as { latin1Slice?: (this: Uint8Array, start: number, end: number) => string }
+}
 
 /** As the platform does it, without a platform. */
 export function readAscii(bytes: Uint8Array, start: number, end: number): string {

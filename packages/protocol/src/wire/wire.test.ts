@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readACLList } from '../gen/records.gen.ts'
 import { OPEN_ACL_UNSAFE } from '../tables/acl.ts'
+import { adler32 } from '../tables/checksums.ts'
 import { OPEN_ACL_BYTES } from '../tables/open-acl.ts'
 import { ProtocolError } from './error.ts'
 import { FrameSplitter } from './frames.ts'
@@ -214,4 +215,10 @@ it('a reader moves over bytes that are exactly the expected ones, and stays befo
 
 it('the open list has the bytes that it is written with', () => {
   expect(readACLList(new Reader(OPEN_ACL_BYTES))).toEqual(OPEN_ACL_UNSAFE)
+})
+
+it('a writer gives the checksum of what it holds from an offset on', () => {
+  const writer = new Writer(4)
+  for (let i = 0; i < 100; i++) writer.int(i * 7919)
+  expect(writer.adler32(8)).toBe(adler32(writer.bytes().slice(8)))
 })

@@ -21,7 +21,6 @@ import {
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
-import type { AclRules } from '../auth/index.ts'
 import {
   crcPrefix,
   LIMITS,
@@ -33,51 +32,13 @@ import {
   type QuotaBreach,
   type Tree,
 } from '../tree/index.ts'
-import type { Digest, Identity, SessionId, SubTxn, Txn, Zxid } from '../types.ts'
+import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
+import type { Prepared, PrepareOptions, WriteRequest } from './contract.ts'
 import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
 import { Copies } from './copies.ts'
 import { Refusal, refuse } from './refusal.ts'
 import { FutureNode, PendingTree } from './pending.ts'
-
-/** What preparing must know of sessions. */
-export interface SessionsView {
-  /**
-   * Why a session may not write, as an error number; 0 when it may. `global` when it must be one that every server knows,
-   * since it is to own a node.
-   */
-  check(session: SessionId, global: boolean): number
-}
-
-export interface PrepareOptions {
-  readonly tree: Tree
-  readonly acls: AclRules
-  readonly sessions: SessionsView
-  /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
-  readonly enforceQuota: boolean
-  readonly reconfigEnabled: boolean
-  /**
-   * Judges a change of the ensemble that would have this zxid: gives the text of the new configuration, or the error number
-   * of why not. Absent where there is no ensemble.
-   */
-  readonly reconfigure?: Reconfigure
-  /** Told of a write that goes beyond a quota and is carried out all the same. */
-  readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
-}
-
-export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number
-
-/** Who asks, for what. */
-export interface WriteRequest {
-  readonly sessionId: SessionId
-  readonly type: number
-  readonly identities: readonly Identity[]
-}
-
-/** A transaction and the digest of the tree behind it (absent for errors and when digests are switched off). */
-export interface Prepared {
-  readonly txn: Txn
-  readonly digest: Digest | undefined
-}
+import { sequenceNumber } from './sequence.ts'
 
 const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
 const CONFIG_NODE = '/zookeeper/config'
@@ -89,6 +50,7 @@ const CONFIG_NODE = '/zookeeper/config'
 export class Preparer {
   readonly #options: PrepareOptions
   readonly #tree: Tree
+  /** What a request brings lies in bytes that are overwritten by the next ones. */
   readonly #copies = new Copies()
   #pending: PendingTree
 
@@ -288,7 +250,7 @@ export class Preparer {
     this.#checkQuota(path, 1, data?.length ?? 0)
     return this.#created(
       request,
-      { path, data: this.#copyOf(data), acl: list, flags, type, ttl },
+      { path, data: this.#copies.of(data), acl: list, flags, type, ttl },
       parent,
       zxid,
       time,
@@ -374,7 +336,7 @@ export class Preparer {
     const length = data?.length ?? 0
     if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
-    const copy = this.#copyOf(data)
+    const copy = this.#copies.of(data)
     this.#pending.change(node, zxid)
     node.version = next
     node.mzxid = zxid
@@ -442,11 +404,6 @@ export class Preparer {
     }
   }
 
-  /** What a request brings lies in bytes that are overwritten by the next ones. */
-  #copyOf(data: Uint8Array | null): Uint8Array | null {
-    return data === null ? null : this.#copies.of(data)
-  }
-
   #checkSession({ sessionId }: WriteRequest, global = false): void {
     const err = this.#options.sessions.check(sessionId, global)
     if (err !== ErrorCode.OK) refuse(err)
@@ -501,9 +458,4 @@ export class Preparer {
 function nextVersion(current: number, expected: number): number {
   if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
   return (current + 1) | 0
-}
-
-/** Ten digits, padded with zeros, the sign included in the width. */
-export function sequenceNumber(counter: number): string {
-  return counter >= 0 ? String(counter).padStart(10, '0') : `-${String(-counter).padStart(9, '0')}`
 }

@@ -15,7 +15,7 @@ import type { Digest, MultiTxn, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } fr
 import { AclTable, OPEN } from './acl-table.ts'
 import type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
 import { TreeCursor } from './cursor.ts'
-import { crcPrefix, DigestSum, isUncounted, pathCrc, statDigest } from './digest.ts'
+import { DigestKeeper } from './digest-keeper.ts'
 import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
 import { QuotaKeeper } from './quota-keeper.ts'
@@ -33,13 +33,14 @@ export class Tree {
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
   readonly #options: TreeOptions
-  readonly #digest = new DigestSum()
+  readonly #digest: DigestKeeper
   readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
   readonly #cursors = new Set<TreeCursor>()
 
   constructor(options: TreeOptions) {
     this.#options = options
     this.owners = new OwnerIndex(options)
+    this.#digest = new DigestKeeper(this.store, this.owners)
     this.#plant('/', NONE, OPEN)
     this.#plant('/zookeeper', this.find('/'), OPEN)
     this.#plant('/zookeeper/quota', this.find('/zookeeper'), OPEN)
@@ -54,7 +55,7 @@ export class Tree {
 
   /** Whether a digest from the log is that of the tree now. */
   matches(digest: Digest): boolean {
-    return digest.hi === this.#digest.hi && digest.lo === this.#digest.lo
+    return this.#digest.matches(digest)
   }
 
   get nodeCount(): number {
@@ -284,7 +285,7 @@ export class Tree {
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
-      this.#hash(node, txn.path, txn.data)
+      this.#digest.hash(node, txn.path, txn.data)
       this.#changed(node, txn.path)
     }
     this.#quotaKeeper.created(txn.path, txn.data?.length ?? 0)
@@ -355,7 +356,7 @@ export class Tree {
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
-    if (this.#options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
+    if (this.#options.digest) this.#digest.hashData(node, data)
     this.#changed(node, path)
     this.#quotaKeeper.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))
@@ -382,46 +383,12 @@ export class Tree {
 
   // Digest
 
-  /** Sets the checksums of a node's path and data. */
-  #hash(node: number, path: string, data: Uint8Array | null): void {
-    const c = this.store.columns(node)
-    const i = this.store.slot(node)
-    const parent = c.parent[i]!
-    if (parent !== NONE) {
-      const before = this.store.columns(parent).pathCrc[this.store.slot(parent)]!
-      c.pathCrc[i] = pathCrc(path, this.store.pathOf(parent), before)
-    }
-    c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
-  }
-
-  #nodeDigest(node: number, path: string): number {
-    if (isUncounted(path)) return 0
-    const c = this.store.columns(node)
-    const i = this.store.slot(node)
-    return statDigest(
-      c.crc[i]!,
-      c.czxid[i]!,
-      c.mzxid[i]!,
-      c.pzxid[i]!,
-      c.ctime[i]!,
-      c.mtime[i]!,
-      c.version[i]!,
-      c.cversion[i]!,
-      c.aversion[i]!,
-      this.owners.of(node),
-    )
-  }
-
-  /** Takes what a node adds to the digest out of it, until `changed` puts back what it adds then. */
   #changing(node: number): void {
-    if (this.#options.digest) this.#digest.subtract(this.store.columns(node).counted[this.store.slot(node)]!)
+    if (this.#options.digest) this.#digest.changing(node)
   }
 
   #changed(node: number, path: string): void {
-    if (!this.#options.digest) return
-    const counted = this.#nodeDigest(node, path)
-    this.store.columns(node).counted[this.store.slot(node)] = counted
-    this.#digest.add(counted)
+    if (this.#options.digest) this.#digest.changed(node, path)
   }
 
   // Snapshots
@@ -439,7 +406,7 @@ export class Tree {
       this.store.remove(this.store.find(path))
     }
     for (const [id] of this.acls.entries()) this.acls.release(id)
-    this.#digest.hi = this.#digest.lo = 0
+    this.#digest.clear()
     this.#changed(this.find('/'), '/')
   }
 
@@ -454,7 +421,7 @@ export class Tree {
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     // Summed as nodes come, so that no pass over all of them holds requests up at the end.
-    if (this.#options.digest) this.#hash(node, path, data)
+    if (this.#options.digest) this.#digest.hash(node, path, data)
     c.czxid[i] = stat.czxid
     c.mzxid[i] = stat.mzxid
     c.pzxid[i] = stat.pzxid
@@ -501,7 +468,7 @@ export class Tree {
     this.store.setData(node, new Uint8Array(0))
     this.store.columns(node).acl[this.store.slot(node)] = acl
     if (!this.#options.digest) return
-    this.#hash(node, path, null)
+    this.#digest.hash(node, path, null)
     this.#changed(node, path)
   }
 
