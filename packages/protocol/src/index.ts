@@ -15,9 +15,10 @@ export type { ErrorInfo, ErrorKind, ErrorName } from './tables/errors.ts'
 export { EventType, KeeperState, WatcherType, WatchMode } from './tables/events.ts'
 export * from './tables/create-modes.ts'
 export * from './tables/acl.ts'
+export { OPEN_ACL_BYTES } from './tables/open-acl.ts'
 export { nameOf, parentOf, validatePath } from './tables/paths.ts'
 export * from './tables/zxid.ts'
-export { adler32, crc32 } from './tables/checksums.ts'
+export { adler32, crc32, crc32Int, crc32Ints, crc32Text } from './tables/checksums.ts'
 export { DigestMd5Client, DigestMd5Server, nonceSource, SaslError } from './sasl/digest-md5.ts'
 export type {
   DigestMd5ClientOptions,

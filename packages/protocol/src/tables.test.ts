@@ -4,7 +4,19 @@ import { crc32 as zlibCrc32 } from 'node:zlib'
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { adler32, crc32, digestId, ErrorCode, errors, readText, validatePath, Writer } from './index.ts'
+import {
+  adler32,
+  crc32,
+  crc32Int,
+  crc32Ints,
+  crc32Text,
+  digestId,
+  ErrorCode,
+  errors,
+  readText,
+  validatePath,
+  Writer,
+} from './index.ts'
 import { fromHex, toHex } from './testdata/conversation.ts'
 
 const read = (hex: string): string => readText(fromHex(hex), 0, fromHex(hex).length)
@@ -58,6 +70,38 @@ describe('checksums and hashes', () => {
         expect(digestId(`u:${toHex(bytes)}`)).toBe(`u:${hash}`)
       }),
       { seed: 4, numRuns: 50 },
+    )
+  })
+  it('are the same over numbers and texts as over the bytes that these are written as', () => {
+    const int = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
+    const text = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ unit: 'grapheme' }), fc.string())
+    fc.assert(
+      fc.property(int, int, text, fc.nat(2 ** 32 - 1), (first, second, whole, previous) => {
+        const writer = new Writer()
+        writer.int(first)
+        writer.int(second)
+        expect(crc32Ints(first, second, previous)).toBe(crc32(writer.take(), 0, 8, previous))
+        writer.int(second)
+        expect(crc32Int(second, previous)).toBe(crc32(writer.take(), 0, 4, previous))
+        writer.string(whole)
+        const bytes = writer.take()
+        expect(crc32Text(whole, 0, previous)).toBe(crc32(bytes, 4, bytes.length, previous))
+        const ascii = whole.replaceAll(/[^ -~]/g, '-')
+        expect(crc32Text(`/a${ascii}`, 2, crc32Text('/a'))).toBe(crc32Text(`/a${ascii}`))
+      }),
+      { seed: 5, numRuns: 200 },
+    )
+  })
+  it('sum up the largest bytes without an overflow', () => {
+    const most = new Uint8Array(20_000).fill(255)
+    let [low, high] = [1, 0]
+    for (const byte of most) {
+      low = (low + byte) % 65521
+      high = (high + low) % 65521
+    }
+    expect(adler32(most)).toBe(high * 65536 + low)
+    expect(adler32(most, 0, 3800, 65520 * 65536 + 65520)).toBe(
+      adler32(most, 1900, 3800, adler32(most, 0, 1900, 65520 * 65536 + 65520)),
     )
   })
   it('name the identity that a real server stores', () => {

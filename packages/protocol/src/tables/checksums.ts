@@ -52,17 +52,65 @@ export function crc32(bytes: Uint8Array, start = 0, end = bytes.length, previous
   return ~crc >>> 0
 }
 
+/** The same over eight bytes that are two ints, the most significant byte first: numbers need not be written down for it. */
+export function crc32Ints(first: number, second: number, previous: number): number {
+  const crc = ~previous
+  return (
+    ~(
+      t7[(crc ^ (first >>> 24)) & 0xff]! ^
+      t6[((crc >>> 8) ^ (first >>> 16)) & 0xff]! ^
+      t5[((crc >>> 16) ^ (first >>> 8)) & 0xff]! ^
+      t4[((crc >>> 24) ^ first) & 0xff]! ^
+      t3[second >>> 24]! ^
+      t2[(second >>> 16) & 0xff]! ^
+      t1[(second >>> 8) & 0xff]! ^
+      t0[second & 0xff]!
+    ) >>> 0
+  )
+}
+
+/** The same over the four bytes of one int. */
+export function crc32Int(value: number, previous: number): number {
+  const crc = ~previous
+  return (
+    ~(
+      t3[(crc ^ (value >>> 24)) & 0xff]! ^
+      t2[((crc >>> 8) ^ (value >>> 16)) & 0xff]! ^
+      t1[((crc >>> 16) ^ (value >>> 8)) & 0xff]! ^
+      t0[((crc >>> 24) ^ value) & 0xff]!
+    ) >>> 0
+  )
+}
+
+/** The same over the bytes that `writeText` makes of a text, from one of its units on. */
+export function crc32Text(text: string, start = 0, previous = 0): number {
+  let crc = ~previous
+  for (let i = start; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    if (unit < 0x80) crc = t0[(crc ^ unit) & 0xff]! ^ (crc >>> 8)
+    else {
+      if (unit < 0x800) crc = t0[(crc ^ (0xc0 | (unit >> 6))) & 0xff]! ^ (crc >>> 8)
+      else {
+        crc = t0[(crc ^ (0xe0 | (unit >> 12))) & 0xff]! ^ (crc >>> 8)
+        crc = t0[(crc ^ (0x80 | ((unit >> 6) & 0x3f))) & 0xff]! ^ (crc >>> 8)
+      }
+      crc = t0[(crc ^ (0x80 | (unit & 0x3f))) & 0xff]! ^ (crc >>> 8)
+    }
+  }
+  return ~crc >>> 0
+}
+
 /** Adler-32 of the bytes between two offsets, going on from `previous` (1 at the start). An unsigned 32-bit number. */
 export function adler32(bytes: Uint8Array, start = 0, end = bytes.length, previous = 1): number {
   let low = previous & 0xffff
   let high = previous >>> 16
   let i = start
   while (i < end) {
-    // As many bytes as keep both sums exact below 2^32.
+    // As many bytes as keep both sums exact below 2^31, so that they stay small integers.
     const stop = Math.min(i + 3800, end)
     for (; i < stop; i++) {
-      low += bytes[i]!
-      high += low
+      low = (low + bytes[i]!) | 0
+      high = (high + low) | 0
     }
     low %= 65521
     high %= 65521

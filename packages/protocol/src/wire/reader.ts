@@ -115,6 +115,15 @@ export class Reader {
     return count < -1 ? 0 : count
   }
 
+  /** Moves on over the next bytes if they are exactly these; else says false and stays. */
+  skips(expected: Uint8Array): boolean {
+    const at = this.offset
+    if (at + expected.length > this.#end) return false
+    for (let i = 0; i < expected.length; i++) if (this.#bytes[at + i] !== expected[i]) return false
+    this.offset = at + expected.length
+    return true
+  }
+
   /** A view of the next `length` bytes, without a length before them. */
   raw(length: number): Uint8Array {
     if (length < 0) this.fail(`Expected a length of 0 or more, got ${length}`, 'bytes')

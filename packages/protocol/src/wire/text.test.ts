@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readText, textLength, writeText } from './text.ts'
+import { readAscii, readText, textLength, writeText } from './text.ts'
 
 /** Each UTF-16 unit by itself, as the table of UTF-8 has it. */
 function simplyWritten(text: string): Uint8Array {
@@ -69,5 +69,18 @@ describe('text', () => {
       const bytes = simplyWritten(text)
       expect(readText(bytes, 0, bytes.length)).toBe(text)
     }
+  })
+
+  it('that is plain is read without the platform as with it', () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(0x7f), { maxLength: 60 }), fc.nat(5), (codes, at) => {
+        const bytes = Uint8Array.from([...Array.from({ length: at }, () => 0xff), ...codes, 0xff])
+        const text = String.fromCharCode(...codes)
+        expect([readAscii(bytes, at, at + codes.length), readText(bytes, at, at + codes.length)]).toEqual([
+          text,
+          text,
+        ])
+      }),
+    )
   })
 })

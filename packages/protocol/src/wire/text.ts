@@ -39,22 +39,34 @@ export function writeText(text: string, into: Uint8Array, at: number): number {
 
 /** Reads the text between two offsets. Never fails: what is malformed becomes U+FFFD. */
 export function readText(bytes: Uint8Array, start: number, end: number): string {
-  const length = end - start
-  if (length <= 12) {
-    // Short names are the common case; concatenation beats any call for them.
-    let text = ''
-    for (let i = start; i < end; i++) {
-      const unit = bytes[i]!
-      if (unit >= 0x80) return readAnyText(bytes, start, end)
-      text += String.fromCharCode(unit)
-    }
-    return text
-  }
   for (let i = start; i < end; i++) if (bytes[i]! >= 0x80) return readAnyText(bytes, start, end)
+  // Very short names are put together faster than any call returns.
+  if (latin1Slice !== undefined && end - start > 3) return latin1Slice.call(bytes, start, end)
   return readAscii(bytes, start, end)
 }
 
-function readAscii(bytes: Uint8Array, start: number, end: number): string {
+type Slice = (this: Uint8Array, start: number, end: number) => string
+
+/**
+ * The platform's own way to a string of one piece, where there is one that does what Node's does. A string that is put
+ * together from pieces is a tree of them, which everybody who looks into it has to join first: a lookup by such a path costs
+ * three times as much.
+ */
+const latin1Slice = platformSlice()
+
+function platformSlice(): Slice | undefined {
+  const { Buffer } = globalThis as { Buffer?: { prototype?: { latin1Slice?: Slice } } }
+  const slice = Buffer?.prototype?.latin1Slice
+  try {
+    return slice?.call(Uint8Array.of(0x2f, 0x61, 0x62, 0x63, 0x7f), 1, 4) === 'abc' ? slice : undefined
+  } catch {
+    // Other platforms may have something of this name that takes none but its own arrays.
+    return undefined
+  }
+}
+
+/** As the platform does it, without a platform. */
+export function readAscii(bytes: Uint8Array, start: number, end: number): string {
   let text = ''
   let i = start
   for (; i + 8 <= end; i += 8) {

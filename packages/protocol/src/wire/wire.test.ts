@@ -1,5 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { readACLList } from '../gen/records.gen.ts'
+import { OPEN_ACL_UNSAFE } from '../tables/acl.ts'
+import { adler32 } from '../tables/checksums.ts'
+import { OPEN_ACL_BYTES } from '../tables/open-acl.ts'
 import { ProtocolError } from './error.ts'
 import { FrameSplitter } from './frames.ts'
 import { Reader } from './reader.ts'
@@ -199,4 +203,22 @@ describe('FrameSplitter', () => {
       expect(splitter.pending).toBe(0)
     }
   })
+})
+
+it('a reader moves over bytes that are exactly the expected ones, and stays before all others', () => {
+  const reader = new Reader(Uint8Array.of(9, 1, 2, 3, 1, 2), 1)
+  const expected = Uint8Array.of(1, 2, 3)
+  expect([reader.skips(Uint8Array.of(1, 3)), reader.offset]).toEqual([false, 1])
+  expect([reader.skips(expected), reader.offset]).toEqual([true, 4])
+  expect([reader.skips(expected), reader.offset, reader.byte()]).toEqual([false, 4, 1])
+})
+
+it('the open list has the bytes that it is written with', () => {
+  expect(readACLList(new Reader(OPEN_ACL_BYTES))).toEqual(OPEN_ACL_UNSAFE)
+})
+
+it('a writer gives the checksum of what it holds from an offset on', () => {
+  const writer = new Writer(4)
+  for (let i = 0; i < 100; i++) writer.int(i * 7919)
+  expect(writer.adler32(8)).toBe(adler32(writer.bytes().slice(8)))
 })

@@ -1,3 +1,4 @@
+import { adler32 } from '../tables/checksums.ts'
 import { writeText } from './text.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -120,6 +121,11 @@ export class Writer {
   /** What is written so far, as a view that holds until the next write. */
   bytes(): Uint8Array {
     return this.#bytes.subarray(0, this.#length)
+  }
+
+  /** Adler-32 of what is written from an offset on. */
+  adler32(start: number): number {
+    return adler32(this.#bytes, start, this.#length)
   }
 
   /** Hands over what is written and starts anew with an array of its own. */

@@ -128,8 +128,12 @@ export interface NodeFacts extends StoredStat {
   readonly dataLength: number
   /** Index in the ACL table, so equal lists are one number. */
   readonly aclId: number
+  /** CRC-32 of the path; 0 for the root. */
+  readonly pathCrc: number
   /** CRC-32 of path and data, from which the digest of the node follows without touching its data again. */
   readonly crcPrefix: number
+  /** What the node adds to the digest of the tree. */
+  readonly counted: number
 }
 
 /** An identity that a connection has proved. */

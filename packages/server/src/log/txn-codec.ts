@@ -1,4 +1,14 @@
-import { OpCode, ProtocolError, Reader, readACL, type Writer, writeACL, type ACL } from '@zabra/protocol'
+import {
+  OPEN_ACL_BYTES,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  ProtocolError,
+  Reader,
+  readACL,
+  type Writer,
+  writeACL,
+  type ACL,
+} from '@zabra/protocol'
 import type { CreateTxn, Digest, LoggedTxn, SubTxn, Txn } from '../core/types.ts'
 
 /** The definition of the digest that transactions carry; others are ignored. */
@@ -99,6 +109,7 @@ function encodeCreate(w: Writer, txn: Pick<CreateTxn, 'path' | 'data' | 'acl'>):
 }
 
 function encodeAcl(w: Writer, acl: readonly ACL[]): void {
+  if (acl === OPEN_ACL_UNSAFE) return w.raw(OPEN_ACL_BYTES)
   w.int(acl.length)
   for (const entry of acl) writeACL(w, entry)
 }

@@ -489,6 +489,6 @@ export function encodeEntry(writer: Writer, logged: LoggedTxn): void {
   const mark = writer.beginFrame()
   encodeLoggedTxn(writer, logged)
   writer.endFrame(mark)
-  writer.longNumberAt(at, adler32(writer.bytes(), mark + 4, writer.length))
+  writer.longNumberAt(at, writer.adler32(mark + 4))
   writer.byte(ENTRY_END)
 }

@@ -65,7 +65,11 @@ export const clients: readonly Mutation[] = [
         find: 'for (const sub of txn.txns) {',
         replace: 'for (const sub of txn.txns.slice(0, -1)) {',
       },
-      { file: leaderWrites, find: 'digest === undefined || tree.matches(digest)', replace: 'true' },
+      {
+        file: leaderWrites,
+        find: 'digest !== undefined && !tree.matches(digest)',
+        replace: 'header.zxid < 0',
+      },
       {
         file: recover(),
         find: 'if (digest) this.#compare(digest, header.zxid, ',

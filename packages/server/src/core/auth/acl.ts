@@ -1,4 +1,4 @@
-import { Perms, type ACL } from '@zabra/protocol'
+import { OPEN_ACL_UNSAFE, Perms, type ACL } from '@zabra/protocol'
 import type { Identity } from '../types.ts'
 import { ipMatches, isIpExpression } from './ip.ts'
 
@@ -68,6 +68,7 @@ export class AclRules {
    */
   accept(acl: readonly ACL[] | null, identities: readonly Identity[]): readonly ACL[] | AclRefusal {
     if (acl === null || acl.length === 0) return 'invalid'
+    if (acl === OPEN_ACL_UNSAFE) return acl
     const accepted: ACL[] = []
     for (const entry of withoutDuplicates(acl)) {
       const { scheme, id } = entry.id

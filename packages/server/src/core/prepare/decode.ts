@@ -6,18 +6,21 @@ import {
   isTtl,
   OpCode,
   ProtocolError,
-  readCreateRequest,
+  OPEN_ACL_BYTES,
+  OPEN_ACL_UNSAFE,
+  readACLList,
   readCreateTTLRequest,
-  readDeleteRequest,
   readMultiRequest,
   readReconfigRequest,
   readSetACLRequest,
-  readSetDataRequest,
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
 
-/** Reads the body of a write other than a multi. Throws a `ProtocolError` when it is none. */
+/**
+ * Reads the body of a write other than a multi. Throws a `ProtocolError` when it is none. The common ones are read field by
+ * field: a record that is taken apart again costs as much as reading it.
+ */
 export function decodeWrite(
   type: number,
   body: Reader,
@@ -25,14 +28,18 @@ export function decodeWrite(
   switch (type) {
     case OpCode.create:
     case OpCode.create2:
-    case OpCode.createContainer:
-      return { type, ...readCreateRequest(body) }
+    case OpCode.createContainer: {
+      const path = body.string()
+      const data = body.buffer()
+      const acl = body.skips(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
+      return { type, path, data, acl, flags: body.int() }
+    }
     case OpCode.createTTL:
       return { type, ...readCreateTTLRequest(body) }
     case OpCode.delete:
-      return { type, ...readDeleteRequest(body) }
+      return { type, path: body.string(), version: body.int() }
     case OpCode.setData:
-      return { type, ...readSetDataRequest(body) }
+      return { type, path: body.string(), data: body.buffer(), version: body.int() }
     case OpCode.setACL:
       return { type, ...readSetACLRequest(body) }
     default:

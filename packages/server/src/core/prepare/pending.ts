@@ -1,5 +1,5 @@
 import type { ACL } from '@zabra/protocol'
-import { DigestSum, nodeDigest, type Tree } from '../tree/index.ts'
+import { DigestSum, isUncounted, statDigest, type Tree } from '../tree/index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
 /** A znode as it will be once every accepted change is applied. */
@@ -19,7 +19,10 @@ export class FutureNode {
   owner = 0n
   childCount = 0
   dataLength = 0
+  pathCrc = 0
   crcPrefix = 0
+  /** What it adds to the digest of the tree. */
+  counted = 0
   acl: readonly ACL[]
 
   constructor(path: string, acl: readonly ACL[]) {
@@ -41,8 +44,9 @@ export class PendingTree {
   readonly #changed = new Map<string, FutureNode>()
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
-  /** What was changed by which transaction, in order of zxid, to be dropped from the front. */
-  #queue: { readonly path: string; readonly zxid: Zxid }[] = []
+  /** What was changed, and by which transaction in the same place of the other list, to be dropped from the front. */
+  #queue: string[] = []
+  #zxids: Zxid[] = []
   #front = 0
   readonly #digest = new DigestSum()
   /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
@@ -77,17 +81,32 @@ export class PendingTree {
     const sum = this.digest
     const before = this.#changed.get(node.path)
     if (this.#undo !== undefined) this.#undo.push({ path: node.path, before: before?.clone() })
-    if (this.#tree.options.digest && node.exists) sum.subtract(nodeDigest(node.path, node.crcPrefix, node))
+    if (this.#tree.options.digest && node.exists) sum.subtract(node.counted)
     if (node.zxid !== zxid) {
       node.zxid = zxid
-      this.#queue.push({ path: node.path, zxid })
+      this.#queue.push(node.path)
+      this.#zxids.push(zxid)
     }
-    this.#changed.set(node.path, node)
+    if (before !== node) this.#changed.set(node.path, node)
   }
 
   settle(node: FutureNode): void {
-    if (this.#tree.options.digest && node.exists)
-      this.#digest.add(nodeDigest(node.path, node.crcPrefix, node))
+    if (!this.#tree.options.digest || !node.exists) return
+    node.counted = isUncounted(node.path)
+      ? 0
+      : statDigest(
+          node.crcPrefix,
+          node.czxid,
+          node.mzxid,
+          node.pzxid,
+          node.ctime,
+          node.mtime,
+          node.version,
+          node.cversion,
+          node.aversion,
+          node.owner,
+        )
+    this.#digest.add(node.counted)
   }
 
   /** A node that did not exist until now. */
@@ -105,18 +124,21 @@ export class PendingTree {
   /** Forgets what is in the tree by now. */
   committed(zxid: Zxid): void {
     const queue = this.#queue
+    const zxids = this.#zxids
     // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
     // not wait for it: under load a busy parent is never at rest.
-    for (; this.#front < queue.length && queue[this.#front]!.zxid <= zxid; this.#front++) {
-      const { path } = queue[this.#front]!
+    for (; this.#front < queue.length && zxids[this.#front]! <= zxid; this.#front++) {
+      const path = queue[this.#front]!
       const node = this.#changed.get(path)
       if (node !== undefined && node.zxid <= zxid) this.#forget(path, node)
     }
     if (this.#front === queue.length) {
       this.#queue = []
+      this.#zxids = []
       this.#front = 0
     } else if (this.#front > 4096) {
       this.#queue = queue.slice(this.#front)
+      this.#zxids = zxids.slice(this.#front)
       this.#front = 0
     }
   }
@@ -154,7 +176,7 @@ export class PendingTree {
       if (before === undefined) this.#changed.delete(path)
       else this.#changed.set(path, before)
     }
-    this.#queue.length = this.#undoQueue
+    this.#queue.length = this.#zxids.length = this.#undoQueue
     this.#digest.set(this.#undoDigest)
     this.#undo = undefined
   }
@@ -166,21 +188,27 @@ export class PendingTree {
   }
 
   #committed(path: string): FutureNode | undefined {
-    const facts = this.#tree.facts(path)
-    if (facts === undefined) return undefined
-    const node = new FutureNode(path, this.#tree.acls.get(facts.aclId))
-    node.czxid = facts.czxid
-    node.mzxid = facts.mzxid
-    node.pzxid = facts.pzxid
-    node.ctime = facts.ctime
-    node.mtime = facts.mtime
-    node.version = facts.version
-    node.cversion = facts.cversion
-    node.aversion = facts.aversion
-    node.owner = facts.owner
-    node.childCount = facts.childCount
-    node.dataLength = facts.dataLength
-    node.crcPrefix = facts.crcPrefix
+    const tree = this.#tree
+    const at = tree.store.find(path)
+    if (at === -1) return undefined
+    const c = tree.store.columns(at)
+    const i = tree.store.slot(at)
+    // The tree's own text of the path: it has been looked up before, which makes the next look cheap.
+    const node = new FutureNode(tree.store.pathOf(at), tree.acls.get(c.acl[i]!))
+    node.czxid = c.czxid[i]!
+    node.mzxid = c.mzxid[i]!
+    node.pzxid = c.pzxid[i]!
+    node.ctime = c.ctime[i]!
+    node.mtime = c.mtime[i]!
+    node.version = c.version[i]!
+    node.cversion = c.cversion[i]!
+    node.aversion = c.aversion[i]!
+    node.owner = tree.owners.of(at)
+    node.childCount = c.childCount[i]!
+    node.dataLength = Math.max(0, c.length[i]!)
+    node.pathCrc = c.pathCrc[i]!
+    node.crcPrefix = c.crc[i]!
+    node.counted = c.counted[i]!
     return node
   }
 }

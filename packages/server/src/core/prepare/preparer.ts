@@ -21,66 +21,27 @@ import {
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
-import type { AclRules } from '../auth/index.ts'
 import {
   crcPrefix,
   LIMITS,
   parseQuota,
+  pathCrc,
   QUOTA_ROOT,
   quotaBreach,
   STATS,
   type QuotaBreach,
   type Tree,
 } from '../tree/index.ts'
-import type { Digest, Identity, SessionId, SubTxn, Txn, Zxid } from '../types.ts'
+import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
+import type { Prepared, PrepareOptions, WriteRequest } from './contract.ts'
 import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
+import { Copies } from './copies.ts'
 import { Refusal, refuse } from './refusal.ts'
 import { FutureNode, PendingTree } from './pending.ts'
-
-/** What preparing must know of sessions. */
-export interface SessionsView {
-  /**
-   * Why a session may not write, as an error number; 0 when it may. `global` when it must be one that every server knows,
-   * since it is to own a node.
-   */
-  check(session: SessionId, global: boolean): number
-}
-
-export interface PrepareOptions {
-  readonly tree: Tree
-  readonly acls: AclRules
-  readonly sessions: SessionsView
-  /** Whether hard quotas refuse writes or are only logged (`enforceQuota`). */
-  readonly enforceQuota: boolean
-  readonly reconfigEnabled: boolean
-  /**
-   * Judges a change of the ensemble that would have this zxid: gives the text of the new configuration, or the error number
-   * of why not. Absent where there is no ensemble.
-   */
-  readonly reconfigure?: Reconfigure
-  /** Told of a write that goes beyond a quota and is carried out all the same. */
-  readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
-}
-
-export type Reconfigure = (request: ReconfigRequest, zxid: Zxid) => string | number
-
-/** Who asks, for what. */
-export interface WriteRequest {
-  readonly sessionId: SessionId
-  readonly type: number
-  readonly identities: readonly Identity[]
-}
-
-/** A transaction and the digest of the tree behind it (absent for errors and when digests are switched off). */
-export interface Prepared {
-  readonly txn: Txn
-  readonly digest: Digest | undefined
-}
+import { sequenceNumber } from './sequence.ts'
 
 const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
 const CONFIG_NODE = '/zookeeper/config'
-/** As much as a list holds that the reader's buffers may still be shared with the network. */
-const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? null : data.slice())
 
 /**
  * Turns write requests into transactions (`PrepRequestProcessor`). It sees the tree as it will be after everything that it
@@ -89,6 +50,8 @@ const copyOf = (data: Uint8Array | null): Uint8Array | null => (data === null ? 
 export class Preparer {
   readonly #options: PrepareOptions
   readonly #tree: Tree
+  /** What a request brings lies in bytes that are overwritten by the next ones. */
+  readonly #copies = new Copies()
   #pending: PendingTree
 
   constructor(options: PrepareOptions) {
@@ -206,7 +169,7 @@ export class Preparer {
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = data.length
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(CONFIG_NODE, data)
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, data)
     this.#pending.settle(node)
     return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
@@ -287,7 +250,7 @@ export class Preparer {
     this.#checkQuota(path, 1, data?.length ?? 0)
     return this.#created(
       request,
-      { path, data: copyOf(data), acl: list, flags, type, ttl },
+      { path, data: this.#copies.of(data), acl: list, flags, type, ttl },
       parent,
       zxid,
       time,
@@ -328,7 +291,10 @@ export class Preparer {
     node.czxid = node.mzxid = node.pzxid = zxid
     node.ctime = node.mtime = time
     node.dataLength = data?.length ?? 0
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, data)
+    if (this.#tree.options.digest) {
+      node.pathCrc = pathCrc(path, parent.path, parent.pathCrc)
+      node.crcPrefix = crcPrefix(node.pathCrc, data)
+    }
     const container = type === OpCode.createContainer
     const timed = type === OpCode.createTTL && isTtl(flags)
     const ephemeral = !container && !timed && isEphemeral(flags)
@@ -365,22 +331,20 @@ export class Preparer {
     time: number,
   ): SubTxn {
     this.#checkSession(request)
-    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    const node = this.#existing(path)
     this.#checkAccess(node, Perms.WRITE, request)
     const length = data?.length ?? 0
-    if (length !== node.dataLength) this.#checkQuota(path, 0, length - node.dataLength)
+    if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
-    const copy = copyOf(data)
+    const copy = this.#copies.of(data)
     this.#pending.change(node, zxid)
     node.version = next
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = length
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(path, copy)
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, copy)
     this.#pending.settle(node)
-    return { type: OpCode.setData, path, data: copy, version: next }
+    return { type: OpCode.setData, path: node.path, data: copy, version: next }
   }
 
   #setACL(
@@ -399,16 +363,22 @@ export class Preparer {
     node.aversion = next
     node.acl = list
     this.#pending.settle(node)
-    return { type: OpCode.setACL, path, acl: list, version: next }
+    return { type: OpCode.setACL, path: node.path, acl: list, version: next }
   }
 
   #check(request: WriteRequest, path: string | null, version: number): SubTxn {
     this.#checkSession(request)
-    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    const node = this.#existing(path)
     this.#checkAccess(node, Perms.READ, request)
-    return { type: OpCode.check, path, version: nextVersion(node.version, version) }
+    return { type: OpCode.check, path: node.path, version: nextVersion(node.version, version) }
+  }
+
+  /** The node at a path, whose validity need not be asked for where there is one. */
+  #existing(path: string | null): FutureNode {
+    if (path === null) return refuse(ErrorCode.BADARGUMENTS)
+    const node = this.#pending.get(path)
+    if (node !== undefined) return node
+    return refuse(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
   #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
@@ -488,9 +458,4 @@ export class Preparer {
 function nextVersion(current: number, expected: number): number {
   if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
   return (current + 1) | 0
-}
-
-/** Ten digits, padded with zeros, the sign included in the width. */
-export function sequenceNumber(counter: number): string {
-  return counter >= 0 ? String(counter).padStart(10, '0') : `-${String(-counter).padStart(9, '0')}`
 }

@@ -12,9 +12,18 @@ export class AclTable {
   readonly #ids = new Map<string, number>()
   readonly #uses = new Map<number, number>()
   #last = 0
+  /** The number of the list that nearly every node has; undefined when it is not looked up yet, or has no uses. */
+  #open: number | undefined
 
   /** The number of a list, for one use more. */
   use(list: readonly ACL[]): number {
+    if (list !== OPEN_ACL_UNSAFE) return this.#use(list)
+    if (this.#open === undefined) return (this.#open = this.#use(list))
+    this.#uses.set(this.#open, this.#uses.get(this.#open)! + 1)
+    return this.#open
+  }
+
+  #use(list: readonly ACL[]): number {
     const key = keyOf(list)
     let id = this.#ids.get(key)
     if (id === undefined) {
@@ -53,6 +62,7 @@ export class AclTable {
     const list = this.#lists.get(id)
     this.#uses.delete(id)
     this.#lists.delete(id)
+    if (id === this.#open) this.#open = undefined
     if (list) this.#ids.delete(keyOf(list))
   }
 
@@ -61,7 +71,10 @@ export class AclTable {
     const uses = this.#uses.get(id)
     if (uses === undefined) return
     if (uses > 1) this.#uses.set(id, uses - 1)
-    else this.#uses.delete(id)
+    else {
+      this.#uses.delete(id)
+      if (id === this.#open) this.#open = undefined
+    }
   }
 
   /** The list under a number. Throws when a snapshot names a number that its table lacks. */
@@ -78,6 +91,7 @@ export class AclTable {
     this.#lists.set(id, list)
     this.#ids.set(keyOf(list), id)
     this.#last = Math.max(this.#last, id)
+    this.#open = undefined
   }
 
   /** Forgets rows of a snapshot that no node used. */

@@ -23,7 +23,7 @@ export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, t
   c.mzxid[i] = version
   c.mtime[i] = time
   c.version[i] = -1
-  if (tree.options.digest) c.crc[i] = crcPrefix(CONFIGURATION_NODE, text)
+  if (tree.options.digest) c.crc[i] = crcPrefix(c.pathCrc[i]!, text)
 }
 
 /** What the node of the configuration holds, and the zxid of whoever wrote it. */

@@ -26,7 +26,12 @@ class Segment {
   readonly cversion = new Int32Array(SIZE)
   readonly aversion = new Int32Array(SIZE)
   readonly acl = new Int32Array(SIZE)
+  /** CRC-32 of the path, from which those of its children go on; 0 for the root. */
+  readonly pathCrc = new Uint32Array(SIZE)
+  /** The same, gone on over the data. */
   readonly crc = new Uint32Array(SIZE)
+  /** What the node adds to the digest of the tree now. */
+  readonly counted = new Uint32Array(SIZE)
   readonly parent = new Int32Array(SIZE)
   readonly childCount = new Int32Array(SIZE)
   readonly firstChild = new Int32Array(SIZE)
@@ -77,7 +82,8 @@ export class NodeStore {
     const s = this.columns(node)
     const i = node & MASK
     s.czxid[i] = s.mzxid[i] = s.pzxid[i] = s.ctime[i] = s.mtime[i] = 0
-    s.version[i] = s.cversion[i] = s.aversion[i] = s.acl[i] = s.crc[i] = s.childCount[i] = 0
+    s.version[i] = s.cversion[i] = s.aversion[i] = s.acl[i] = s.childCount[i] = 0
+    s.pathCrc[i] = s.crc[i] = s.counted[i] = 0
     s.firstChild[i] = s.next[i] = NONE
     s.previous[i] = node
     s.slab[i] = NONE

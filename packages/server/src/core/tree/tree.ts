@@ -15,7 +15,7 @@ import type { Digest, MultiTxn, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } fr
 import { AclTable, OPEN } from './acl-table.ts'
 import type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
 import { TreeCursor } from './cursor.ts'
-import { crcPrefix, DigestSum, statDigest } from './digest.ts'
+import { DigestKeeper } from './digest-keeper.ts'
 import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
 import { QuotaKeeper } from './quota-keeper.ts'
@@ -33,13 +33,14 @@ export class Tree {
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
   readonly #options: TreeOptions
-  readonly #digest = new DigestSum()
+  readonly #digest: DigestKeeper
   readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
   readonly #cursors = new Set<TreeCursor>()
 
   constructor(options: TreeOptions) {
     this.#options = options
     this.owners = new OwnerIndex(options)
+    this.#digest = new DigestKeeper(this.store, this.owners)
     this.#plant('/', NONE, OPEN)
     this.#plant('/zookeeper', this.find('/'), OPEN)
     this.#plant('/zookeeper/quota', this.find('/zookeeper'), OPEN)
@@ -54,7 +55,7 @@ export class Tree {
 
   /** Whether a digest from the log is that of the tree now. */
   matches(digest: Digest): boolean {
-    return digest.hi === this.#digest.hi && digest.lo === this.#digest.lo
+    return this.#digest.matches(digest)
   }
 
   get nodeCount(): number {
@@ -101,7 +102,9 @@ export class Tree {
       childCount: c.childCount[i]!,
       dataLength: Math.max(0, c.length[i]!),
       aclId: c.acl[i]!,
+      pathCrc: c.pathCrc[i]!,
       crcPrefix: c.crc[i]!,
+      counted: c.counted[i]!,
     }
   }
 
@@ -282,8 +285,8 @@ export class Tree {
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
-      c.crc[i] = crcPrefix(txn.path, txn.data)
-      this.#digest.add(this.#nodeDigest(node, txn.path))
+      this.#digest.hash(node, txn.path, txn.data)
+      this.#changed(node, txn.path)
     }
     this.#quotaKeeper.created(txn.path, txn.data?.length ?? 0)
     sink?.created(txn.path, this.aclOf(node), parentPath, this.aclOf(parent))
@@ -304,7 +307,7 @@ export class Tree {
     const pi = this.store.slot(parent)
     const cversion = parentCVersion === -1 ? (p.cversion[pi]! + 1) | 0 : parentCVersion
     if (cversion <= p.cversion[pi]!) return
-    this.#changing(parent, path)
+    this.#changing(parent)
     p.cversion[pi] = cversion
     p.pzxid[pi] = zxid
     this.#changed(parent, path)
@@ -317,14 +320,14 @@ export class Tree {
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
     if (zxid > p.pzxid[pi]!) {
-      this.#changing(parent, parentPath)
+      this.#changing(parent)
       p.pzxid[pi] = zxid
       this.#changed(parent, parentPath)
     }
     const node = this.store.find(path)
     if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
-    this.#changing(node, path)
+    this.#changing(node)
     const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
@@ -348,12 +351,12 @@ export class Tree {
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     const before = Math.max(0, c.length[i]!)
-    this.#changing(node, path)
+    this.#changing(node)
     this.store.setData(node, data)
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
-    if (this.#options.digest) c.crc[i] = crcPrefix(path, data)
+    if (this.#options.digest) this.#digest.hashData(node, data)
     this.#changed(node, path)
     this.#quotaKeeper.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))
@@ -363,7 +366,7 @@ export class Tree {
   #setACL(zxid: Zxid, path: string, acl: readonly ACL[], version: number): number {
     const node = this.store.find(path)
     if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
-    this.#changing(node, path)
+    this.#changing(node)
     this.#replaceAcl(node, acl)
     this.store.columns(node).aversion[this.store.slot(node)] = version
     this.#changed(node, path)
@@ -380,30 +383,12 @@ export class Tree {
 
   // Digest
 
-  #nodeDigest(node: number, path: string): number {
-    if (path.startsWith('/zookeeper/')) return 0
-    const c = this.store.columns(node)
-    const i = this.store.slot(node)
-    return statDigest(
-      c.crc[i]!,
-      c.czxid[i]!,
-      c.mzxid[i]!,
-      c.pzxid[i]!,
-      c.ctime[i]!,
-      c.mtime[i]!,
-      c.version[i]!,
-      c.cversion[i]!,
-      c.aversion[i]!,
-      this.owners.of(node),
-    )
-  }
-
-  #changing(node: number, path: string): void {
-    if (this.#options.digest) this.#digest.subtract(this.#nodeDigest(node, path))
+  #changing(node: number): void {
+    if (this.#options.digest) this.#digest.changing(node)
   }
 
   #changed(node: number, path: string): void {
-    if (this.#options.digest) this.#digest.add(this.#nodeDigest(node, path))
+    if (this.#options.digest) this.#digest.changed(node, path)
   }
 
   // Snapshots
@@ -421,7 +406,7 @@ export class Tree {
       this.store.remove(this.store.find(path))
     }
     for (const [id] of this.acls.entries()) this.acls.release(id)
-    this.#digest.hi = this.#digest.lo = 0
+    this.#digest.clear()
     this.#changed(this.find('/'), '/')
   }
 
@@ -436,7 +421,7 @@ export class Tree {
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     // Summed as nodes come, so that no pass over all of them holds requests up at the end.
-    if (this.#options.digest) c.crc[i] = crcPrefix(isRoot ? '/' : path, data)
+    if (this.#options.digest) this.#digest.hash(node, path, data)
     c.czxid[i] = stat.czxid
     c.mzxid[i] = stat.mzxid
     c.pzxid[i] = stat.pzxid
@@ -458,7 +443,7 @@ export class Tree {
 
   /** A node that was removed and created again during the walk comes twice; the later state counts. */
   #unload(node: number): void {
-    this.#changing(node, this.pathOf(node))
+    this.#changing(node)
     this.acls.unload(this.aclIdOf(node))
     this.owners.delete(node)
   }
@@ -483,7 +468,7 @@ export class Tree {
     this.store.setData(node, new Uint8Array(0))
     this.store.columns(node).acl[this.store.slot(node)] = acl
     if (!this.#options.digest) return
-    this.store.columns(node).crc[this.store.slot(node)] = crcPrefix(path, new Uint8Array(0))
+    this.#digest.hash(node, path, null)
     this.#changed(node, path)
   }
 

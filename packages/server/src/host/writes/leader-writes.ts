@@ -424,12 +424,17 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#applySession(header.sessionId, txn, entry.requester)
     this.#preparer.committed(header.zxid)
     this.#digests.applied(header.zxid)
-    invariant(
-      digest === undefined || tree.matches(digest),
-      'The tree after a transaction has the digest that was foreseen.',
-      { zxid: formatZxid(header.zxid), type: txn.type, path: 'path' in txn ? txn.path : undefined },
-    )
+    // What is told of a failure is put together only when there is one.
+    if (digest !== undefined && !tree.matches(digest)) this.#strayed(entry.logged)
     entry.requester?.applied(entry, err)
+  }
+
+  #strayed({ header, txn }: LoggedTxn): void {
+    invariant(false, 'The tree after a transaction has the digest that was foreseen.', {
+      zxid: formatZxid(header.zxid),
+      type: txn.type,
+      path: 'path' in txn ? txn.path : undefined,
+    })
   }
 
   #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {

@@ -1,0 +1,77 @@
+import type { Digest } from '../types.ts'
+import { crcPrefix, DigestSum, isUncounted, pathCrc, statDigest } from './digest.ts'
+import { NONE, type NodeStore } from './node-store.ts'
+import type { OwnerIndex } from './owners.ts'
+
+/**
+ * Keeps the digest of a tree while its nodes change. What each node adds is kept with it, so that taking it out again costs
+ * nothing. A tree without digests does not ask for any of this.
+ */
+export class DigestKeeper {
+  readonly #store: NodeStore
+  readonly #owners: OwnerIndex
+  readonly #sum = new DigestSum()
+
+  constructor(store: NodeStore, owners: OwnerIndex) {
+    this.#store = store
+    this.#owners = owners
+  }
+
+  /** A copy that no longer changes. */
+  value(): Digest {
+    return this.#sum.value()
+  }
+
+  matches({ hi, lo }: Digest): boolean {
+    return hi === this.#sum.hi && lo === this.#sum.lo
+  }
+
+  /** Begins anew; what nodes have added is forgotten. */
+  clear(): void {
+    this.#sum.hi = this.#sum.lo = 0
+  }
+
+  /** Takes the checksums of a new node's path and of its data. */
+  hash(node: number, path: string, data: Uint8Array | null): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    const parent = c.parent[i]!
+    if (parent !== NONE) {
+      const before = this.#store.columns(parent).pathCrc[this.#store.slot(parent)]!
+      c.pathCrc[i] = pathCrc(path, this.#store.pathOf(parent), before)
+    }
+    c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
+  }
+
+  /** Takes the checksum of a node's new data. */
+  hashData(node: number, data: Uint8Array | null): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
+  }
+
+  /** Takes what a node adds out of the digest, until `changed` puts in what it adds then. */
+  changing(node: number): void {
+    this.#sum.subtract(this.#store.columns(node).counted[this.#store.slot(node)]!)
+  }
+
+  changed(node: number, path: string): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    c.counted[i] = isUncounted(path)
+      ? 0
+      : statDigest(
+          c.crc[i]!,
+          c.czxid[i]!,
+          c.mzxid[i]!,
+          c.pzxid[i]!,
+          c.ctime[i]!,
+          c.mtime[i]!,
+          c.version[i]!,
+          c.cversion[i]!,
+          c.aversion[i]!,
+          this.#owners.of(node),
+        )
+    this.#sum.add(c.counted[i]!)
+  }
+}
