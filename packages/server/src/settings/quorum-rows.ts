@@ -67,6 +67,14 @@ export const quorumRows = {
     fallback: false,
     meaning: 'Opens the ports for other members on all interfaces instead of on the addresses of `server.N`.',
   }),
+  observerMasterPort: row({
+    group: quorum,
+    key: 'observerMasterPort',
+    kind: whole(0, 65_535),
+    fallback: 0,
+    meaning:
+      'Port on which followers keep observers up to date, so that the leader does not have to; 0 is none. Observers look for followers at this port too, so it is the same on all members.',
+  }),
   peerType: row({
     group: quorum,
     key: 'peerType',
