@@ -73,6 +73,7 @@ export class LeaderTerm implements Term {
         initLimit: settings.initLimit,
         syncLimit: settings.syncLimit,
         reconfigEnabled: settings.reconfigEnabled,
+        oracle: settings.oraclePath !== undefined,
         sources: syncSources(kit),
       },
       broadcastTo(this.#links, {
@@ -128,6 +129,11 @@ export class LeaderTerm implements Term {
   transfer(): boolean {
     this.#turns.step({ type: 'transfer' })
     return this.#clients !== undefined && (this.#over || !this.#leader.accepting)
+  }
+
+  /** What the oracle says from now on. */
+  oracle(goOn: boolean): void {
+    this.#turns.step({ type: 'oracle', goOn })
   }
 
   async end(): Promise<void> {
