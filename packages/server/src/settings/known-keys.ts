@@ -147,11 +147,6 @@ export const knownKeys: readonly KnownKey[] = [
   ...known('moot', 'all addresses of a member are tried at once', 'multiAddress.*'),
   ...known('moot', 'an observer always keeps its log', 'syncEnabled', 'observer.syncEnabled'),
   ...known(
-    'later',
-    'a member that lost its data votes with what it has, as in ZooKeeper by default',
-    'db.autocreate',
-  ),
-  ...known(
     'moot',
     'a connection that says nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',

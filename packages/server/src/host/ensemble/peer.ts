@@ -183,7 +183,7 @@ class Peer implements Server {
       ports.logger.warn({}, sentence)
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
-    if (vault.fresh) await snapshots.take()
+    if (vault.fresh && vault.trusted) await snapshots.take()
     try {
       await door.listen()
       await this.#links.start()
@@ -212,7 +212,11 @@ class Peer implements Server {
     this.#state = 'looking'
     this.#driver.step({
       type: 'look',
-      footing: { zxid: vault.lastZxid, epoch: vault.epochs.current, ...membership.configurations },
+      footing: {
+        zxid: vault.trusted ? vault.lastZxid : UNTRUSTED,
+        epoch: vault.epochs.current,
+        ...membership.configurations,
+      },
     })
     this.#readOnlyLater()
   }
