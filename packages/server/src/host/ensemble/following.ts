@@ -338,7 +338,7 @@ export class LearnerTerm implements Term {
         mode: this.#observer ? 'observer' : 'follower',
         peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
         ...(this.#observer ? { observerMasterId: this.#master } : {}),
-        extra: () => (this.#observers === undefined ? [] : [['synced_observers', this.#observers.synced]]),
+        syncedObservers: () => this.#observers?.synced,
       }),
       writes: (kit) =>
         new LearnerWrites({

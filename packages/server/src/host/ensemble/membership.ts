@@ -3,6 +3,7 @@ import type { Configurations } from '../../core/election/index.ts'
 import {
   printConfiguration,
   sameMembership,
+  votersOf,
   type EnsembleConfiguration,
   type Member,
   type Role,
@@ -18,6 +19,7 @@ export class Membership {
   readonly #folder: string
   readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
+  #voters: number
   #proposed: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
@@ -30,6 +32,7 @@ export class Membership {
     this.#written = written
     this.self = self
     this.#active = active
+    this.#voters = votersOf(active).length
     this.#proposed = proposed
     this.#disk = disk
     this.#folder = folder
@@ -65,6 +68,14 @@ export class Membership {
     return known ?? (id === this.self ? this.#written.members.get(id) : undefined)
   }
 
+  /**
+   * HOT. What a member may have of something that all of them have together: as in ZooKeeper all voters but one share it. An
+   * observer's part is that of a voter.
+   */
+  shareOf(limit: number): number {
+    return this.#voters > 2 ? Math.max(1, Math.floor(limit / (this.#voters - 1))) : limit
+  }
+
   /** Where a member takes the connections of others; none for a stranger. */
   addressesOf(id: ServerId, port: 'quorumPort' | 'electionPort'): readonly Address[] {
     return (this.member(id)?.addresses ?? []).map((address) => ({ host: address.host, port: address[port] }))
@@ -87,6 +98,7 @@ export class Membership {
     const before = this.#active
     if (configuration.version <= before.version) return { changed: false, before, kept: this.#writing }
     this.#active = configuration
+    this.#voters = votersOf(configuration).length
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
     return { changed: !sameMembership(before, configuration), before, kept }

@@ -208,8 +208,10 @@ class Peer implements Server {
 
   #look(): void {
     if (this.#isOver) return
-    const { vault, membership } = this.#kit
+    const { vault, membership, ports } = this.#kit
     this.#state = 'looking'
+    const facts = { self: membership.self, lastZxid: formatZxid(vault.lastZxid), votes: vault.trusted }
+    ports.logger.info(facts, 'Looking for a leader')
     this.#driver.step({
       type: 'look',
       footing: {
