@@ -1,25 +1,15 @@
-import { resolve } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { throughAll } from './ensemble/alike.ts'
 import { Ensemble, until } from './ensemble/ensemble.ts'
-import { describeWith, python } from './harness/available.ts'
+import { describeWith } from './harness/available.ts'
 import { word } from './harness/client.ts'
-import { freePort, reference, run, type Kind } from './harness/servers.ts'
-
-const script = resolve(import.meta.dirname, '../python/ensemble.py')
+import { freePort, reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble | undefined
 afterEach(async () => {
   await ensemble?.[Symbol.asyncDispose]()
   ensemble = undefined
 })
-
-/** Writes through each member and reads at every other one, with kazoo. */
-async function throughAll(label: string): Promise<void> {
-  const addresses = ensemble!.alive.map((id) => ensemble!.member(id).address)
-  const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
-  const outputs = ensemble!.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-6000)}`)
-  if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}\n${outputs.join('\n')}`)
-}
 
 async function expectOneTree(): Promise<void> {
   const dumps = await ensemble!.dumps()
@@ -61,21 +51,21 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     await start(kinds)
     expect(await ensemble!.leader()).toBe(3)
     for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll('first')
+    await throughAll(ensemble!, 'first')
     await expectOneTree()
     // They lag behind it for a while, and come back.
     await ensemble!.kill(4, 5)
-    await throughAll('without')
+    await throughAll(ensemble!, 'without')
     await ensemble!.start(4, 5)
     for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll('again')
+    await throughAll(ensemble!, 'again')
     await expectOneTree()
     // A new leader means a new role for the follower, and for its observers.
     await ensemble!.kill(3)
     await ensemble!.leader()
     await ensemble!.start(3)
     for (const id of [4, 5]) await mastered(id, 1)
-    await throughAll('later')
+    await throughAll(ensemble!, 'later')
     await expectOneTree()
   })
 
@@ -84,7 +74,7 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     for (const id of [4, 5]) await mastered(id, 1)
     await ensemble!.kill(1)
     for (const id of [4, 5]) await mastered(id, 3)
-    await throughAll('at the leader')
+    await throughAll(ensemble!, 'at the leader')
     await expectOneTree()
   })
 })
