@@ -48,7 +48,7 @@ def write(kind, number, act):
         stat = act().get(timeout=20)
         zxid = stat[1].czxid if kind == "created" else stat.mzxid
         tell(kind=kind, n=number, zxid=str(zxid), began=began, ended=now())
-    except (OPEN_ENDED, client.handler.timeout_exception):
+    except OPEN_ENDED + (client.handler.timeout_exception,):
         tell(kind=kind, n=number, unknown=True)
     except KazooException as error:
         tell(kind=kind, n=number, refused=repr(error))
