@@ -81,6 +81,12 @@ describe('a member whose log does not fit its tree', () => {
     expect(asides(again)).toHaveLength(2)
   })
 
+  it('is not started as a server on its own, which would begin with nothing', async () => {
+    const rig = await diverged()
+    await rig.vault.close()
+    await expect(new Rig(rig.disk).open(false)).rejects.toThrow('remove the file distrusted')
+  })
+
   it('never comes back as one that may vote without the data of a leader, wherever its process ends', async () => {
     const base = new MemoryDisk()
     const rig = await Rig.open(base)

@@ -1,5 +1,12 @@
 import type { Disk, Logger, Ports } from '@zabra/runtime'
-import { finishReplacement, logsIn, setAside, snapshotsIn, type DataFolders } from '../../log/index.ts'
+import {
+  finishReplacement,
+  logsIn,
+  RecoveryError,
+  setAside,
+  snapshotsIn,
+  type DataFolders,
+} from '../../log/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 
 /** Says that what is in the folder, if anything, is not to be voted with. In `version-2`, where nobody else looks for it. */
@@ -31,6 +38,16 @@ export class Trust {
     const trust = new Trust(ports, folders, !marked)
     if (marked) await trust.#setAside('a leader is to send all data anew')
     return trust
+  }
+
+  /** A server on its own has nobody to fetch data from, and must not begin with nothing where there was something. */
+  static async refuseAlone({ disk }: Ports, { snapshots }: DataFolders): Promise<void> {
+    if (!(await disk.exists(`${snapshots}/${MARK}`))) return
+    throw new RecoveryError(
+      'Expected data for a server on its own, got those of a member that waits for a leader to send it everything',
+      snapshots,
+      `Start it as a member again, or restore a backup and remove the file ${MARK}.`,
+    )
   }
 
   get given(): boolean {

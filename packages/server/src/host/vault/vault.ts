@@ -60,6 +60,7 @@ export async function openVault(
 ): Promise<Vault> {
   const unlock = await lockFolders(settings, ports)
   try {
+    if (!member) await Trust.refuseAlone(ports, foldersOf(settings))
     const trust = member ? await Trust.open(ports, foldersOf(settings)) : undefined
     const recovery = await recoverOrDistrust(settings, ports, trust)
     if (recovery.fresh) await trust?.judgeEmpty(settings)
