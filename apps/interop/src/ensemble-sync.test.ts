@@ -21,15 +21,28 @@ async function writeMany(id: number, label: string, count: number): Promise<void
   await until(`nodes below /${label}`, async () => {
     const client = await ensemble!.connect(id)
     const made = await Promise.allSettled(paths.map((path) => client.create(path, `value of ${path}`)))
-    await client.close()
+    await client.close().catch(unlessLost)
     return made.every((one) => one.status === 'fulfilled' || isThere(one.reason))
   })
 }
 
 const isThere = (reason: unknown): boolean => reason instanceof Refused && reason.code === -110
 
+/** On a busy machine a leader may lose its quorum for a moment, and with it every connection; that is no matter here. */
+function unlessLost(error: unknown): void {
+  if (!(error instanceof ConnectionLost)) throw error
+}
+
 async function expectOneTree(): Promise<void> {
-  const dumps = await ensemble!.dumps()
+  let dumps: Awaited<ReturnType<Ensemble['dumps']>> | undefined
+  await until('the trees', async () => {
+    dumps = (await ensemble!.dumps().catch(unlessLost)) ?? undefined
+    return dumps !== undefined
+  })
+  expectSame(dumps!)
+}
+
+function expectSame(dumps: Awaited<ReturnType<Ensemble['dumps']>>): void {
   for (const [id, dump] of dumps) expect(dump, `the tree of ${id}`).toEqual(dumps.get(1))
 }
 
@@ -152,7 +165,7 @@ describeWith(['apache'], 'a member that comes back', () => {
           if (error instanceof ConnectionLost) writer = await ensemble!.connect(await ensemble!.leader())
         }
       }
-      await writer.close()
+      await writer.close().catch(unlessLost)
     }
     const lanes = Promise.all([0, 1, 2, 3, 4, 5, 6, 7].map(load))
     lanes.catch(() => {})

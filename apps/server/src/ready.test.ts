@@ -25,3 +25,16 @@ test('what to type next fits the first port', () => {
   )
   expect(readyFacts([{ ...web, secure: true }], settings).next).toBe("new WebSocket('wss://[::1]:8081/')")
 })
+
+test('a member of an ensemble does not say that it serves before there is a leader', () => {
+  const members = new Map([1, 2, 3].map((id) => [id, {} as never]))
+  const member = { ...settings, serverId: 2, ensemble: { version: 0, members } }
+  expect(readyBlock(readyFacts([plain], member))).toBe(`
+  Listens on port 2181, all interfaces
+  Member     2 of 3, looking for a leader; it serves once there is one
+  Data in    /data
+  Try it     zkCli.sh -server 127.0.0.1:2181   or   echo srvr | nc 127.0.0.1 2181
+  Stop it    Ctrl-C
+
+`)
+})

@@ -15,13 +15,26 @@ export function reachable({ host, port }: { host: string; port: number }): strin
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** What to tell once the server serves: where, with which data, and what to type next. */
-export function readyFacts(
-  served: readonly Served[],
-  settings: ServerSettings,
-): { listening: string; dataDir: string; dataLogDir?: string; next: string } {
+/** What to tell of a server that has started. */
+export interface ReadyFacts {
+  readonly listening: string
+  /** What a member of an ensemble does until it serves clients; absent for a server that serves already. */
+  readonly member?: string
+  readonly dataDir: string
+  readonly dataLogDir?: string
+  readonly next: string
+}
+
+/** What to tell once the server listens: where, whether it serves yet, with which data, and what to type next. */
+export function readyFacts(served: readonly Served[], settings: ServerSettings): ReadyFacts {
+  const { ensemble, serverId } = settings
   return {
     listening: served.map(listening).join('; '),
+    ...(ensemble === undefined
+      ? {}
+      : {
+          member: `${serverId} of ${ensemble.members.size}, looking for a leader; it serves once there is one`,
+        }),
     dataDir: settings.dataDir,
     ...(settings.dataLogDir === settings.dataDir ? {} : { dataLogDir: settings.dataLogDir }),
     next: next(served[0]!),
@@ -44,13 +57,15 @@ function next({ key, address, secure }: Served): string {
 }
 
 /** The same as a block of lines for a terminal. */
-export function readyBlock(facts: ReturnType<typeof readyFacts>): string {
+export function readyBlock(facts: ReadyFacts): string {
+  const title = facts.member === undefined ? 'Serving on' : 'Listens on'
   const lines = [
-    ...facts.listening.split('; ').map((one, i) => [i === 0 ? 'Serving on' : '', one]),
+    ...facts.listening.split('; ').map((one, i) => [i === 0 ? title : '', one]),
+    ...(facts.member === undefined ? [] : [['Member', facts.member]]),
     ['Data in', facts.dataDir],
     ...(facts.dataLogDir === undefined ? [] : [['Log in', facts.dataLogDir]]),
     ['Try it', facts.next],
     ['Stop it', 'Ctrl-C'],
   ]
-  return `\n${lines.map(([title, text]) => `  ${title!.padEnd(11)}${text}`).join('\n')}\n\n`
+  return `\n${lines.map(([head, text]) => `  ${head!.padEnd(11)}${text}`).join('\n')}\n\n`
 }

@@ -146,7 +146,7 @@ function announce(server: RunningServer, settings: ServerSettings, logger: Logge
   const { lastZxid, nodes, sessions } = server.stats()
   logger.info(
     { ...facts, lastZxid: `0x${lastZxid.toString(16)}`, nodes, sessions },
-    `Serving on ${facts.listening}; data in ${facts.dataDir}; try: ${facts.next}`,
+    `${facts.member === undefined ? 'Serving' : 'Listening'} on ${facts.listening}; ${facts.member === undefined ? '' : `member ${facts.member}; `}data in ${facts.dataDir}; try: ${facts.next}`,
   )
 }
 

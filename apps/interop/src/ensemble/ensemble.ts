@@ -19,6 +19,8 @@ export interface EnsembleOptions {
   readonly observers?: readonly number[]
   /** Properties of the Java servers, which ours gets too. */
   readonly javaFlags?: readonly string[]
+  /** The host of a member for others, where members must have the same port; 127.0.0.1 for all by default. */
+  readonly hostOf?: (id: number) => string
   /** Puts a proxy on each way from one member to another, so that it can be cut. */
   readonly cuttable?: boolean
 }
@@ -45,7 +47,10 @@ export class Ensemble {
   #lines(self: number): Record<string, string> {
     const role = (id: number): string => (this.#options.observers?.includes(id) ? ':observer' : '')
     return Object.fromEntries(
-      this.ids.map((id) => [`server.${id}`, `127.0.0.1:${this.#portsTo(self, id).join(':')}${role(id)}`]),
+      this.ids.map((id) => {
+        const host = this.#options.hostOf?.(id) ?? '127.0.0.1'
+        return [`server.${id}`, `${host}:${this.#portsTo(self, id).join(':')}${role(id)}`]
+      }),
     )
   }
 

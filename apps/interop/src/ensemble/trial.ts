@@ -3,6 +3,7 @@ import { Dice } from '../harness/seed.ts'
 import { lastingDifferences } from './differences.ts'
 import type { Ensemble } from './ensemble.ts'
 import { History } from './history.ts'
+import { KazooWriter } from './kazoo-writer.ts'
 import { Writer } from './writer.ts'
 
 const WRITERS = 4
@@ -10,6 +11,8 @@ const WRITERS = 4
 export interface TrialOptions {
   readonly seed: number
   readonly sessionTimeout: number
+  /** How many processes with kazoo write too; none by default. */
+  readonly kazoo?: number
 }
 
 /** What a trial came to. */
@@ -26,7 +29,7 @@ export interface Verdict {
 /** Puts an ensemble under load while `happen` happens to it, and judges what its clients were told. */
 export async function trial(
   ensemble: Ensemble,
-  { seed, sessionTimeout }: TrialOptions,
+  { seed, sessionTimeout, kazoo = 0 }: TrialOptions,
   happen: () => Promise<void>,
 ): Promise<Verdict> {
   const dice = new Dice(seed)
@@ -37,6 +40,9 @@ export async function trial(
     writers.push(
       await Writer.start(`w${index}`, servers, history, new Dice(dice.int(2 ** 31)), sessionTimeout),
     )
+  const foreign: KazooWriter[] = []
+  for (let index = 0; index < kazoo; index++)
+    foreign.push(await KazooWriter.start(`k${index}`, servers, history, sessionTimeout))
   const over = new AbortController()
   const load = Promise.all(writers.map((writer) => writer.run(writers, over.signal)))
   try {
@@ -44,11 +50,12 @@ export async function trial(
   } finally {
     over.abort()
     await load
+    await Promise.all(foreign.map((writer) => writer.stop()))
   }
   const reader = await connect({ servers, sessionTimeout: 30_000 })
   try {
     await reader.syncCommitted()
-    for (const writer of writers) await writer.judge(reader)
+    for (const writer of [...writers, ...foreign]) await writer.judge(reader)
     history.judgeOrder()
     for (const difference of await lastingDifferences(ensemble)) history.breach(difference)
     const renewals = writers.reduce((sum, writer) => sum + writer.renewals, 0)

@@ -18,6 +18,10 @@ const probes = {
       : !works('java', ['-version'])
         ? 'java does not run; install a Java runtime'
         : undefined,
+  newestApache: () =>
+    existsSync(process.env['ZABRA_APACHE_39'] ?? '')
+      ? undefined
+      : 'ZABRA_APACHE_39 names no folder with the jars of Apache ZooKeeper 3.9',
   netty: () => {
     const absent = nettyJars.filter((jar) => !existsSync(jar))
     return absent.length === 0 ? undefined : `${absent.join(', ')}: absent; install Debian's libnetty-java`

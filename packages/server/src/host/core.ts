@@ -42,6 +42,8 @@ export interface CoreParts {
   /** Go on over several terms; new ones otherwise. */
   readonly stats?: ServerStats
   readonly sessionIds?: SessionIds
+  /** How many writes on their way are too many, at this moment; `globalOutstandingLimit` by default. */
+  readonly outstandingLimit?: () => number
   /** Called once when something that must hold does not. The server is over then. */
   readonly failed: (error: unknown) => void
 }
@@ -92,6 +94,7 @@ export class ServerCore {
   readonly #tokens: TokenBucket | undefined
   /** 0 is no limit. */
   readonly #mostConnections: number
+  readonly #outstandingLimit: () => number
   readonly #failed: (error: unknown) => void
   #dirty: ClientConnection[] = []
   /** Called when the last connection is gone. */
@@ -112,6 +115,7 @@ export class ServerCore {
     role = { mode: 'standalone' },
     stats = new ServerStats(),
     sessionIds = new SessionIds(settings.serverId, ports.clock.wall()),
+    outstandingLimit = () => settings.globalOutstandingLimit,
     failed,
   }: CoreParts) {
     this.settings = settings
@@ -126,6 +130,7 @@ export class ServerCore {
     this.#failed = failed
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = sessionIds
+    this.#outstandingLimit = outstandingLimit
     const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
     const schemes = new Map([
       ...(servesTls ? [['x509', x509Scheme] as const] : []),
@@ -349,8 +354,7 @@ export class ServerCore {
 
   /** Whether more writes are on their way than the server wants to hold. */
   get overloaded(): boolean {
-    const limit = this.settings.globalOutstandingLimit
-    return limit > 0 && this.writes.outstanding > limit
+    return this.writes.outstanding > this.#outstandingLimit()
   }
 
   /** Reads a connection again once the load is gone. */

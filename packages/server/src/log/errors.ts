@@ -54,6 +54,9 @@ export class FolderLockedError extends Error {
   }
 }
 
+/** The tree that the files make is not the one that they say it should be: they are whole, and yet not right. */
+export class DivergedFilesError extends RecoveryError {}
+
 /**
  * The tree after a transaction is not the one that its leader had: this server's data differ from the ensemble's. A learner
  * asks for all data anew.

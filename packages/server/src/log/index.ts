@@ -18,14 +18,21 @@ export { EpochFiles, openEpochs } from './epochs.ts'
 export { follows, readLog } from './history.ts'
 export type { RawTxn } from './history.ts'
 export { VerifiedRange } from './verified-range.ts'
-export { incomingName, replaceBy } from './replacement.ts'
-export { SET_ASIDE } from './set-aside.ts'
+export { finishReplacement, incomingName, replaceBy } from './replacement.ts'
+export { SET_ASIDE, setAside } from './set-aside.ts'
 export { loadStream } from './snapshot-reader.ts'
 export type { ChunkSource } from './byte-stream.ts'
 export { END_OF_NODES, STREAM_SIGNATURE, writeNode, writeTables } from './snapshot-codec.ts'
 export type { SessionTimeouts } from './snapshot-codec.ts'
 export { lockFolder } from './folder-lock.ts'
 export type { LockOwner } from './folder-lock.ts'
-export { DamageError, DivergenceError, FolderLockedError, LogFullError, RecoveryError } from './errors.ts'
+export {
+  DamageError,
+  DivergedFilesError,
+  DivergenceError,
+  FolderLockedError,
+  LogFullError,
+  RecoveryError,
+} from './errors.ts'
 export { logName, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
 export type { DataFolders, SnapshotKind } from './file-names.ts'

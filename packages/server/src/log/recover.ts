@@ -2,7 +2,7 @@ import { formatZxid, OpCode, ProtocolError, Reader } from '@zabra/protocol'
 import type { Compression, Disk, Logger } from '@zabra/runtime'
 import { OPEN, sameDigest, type Tree } from '../core/tree/index.ts'
 import type { Digest, LoggedTxn, SessionId, Zxid } from '../core/types.ts'
-import { DamageError, RecoveryError } from './errors.ts'
+import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn, VERSION_FOLDER, type DataFolders, type NamedFile } from './file-names.ts'
 import { follows } from './history.ts'
 import { ENTRY_END, LOG_HEADER_BYTES } from './log-format.ts'
@@ -401,7 +401,7 @@ class Replay {
       )
       return
     }
-    throw new RecoveryError(
+    throw new DivergedFilesError(
       `Expected the tree after transaction 0x${formatZxid(zxid)} to have the digest that ${where} gives, got another`,
       this.#folder,
       'The files do not belong together or were written by a faulty server: restore them from a backup or another server.',

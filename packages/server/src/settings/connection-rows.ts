@@ -67,7 +67,8 @@ export const connectionRows = {
     property: 'zookeeper.globalOutstandingLimit',
     kind: whole(1),
     fallback: 1000,
-    meaning: 'Requests in progress above which the server stops reading from clients.',
+    meaning:
+      'Requests in progress above which the server stops reading from clients. In an ensemble of n voters, more than two, each member has 1/(n-1) of it.',
   }),
   juteMaxBufferBytes: row({
     group: requests,

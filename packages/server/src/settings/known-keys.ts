@@ -147,11 +147,6 @@ export const knownKeys: readonly KnownKey[] = [
   ...known('moot', 'all addresses of a member are tried at once', 'multiAddress.*'),
   ...known('moot', 'an observer always keeps its log', 'syncEnabled', 'observer.syncEnabled'),
   ...known(
-    'later',
-    'a member that lost its data votes with what it has, as in ZooKeeper by default',
-    'db.autocreate',
-  ),
-  ...known(
     'moot',
     'a connection that says nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',
@@ -215,12 +210,10 @@ export const knownKeys: readonly KnownKey[] = [
   ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
   ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
   ...known(
-    'refused',
-    'a follower keeps no observers up to date yet, so all observers follow the leader; remove it from every member',
-    'observerMasterPort',
+    'moot',
+    'what waits for an observer is bounded as it is for every member',
     'observerMaster.sizeLimit',
   ),
-  ...known('refused', 'an oracle file cannot replace a quorum safely', 'oraclePath'),
   ...known('refused', 'it is a test hook', 'test*', 'testingonly*'),
 ]
 

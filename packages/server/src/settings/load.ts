@@ -1,3 +1,4 @@
+import { votersOf } from '../core/quorum/index.ts'
 import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames, transportProblems } from './defaults.ts'
 import { bareKey, got, judgeOther } from './judge-key.ts'
 import { isMember, judgeMembers, judgeSelf, type Membership } from './members.ts'
@@ -344,6 +345,7 @@ function crossCheck(
       key: rowOf(name).key,
       text: `${text}.`,
     })
+  if (settings.oraclePath !== undefined) warn('oraclePath', oracleWarning(settings))
   if (settings.skipAcl) warn('skipAcl', 'is on: no access list is checked, everybody may do everything.')
   if (!settings.forceSync) warn('forceSync', 'is off: a power cut loses acknowledged writes.')
   if (settings.enforceAuthEnabled && settings.enforceAuthSchemes.length === 0)
@@ -353,4 +355,12 @@ function crossCheck(
       key: 'enforce.auth.enabled',
       text: 'needs enforce.auth.schemes. Add a line such as enforce.auth.schemes=digest.',
     })
+}
+
+/** What an oracle costs, or that it is not asked. */
+function oracleWarning({ ensemble }: ServerSettings): string {
+  const voters = ensemble === undefined ? 0 : votersOf(ensemble).length
+  return voters === 2 && ensemble?.hierarchy === undefined
+    ? 'lets one of two members go on alone. If it says so to both while they cannot hear each other, acknowledged writes of one are lost.'
+    : 'is asked in an ensemble of exactly two participants only; it has no effect here.'
 }

@@ -1,4 +1,4 @@
-import { bool, choice, duration, optional, ratio, whole } from './kinds.ts'
+import { bool, choice, duration, optional, ratio, text, whole } from './kinds.ts'
 import { row } from './row.ts'
 
 const quorum = 'Ensemble'
@@ -66,6 +66,24 @@ export const quorumRows = {
     kind: bool(),
     fallback: false,
     meaning: 'Opens the ports for other members on all interfaces instead of on the addresses of `server.N`.',
+  }),
+  observerMasterPort: row({
+    group: quorum,
+    key: 'observerMasterPort',
+    kind: whole(0, 65_535),
+    fallback: 0,
+    meaning:
+      'Port on which followers keep observers up to date, so that the leader does not have to; 0 is none. Observers look for followers at this port too, so it is the same on all members.',
+  }),
+  oraclePath: row({
+    group: quorum,
+    key: 'oraclePath',
+    kind: optional(text('a path')),
+    path: true,
+    fallback: undefined,
+    fallbackText: 'none',
+    meaning:
+      'File of an oracle for an ensemble of two: when it begins with 1, this member may go on without the other one. Never let it say so to both of them while they cannot hear each other: they would accept different writes, and one of the two histories is lost.',
   }),
   peerType: row({
     group: quorum,

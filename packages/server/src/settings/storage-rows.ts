@@ -33,6 +33,15 @@ export const storageRows = {
     meaning:
       'Makes missing data folders at start; with false a missing folder is an error, so a typo cannot start an empty server.',
   }),
+  autoCreateDatabase: row({
+    group: storage,
+    key: 'db.autocreate',
+    property: 'zookeeper.db.autocreate',
+    kind: bool(),
+    fallback: true,
+    meaning:
+      'Whether a member of an ensemble that has no data votes as one that never had any. With false it has lost them: it does not vote until a leader has sent it everything, unless there is a file `initialize` in `dataDir`, which is removed by the start.',
+  }),
   serverId: row({
     group: storage,
     key: 'serverId',

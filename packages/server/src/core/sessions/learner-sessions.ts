@@ -10,6 +10,8 @@ export class LearnerSessions implements Sessions {
   /** Those that have, or had, a client here. */
   readonly #known = new Map<SessionId, Session>()
   #touched: Session[] = []
+  /** Sessions of observers behind this server that they have told of since then. */
+  readonly #reported = new Map<SessionId, Session>()
 
   /** The table belongs to the member's data; it changes as transactions are applied. */
   constructor(table: SessionTable) {
@@ -70,11 +72,21 @@ export class LearnerSessions implements Sessions {
     this.#touched.push(session)
   }
 
+  /** An observer behind this server has heard of a session. */
+  report(id: SessionId, timeout: number): void {
+    this.#reported.set(id, unheard(id, timeout))
+  }
+
   /** What the answer to a PING of the leader says: the sessions that were touched since the last one. */
   takeTouched(): readonly Session[] {
     const touched = this.#touched
     this.#touched = []
-    for (const session of touched) session.touched = false
+    for (const session of touched) {
+      session.touched = false
+      this.#reported.delete(session.id)
+    }
+    touched.push(...this.#reported.values())
+    this.#reported.clear()
     return touched.filter(({ closing }) => !closing)
   }
 

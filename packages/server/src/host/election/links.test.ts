@@ -122,7 +122,7 @@ describe('a hello', () => {
   it('announces several addresses in the second version', async () => {
     const rig = new Rig()
     const { accepted } = await rig.listenAs(1)
-    const announce = [
+    const announce = () => [
       { host: '127.0.0.1', port: 23_312 },
       { host: '127.0.0.1', port: 23_302 },
     ]
@@ -402,12 +402,32 @@ describe('the election port', () => {
   it('is given up after three attempts, and then no other port is kept', async () => {
     const rig = new Rig()
     await rig.listenAs(1)
-    const one = rig.links(1, { listen: [addressOf(6), addressOf(1)] })
+    const one = rig.links(1, { listen: () => [addressOf(6), addressOf(1)] })
     const failed = expect(one.start()).rejects.toMatchObject({ name: 'NetworkError', code: 'EADDRINUSE' })
     for (let i = 0; i < 3; i++) await rig.advance(1000)
     await failed
     await rig.listenAs(6)
     expect(rig.logged.length).toBe(2)
+  })
+
+  it('moves with the configuration, and stays where it is while the new one cannot be had', async () => {
+    const rig = new Rig()
+    let place = addressOf(1)
+    const one = await rig.started(1, { listen: () => [place], bindAttempts: 1 })
+    const known = await rig.dial(1, helloOf(3))
+    const other = await rig.listenAs(6)
+    place = addressOf(6)
+    one.membersChanged()
+    await settled(rig)
+    expect(one.addresses).toEqual([addressOf(1)])
+    expect(rig.logged.join()).toContain('cannot move')
+    await other.close()
+    one.membersChanged()
+    await settled(rig)
+    expect(one.addresses).toEqual([addressOf(6)])
+    // Connections that stand stay.
+    expect(known.closed).toBe(false)
+    await rig.listenAs(1)
   })
 
   it('is free after closing, and nothing goes on', async () => {

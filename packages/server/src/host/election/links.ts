@@ -18,10 +18,10 @@ export interface ElectionLinksOptions {
   readonly network: Network
   readonly clock: Clock
   readonly logger: Logger
-  /** Where others connect to; at least one. Without a host on all interfaces. */
-  readonly listen: readonly { readonly host?: string; readonly port: number }[]
-  /** Where others are told to connect to. */
-  readonly announce: readonly Address[]
+  /** Where others connect to, at this moment; at least one. Without a host on all interfaces. */
+  readonly listen: () => readonly Place[]
+  /** Where others are told to connect to, at this moment. */
+  readonly announce: () => readonly Address[]
   /** Whether all addresses are announced, not only the first one. Servers before 3.6 cannot read that. */
   readonly multiAddress: boolean
   /** Election addresses of a member by the configurations that are known; none for a stranger. */
@@ -57,6 +57,14 @@ export const linkDefaults = {
 
 const BIND_PAUSE_MS = 1000
 
+/** Where to listen. */
+interface Place {
+  readonly host?: string
+  readonly port: number
+}
+
+const nameOf = ({ host = '*', port }: Place): string => `${host} ${port}`
+
 interface Peer {
   readonly id: ServerId
   link: Link | undefined
@@ -86,12 +94,15 @@ interface Peer {
  * L4 A new connection begins with the last message, in case the former one took it to its grave.
  * L5 A connection to a member that breaks is opened again, after a pause that grows while it breaks at once.
  * L6 Nobody is believed to be a member who does not say so in time, and strangers come in only when they may.
+ * L7 The port follows the configuration: the new one is opened before the old one is closed.
  */
 export class ElectionLinks {
   readonly #options: ElectionLinksOptions
   readonly #doorkeeper: Doorkeeper
   readonly #peers = new Map<ServerId, Peer>()
-  #listeners: Listener[] = []
+  /** By where they listen. */
+  readonly #listeners = new Map<string, Listener>()
+  #moving: Promise<void> = Promise.resolve()
   #closed = false
   #cancelBind: Cancel = () => {}
   #stopBinding: () => void = () => {}
@@ -111,11 +122,7 @@ export class ElectionLinks {
   /** Listens on all addresses, or on none: rejects with a `NetworkError` when one cannot be had after all attempts. */
   async start(): Promise<void> {
     try {
-      for (const at of this.#options.listen) {
-        const listener = await this.#bind(at)
-        this.#listeners.push(listener)
-        if (this.#closed) await listener.close()
-      }
+      for (const at of this.#options.listen()) await this.#listen(at)
     } catch (error) {
       await this.close()
       throw error
@@ -124,7 +131,7 @@ export class ElectionLinks {
 
   /** Where it listens. */
   get addresses(): Address[] {
-    return this.#listeners.map(({ address }) => address)
+    return [...this.#listeners.values()].map(({ address }) => address)
   }
 
   /** Servers that there is a connection to, ascending. */
@@ -149,9 +156,32 @@ export class ElectionLinks {
     if (!this.#closed) this.#want(this.#peer(to))
   }
 
-  /** The configurations have changed: whoever is no member any more is let go. */
+  /** The configurations have changed: whoever is no member any more is let go, and the port moves if it has to (L7). */
   membersChanged(): void {
     for (const peer of this.#peers.values()) if (!this.#isMember(peer.id)) this.#forget(peer)
+    this.#moving = this.#moving.then(() => this.#move())
+  }
+
+  async #move(): Promise<void> {
+    const wanted = new Map(this.#options.listen().map((at) => [nameOf(at), at]))
+    const stays = [...wanted.keys()].every((name) => this.#listeners.has(name))
+    if (this.#closed || wanted.size === 0 || (stays && wanted.size === this.#listeners.size)) return
+    const { logger } = this.#options
+    try {
+      for (const [name, at] of wanted) if (!this.#listeners.has(name)) await this.#listen(at)
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error)
+      if (!this.#closed)
+        logger.error({ reason }, 'The election port cannot move to where the configuration says')
+      return
+    }
+    for (const [name, listener] of this.#listeners) {
+      if (wanted.has(name)) continue
+      this.#listeners.delete(name)
+      await listener.close()
+    }
+    const places = this.addresses.map(({ host, port }) => `${host}:${port}`)
+    logger.info({ places }, 'The election port has moved, as the configuration says')
   }
 
   async close(): Promise<void> {
@@ -160,12 +190,19 @@ export class ElectionLinks {
     this.#stopBinding()
     for (const peer of this.#peers.values()) this.#forget(peer)
     this.#doorkeeper.close()
-    await Promise.all(this.#listeners.map((listener) => listener.close()))
+    await this.#moving
+    await Promise.all([...this.#listeners.values()].map((listener) => listener.close()))
   }
 
   // The port
 
-  async #bind(at: ElectionLinksOptions['listen'][number]): Promise<Listener> {
+  async #listen(at: Place): Promise<void> {
+    const listener = await this.#bind(at)
+    this.#listeners.set(nameOf(at), listener)
+    if (this.#closed) await listener.close()
+  }
+
+  async #bind(at: Place): Promise<Listener> {
     const { network, logger, bindAttempts } = this.#options
     for (let attempt = 1; ; attempt++) {
       try {
@@ -312,7 +349,7 @@ export class ElectionLinks {
 
   #dialed(peer: Peer, wire: Connection): void {
     const { self, announce, multiAddress } = this.#options
-    wire.write(encodeHello(self, announce, multiAddress))
+    wire.write(encodeHello(self, announce(), multiAddress))
     if (peer.id < self) return this.#adopt(peer, wire, new Uint8Array(0))
     this.#hangUp(wire)
     // L2: if it does not call back, it is rung again.

@@ -43,6 +43,7 @@ export class ClientSide<W extends Writes> {
       role,
       stats,
       sessionIds,
+      outstandingLimit: () => kit.membership.shareOf(settings.globalOutstandingLimit),
       reconfigEnabled: settings.reconfigEnabled,
       ...(reconfigure === undefined ? {} : { reconfigure }),
       failed: kit.failed,

@@ -66,7 +66,8 @@ async function race({ network, clock, addresses, signal }: DialOptions, ms: numb
   }
 }
 
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+/** Waits, or not any longer when `signal` aborts. */
+export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       cancel()

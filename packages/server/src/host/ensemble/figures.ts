@@ -12,6 +12,8 @@ export interface RoleFacts {
   readonly observerMasterId?: ServerId
   readonly yieldLeadership?: () => string
   readonly extra?: () => MemberFigures['extra']
+  /** Observers that this server keeps up to date. */
+  readonly syncedObservers?: () => number | undefined
 }
 
 /** The figures of a member, put together when they are asked for. */
@@ -35,10 +37,16 @@ export function roleFigures({ settings, membership }: MemberKit, facts: RoleFact
         },
         ...(facts.leader === undefined ? {} : { leader: facts.leader() }),
         ...(facts.observerMasterId === undefined ? {} : { observerMasterId: facts.observerMasterId }),
+        ...syncedObserversOf(facts),
         extra: facts.extra?.() ?? [],
         yieldLeadership: facts.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
         requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
       }
     },
   }
+}
+
+function syncedObserversOf({ syncedObservers }: RoleFacts): { syncedObservers?: number } {
+  const count = syncedObservers?.()
+  return count === undefined ? {} : { syncedObservers: count }
 }

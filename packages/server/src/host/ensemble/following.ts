@@ -20,12 +20,13 @@ import type { ClientConnection } from '../connection.ts'
 import { LearnerWrites, type LeaderLink } from '../writes/index.ts'
 import { activate } from './activation.ts'
 import { ClientSide } from './client-side.ts'
-import { dial, dialDefaults } from './dial.ts'
 import { roleFigures } from './figures.ts'
 import { Jobs } from './jobs.ts'
 import { Keeper } from './keeper.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
+import { Observers } from './observers.ts'
 import { QuorumWire } from './quorum-wire.ts'
+import { reach, type Reached } from './reach.ts'
 import { Turns } from './turns.ts'
 
 /** Requests and acknowledgements that the leader does not take. */
@@ -53,6 +54,10 @@ export class LearnerTerm implements Term {
   #snapshotOver = false
   #sessions: LearnerSessions | undefined
   #clients: ClientSide<LearnerWrites<ClientConnection>> | undefined
+  /** Who keeps this server up to date: the leader, or a follower of it. */
+  #master: ServerId
+  /** Those that this server keeps up to date. */
+  #observers: Observers | undefined
   #cancelTick: Cancel = () => {}
   #over = false
   #hasHeard = false
@@ -60,7 +65,7 @@ export class LearnerTerm implements Term {
   constructor(kit: MemberKit, leader: ServerId, observer: boolean, events: TermEvents) {
     this.#kit = kit
     this.#events = events
-    this.#leaderId = leader
+    this.#leaderId = this.#master = leader
     this.#observer = observer
     const { settings, membership, vault } = kit
     this.#learner = new Learner(
@@ -106,19 +111,9 @@ export class LearnerTerm implements Term {
   }
 
   async begin(): Promise<void> {
-    const { settings, ports, membership } = this.#kit
-    const ticks = settings.connectToLearnerMasterLimit || settings.initLimit
     try {
-      const connection = await dial({
-        ...dialDefaults,
-        network: ports.network,
-        clock: ports.clock,
-        addresses: membership.addressesOf(this.#leaderId, 'quorumPort'),
-        pauseMs: settings.connectRetryDelayMs,
-        budgetMs: ticks * settings.tickTimeMs,
-        signal: this.#calledOff.signal,
-      })
-      this.#connected(connection)
+      const sought = { leader: this.#leaderId, observer: this.#observer, signal: this.#calledOff.signal }
+      this.#connected(await reach(this.#kit, sought))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
     }
@@ -132,6 +127,7 @@ export class LearnerTerm implements Term {
     this.#clients?.end('Closed: this server does not follow any more')
     this.#wire?.close()
     this.#keeper.raw.end(new Error('The role is over'))
+    await this.#observers?.end()
     // What the disk has begun comes to its end before another role looks at it.
     await this.#jobs.stop()
   }
@@ -144,9 +140,10 @@ export class LearnerTerm implements Term {
     this.#events.over(because)
   }
 
-  #connected(connection: Connection): void {
+  #connected({ connection, master }: Reached): void {
     const { settings, ports } = this.#kit
     if (this.#over) return discard(connection)
+    this.#master = master
     const splitter = new PacketSplitter({
       maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
       packet: (type, zxid, data) => {
@@ -180,7 +177,7 @@ export class LearnerTerm implements Term {
   #tell(type: number, zxid: Zxid): void {
     const how = type === PacketType.diff || type === PacketType.trunc || type === PacketType.snap
     if (!how) return
-    const facts = { leader: this.#leaderId, how: packetName(type), zxid: formatZxid(zxid) }
+    const facts = { leader: this.#master, how: packetName(type), zxid: formatZxid(zxid) }
     this.#kit.ports.logger.info(facts, 'The leader brings this server up to date')
   }
 
@@ -304,7 +301,10 @@ export class LearnerTerm implements Term {
 
   #commit(zxid: Zxid, payload: Uint8Array): void {
     this.#keeper.committed(zxid, payload)
-    if (this.#clients !== undefined) return this.#clients.writes.committed(zxid, payload)
+    if (this.#clients !== undefined) {
+      this.#clients.writes.committed(zxid, payload)
+      return this.#observers?.committed(zxid, payload)
+    }
     const input = this.#keeper.apply(zxid, payload)
     if (input !== undefined) this.#turns.feed(input)
   }
@@ -320,6 +320,7 @@ export class LearnerTerm implements Term {
     configuration,
     designated,
   }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
+    if (designated !== undefined) this.#observers?.activated(designated)
     const { over, kept } = activate(this.#kit, configuration, { leader: this.#leaderId, designated })
     if (over !== undefined) this.#leave(over)
     return kept
@@ -336,7 +337,8 @@ export class LearnerTerm implements Term {
       role: roleFigures(this.#kit, {
         mode: this.#observer ? 'observer' : 'follower',
         peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
-        ...(this.#observer ? { observerMasterId: this.#leaderId } : {}),
+        ...(this.#observer ? { observerMasterId: this.#master } : {}),
+        syncedObservers: () => this.#observers?.synced,
       }),
       writes: (kit) =>
         new LearnerWrites({
@@ -349,6 +351,18 @@ export class LearnerTerm implements Term {
     this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)
     this.#events.installed(epoch)
     this.#clients.open()
+    if (!this.#observer && settings.observerMasterPort > 0) this.#serveObservers(epoch, sessions)
+  }
+
+  #serveObservers(epoch: number, sessions: LearnerSessions): void {
+    const { core, writes } = this.#clients!
+    this.#observers = new Observers(this.#kit, {
+      epoch,
+      writes,
+      sessions,
+      within: (action) => core.turn(action),
+    })
+    this.#observers.open().catch(this.#kit.failed)
   }
 
   #link(): LeaderLink {
@@ -378,6 +392,7 @@ export class LearnerTerm implements Term {
     const touched = this.#sessions?.takeTouched() ?? []
     const data = encodeTouches(touched.map(({ id, timeout }) => [id, timeout] as const))
     this.#wire!.send(PacketType.ping, zxid, data)
+    this.#observers?.pinged(zxid)
   }
 
   #deliver({ type, data }: QuorumPacket): void {

@@ -29,6 +29,7 @@ import { LearnerLink } from './learner-link.ts'
 import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { judgeReconfiguration } from './reconfigure.ts'
+import { syncSources } from './sync-sources.ts'
 import { Turns } from './turns.ts'
 
 /** How long the answer to `ydld` has to reach who asked, in milliseconds. */
@@ -61,7 +62,7 @@ export class LeaderTerm implements Term {
   constructor(kit: MemberKit, events: TermEvents) {
     this.#kit = kit
     this.#events = events
-    const { settings, membership, vault, window } = kit
+    const { settings, membership, vault } = kit
     this.#leader = new Leader(
       {
         self: membership.self,
@@ -72,16 +73,8 @@ export class LeaderTerm implements Term {
         initLimit: settings.initLimit,
         syncLimit: settings.syncLimit,
         reconfigEnabled: settings.reconfigEnabled,
-        sources: {
-          window,
-          applied: () => vault.tree.lastZxid,
-          disk: () => vault.verified,
-          diskBytesAfter: (zxid) => vault.verified.bytesAfter(zxid),
-          snapshotBytes: () => vault.snapshotBytes,
-          snapshotSizeFactor: settings.snapshotSizeFactor,
-          forceSnapshot: settings.forceSnapshotSync,
-          truncateFromBytes: settings.truncateFromBytes,
-        },
+        oracle: settings.oraclePath !== undefined,
+        sources: syncSources(kit),
       },
       broadcastTo(this.#links, {
         commit: (zxid) => this.#clients!.writes.commit(zxid),
@@ -136,6 +129,11 @@ export class LeaderTerm implements Term {
   transfer(): boolean {
     this.#turns.step({ type: 'transfer' })
     return this.#clients !== undefined && (this.#over || !this.#leader.accepting)
+  }
+
+  /** What the oracle says from now on. */
+  oracle(goOn: boolean): void {
+    this.#turns.step({ type: 'oracle', goOn })
   }
 
   async end(): Promise<void> {

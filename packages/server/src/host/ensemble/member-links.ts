@@ -15,8 +15,8 @@ export function electionLinks(
     network: ports.network,
     clock: ports.clock,
     logger: ports.logger,
-    listen: listenOn(kit, 'electionPort'),
-    announce: membership.addressesOf(membership.self, 'electionPort'),
+    listen: () => listenOn(kit, 'electionPort'),
+    announce: () => membership.addressesOf(membership.self, 'electionPort'),
     multiAddress: settings.multiAddress,
     addressesOf: (id) => membership.addressesOf(id, 'electionPort'),
     // Joiners ask before they are members; without changes at run time there are none.

@@ -5,6 +5,7 @@ import {
   parseConfiguration,
   printConfiguration,
   sameMembership,
+  votersOf,
   type EnsembleConfiguration,
   type Member,
   type Role,
@@ -20,6 +21,7 @@ export class Membership {
   readonly #folder: string
   readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
+  #voters: number
   #proposed: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
@@ -34,6 +36,7 @@ export class Membership {
     this.#written = written
     this.self = self
     this.#active = active
+    this.#voters = votersOf(active).length
     this.#proposed = proposed
     this.#disk = disk
     this.#folder = folder
@@ -67,6 +70,14 @@ export class Membership {
   member(id: ServerId): Member | undefined {
     const known = this.#active.members.get(id) ?? this.#proposed?.members.get(id)
     return known ?? (id === this.self ? this.#written.members.get(id) : undefined)
+  }
+
+  /**
+   * HOT. What a member may have of something that all of them have together: as in ZooKeeper all voters but one share it. An
+   * observer's part is that of a voter.
+   */
+  shareOf(limit: number): number {
+    return this.#voters > 2 ? Math.max(1, Math.floor(limit / (this.#voters - 1))) : limit
   }
 
   /** Where a member takes the connections of others; none for a stranger. */
@@ -107,6 +118,7 @@ export class Membership {
     const before = this.#active
     if (configuration.version <= before.version) return { changed: false, before, kept: this.#kept() }
     this.#active = configuration
+    this.#voters = votersOf(configuration).length
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
     return { changed: !sameMembership(before, configuration), before, kept }

@@ -1,4 +1,7 @@
+import { MemoryDisk } from '@zabra/runtime'
 import { expect, it } from 'vitest'
+import { parseConfiguration } from '../../core/quorum/index.ts'
+import { Membership } from './membership.ts'
 import { Ensemble } from './testdata/ensemble.ts'
 
 it.each([1, 2, 3])(
@@ -15,3 +18,20 @@ it.each([1, 2, 3])(
     expect(client.heard().filter((reply) => reply.endsWith(':0')).length).toBe(40)
   },
 )
+
+it('gives each member its part of the limit', () => {
+  const parts = [1000, 3].map((limit) => new Map([1, 2, 3, 4, 5].map((size) => [size, share(size, limit)])))
+  expect([...parts[0]!.values()]).toEqual([1000, 1000, 500, 333, 250])
+  expect([...parts[1]!.values()]).toEqual([3, 3, 1, 1, 1])
+})
+
+function share(size: number, limit: number): number {
+  const lines = Array.from(
+    { length: size },
+    (_, at) => `server.${at + 1}=127.0.0.1:${2000 + at}:${3000 + at}`,
+  )
+  const written = parseConfiguration(lines.join('\n'))
+  return new Membership(1, { active: written }, { disk: new MemoryDisk(), folder: '/', written }).shareOf(
+    limit,
+  )
+}

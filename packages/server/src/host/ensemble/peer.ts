@@ -28,6 +28,7 @@ import type { MemberKit, Over, Term } from './member-kit.ts'
 import { electionLinks } from './member-links.ts'
 import { MemberSnapshots } from './member-snapshots.ts'
 import { Membership } from './membership.ts'
+import { Oracle } from './oracle.ts'
 import { ReadOnlyTerm } from './read-only.ts'
 import { catchUp } from './window-catch-up.ts'
 
@@ -65,6 +66,7 @@ class Peer implements Server {
   readonly #kit: MemberKit
   readonly #links: ElectionLinks
   readonly #driver: ElectionDriver
+  readonly #oracle: Oracle | undefined
   readonly failed: Promise<unknown>
   #settle: (reason: unknown) => void = () => {}
   #state: PeerState = 'looking'
@@ -111,6 +113,7 @@ class Peer implements Server {
         minResendMs: settings.minNotificationIntervalMs,
         maxResendMs: settings.maxNotificationIntervalMs,
         adoptsConfigurations: settings.reconfigEnabled,
+        oracle: settings.oraclePath !== undefined,
       }),
       clock: ports.clock,
       logger: ports.logger,
@@ -118,6 +121,8 @@ class Peer implements Server {
       decided: (work) => this.#decided(work),
       configure: (work) => this.#configure(work),
     })
+    if (settings.oraclePath !== undefined)
+      this.#oracle = new Oracle(settings, ports, (goOn) => this.#consulted(goOn))
   }
 
   // What the program sees
@@ -178,7 +183,7 @@ class Peer implements Server {
       ports.logger.warn({}, sentence)
     }
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
-    if (vault.fresh) await snapshots.take()
+    if (vault.fresh && vault.trusted) await snapshots.take()
     try {
       await door.listen()
       await this.#links.start()
@@ -189,6 +194,7 @@ class Peer implements Server {
     }
     snapshots.start()
     this.#recall()
+    await this.#oracle?.start()
     const facts = { ...this.addresses.client, self: membership.self, lastZxid: formatZxid(vault.lastZxid) }
     ports.logger.info(facts, 'Joining the ensemble')
     this.#look()
@@ -209,11 +215,17 @@ class Peer implements Server {
 
   #look(): void {
     if (this.#isOver) return
-    const { vault, membership } = this.#kit
+    const { vault, membership, ports } = this.#kit
     this.#state = 'looking'
+    const facts = { self: membership.self, lastZxid: formatZxid(vault.lastZxid), votes: vault.trusted }
+    ports.logger.info(facts, 'Looking for a leader')
     this.#driver.step({
       type: 'look',
-      footing: { zxid: vault.lastZxid, epoch: vault.epochs.current, ...membership.configurations },
+      footing: {
+        zxid: vault.trusted ? vault.lastZxid : UNTRUSTED,
+        epoch: vault.epochs.current,
+        ...membership.configurations,
+      },
     })
     this.#readOnlyLater()
   }
@@ -264,20 +276,41 @@ class Peer implements Server {
             this.#eventsOf(() => term),
           )
     this.#term = term
-    ports.logger.info({ self: membership.self, leader }, `This server is ${state}`)
+    ports.logger.info({ self: membership.self, leader }, roleSentence(state, leader))
+    if (term instanceof LeaderTerm && this.#oracle?.goOn === true) term.oracle(true)
     term.begin().catch(failed)
+  }
+
+  #consulted(goOn: boolean): void {
+    this.#driver.step({ type: 'oracle', goOn })
+    if (this.#term instanceof LeaderTerm) this.#term.oracle(goOn)
   }
 
   #eventsOf(term: () => Term): ConstructorParameters<typeof LeaderTerm>[1] {
     return {
-      installed: (epoch) => this.#driver.step({ type: 'installed', epoch }),
+      installed: (epoch) => this.#installed(epoch),
       over: (because) => this.#over(term(), because),
     }
   }
 
+  #installed(epoch: number): void {
+    this.#driver.step({ type: 'installed', epoch })
+    const { membership, settings, ports } = this.#kit
+    const { leader } = this
+    const serves = this.#state !== 'leading' || settings.leaderServes
+    const sentence =
+      this.#state === 'leading'
+        ? `This server leads${serves ? ' and serves clients' : '; clients are served by the others (leaderServes=no)'}`
+        : `This server ${this.#state === 'following' ? 'follows' : 'observes'} server ${leader} and serves clients`
+    ports.logger.info({ self: membership.self, leader, epoch }, sentence)
+  }
+
   #over(term: Term, because: Over): void {
     if (this.#term !== term || this.#isOver) return
-    this.#kit.ports.logger.info({ reason: because.reason }, `This server is not ${this.#state} any more`)
+    this.#kit.ports.logger.info(
+      { reason: because.reason },
+      `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
+    )
     this.#moving = this.#moving
       .then(() => this.#move(term, because))
       .catch((error: unknown) => this.#fail(error))
@@ -397,10 +430,17 @@ class Peer implements Server {
   #quiet(): void {
     for (const cancel of this.#cancels.splice(0)) cancel()
     this.#driver.close()
+    this.#oracle?.close()
     this.#readOnly?.end()
     this.#readOnly = undefined
   }
 }
+
+/** What comes after an election; the role is filled later, if at all. */
+const roleSentence = (state: Exclude<PeerState, 'looking'>, leader: ServerId): string =>
+  state === 'leading'
+    ? 'This server is elected and gathers its followers'
+    : `Server ${leader} is elected; this server joins it`
 
 const isFull = (error: unknown): error is Error =>
   error instanceof LogFullError || (error instanceof DiskError && FULL.has(error.code))

@@ -141,3 +141,27 @@ it('takes in a server that nobody knew, as a participant and as an observer', as
   await ensemble.member(1).start()
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })
+
+it('listens where a change of the configuration says, for votes and as leader', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const moved = 'server.1=127.0.0.1:2501:3501:participant;4001'
+  const client = await ensemble.client(2)
+  expect(await change(ensemble, client, { joining: moved })).toBe('77:0')
+  await ensemble.until('the move', () =>
+    ensemble.lines.some((text) => text.includes('election port has moved')),
+  )
+  const wire = await ensemble.network.connect({ host: 'x', port: 3501 })
+  wire.destroy()
+  await expect(ensemble.network.connect({ host: 'x', port: 3001 })).rejects.toThrow('ECONNREFUSED')
+  // It is elected without the other large one, and found where it says that it is.
+  await ensemble.member(3).crash()
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+  await ensemble.until('two that serve', () => ensemble.running.every(({ serving }) => serving))
+  const writer = await ensemble.client(1)
+  for (let xid = 1; xid <= 3; xid++) writer.create(xid, `/n${xid}`)
+  await ensemble.until('the answers', () => writer.frames.length > 2)
+  await ensemble.member(2).crash()
+  await ensemble.member(3).start()
+  await ensemble.until('the moved one leads', () => ensemble.leader === 1)
+  await ensemble.until('its follower', () => ensemble.server(3).serving)
+})

@@ -97,7 +97,14 @@ export interface Vault {
   readonly sessions: Map<SessionId, number>
   /** For votes: the last transaction in memory, in the log or in a snapshot. A replaced tree counts only once it is adopted. */
   readonly lastZxid: Zxid
-  /** For ACKEPOCH: `lastZxid`, or 0 when the next synchronisation must bring everything (`askForAll`). */
+  /**
+   * Whether this member may vote with what it has. Not after its data were found to be others than the ensemble's, or to be
+   * gone (`db.autocreate=false`), until a leader has sent everything; also across starts. Always so for a server on its own.
+   */
+  readonly trusted: boolean
+  /**
+   * For ACKEPOCH: `lastZxid`, 0 when the next synchronisation must bring everything (`askForAll`), or -1 while not `trusted`.
+   */
   readonly syncZxid: Zxid
   /** Nothing was on disk at the start. */
   readonly fresh: boolean
@@ -132,7 +139,7 @@ export interface Vault {
 
   /** Removes everything above a zxid, or changes nothing at all; see `Truncated`. No role may be writing. */
   truncateTo(zxid: Zxid): Promise<Truncated>
-  /** Makes `syncZxid` 0 until the next `adopt`, so that the next leader sends everything. Disk and vote stay as they are. */
+  /** The tree is wrong: makes `syncZxid` 0 until the next `adopt`, so that the next leader sends everything. Disk and vote stay. */
   askForAll(): void
   /** Whether `askForAll` is in force: a DIFF then starts from nothing, by `beginEmpty`. */
   readonly asksForAll: boolean
@@ -159,7 +166,7 @@ export interface Vault {
 
   /**
    * Ends a role: revokes its writer, makes all that it appended durable, and brings `tree` and `sessions` to the last
-   * transaction of the log; an unfinished replacement is dropped and the old files are loaded again. `sessions` are those that
+   * transaction of the log; an unfinished replacement is dropped and the old files are loaded again, as they are when the tree was found to be wrong; files that are wrong themselves are set aside, and the member is not `trusted` any more. `sessions` are those that
    * the role kept, as of `tree.lastZxid`. Only then may the member vote. Rejects when the disk cannot be trusted: stop then.
    */
   settle(sessions?: SessionTimeouts): Promise<void>

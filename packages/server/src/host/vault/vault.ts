@@ -4,6 +4,7 @@ import { OPEN, type Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Zxid } from '../../core/types.ts'
 import {
   decodeLoggedTxn,
+  DivergedFilesError,
   DivergenceError,
   follows,
   foldersOf,
@@ -46,6 +47,7 @@ import { LogReading } from './log-reading.ts'
 import { Receiver, type Received } from './receiver.ts'
 import { RoleLog } from './role-log.ts'
 import { TreeStream } from './streams.ts'
+import { Trust } from './trust.ts'
 
 /**
  * Locks the folders, recovers what is in them and, for a member of an ensemble, judges the epochs. Rejects with a
@@ -58,10 +60,13 @@ export async function openVault(
 ): Promise<Vault> {
   const unlock = await lockFolders(settings, ports)
   try {
-    const recovery = await recover(recoveryOptions(settings, ports))
+    if (!member) await Trust.refuseAlone(ports, foldersOf(settings))
+    const trust = member ? await Trust.open(ports, foldersOf(settings)) : undefined
+    const recovery = await recoverOrDistrust(settings, ports, trust)
+    if (recovery.fresh) await trust?.judgeEmpty(settings)
     const folder = `${settings.dataDir}/${VERSION_FOLDER}`
     const epochs = member ? await openEpochs(ports.disk, ports.logger, folder, recovery.lastZxid) : undefined
-    const vault = new OpenVault(settings, ports, recovery, epochs, unlock)
+    const vault = new OpenVault(settings, ports, recovery, { epochs, trust }, unlock)
     await vault.measure()
     return vault
   } catch (error) {
@@ -70,10 +75,26 @@ export async function openVault(
   }
 }
 
+/** Files that are whole and not right end a server that stands alone. A member has others to ask. */
+async function recoverOrDistrust(
+  settings: ServerSettings,
+  ports: Ports,
+  trust: Trust | undefined,
+): Promise<Recovery> {
+  try {
+    return await recover(recoveryOptions(settings, ports))
+  } catch (error) {
+    if (trust === undefined || !(error instanceof DivergedFilesError)) throw error
+    await trust.withdraw(error.message)
+    return recover(recoveryOptions(settings, ports))
+  }
+}
+
 class OpenVault implements Vault {
   readonly #settings: ServerSettings
   readonly #ports: Ports
   readonly #epochs: EpochFiles | undefined
+  readonly #trust: Trust | undefined
   readonly #unlock: () => Promise<void>
   readonly folders: DataFolders
   readonly fresh: boolean
@@ -85,7 +106,9 @@ class OpenVault implements Vault {
   #comparable: boolean
   #replaced = false
   #unlisted: readonly string[] = []
-  #asksForAll = false
+  #asksForAll: boolean
+  /** The tree in memory was found to be wrong. */
+  #isWrong = false
   #writer: RoleLog | undefined
   #sinceSnapshot: number
   #snapshotBytes = 0
@@ -99,12 +122,14 @@ class OpenVault implements Vault {
     settings: ServerSettings,
     ports: Ports,
     recovery: Recovery,
-    epochs: EpochFiles | undefined,
+    { epochs, trust }: { readonly epochs: EpochFiles | undefined; readonly trust: Trust | undefined },
     unlock: () => Promise<void>,
   ) {
     this.#settings = settings
     this.#ports = ports
     this.#epochs = epochs
+    this.#trust = trust
+    this.#asksForAll = !this.trusted
     this.#unlock = unlock
     this.folders = foldersOf(settings)
     this.fresh = recovery.fresh
@@ -120,7 +145,11 @@ class OpenVault implements Vault {
     return this.#replaced ? this.#onDisk : Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
   }
   get syncZxid(): Zxid {
+    if (!this.trusted) return -1
     return this.#asksForAll ? 0 : this.lastZxid
+  }
+  get trusted(): boolean {
+    return this.#trust?.given !== false
   }
   get epochs(): Epochs {
     invariant(this.#epochs !== undefined, 'Only a member of an ensemble has epochs.')
@@ -215,7 +244,7 @@ class OpenVault implements Vault {
   }
 
   askForAll(): void {
-    this.#asksForAll = true
+    this.#asksForAll = this.#isWrong = true
   }
 
   beginEmpty(): void {
@@ -251,7 +280,8 @@ class OpenVault implements Vault {
       this.#verified = new VerifiedRange(tree.lastZxid)
       this.#comparable = true
       this.#sinceSnapshot = 0
-      this.#replaced = this.#asksForAll = false
+      this.#replaced = this.#asksForAll = this.#isWrong = false
+      await this.#trust?.restore()
       await this.measure()
       logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
     })
@@ -332,7 +362,7 @@ class OpenVault implements Vault {
     if (writer?.failure !== undefined) throw writer.failure
     this.#writer = undefined
     if (writer !== undefined) this.#sinceSnapshot = writer.sinceSnapshot
-    if (this.#replaced || writer?.lost === true) return this.#reload()
+    if (this.#replaced || this.#isWrong || writer?.lost === true) return this.#reload()
     if (sessions !== undefined) this.sessions = new Map(sessions)
     if (writer === undefined) return
     const last = writer.durableZxid
@@ -340,6 +370,21 @@ class OpenVault implements Vault {
     // Something was applied that is not in the log: only the log counts.
     if (before > last && counterOf(before) > 0) return this.#reload()
     if (last <= before) return
+    try {
+      await this.#catchUp(before, last)
+    } catch (error) {
+      if (this.#trust === undefined || !(error instanceof DivergenceError)) throw error
+      this.#ports.logger.error(
+        { reason: error.message },
+        'The data of this server are not those of its leader',
+      )
+      this.askForAll()
+      await this.#reload()
+    }
+  }
+
+  /** Applies what the log has behind the tree. */
+  async #catchUp(before: Zxid, last: Zxid): Promise<void> {
     let count = 0
     for await (const { zxid, payload } of readLog(this.#ports.disk, this.folders.logs, before, last)) {
       invariant(count > 0 || follows(zxid, before), 'The log goes on where the tree ends.', {
@@ -359,8 +404,13 @@ class OpenVault implements Vault {
 
   async #reload(): Promise<void> {
     await this.#stopSnapshots()
-    this.#ports.logger.info({}, 'Loading the data anew, because the role ended before they were complete')
-    this.#take(await recover(recoveryOptions(this.#settings, this.#ports)))
+    this.#isWrong = false
+    this.#ports.logger.info(
+      {},
+      'Loading the data anew, because the role ended before they were right and complete',
+    )
+    this.#take(await recoverOrDistrust(this.#settings, this.#ports, this.#trust))
+    if (!this.trusted) this.#asksForAll = true
     await this.measure()
   }
 

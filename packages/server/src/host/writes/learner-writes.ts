@@ -41,9 +41,9 @@ export interface LearnerParts<L extends Listener> extends WritesKit<L> {
 
 /** A sync on its way. */
 interface Sync {
-  readonly requester: Requester
+  readonly synced: () => void
   readonly sessionId: SessionId
-  /** Its place among all requests. */
+  /** Its place among all requests; before all of them for an observer's, whose writes are not noted here. */
   readonly place: number
 }
 
@@ -135,7 +135,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
   }
 
   sync({ sessionId, xid, identities }: Write, requester: Requester): undefined {
-    this.#syncs.push({ requester, sessionId, place: this.#places++ })
+    this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })
     // Nobody looks at what is synchronised; an empty path is what the reference's own checks send.
     this.#parts.link.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT, identities })
   }
@@ -150,6 +150,18 @@ export class LearnerWrites<L extends Listener> implements Writes {
   /** The leader ends sessions, and a server that does not hear it would not know. */
   mayAnswerPing(timeout: number, now: number): boolean {
     return now - this.#parts.link.lastHeard() < timeout
+  }
+
+  // Observers behind this server
+
+  /**
+   * Hands on what an observer asks for its clients. A write is answered there, when it is committed; `synced` is called for a
+   * sync, behind all that was committed when it came.
+   */
+  relay(request: Forwarded, synced: () => void): void {
+    if (this.#ended) return
+    if (request.type === OpCode.sync) this.#syncs.push({ synced, sessionId: request.sessionId, place: -1 })
+    this.#parts.link.forward(request)
   }
 
   // What the leader says
@@ -168,7 +180,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
     const oldest = this.#asked.get(sync.sessionId)?.[0]
     if (oldest !== undefined && oldest.place < sync.place)
       return this.#broken('it answers a sync before an older write of the same session')
-    sync.requester.synced()
+    sync.synced()
   }
 
   /** The answer to REVALIDATE. */

@@ -108,7 +108,7 @@ class Life {
       connect: async (to, options) => {
         if (ensemble.isCut(member.id, to.port))
           throw new NetworkError(`Cannot connect to ${to.host}:${to.port} (EHOSTUNREACH)`, 'EHOSTUNREACH')
-        return track(await network.connect(to, options))
+        return track(await network.connect({ ...to, port: ensemble.detour(member.id, to.port) }, options))
       },
     }
     const note =
@@ -246,6 +246,9 @@ export class Ensemble {
     )
     return leaders.length === 1 ? leaders[0]!.id : undefined
   }
+
+  /** Where a connection of a member to a port leads. */
+  detour: (id: ServerId, port: number) => number = (_, port) => port
 
   isCut(id: ServerId, port: number): boolean {
     return this.#cut.has(id) || this.#cut.has(port % 1000)

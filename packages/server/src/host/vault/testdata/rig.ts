@@ -108,7 +108,7 @@ export class Rig {
 
   async open(member = true): Promise<Vault> {
     this.vault = await openVault(this.settings, this.ports(), { member })
-    if (this.vault.fresh) await this.vault.takeSnapshot([])
+    if (this.vault.fresh && this.vault.trusted) await this.vault.takeSnapshot([])
     return this.vault
   }
 

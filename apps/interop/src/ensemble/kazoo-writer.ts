@@ -1,0 +1,110 @@
+import { resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Client } from '@zabra/client'
+import { python } from '../harness/available.ts'
+import { spawnOwned } from '../harness/servers.ts'
+import type { History } from './history.ts'
+
+const script = resolve(import.meta.dirname, '../../python/writer.py')
+/** How long it may take to be there, and to end, in milliseconds. */
+const PATIENCE_MS = 90_000
+
+type Kind = 'created' | 'counted'
+
+/** What the process says of one write, of itself at first, or of how many there were at last. */
+interface Line {
+  readonly kind?: Kind
+  readonly n?: number
+  readonly zxid?: string
+  readonly began?: number
+  readonly ended?: number
+  readonly unknown?: boolean
+  readonly refused?: string
+}
+
+/** A process with kazoo that writes to an ensemble, and what it was told of each write. */
+export class KazooWriter {
+  readonly name: string
+  readonly #history: History
+  readonly #child: ReturnType<typeof spawnOwned>
+  readonly #ended: Promise<void>
+  #errors = ''
+  readonly #acknowledged: Record<Kind, Set<number>> = { created: new Set(), counted: new Set() }
+  readonly #unknown: Record<Kind, Set<number>> = { created: new Set(), counted: new Set() }
+
+  private constructor(name: string, history: History, child: ReturnType<typeof spawnOwned>) {
+    this.name = name
+    this.#history = history
+    this.#child = child
+    child.stderr.on(
+      'data',
+      (chunk: Buffer) => (this.#errors = (this.#errors + chunk.toString()).slice(-5000)),
+    )
+    this.#ended = new Promise((done) => child.once('exit', () => done()))
+  }
+
+  /** Resolves when it is about to write. */
+  static async start(
+    name: string,
+    servers: readonly string[],
+    history: History,
+    sessionTimeoutMs: number,
+  ): Promise<KazooWriter> {
+    const args = [script, name, servers.join(','), String(sessionTimeoutMs / 1000)]
+    const writer = new KazooWriter(name, history, spawnOwned(python, args))
+    const lines = createInterface({ input: writer.#child.stdout })
+    await new Promise<void>((ready, failed) => {
+      lines.once('line', () => {
+        lines.on('line', (line) => writer.#take(JSON.parse(line) as Line))
+        ready()
+      })
+      void writer.#ended.then(() => failed(new Error(`kazoo did not start:\n${writer.#errors}`)))
+    })
+    return writer
+  }
+
+  /** Lets it end what it is at; resolves when its process is gone. */
+  async stop(): Promise<void> {
+    this.#child.stdin.end()
+    const timer = setTimeout(() => {
+      this.#history.breach(`${this.name}: kazoo did not end:\n${this.#errors}`)
+      this.#child.kill('SIGKILL')
+    }, PATIENCE_MS)
+    await this.#ended
+    clearTimeout(timer)
+    if (this.#child.exitCode !== 0)
+      this.#history.breach(`${this.name}: kazoo ended with ${this.#child.exitCode}:\n${this.#errors}`)
+  }
+
+  #take({ kind, n, zxid, began, ended, unknown, refused }: Line): void {
+    if (kind === undefined || n === undefined) return
+    if (refused !== undefined) this.#history.breach(`${this.name}: ${kind} ${n} was refused: ${refused}`)
+    else if (unknown === true) {
+      this.#unknown[kind].add(n)
+      this.#history.unknown++
+    } else {
+      this.#acknowledged[kind].add(n)
+      // Both clocks are the machine's monotonic one, with other beginnings.
+      const since = Number(process.hrtime.bigint()) / 1e6 - performance.now()
+      const times = { began: began! - since, ended: ended! - since }
+      this.#history.written({ by: this.name, ...times, zxid: BigInt(zxid!) })
+    }
+  }
+
+  /** Compares what is there in the end with what it was told. `reader` sees everything. */
+  async judge(reader: Client): Promise<void> {
+    const found = new Set((await reader.getChildren(`/${this.name}/created`)).children.map(Number))
+    const { created, counted } = this.#acknowledged
+    for (const n of created)
+      if (!found.has(n)) this.#history.breach(`${this.name}: created ${n} was acknowledged and is lost`)
+    for (const n of found)
+      if (!created.has(n) && !this.#unknown.created.has(n))
+        this.#history.breach(`${this.name}: created ${n} is there, and was never sent`)
+    const { data } = await reader.getData(`/${this.name}/counter`)
+    const counter = Number(new TextDecoder().decode(data))
+    const certain = Math.max(0, ...counted)
+    if (counter < certain)
+      this.#history.breach(`${this.name}: its counter is at ${counter}, and ${certain} was acknowledged`)
+    if (created.size === 0) this.#history.breach(`${this.name}: nothing that it wrote was acknowledged`)
+  }
+}

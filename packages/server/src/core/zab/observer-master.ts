@@ -1,0 +1,249 @@
+import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
+import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
+import type { Zxid } from '../types.ts'
+import { Handle, Handles } from './handles.ts'
+import type { ConnectionId, LeaderInput, LeaderWork } from './leader-types.ts'
+import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
+import { decodeLearnerInfo, encodeConfigurationText, encodeLeaderInfo, PROTOCOL_VERSION } from './payloads.ts'
+import { planSync, type SyncSources } from './sync-plan.ts'
+
+/** What an observer master is made with. Times are in ticks. */
+export interface ObserverMasterOptions {
+  readonly self: ServerId
+  /** The epoch of the leader that this server follows. */
+  readonly epoch: number
+  /** The configuration seen last. */
+  readonly configuration: () => EnsembleConfiguration
+  readonly initLimit: number
+  readonly syncLimit: number
+  /** Where observers are brought up to date from: what is committed and known here, and nothing else. */
+  readonly sources: SyncSources
+  /** Most observers at a time; default 1000. */
+  readonly maxObservers?: number
+}
+
+export type ObserverMasterInput =
+  | Extract<LeaderInput, { type: 'accepted' | 'packet' | 'closed' | 'streamed' | 'halfTick' }>
+  /** The leader has sent PING: it is still there. */
+  | { readonly type: 'pinged'; readonly zxid: Zxid }
+  /** More is committed here: the window has it, and INFORM of it was sent to `observers`. */
+  | { readonly type: 'committed' }
+
+export type ObserverMasterWork = Extract<LeaderWork, { do: 'send' | 'sync' | 'drop' | 'deliver' | 'warn' }>
+
+/**
+ * A follower that keeps observers up to date in its leader's place (13), without clock, network or disk: inputs in, work out.
+ * It lives as long as the follower is in step with its leader, decides nothing, and hands on nothing but what is committed.
+ *
+ * M1 An observer hears of the leader's epoch as of one that stands already; nobody's promise is asked for.
+ * M2 PINGs are handed on as they come from the leader: an observer that hears them knows the leader to live, so it may keep
+ *    the sessions of its clients. The reference sends its own, also while it hears nothing itself.
+ * M3 An observer may be ahead of this server, within the epoch. What it has then is on its way here, so it waits for that; the
+ *    reference would have it cut away what is committed.
+ */
+export class ObserverMaster {
+  readonly #options: ObserverMasterOptions
+  readonly #handles = new Handles()
+  #halfTicks = 0
+  #work: ObserverMasterWork[] = []
+
+  constructor(options: ObserverMasterOptions) {
+    this.#options = options
+  }
+
+  /** To whom INFORM goes. The array is this machine's; do not keep it. */
+  get observers(): readonly ConnectionId[] {
+    return this.#handles.observers
+  }
+
+  /** Whether an observer waits for what is committed next. */
+  get awaited(): boolean {
+    for (const { phase } of this.#handles) if (phase === 'promised') return true
+    return false
+  }
+
+  /** Takes one input and returns what is to be done. The result holds until the next call. */
+  step(input: ObserverMasterInput): readonly ObserverMasterWork[] {
+    this.#work = []
+    this.#take(input)
+    return this.#work
+  }
+
+  /** HOT. Something came from an observer, or a long transfer to it made progress: it is alive. */
+  heard(from: ConnectionId): void {
+    const handle = this.#handles.get(from)
+    if (handle !== undefined) this.#hear(handle)
+  }
+
+  #take(input: ObserverMasterInput): void {
+    switch (input.type) {
+      case 'accepted':
+        return this.#handles.add(new Handle(input.from, this.#tick + this.#options.initLimit))
+      case 'packet':
+        return this.#read(this.#handles.get(input.from), input.packet)
+      case 'closed':
+        return this.#forget(this.#handles.get(input.from))
+      case 'streamed':
+        return this.#streamed(this.#handles.get(input.to))
+      case 'pinged':
+        return this.#ping(input.zxid)
+      case 'committed':
+        return this.#catchUp()
+      case 'halfTick':
+        return this.#halfTick()
+    }
+  }
+
+  get #tick(): number {
+    return this.#halfTicks >> 1
+  }
+
+  #hear(handle: Handle): void {
+    const { initLimit, syncLimit } = this.#options
+    if (handle.phase === 'active') handle.deadline = this.#tick + syncLimit
+    else if (handle.phase === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
+  }
+
+  #read(handle: Handle | undefined, packet: QuorumPacket): void {
+    if (handle === undefined) return
+    this.#hear(handle)
+    try {
+      this.#dispatch(handle, packet)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      this.#drop(handle, error.message)
+    }
+  }
+
+  #dispatch(handle: Handle, packet: QuorumPacket): void {
+    const { type, zxid } = packet
+    if (handle.phase === 'stranger') return this.#introduce(handle, packet)
+    if (handle.phase === 'asked' && type === PacketType.ackEpoch) return this.#place(handle, zxid)
+    if (handle.phase === 'syncing' && type === PacketType.ack) return this.#welcome(handle, zxid)
+    if (handle.phase === 'active') return this.#serve(handle, packet)
+    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.phase}`)
+  }
+
+  // An observer comes
+
+  #introduce(handle: Handle, { type, zxid, data }: QuorumPacket): void {
+    if (type !== PacketType.observerInfo)
+      return this.#drop(handle, `only observers are kept up to date here, got ${packetName(type)}`)
+    const { self, epoch, initLimit, maxObservers = 1000 } = this.#options
+    const { serverId, protocolVersion } = decodeLearnerInfo(data)
+    if (protocolVersion < PROTOCOL_VERSION)
+      return this.#drop(handle, `its protocol ${protocolVersion} is not known here`)
+    if (serverId === self) return this.#drop(handle, 'it has the id of this server')
+    if (epochOf(zxid) > epoch)
+      return this.#drop(
+        handle,
+        `it has accepted epoch ${epochOf(zxid)}, after the ${epoch} of the leader here`,
+      )
+    for (const other of this.#handles)
+      if (other.server === serverId) this.#drop(other, 'the same server has come again')
+    if (this.#handles.learners >= maxObservers)
+      return this.#drop(handle, `there are ${maxObservers} observers already`)
+    handle.server = serverId
+    handle.observer = true
+    handle.phase = 'asked'
+    handle.deadline = this.#tick + initLimit
+    // M1
+    this.#send(handle, PacketType.leaderInfo, makeZxid(epoch, 0), encodeLeaderInfo())
+  }
+
+  #place(handle: Handle, zxid: Zxid): void {
+    handle.zxid = zxid
+    handle.phase = 'promised'
+    handle.deadline = this.#tick + this.#options.initLimit
+    if (zxid > 0 && epochOf(zxid) > this.#options.epoch)
+      return this.#drop(handle, `it has ${formatZxid(zxid)}, of an epoch after the one here`)
+    this.#sync(handle)
+  }
+
+  /** M3 */
+  #isAhead({ zxid }: Handle): boolean {
+    const { epoch, sources } = this.#options
+    return zxid > sources.window.max && counterOf(zxid) > 0 && epochOf(zxid) === epoch
+  }
+
+  #catchUp(): void {
+    for (const handle of this.#handles) if (handle.phase === 'promised') this.#sync(handle)
+  }
+
+  /** History, then NEWLEADER; from here on INFORM goes to it too, behind these. */
+  #sync(handle: Handle): void {
+    if (this.#isAhead(handle)) return
+    const { initLimit, syncLimit, sources } = this.#options
+    handle.phase = 'syncing'
+    handle.deadline = this.#tick + initLimit + syncLimit
+    const plan = planSync(handle.zxid, sources)
+    this.#work.push({ do: 'sync', to: handle.connection, plan })
+    handle.streaming = true
+    if (plan.how !== 'snap') this.#streamed(handle)
+    this.#handles.join(handle)
+  }
+
+  /** NEWLEADER waits for the end of a snapshot: what changes the tree while it is sent belongs before NEWLEADER. */
+  #streamed(handle: Handle | undefined): void {
+    if (handle?.streaming !== true) return
+    handle.streaming = false
+    const { epoch, configuration } = this.#options
+    const text = encodeConfigurationText(printConfiguration(configuration()))
+    this.#send(handle, PacketType.newLeader, makeZxid(epoch, 0), text)
+  }
+
+  #welcome(handle: Handle, zxid: Zxid): void {
+    const expected = makeZxid(this.#options.epoch, 0)
+    if (zxid !== expected || handle.streaming)
+      return this.#drop(handle, `it acknowledges ${formatZxid(zxid)} instead of ${formatZxid(expected)}`)
+    handle.phase = 'active'
+    this.#hear(handle)
+    this.#send(handle, PacketType.upToDate, NO_ZXID, null)
+  }
+
+  #serve(handle: Handle, packet: QuorumPacket): void {
+    const { connection, server } = handle
+    switch (packet.type) {
+      case PacketType.ping:
+      case PacketType.request:
+      case PacketType.revalidate:
+        this.#work.push({ do: 'deliver', from: connection, server, packet })
+        return
+      case PacketType.ack:
+        // That of UPTODATE. An observer acknowledges nothing else, and nobody would count it.
+        if (counterOf(packet.zxid) === 0) return
+    }
+    const facts = { server, packet: packetName(packet.type), zxid: formatZxid(packet.zxid) }
+    const sentence = 'An observer sent what no observer should send now; it is ignored'
+    this.#work.push({ do: 'warn', facts, sentence })
+  }
+
+  // Time
+
+  /** M2 */
+  #ping(zxid: Zxid): void {
+    for (const handle of this.#handles)
+      if (handle.phase === 'active') this.#send(handle, PacketType.ping, zxid, null)
+  }
+
+  #halfTick(): void {
+    this.#halfTicks++
+    if (this.#halfTicks % 2 !== 0) return
+    for (const handle of this.#handles)
+      if (this.#tick > handle.deadline)
+        this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
+  }
+
+  #send({ connection }: Handle, type: number, zxid: Zxid, data: Uint8Array | null): void {
+    this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })
+  }
+
+  #drop(handle: Handle, reason: string): void {
+    this.#work.push({ do: 'drop', connection: handle.connection, reason })
+    this.#forget(handle)
+  }
+
+  #forget(handle: Handle | undefined): void {
+    if (handle !== undefined) this.#handles.remove(handle)
+  }
+}

@@ -1,0 +1,81 @@
+import type { Connection } from '@zabra/runtime'
+import { votersOf, type ServerId } from '../../core/quorum/index.ts'
+import { dial, dialDefaults, pause, type DialOptions } from './dial.ts'
+import type { MemberKit } from './member-kit.ts'
+
+/** Who keeps a learner up to date, and the connection to it. */
+export interface Reached {
+  readonly connection: Connection
+  readonly master: ServerId
+}
+
+/** Which learner looks for whom. */
+export interface Sought {
+  readonly leader: ServerId
+  readonly observer: boolean
+  readonly signal: AbortSignal
+}
+
+type Base = Omit<DialOptions, 'addresses' | 'budgetMs' | 'patienceMs'>
+
+/**
+ * Connects a learner to its leader. An observer with an `observerMasterPort` prefers the followers, in any order; when none
+ * of them takes it within a tick it goes to the leader all the same, where the reference would go on trying. Rejects with a
+ * `NetworkError` when nobody can be reached.
+ */
+export async function reach(kit: MemberKit, sought: Sought): Promise<Reached> {
+  const { settings, ports, membership } = kit
+  const { leader, observer, signal } = sought
+  const budgetMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs
+  const base: Base = {
+    network: ports.network,
+    clock: ports.clock,
+    pauseMs: settings.connectRetryDelayMs,
+    signal,
+  }
+  if (observer && settings.observerMasterPort > 0) {
+    const reached = await reachFollower(kit, base, leader, Math.min(settings.tickTimeMs, budgetMs))
+    if (reached !== undefined) return reached
+    ports.logger.info({ leader }, 'No follower takes this observer; it goes to the leader')
+  }
+  const addresses = membership.addressesOf(leader, 'quorumPort')
+  const { patienceMs } = dialDefaults
+  return { connection: await dial({ ...base, addresses, budgetMs, patienceMs }), master: leader }
+}
+
+/** Tries one follower after the other, again and again. A host that does not answer must not use up the time of all. */
+async function reachFollower(
+  { settings, ports, membership }: MemberKit,
+  base: Base,
+  leader: ServerId,
+  withinMs: number,
+): Promise<Reached | undefined> {
+  const followers = votersOf(membership.active).filter((id) => id !== leader)
+  const { clock, random } = ports
+  const until = clock.monotonic() + withinMs
+  shuffle(followers, (below) => random.below(below))
+  while (clock.monotonic() < until && followers.length > 0 && !base.signal.aborted) {
+    for (const master of followers) {
+      const addresses = membership
+        .addressesOf(master, 'quorumPort')
+        .map(({ host }) => ({ host, port: settings.observerMasterPort }))
+      const budgetMs = Math.max(1, Math.min(withinMs / followers.length, until - clock.monotonic()))
+      try {
+        return { connection: await dial({ ...base, addresses, budgetMs, patienceMs: 0 }), master }
+      } catch {
+        // The next one is tried, and after all of them the leader, whose error is told.
+        if (base.signal.aborted) break
+      }
+    }
+    await pause(clock, base.pauseMs, base.signal)
+  }
+  return undefined
+}
+
+/** Every order is as likely as any other. */
+function shuffle(ids: ServerId[], below: (bound: number) => number): void {
+  for (let at = ids.length - 1; at > 0; at--) {
+    const other = below(at + 1)
+    ;[ids[at], ids[other]] = [ids[other]!, ids[at]!]
+  }
+}

@@ -1,0 +1,158 @@
+import { MemoryDisk } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { DivergedFilesError, SET_ASIDE } from '../../log/index.ts'
+import { atEachStep, Author, FOLDER, Rig, same, z } from './testdata/rig.ts'
+
+/** Four transactions, of which the last one was foreseen for another tree than the first three make. */
+function diverging(): Author['txns'] {
+  const own = new Author().creates(1, 1, 3)
+  const other = new Author()
+  for (let i = 1; i <= 3; i++) other.create(z(1, i), `/other-${i}`)
+  return [...own.txns, other.create(z(1, 4), '/n4')]
+}
+
+/** Logs all and applies all but the last, as a role that ends before its commit comes. */
+async function logAll(rig: Rig): Promise<void> {
+  await rig.vault.acceptEpoch(1)
+  const writer = rig.writer()
+  for (const { zxid, payload } of diverging()) {
+    writer.appendPayload(zxid, payload)
+    if (zxid !== z(1, 4)) rig.vault.apply(payload)
+  }
+  await writer.flush()
+}
+
+async function diverged(): Promise<Rig> {
+  const rig = await Rig.open()
+  await logAll(rig)
+  await rig.vault.settle()
+  return rig
+}
+
+const asides = (rig: Rig): string[] => rig.names(`${FOLDER}/${SET_ASIDE}`)
+
+/** Brings everything, as a leader of epoch 2 does. */
+async function resync(rig: Rig): Promise<Author> {
+  const leader = new Author().creates(1, 1, 6)
+  await rig.vault.acceptEpoch(2)
+  await rig.receive(leader)
+  await rig.vault.adopt()
+  return leader
+}
+
+describe('a member whose log does not fit its tree', () => {
+  it('sets all of it aside when its role ends, and votes no more', async () => {
+    const rig = await diverged()
+    expect(rig.vault.trusted).toBe(false)
+    expect([rig.vault.syncZxid, rig.vault.asksForAll, rig.nodes()]).toEqual([-1, true, []])
+    expect(asides(rig).map((name) => name.replace(/^\d+\./, ''))).toEqual(
+      expect.arrayContaining(['log.100000001', 'snapshot.0']),
+    )
+    expect(rig.lines.join('\n')).toContain('it sets them aside')
+    expect(rig.fatal).toBe(undefined)
+  })
+
+  it('remembers it over starts', async () => {
+    const rig = await diverged()
+    await rig.vault.close()
+    const again = await Rig.open(rig.disk)
+    expect([again.vault.trusted, again.vault.syncZxid]).toEqual([false, -1])
+    expect(again.vault.epochs.accepted).toBe(1)
+  })
+
+  it('votes again when it has everything of a leader', async () => {
+    const rig = await diverged()
+    const leader = await resync(rig)
+    expect([rig.vault.trusted, rig.vault.syncZxid]).toEqual([true, z(1, 6)])
+    await rig.vault.close()
+    const again = await Rig.open(rig.disk)
+    expect(again.vault.trusted).toBe(true)
+    expect(same(again.vault.tree, leader.tree)).toBe(true)
+    expect(asides(again).length).toBeGreaterThan(1)
+  })
+
+  it('finds it out at the start too, where a server on its own stops', async () => {
+    const rig = await Rig.open()
+    await logAll(rig)
+    await rig.vault.close()
+    await expect(new Rig(rig.disk.clone()).open(false)).rejects.toThrow(DivergedFilesError)
+    const again = await Rig.open(rig.disk)
+    expect(again.vault.trusted).toBe(false)
+    expect(asides(again)).toHaveLength(2)
+  })
+
+  it('is not started as a server on its own, which would begin with nothing', async () => {
+    const rig = await diverged()
+    await rig.vault.close()
+    await expect(new Rig(rig.disk).open(false)).rejects.toThrow('remove the file distrusted')
+  })
+
+  it('never comes back as one that may vote without the data of a leader, wherever its process ends', async () => {
+    const base = new MemoryDisk()
+    const rig = await Rig.open(base)
+    await logAll(rig)
+    await rig.vault.close()
+    const steps = await atEachStep(
+      base,
+      {},
+      async (one) => resync(one).then(() => {}),
+      async (after, what) => {
+        const whole = after.vault.lastZxid === z(1, 6)
+        expect(after.vault.trusted && !whole, what).toBe(false)
+      },
+    )
+    expect(steps).toBeGreaterThan(3)
+  })
+})
+
+it('only a tree that went wrong in memory is loaded anew, and its member goes on voting', async () => {
+  const rig = await Rig.open()
+  const leader = new Author().creates(1, 1, 3)
+  await rig.follow(leader.txns)
+  rig.vault.askForAll()
+  const { tree } = rig.vault
+  await rig.vault.settle()
+  expect(rig.vault.tree).not.toBe(tree)
+  expect([rig.vault.trusted, rig.vault.syncZxid, rig.vault.lastZxid]).toEqual([true, 0, z(1, 3)])
+})
+
+describe('a member without data, with db.autocreate=false', () => {
+  const settings = { autoCreateDatabase: false }
+
+  it('does not vote until a leader has sent everything', async () => {
+    const rig = await Rig.open(new MemoryDisk(), settings)
+    expect([rig.vault.trusted, rig.vault.syncZxid]).toEqual([false, -1])
+    await rig.vault.close()
+    const again = await Rig.open(rig.disk, settings)
+    expect(again.vault.trusted).toBe(false)
+    await resync(again)
+    await again.vault.close()
+    expect((await Rig.open(rig.disk, settings)).vault.trusted).toBe(true)
+  })
+
+  it('votes when there is a file initialize, which is good for one start', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    await disk.replaceFile('/data/initialize', new Uint8Array(0))
+    const rig = await Rig.open(disk, settings)
+    expect(rig.vault.trusted).toBe(true)
+    expect(await disk.exists('/data/initialize')).toBe(false)
+    await rig.vault.close()
+    // It has a snapshot of nothing now, and that is data.
+    expect((await Rig.open(disk, settings)).vault.trusted).toBe(true)
+  })
+
+  it('votes also when that file comes later', async () => {
+    const rig = await Rig.open(new MemoryDisk(), settings)
+    await rig.vault.close()
+    await rig.disk.replaceFile('/data/initialize', new Uint8Array(0))
+    expect((await Rig.open(rig.disk, settings)).vault.trusted).toBe(true)
+  })
+
+  it('with data votes as ever', async () => {
+    const rig = await Rig.open()
+    await rig.follow(new Author().creates(1, 1, 2).txns)
+    await rig.vault.close()
+    expect((await Rig.open(rig.disk, settings)).vault.trusted).toBe(true)
+  })
+})
