@@ -1,5 +1,5 @@
-import { utf8, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { utf8 } from '@zabra/client/core'
+import { expect, it } from 'vitest'
 import { Barrier } from './barrier/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
@@ -7,33 +7,14 @@ import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
+import { client as a, cutOff, eachTest, other as b, run, world } from './testdata/each-test.ts'
 import { swiftly } from './testdata/stage.ts'
-import { watchSettled, World } from './testdata/world.ts'
+import { watchSettled } from './testdata/world.ts'
 
 // What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
 // repository, KZ one of kazoo's, ZK ZOOKEEPER-.
 
-let world: World
-let a: Client
-let b: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client({ servers: 'b:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
-
-/** Cuts the first client off, for longer than its session lives if asked. */
-function cutOff(): () => void {
-  world.interference.open = ({ host }) => {
-    if (host === 'a') throw new Error('cut off')
-  }
-  for (const wire of world.wires) if (wire.server.host === 'a') wire.cut()
-  return () => void delete world.interference.open
-}
+eachTest('a', 'b')
 
 it('a release that fails at first is not forgotten: the znode goes, and nobody enters before (CGH-1193)', async () => {
   const held = await run(new Mutex(a, '/lock').acquire())

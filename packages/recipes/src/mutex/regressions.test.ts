@@ -1,20 +1,10 @@
-import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { failureOf, metered, refuseConnections, watchSettled, World } from '../testdata/world.ts'
+import { SessionExpiredError } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
+import { failureOf, metered, refuseConnections, watchSettled } from '../testdata/world.ts'
 import { Mutex } from './mutex.ts'
 
-let world: World
-let a: Client
-let b: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('what went wrong in other locks', () => {
