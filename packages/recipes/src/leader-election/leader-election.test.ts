@@ -29,7 +29,7 @@ describe('an election', () => {
     await run(one.leadership.resign())
     const second = (await run(next)).value as Leadership
     await world.settle()
-    expect(meters[1]!.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+    expect(meters[1]!.take()).toEqual({ requests: ['getChildren'], events: ['nodeDeleted'] })
     expect(second.token).toBeGreaterThan(one.leadership.token)
     second.assertHeld()
     await run(rest.return(undefined))
@@ -82,6 +82,7 @@ describe('an election', () => {
         { op: 'delete', path: '/e' },
       ]),
     )
+    await world.advance(20)
     const second = (await run(again)).value as Leadership
     expect(second.token).toBeGreaterThan(leadership.token)
     expect(leadership.signal.reason).toMatchObject({ reason: 'nodeDeleted' })

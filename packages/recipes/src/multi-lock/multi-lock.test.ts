@@ -52,7 +52,7 @@ it('ends with the first of its locks that ends, and is given back as a whole', a
   held.assertHeld()
   const [name] = (await run(b.getChildren('/y'))).children
   await run(b.delete(`/y/${name}`))
-  await world.settle()
+  await world.advance(20)
   expect(held.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
   expect(() => held.assertHeld()).toThrow('deleted')
   await run(held.release())

@@ -33,7 +33,7 @@ describe('a mutex', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs one round trip when nobody has it, and one request more that nobody waits for', async () => {
+  it('costs one round trip when nobody has it, and a watch that nobody waits for when it is held for longer than a moment', async () => {
     await run(a.mkdirp('/lock'))
     const writes: number[] = []
     world.interference.toServer = (chunk) => {
@@ -43,9 +43,15 @@ describe('a mutex', () => {
     meters[0]!.take()
     const acquired = new Mutex(a, '/lock').acquire()
     const held = await run(acquired)
-    expect(meters[0]!.take()).toEqual({ requests: ['create', 'getChildren', 'getData'], events: [] })
-    expect(writes).toHaveLength(2)
+    expect(meters[0]!.take()).toEqual({ requests: ['create', 'getChildren'], events: [] })
+    expect(writes).toHaveLength(1)
     await run(held.release())
+    await world.advance(20)
+    expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: [] })
+    const longer = await run(new Mutex(a, '/lock').acquire())
+    await world.advance(20)
+    expect(meters[0]!.take()).toEqual({ requests: ['create', 'getChildren', 'getData'], events: [] })
+    await run(longer.release())
     await world.settle()
     expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
   })
@@ -65,7 +71,7 @@ describe('a mutex', () => {
       await run(current.release())
       current = await run(acquired)
       await world.settle()
-      expect(meter.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+      expect(meter.take()).toEqual({ requests: ['getChildren'], events: ['nodeDeleted'] })
       expect(
         waiters.flatMap((other) => other.meter.take().events.filter((type) => type !== 'nodeDeleted')),
       ).toEqual([])
@@ -338,6 +344,7 @@ describe('when the lock is lost', () => {
     const options = { errorPolicy: { lease: {} } } as const
     const one = await run(new Mutex(a, '/one', options).acquire())
     const two = await run(new Mutex(a, '/two', options).acquire())
+    await world.advance(20)
     meters[0]!.take()
     await world.advance(36_000)
     one.assertHeld()
@@ -352,10 +359,19 @@ describe('when the lock is lost', () => {
 
   it('by the deletion of its node, by the end of its client, or by its release, the reason says so', async () => {
     const one = await run(new Mutex(a, '/lock').acquire())
+    await world.advance(20)
     await run(b.delete(one.path))
     await world.settle()
     expect(reasonOf(one.signal)).toBe('nodeDeleted')
     await run(one.release())
+    const brief = await run(new Mutex(a, '/lock').acquire())
+    await run(b.delete(brief.path))
+    await world.settle()
+    // So soon it is not watched yet; what it guards is refused at once all the same.
+    expect(brief.signal.aborted).toBe(false)
+    await world.advance(10)
+    expect(reasonOf(brief.signal)).toBe('nodeDeleted')
+    await run(brief.release())
     const two = await run(new Mutex(a, '/lock').acquire())
     await run(two.release())
     expect(reasonOf(two.signal)).toBe('released')

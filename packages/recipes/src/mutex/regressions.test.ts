@@ -127,6 +127,7 @@ describe('what went wrong in other locks', () => {
     const nodes = (await line()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
     await run(a.multi([...nodes, { op: 'delete', path: '/lock' }]))
     await run((await run(waiting)).release())
+    await world.advance(20)
     expect(() => holder.assertHeld()).toThrow('somebody has deleted its znode')
     await run(holder.release())
   })

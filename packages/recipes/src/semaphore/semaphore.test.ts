@@ -61,9 +61,10 @@ describe('a semaphore', () => {
     await world.settle()
     meters[0]!.take()
     const held = await run(semaphore.acquire())
-    await world.settle()
-    // The last one watches the lease, and nobody waits for it.
-    expect(meters[0]!.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi', 'getData'])
+    expect(meters[0]!.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi'])
+    // Then it is watched, and nobody waits for that.
+    await world.advance(20)
+    expect(meters[0]!.take().requests).toEqual(['getData'])
     await run(held.release())
     await world.settle()
     expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
