@@ -1,5 +1,6 @@
 import {
   BadVersionError,
+  ConnectionLossError,
   NodeExistsError,
   NoNodeError,
   StateError,
@@ -177,7 +178,8 @@ export class Producer<T> {
       try {
         await this.#client.create(gate, EMPTY, { parents: true, ...options })
       } catch (error) {
-        if (!(error instanceof NodeExistsError)) throw error
+        // Made by somebody else, or by us when the reply is lost: the next look tells.
+        if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
       }
     }
   }
