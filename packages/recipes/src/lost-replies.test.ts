@@ -1,4 +1,4 @@
-import { ConnectionLossError, utf8, ZooKeeperError, type Client } from '@zabra/client/core'
+import { ConnectionLossError, utf8, type Client, type ZooKeeperError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { AtomicValue, Counter } from './atomic-value/index.ts'
 import { Barrier } from './barrier/index.ts'
