@@ -162,3 +162,71 @@ it('the claim of a consumer that dies goes with it, and its item comes again (KZ
   expect(await run(next)).toBe('x')
   expect((await run(b.getChildren('/q/claims'))).children).toEqual([])
 })
+
+it('waiters wake up although the connection broke and came back while they waited (KZ-170)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  const waiting = new Mutex(a, '/lock').acquire()
+  await world.settle()
+  cutOff()()
+  await world.advance(3000)
+  expect(a.state).toBe('connected')
+  await run(held.release())
+  await run((await run(waiting)).release())
+})
+
+it('attempts that do not wait leave no znode, whoever else is at it (KZ-732)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  const tries = Array.from({ length: 30 }, (_, n) =>
+    new Mutex(n % 2 ? a : b, '/lock', { localQueue: false }).tryAcquire(),
+  )
+  expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
+  await run(held.release())
+  const rights = await run(
+    Promise.all(tries.map(() => new Mutex(a, '/lock', { localQueue: false }).tryAcquire())),
+  )
+  const got = rights.filter((right) => right !== undefined)
+  expect(got.length).toBeLessThanOrEqual(1)
+  for (const right of got) await run(right.release())
+  await world.advance(100)
+  expect((await run(b.getChildren('/lock'))).children).toEqual([])
+})
+
+it('what goes wrong between the line and the permits of a semaphore keeps nobody out (KZ-429)', async () => {
+  await run((await run(new Semaphore(b, '/s', { permits: 1 }).acquire())).release())
+  const { stat } = await run(b.getACL('/s/leases'))
+  const readOnly = [{ scheme: 'world', id: 'anyone', perms: 1 }]
+  await run(b.setACL('/s/leases', readOnly, { version: stat.aversion }))
+  await expect(run(new Semaphore(a, '/s', { permits: 1 }).acquire())).rejects.toThrow()
+  await world.advance(100)
+  expect((await run(b.getChildren('/s/locks'))).children).toEqual([])
+})
+
+it('a wait for somebody who has just gone is not for ever: what does not exist is not watched (WriteLock of ZooKeeper)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  // The one before goes between the listing and the watch on it.
+  let listings = 0
+  world.interference.toClient = (chunk, wire) => {
+    if (wire.server.host === 'a' && chunk.length > 60 && ++listings === 2) void held.release()
+    return chunk
+  }
+  const waiting = new Mutex(a, '/lock').acquire()
+  const right = await run(waiting)
+  delete world.interference.toClient
+  await run(right.release())
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('an election that is left while its znode is being made leaves none (CUR-18)', async () => {
+  for (const turns of [0, 1, 2]) {
+    const stop = new AbortController()
+    const election = new LeaderElection(a, '/e')
+    const next = election.leadership({ signal: stop.signal }).next()
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    const closed = election[Symbol.asyncDispose]()
+    stop.abort()
+    await run(Promise.all([next, closed]))
+    await world.advance(100)
+    const left = (await run(b.exists('/e'))) === undefined ? [] : (await run(b.getChildren('/e'))).children
+    expect(left).toEqual([])
+  }
+})
