@@ -39,5 +39,11 @@ elif kind == "tree":
     zk.set("/tree/a", b"1")
     zk.create("/tree/b", b"2")
     zk.delete("/tree/a")
+elif kind == "party":
+    party = zk.Party("/party", "kazoo")
+    party.join()
+    print("joined", flush=True)
+    sys.stdin.readline()
+    party.leave()
 print("done", flush=True)
 zk.stop()

@@ -15,15 +15,23 @@ if kind == "rw":
     read = write
 elif kind == "patterns":
     write = read = Lock(zk, "/lock", "kazoo", extra_lock_patterns=["lock-"])
-else:
+elif kind == "lock":
     write = read = Lock(zk, "/lock", "kazoo")
+
+
+def increment():
+    value = int(zk.get("/counter")[0])
+    zk.set("/counter", str(value + 1).encode())
+
 
 print("ready", flush=True)
 sys.stdin.readline()
 for _ in range(rounds):
+    if kind == "election":
+        zk.Election("/e", "kazoo").run(increment)
+        continue
     with write:
-        value = int(zk.get("/counter")[0])
-        zk.set("/counter", str(value + 1).encode())
+        increment()
     with read:
         assert zk.get("/counter")[0] == zk.get("/counter")[0]
 print("done", flush=True)

@@ -139,6 +139,19 @@ const suites = (server: () => Server, clientOf: () => Client): void => {
     await cache.close()
   })
 
+  it('see in a group who joins and leaves a party of kazoo', async () => {
+    const kazoo = await Kazoo.start(server(), 'party')
+    const group = new Group(clientOf(), '/party', { codec: utf8 })
+    kazoo.go()
+    await kazoo.says('joined')
+    await clientOf().sync('/party')
+    expect([...(await group.members()).values()]).toEqual(['kazoo'])
+    kazoo.go()
+    await kazoo.done
+    await clientOf().sync('/party')
+    expect([...(await group.members()).values()]).toEqual([])
+  })
+
   it('keep groups, rounds and transactions there', async () => {
     const client = clientOf()
     const group = new Group(client, '/group', { codec: utf8 })

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { connect, utf8, type Client, type TypedClient } from '@zabra/client'
 import { lease, LeaderElection, Mutex, ReadWriteLock, Semaphore } from '@zabra/recipes'
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { describeWith, python } from './harness/available.ts'
-import { reference, Server, spawnOwned } from './harness/servers.ts'
+import { ours, reference, Server, spawnOwned, type Kind } from './harness/servers.ts'
 
 const ROUNDS = 30
 const script = resolve(import.meta.dirname, '../python/locks.py')
@@ -15,7 +15,7 @@ interface Kazoo {
 }
 
 /** A kazoo process that is connected and waits to begin. */
-async function kazoo(server: Server, kind: 'lock' | 'patterns' | 'rw'): Promise<Kazoo> {
+async function kazoo(server: Server, kind: 'lock' | 'patterns' | 'rw' | 'election'): Promise<Kazoo> {
   const child = spawnOwned(python, [script, server.address, String(ROUNDS), kind])
   let output = ''
   let ready = (): void => {}
@@ -35,13 +35,13 @@ async function kazoo(server: Server, kind: 'lock' | 'patterns' | 'rw'): Promise<
   return { go: () => void child.stdin.write('go\n'), done }
 }
 
-describeWith(['apache', 'kazoo'], 'locks on an Apache server', () => {
+const suite = (kind: Kind): void => {
   let server: Server
   let clients: Client[]
   let counter: TypedClient<string>
 
   beforeAll(async () => {
-    server = await Server.start({ kind: reference })
+    server = await Server.start({ kind })
   })
   afterAll(() => server.stop())
   beforeEach(async () => {
@@ -100,6 +100,15 @@ describeWith(['apache', 'kazoo'], 'locks on an Apache server', () => {
     expect(await children('/rw')).toEqual([])
   })
 
+  it('elect one leader at a time together with kazoo', async () => {
+    const other = await kazoo(server, 'election')
+    other.go()
+    await everybody((client) => new LeaderElection(client, '/e', { naming: 'kazoo' }).lead(increment))
+    await other.done
+    expect(await total()).toBe(4 * ROUNDS)
+    expect(await children('/e')).toEqual([])
+  })
+
   it('downgrade, guard, count permits, lease and elect leaders there', async () => {
     const [a, b] = clients as [Client, Client]
     const lock = new ReadWriteLock(a, '/rw2')
@@ -128,4 +137,8 @@ describeWith(['apache', 'kazoo'], 'locks on an Apache server', () => {
     expect(ids.toSorted()).toEqual(['a', 'b'])
     for (const path of ['/rw2', '/s/locks', '/s/leases', '/e']) expect(await children(path)).toEqual([])
   })
+}
+
+describeWith(['apache', 'kazoo'], 'locks with kazoo', () => {
+  for (const kind of [reference, ours]) describe(`on ${kind}`, () => suite(kind))
 })

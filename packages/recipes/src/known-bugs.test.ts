@@ -1,5 +1,5 @@
-import { utf8, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { utf8 } from '@zabra/client/core'
+import { expect, it } from 'vitest'
 import { Barrier } from './barrier/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
@@ -7,33 +7,14 @@ import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
+import { client as a, cutOff, eachTest, other as b, run, world } from './testdata/each-test.ts'
 import { swiftly } from './testdata/stage.ts'
-import { watchSettled, World } from './testdata/world.ts'
+import { watchSettled } from './testdata/world.ts'
 
 // What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
 // repository, KZ one of kazoo's, ZK ZOOKEEPER-.
 
-let world: World
-let a: Client
-let b: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client({ servers: 'b:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
-
-/** Cuts the first client off, for longer than its session lives if asked. */
-function cutOff(): () => void {
-  world.interference.open = ({ host }) => {
-    if (host === 'a') throw new Error('cut off')
-  }
-  for (const wire of world.wires) if (wire.server.host === 'a') wire.cut()
-  return () => void delete world.interference.open
-}
+eachTest('a', 'b')
 
 it('a release that fails at first is not forgotten: the znode goes, and nobody enters before (CGH-1193)', async () => {
   const held = await run(new Mutex(a, '/lock').acquire())
@@ -180,4 +161,72 @@ it('the claim of a consumer that dies goes with it, and its item comes again (KZ
   await run(dying.close())
   expect(await run(next)).toBe('x')
   expect((await run(b.getChildren('/q/claims'))).children).toEqual([])
+})
+
+it('waiters wake up although the connection broke and came back while they waited (KZ-170)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  const waiting = new Mutex(a, '/lock').acquire()
+  await world.settle()
+  cutOff()()
+  await world.advance(3000)
+  expect(a.state).toBe('connected')
+  await run(held.release())
+  await run((await run(waiting)).release())
+})
+
+it('attempts that do not wait leave no znode, whoever else is at it (KZ-732)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  const tries = Array.from({ length: 30 }, (_, n) =>
+    new Mutex(n % 2 ? a : b, '/lock', { localQueue: false }).tryAcquire(),
+  )
+  expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
+  await run(held.release())
+  const rights = await run(
+    Promise.all(tries.map(() => new Mutex(a, '/lock', { localQueue: false }).tryAcquire())),
+  )
+  const got = rights.filter((right) => right !== undefined)
+  expect(got.length).toBeLessThanOrEqual(1)
+  for (const right of got) await run(right.release())
+  await world.advance(100)
+  expect((await run(b.getChildren('/lock'))).children).toEqual([])
+})
+
+it('what goes wrong between the line and the permits of a semaphore keeps nobody out (KZ-429)', async () => {
+  await run((await run(new Semaphore(b, '/s', { permits: 1 }).acquire())).release())
+  const { stat } = await run(b.getACL('/s/leases'))
+  const readOnly = [{ scheme: 'world', id: 'anyone', perms: 1 }]
+  await run(b.setACL('/s/leases', readOnly, { version: stat.aversion }))
+  await expect(run(new Semaphore(a, '/s', { permits: 1 }).acquire())).rejects.toThrow()
+  await world.advance(100)
+  expect((await run(b.getChildren('/s/locks'))).children).toEqual([])
+})
+
+it('a wait for somebody who has just gone is not for ever: what does not exist is not watched (WriteLock of ZooKeeper)', async () => {
+  const held = await run(new Mutex(b, '/lock').acquire())
+  // The one before goes between the listing and the watch on it.
+  let listings = 0
+  world.interference.toClient = (chunk, wire) => {
+    if (wire.server.host === 'a' && chunk.length > 60 && ++listings === 2) void held.release()
+    return chunk
+  }
+  const waiting = new Mutex(a, '/lock').acquire()
+  const right = await run(waiting)
+  delete world.interference.toClient
+  await run(right.release())
+  expect(world.server.stats().watches).toBe(0)
+})
+
+it('an election that is left while its znode is being made leaves none (CUR-18)', async () => {
+  for (const turns of [0, 1, 2]) {
+    const stop = new AbortController()
+    const election = new LeaderElection(a, '/e')
+    const next = election.leadership({ signal: stop.signal }).next()
+    for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+    const closed = election[Symbol.asyncDispose]()
+    stop.abort()
+    await run(Promise.all([next, closed]))
+    await world.advance(100)
+    const left = (await run(b.exists('/e'))) === undefined ? [] : (await run(b.getChildren('/e'))).children
+    expect(left).toEqual([])
+  }
 })

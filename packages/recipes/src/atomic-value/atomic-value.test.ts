@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { json, utf8, type Client } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { json, utf8 } from '@zabra/client/core'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import {
   enumerateFaults,
   insist,
@@ -14,18 +15,7 @@ import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
 import { bigEndian, decimal, fateOf, nextVersion, pause } from './decide.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 
 describe('the decisions', () => {
   it('take a znode that is as it was for not written', () => {

@@ -11,7 +11,7 @@ import {
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { causeAt, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
-import { atHead, type Place } from '../waiting/line.ts'
+import { atHead, type HeadPlace } from '../line/at-head.ts'
 import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
 import { pauseFor } from '../waiting/pause.ts'
 import { bigEndian, decimal, fateOf, pause } from './decide.ts'
@@ -68,7 +68,7 @@ export class AtomicValue<T> {
 
   /** Reads, changes and writes until nobody came between. `change` may run more than once, and counts once. */
   async update(change: (current: T) => T, { signal }: Abortable = {}): Promise<T> {
-    let place: Place | undefined
+    let place: HeadPlace | undefined
     try {
       for (let lost = 0; ; lost++) {
         const { value, stat } = await this.get(signal ? { signal } : {})
@@ -157,7 +157,7 @@ export class AtomicValue<T> {
     return `${this.path}-ops`
   }
 
-  #enter(signal: AbortSignal | undefined): Promise<Place> {
+  #enter(signal: AbortSignal | undefined): Promise<HeadPlace> {
     return atHead(this.#client, `${this.#folder}/line`, { signal, operation: 'atomicValue.update' })
   }
 

@@ -1,22 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Client } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testdata/stage.ts'
 import { World } from '../testdata/world.ts'
 import { Barrier } from './barrier.ts'
 import { passes } from './decide.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 
 /** Whether a promise has been kept so far. */
 function watched(promise: Promise<unknown>): { done: boolean } {

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults } from '../testdata/stage.ts'
-import { bytes, World } from '../testdata/world.ts'
+import { bytes } from '../testdata/world.ts'
 import { Configuration } from './configuration.ts'
 
 interface Limits {
@@ -12,18 +13,7 @@ const codec = json<Limits>((value) => {
   return value as Limits
 })
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const configOf = (on: Client): Configuration<Limits> =>
   new Configuration(on, '/c/limits', { codec, defaults: { jobs: 1 } })
 

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { SessionExpiredError, type Client } from '@zabra/client/core'
+import { eachTest, run, world } from '../testdata/each-test.ts'
 import {
   after,
   enumerateFaults,
@@ -14,14 +15,7 @@ import { bytes, World } from '../testdata/world.ts'
 import { nextStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type Inside } from './double-barrier.ts'
 
-let world: World
-
-beforeEach(async () => {
-  world = await World.start()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest()
 const clientsOf = (count: number): Promise<Client[]> =>
   Promise.all(Array.from({ length: count }, () => world.client()))
 const barrierOf = (client: Client, members = 3): DoubleBarrier => new DoubleBarrier(client, '/b', { members })

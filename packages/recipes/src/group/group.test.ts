@@ -1,22 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, swiftly, seedsOf, breakOnTheWay, withSeeds } from '../testdata/stage.ts'
 import { bytes, World } from '../testdata/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client({ servers: 'b:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 const groupOf = (on: Client, settleMs = 0): Group<string> => new Group(on, '/g', { codec: utf8, settleMs })
 const last = (changes: readonly GroupChange<string>[]): string[] =>
   [...(changes.at(-1)?.members.keys() ?? [])].toSorted()

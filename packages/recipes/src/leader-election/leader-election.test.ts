@@ -1,24 +1,12 @@
 import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { failureOf, metered, refuseConnections, World, type Meter } from '../testdata/world.ts'
+import { describe, expect, it } from 'vitest'
+import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
+import { failureOf, refuseConnections } from '../testdata/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
 import { LeaderElection, type Leadership } from './leader-election.ts'
 
-let world: World
-let a: Client
-let b: Client
-let meterA: Meter
-let meterB: Meter
-
-beforeEach(async () => {
-  world = await World.start()
-  ;({ client: a, meter: meterA } = await metered(world))
-  ;({ client: b, meter: meterB } = await metered(world))
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/e'))).children
 const of = (client: Client, id: string, announce = false): LeaderElection =>
   new LeaderElection(client, '/e', { id, announce })
@@ -37,11 +25,11 @@ describe('an election', () => {
     const rest = of(b, 'b').leadership()
     const next = rest.next()
     await world.settle()
-    meterB.take()
+    meters[1]!.take()
     await run(one.leadership.resign())
     const second = (await run(next)).value as Leadership
     await world.settle()
-    expect(meterB.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+    expect(meters[1]!.take()).toEqual({ requests: ['getChildren'], events: ['nodeDeleted'] })
     expect(second.token).toBeGreaterThan(one.leadership.token)
     second.assertHeld()
     await run(rest.return(undefined))
@@ -94,6 +82,7 @@ describe('an election', () => {
         { op: 'delete', path: '/e' },
       ]),
     )
+    await world.advance(20)
     const second = (await run(again)).value as Leadership
     expect(second.token).toBeGreaterThan(leadership.token)
     expect(leadership.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
@@ -234,10 +223,10 @@ describe.each([false, true])('an observer (leaders announce themselves: %s)', (a
     const stop = new AbortController()
     const seen = world.collect(of(a, 'watcher', announce).observe({ signal: stop.signal }))
     await world.settle()
-    meterA.take()
+    meters[0]!.take()
     await run(one.rest.return(undefined))
     await world.settle()
-    const { requests, events } = meterA.take()
+    const { requests, events } = meters[0]!.take()
     expect(events).toEqual(['nodeDeleted'])
     expect(requests.length).toBeLessThanOrEqual(2)
     expect(seen).toHaveLength(2)

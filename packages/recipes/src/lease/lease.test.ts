@@ -1,6 +1,7 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { bytes, failureOf, stoppable, World } from '../testdata/world.ts'
+import { describe, expect, it } from 'vitest'
+import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
+import { bytes, failureOf, stoppable } from '../testdata/world.ts'
 import { decodeGrant, encodeGrant, isFree, over } from './grant.ts'
 import { lease } from './lease.ts'
 
@@ -22,18 +23,7 @@ describe('a grant', () => {
 })
 
 describe('a lease', () => {
-  let world: World
-  let a: Client
-  let b: Client
-
-  beforeEach(async () => {
-    world = await World.start()
-    a = await world.client()
-    b = await world.client()
-  })
-  afterEach(() => world.end())
-
-  const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+  eachTest('a', 'a')
   const by = (client: Client, holder: string, durationMs = 5000) =>
     lease(client, '/dir/lease', { holder, durationMs })
 

@@ -1,11 +1,12 @@
-import type { Client, StateChange } from '@zabra/client/core'
+import type { Client } from '@zabra/client/core'
+import { onReturn } from '../waiting/on-return.ts'
 
 /**
  * Wakes one waiter, which then looks again. It rings at every return of the connection, when the caller gives up, and when
  * told to; a ring that nobody waits for is kept.
  */
 export class Bell {
-  readonly #states: AsyncIterableIterator<StateChange>
+  readonly #forget: () => void
   readonly #signal: AbortSignal | undefined
   #rung = false
   #wake: (() => void) | undefined
@@ -17,9 +18,11 @@ export class Bell {
 
   constructor(client: Client, signal?: AbortSignal) {
     this.#signal = signal
-    this.#states = client.states()
     signal?.addEventListener('abort', this.ring, { once: true })
-    void this.#listen()
+    this.#forget = onReturn(client, (over) => {
+      this.#over = over
+      this.ring()
+    })
   }
 
   /** The client is finished: no more states will come. */
@@ -36,17 +39,6 @@ export class Bell {
 
   close(): void {
     this.#signal?.removeEventListener('abort', this.ring)
-    void this.#states.return?.()
-  }
-
-  async #listen(): Promise<void> {
-    let first = true
-    for await (const { state } of this.#states) {
-      // Between connections there is nothing to see; requests wait for the next one by themselves.
-      if (!first && state !== 'suspended' && state !== 'connecting') this.ring()
-      first = false
-    }
-    this.#over = true
-    this.ring()
+    this.#forget()
   }
 }

@@ -21,8 +21,45 @@ describe('names', () => {
     expect(parse('x-lock--000000001')?.sequence).toBe(-1)
   })
 
+  it('are read as a pattern reads them, whatever they look like', () => {
+    const pattern = /(__READ__|__rlock__|lock-|__lock__|__WRIT__)(-?\d{10}|-\d{9})$/
+    const piece = fc.constantFrom(
+      'lock-',
+      '__lock__',
+      '__READ__',
+      '-',
+      '0',
+      '12',
+      '2147483648',
+      '000000001',
+      'x',
+    )
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 8 }), (pieces) => {
+        const name = pieces.join('')
+        const match = pattern.exec(name)
+        const expected = match && {
+          name,
+          sequence: Number(match[2]) | 0,
+          suffix: match[2],
+          shared: match[1] === '__READ__' || match[1] === '__rlock__',
+        }
+        expect(parse(name)).toEqual(expected ?? undefined)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
   it('of foreign children are ignored and are no error', () => {
-    for (const name of ['leader', 'x-lock-', 'lock-12', 'x-queue-0000000001', 'x-lock-0000000001-old']) {
+    const foreign = [
+      'leader',
+      'x-lock-',
+      'lock-12',
+      'x-queue-0000000001',
+      'x-lock-0000000001-old',
+      '0000000001',
+    ]
+    for (const name of [...foreign, 'x-lock-00000000x1', 'x-lock-+000000001', '-2147483648', '']) {
       expect(parse(name)).toBeUndefined()
     }
     expect(verdictOf(['leader', lock(3)], lock(3), parse)).toEqual({ turn: 'now' })

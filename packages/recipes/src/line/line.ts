@@ -11,6 +11,12 @@ import type { RightNode } from '../held/right.ts'
 import type { Naming, RecipeOptions } from '../held/types.ts'
 import type { Parse } from './contenders.ts'
 
+/** What a line needs to know to make its znodes. */
+export interface LineOptions extends RecipeOptions {
+  /** Hears of each znode that was made, and when that was asked for. */
+  readonly made?: (stat: Stat, sentAt: number) => void
+}
+
 const EMPTY: Bytes = new Uint8Array(0)
 
 /** How each kind of name begins, written from a UUID. */
@@ -36,9 +42,9 @@ export class Line {
   readonly client: Client
   readonly directory: string
   readonly parse: Parse
-  readonly #options: RecipeOptions
+  readonly #options: LineOptions
 
-  constructor(client: Client, directory: string, parse: Parse, options: RecipeOptions) {
+  constructor(client: Client, directory: string, parse: Parse, options: LineOptions) {
     this.client = client
     this.directory = directory
     this.parse = parse
@@ -61,7 +67,8 @@ export class Line {
     word: string,
     signal: AbortSignal | undefined,
   ): Promise<{ place: Place; listing: Listing | undefined }> {
-    const { acl, data = EMPTY, parents } = this.#options
+    const { acl, data = EMPTY, parents, made } = this.#options
+    const sentAt = this.client.ports.clock.monotonic()
     const created = this.client.create(this.pathOf(word), data, {
       mode: 'ephemeralSequential',
       protected: marks[this.naming],
@@ -71,7 +78,9 @@ export class Line {
     })
     // When it fails, the znode decides what to make of that.
     const listed = this.list(signal).catch(() => undefined)
-    const place = placeOf(await created)
+    const result = await created
+    made?.(result.stat, sentAt)
+    const place = placeOf(result)
     const listing = await listed
     return { place, listing: listing?.names.includes(place.name) ? listing : undefined }
   }

@@ -24,6 +24,8 @@ export interface TurnOptions<T> extends AcquireOptions {
   /** How names of this contender go on after their mark. */
   readonly word: string
   readonly policy: ErrorPolicy
+  /** What waits, for messages (default `acquire`). */
+  readonly operation?: string
   /** Makes the right, at the very instant at which it is known to be held. */
   readonly grant: (place: Place, waitedMs: number) => T
   /** Called with each znode that waits; it rings when it wants to be asked. */
@@ -41,14 +43,14 @@ export async function takeTurn<T>(line: Line, options: TurnOptions<T>, place?: P
   const since = line.client.ports.clock.monotonic()
   for (let own = place; ; own = undefined) {
     try {
-      if (own === undefined) throwIfAborted(signal, line.directory)
+      if (own === undefined) throwIfAborted(signal, line.directory, options.operation)
       const granted = await attempt(line, options, own, since)
       if (granted !== undefined) return granted.right
       // The place went with its session, or with the whole directory.
       if (onSessionLoss === 'throw') throw expired(line)
     } catch (error) {
       if (!(error instanceof SessionExpiredError) || onSessionLoss === 'throw') throw error
-      if (!(await renewed(line.client, signal))) throw error
+      if (!(await renewed(line, options))) throw error
     }
   }
 }
@@ -60,7 +62,7 @@ export async function tryTurn<T>(
   isFree: (names: readonly string[]) => boolean,
 ): Promise<T | undefined> {
   const { signal, word } = options
-  throwIfAborted(signal, line.directory)
+  throwIfAborted(signal, line.directory, options.operation)
   // Looking costs others nothing, a znode would.
   const before = await line.list(signal)
   if (before !== undefined && !isFree(before.names)) return undefined
@@ -121,7 +123,7 @@ async function patience<T>(wait: Wait<T>, first: Listing | undefined): Promise<{
   const { signal, policy } = options
   let directory = first?.directory
   for (let listing = first; ; listing = undefined) {
-    throwIfAborted(signal, place.path)
+    throwIfAborted(signal, place.path, options.operation)
     companion?.check()
     if (client.session.id !== place.owner) return undefined
     listing ??= await line.list(signal)
@@ -137,7 +139,7 @@ async function patience<T>(wait: Wait<T>, first: Listing | undefined): Promise<{
       continue
     }
     await freshen(client, policy, signal)
-    throwIfAborted(signal, place.path)
+    throwIfAborted(signal, place.path, options.operation)
     companion?.check()
     if (isSafe(client, place, policy)) {
       return { right: options.grant(place, client.ports.clock.monotonic() - wait.since) }
@@ -202,19 +204,22 @@ async function freshen(client: Client, policy: ErrorPolicy, signal: AbortSignal 
 }
 
 /** Waits for the session that follows an expired one. False when none will. */
-async function renewed(client: Client, signal: AbortSignal | undefined): Promise<boolean> {
+async function renewed(
+  { client, directory }: Line,
+  { signal, operation }: Pick<TurnOptions<unknown>, 'signal' | 'operation'>,
+): Promise<boolean> {
   const bell = new Bell(client, signal)
   try {
     while (!signal?.aborted && !bell.over && client.state !== 'connected') await bell.wait()
-    throwIfAborted(signal, '/')
+    throwIfAborted(signal, directory, operation)
     return client.state === 'connected'
   } finally {
     bell.close()
   }
 }
 
-export function throwIfAborted(signal: AbortSignal | undefined, path: string): void {
-  if (signal?.aborted) throw abortedBy(signal.reason, { path, operation: 'acquire' })
+export function throwIfAborted(signal: AbortSignal | undefined, path: string, operation = 'acquire'): void {
+  if (signal?.aborted) throw abortedBy(signal.reason, { path, operation })
 }
 
 const expired = ({ client, directory }: Line): SessionExpiredError =>

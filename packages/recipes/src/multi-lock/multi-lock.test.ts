@@ -1,21 +1,11 @@
 import { UsageError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
-import { bytes, failureOf, World } from '../testdata/world.ts'
+import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
+import { bytes, failureOf } from '../testdata/world.ts'
 import { acquireAll, inPathOrder } from './multi-lock.ts'
 
-let world: World
-let a: Client
-let b: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const locks = (client: Client, ...paths: string[]): Mutex[] => paths.map((path) => new Mutex(client, path))
 const left = async (...paths: string[]): Promise<number> =>
   (await Promise.all(paths.map((path) => run(b.getChildren(path))))).reduce(
@@ -62,7 +52,7 @@ it('ends with the first of its locks that ends, and is given back as a whole', a
   held.assertHeld()
   const [name] = (await run(b.getChildren('/y'))).children
   await run(b.delete(`/y/${name}`))
-  await world.settle()
+  await world.advance(20)
   expect(held.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
   expect(() => held.assertHeld()).toThrow('deleted')
   await run(held.release())

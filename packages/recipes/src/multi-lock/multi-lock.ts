@@ -86,8 +86,8 @@ class Together implements HeldTogether {
   }
 
   assertHeld(): void {
-    for (const one of this.#held) one.assertHeld()
     this.signal.throwIfAborted()
+    for (const one of this.#held) one.assertHeld()
   }
 
   async guard<const T extends readonly WriteOp[]>(

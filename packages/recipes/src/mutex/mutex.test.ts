@@ -1,6 +1,7 @@
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { LostError } from '../held/lost.ts'
+import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
 import { pass } from '../testdata/faults.ts'
 import {
   bytes,
@@ -9,26 +10,11 @@ import {
   metered,
   stoppable,
   watchSettled,
-  World,
-  type Meter,
   type Tapped,
 } from '../testdata/world.ts'
 import { Mutex } from './mutex.ts'
 
-let world: World
-let a: Client
-let b: Client
-let meterA: Meter
-let meterB: Meter
-
-beforeEach(async () => {
-  world = await World.start()
-  ;({ client: a, meter: meterA } = await metered(world))
-  ;({ client: b, meter: meterB } = await metered(world))
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('a mutex', () => {
@@ -47,21 +33,27 @@ describe('a mutex', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('costs one round trip when nobody has it, and one request more that nobody waits for', async () => {
+  it('costs one round trip when nobody has it, and a watch that nobody waits for when it is held for longer than a moment', async () => {
     await run(a.mkdirp('/lock'))
     const writes: number[] = []
     world.interference.toServer = (chunk) => {
       writes.push(chunk.length)
       return chunk
     }
-    meterA.take()
+    meters[0]!.take()
     const acquired = new Mutex(a, '/lock').acquire()
     const held = await run(acquired)
-    expect(meterA.take()).toEqual({ requests: ['create', 'getChildren', 'getData'], events: [] })
-    expect(writes).toHaveLength(2)
+    expect(meters[0]!.take()).toEqual({ requests: ['create', 'getChildren'], events: [] })
+    expect(writes).toHaveLength(1)
     await run(held.release())
+    await world.advance(20)
+    expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: [] })
+    const longer = await run(new Mutex(a, '/lock').acquire())
+    await world.advance(20)
+    expect(meters[0]!.take()).toEqual({ requests: ['create', 'getChildren', 'getData'], events: [] })
+    await run(longer.release())
     await world.settle()
-    expect(meterA.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
+    expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
   })
 
   it('wakes exactly one waiter per release, who asks once, however long the line is', async () => {
@@ -79,7 +71,7 @@ describe('a mutex', () => {
       await run(current.release())
       current = await run(acquired)
       await world.settle()
-      expect(meter.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
+      expect(meter.take()).toEqual({ requests: ['getChildren'], events: ['nodeDeleted'] })
       expect(
         waiters.flatMap((other) => other.meter.take().events.filter((type) => type !== 'nodeDeleted')),
       ).toEqual([])
@@ -95,13 +87,13 @@ describe('a mutex', () => {
     const { client: c, meter: meterC } = await metered(world)
     const last = new Mutex(c, '/lock').acquire()
     await world.settle()
-    meterA.take()
+    meters[0]!.take()
     meterC.take()
     stop.abort()
     expect(await run(leaving)).toBeInstanceOf(AbortedError)
     await world.settle()
     expect(meterC.take()).toEqual({ requests: ['getChildren', 'getData'], events: ['nodeDeleted'] })
-    expect(meterA.take()).toEqual({ requests: [], events: [] })
+    expect(meters[0]!.take()).toEqual({ requests: [], events: [] })
     await run(holder.release())
     await run((await run(last)).release())
     expect(world.server.stats().watches).toBe(0)
@@ -128,9 +120,9 @@ describe('a mutex', () => {
     const mutex = new Mutex(b, '/lock')
     const held = await run(mutex.tryAcquire())
     expect(held).toBeDefined()
-    meterA.take()
+    meters[0]!.take()
     expect(await run(new Mutex(a, '/lock').tryAcquire())).toBeUndefined()
-    expect(meterA.take().requests).toEqual(['getChildren'])
+    expect(meters[0]!.take().requests).toEqual(['getChildren'])
     expect(await run(mutex.tryAcquire())).toBeUndefined()
     await run(held!.release())
     expect(await line()).toEqual([])
@@ -352,24 +344,34 @@ describe('when the lock is lost', () => {
     const options = { errorPolicy: { lease: {} } } as const
     const one = await run(new Mutex(a, '/one', options).acquire())
     const two = await run(new Mutex(a, '/two', options).acquire())
-    meterA.take()
+    await world.advance(20)
+    meters[0]!.take()
     await world.advance(36_000)
     one.assertHeld()
-    expect(meterA.take().requests).toEqual(Array.from({ length: 9 }, () => 'syncCommitted'))
+    expect(meters[0]!.take().requests).toEqual(Array.from({ length: 9 }, () => 'syncCommitted'))
     await run(one.release())
     await run(two.release())
-    meterA.take()
+    meters[0]!.take()
     await world.advance(36_000)
-    expect(meterA.take().requests).toEqual([])
+    expect(meters[0]!.take().requests).toEqual([])
     expect(world.clock.pending().filter(({ name }) => name.includes('lease'))).toEqual([])
   })
 
   it('by the deletion of its node, by the end of its client, or by its release, the reason says so', async () => {
     const one = await run(new Mutex(a, '/lock').acquire())
+    await world.advance(20)
     await run(b.delete(one.path))
     await world.settle()
     expect(reasonOf(one.signal)).toBe('nodeDeleted')
     await run(one.release())
+    const brief = await run(new Mutex(a, '/lock').acquire())
+    await run(b.delete(brief.path))
+    await world.settle()
+    // So soon it is not watched yet; what it guards is refused at once all the same.
+    expect(brief.signal.aborted).toBe(false)
+    await world.advance(10)
+    expect(reasonOf(brief.signal)).toBe('nodeDeleted')
+    await run(brief.release())
     const two = await run(new Mutex(a, '/lock').acquire())
     await run(two.release())
     expect(reasonOf(two.signal)).toBe('released')
@@ -380,6 +382,6 @@ describe('when the lock is lost', () => {
     // The server may tell of the end of the node before it confirms the end of the session.
     expect(['closed', 'nodeDeleted']).toContain(reasonOf(three.signal))
     await run(three.release())
-    expect(meterB.phases).toEqual([])
+    expect(meters[1]!.phases).toEqual([])
   })
 })

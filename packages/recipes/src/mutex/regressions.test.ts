@@ -1,20 +1,10 @@
-import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { failureOf, metered, refuseConnections, watchSettled, World } from '../testdata/world.ts'
+import { SessionExpiredError } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
+import { failureOf, metered, refuseConnections, watchSettled } from '../testdata/world.ts'
 import { Mutex } from './mutex.ts'
 
-let world: World
-let a: Client
-let b: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('what went wrong in other locks', () => {
@@ -137,6 +127,7 @@ describe('what went wrong in other locks', () => {
     const nodes = (await line()).map((name) => ({ op: 'delete', path: `/lock/${name}` }) as const)
     await run(a.multi([...nodes, { op: 'delete', path: '/lock' }]))
     await run((await run(waiting)).release())
+    await world.advance(20)
     expect(() => holder.assertHeld()).toThrow('somebody has deleted its znode')
     await run(holder.release())
   })

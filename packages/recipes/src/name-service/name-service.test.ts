@@ -1,22 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
+import { client, eachTest, other, run } from '../testdata/each-test.ts'
 import { enumerateFaults, tree } from '../testdata/stage.ts'
-import { World } from '../testdata/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { NameService } from './name-service.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const namesOf = (on: Client): NameService<string> => new NameService(on, '/names', utf8)
 
 describe('a name service', () => {

@@ -1,25 +1,15 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { playPartitions } from '../testdata/partition-play.ts'
 import { after, enumerateFaults, faults, seedsOf, swiftly, withSeeds } from '../testdata/stage.ts'
-import { Meter, World } from '../testdata/world.ts'
+import { Meter, type World } from '../testdata/world.ts'
 import { ownerOf } from './decide.ts'
 import { Partitioner } from './partitioner.ts'
 import { HandOverError, type Share } from './shares.ts'
 
 const items = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client({ servers: 'b:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 
 /** A member that works on what it gets until it is told to stop. */
 function member(on: Client, id: string, finish: (share: Share) => Promise<void> = () => Promise.resolve()) {

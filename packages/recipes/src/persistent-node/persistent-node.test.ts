@@ -1,33 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { NoAuthError, NoNodeError, type Client } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { NoAuthError, NoNodeError } from '@zabra/client/core'
+import { client, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, tree } from '../testdata/stage.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { bytes, text } from '../testdata/world.ts'
 import { whenFound } from './decide.ts'
 import { NodeConflictError, PersistentNode } from './persistent-node.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 const dataOf = async (path: string): Promise<string> => text((await run(other.getData(path))).data)
-
-async function expire(): Promise<void> {
-  world.interference.open = ({ host }) => {
-    if (host === 'a') throw new Error('cut off')
-  }
-  world.wires[0]!.cut()
-  await world.advance(20_000)
-  delete world.interference.open
-  await world.advance(12_000)
-}
 
 describe('the decision about what is found', () => {
   const keeper = { session: 2n, earlier: new Set([1n]), ephemeral: true }

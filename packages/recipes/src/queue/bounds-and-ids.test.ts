@@ -1,23 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { UsageError, utf8, type Client } from '@zabra/client/core'
-import { bytes, World } from '../testdata/world.ts'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
+import { bytes } from '../testdata/world.ts'
 import { curatorItems } from './curator-items.ts'
 import type { Message } from './message.ts'
 import { QueueFullError } from './producer.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> =>

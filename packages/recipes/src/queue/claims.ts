@@ -10,7 +10,7 @@ import {
 } from '@zabra/client/core'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { causeAt, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
-import type { Place } from '../waiting/line.ts'
+import type { Place } from '../line/line.ts'
 import { commitMarked, dropMark, type Committed } from '../waiting/marked.ts'
 import { Message } from './message.ts'
 import type { Layout } from './names.ts'

@@ -1,3 +1,4 @@
+import { serial } from '../line/contenders.ts'
 import type { Item, Layout } from './names.ts'
 
 /** What a consumer makes of a listing. */
@@ -31,7 +32,7 @@ export function choose(
 }
 
 /** Sequence numbers wrap: what counts is the way from one to the other. */
-const byUrgency = (a: Item, b: Item): number => a.priority - b.priority || (a.sequence - b.sequence) | 0
+const byUrgency = (a: Item, b: Item): number => a.priority - b.priority || serial(a.sequence, b.sequence)
 
 /** Listings up to this long are read anew for each item. */
 const SHORT = 64

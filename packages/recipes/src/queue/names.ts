@@ -1,5 +1,4 @@
 import { UsageError } from '@zabra/client/core'
-import { sequenceOf } from '../waiting/line.ts'
 import { decodeName, encodeName } from '../waiting/names.ts'
 
 /** An item as its name tells of it. */
@@ -42,8 +41,8 @@ export interface Layout {
 }
 
 const MIDDLE = 0x8000_0000
-const OWN = /^queue-(?:([0-9a-f]{8})-)?(?:([0-9a-f]{11})-)?(?:=(.*)=-)?(?:-?\d{10}|-\d{9})$/
-const KAZOO = /^entry-(\d{3})-\d{10}$/
+const OWN = /^queue-(?:([0-9a-f]{8})-)?(?:([0-9a-f]{11})-)?(?:=(.*)=-)?(-?\d{10}|-\d{9})$/
+const KAZOO = /^entry-(\d{3})-(\d{10})$/
 const CURATOR = /^queue-([01][0-9A-F]{8})?(-?\d{10}|-\d{9})$/
 const KAZOO_PRIORITY = 100
 
@@ -97,7 +96,8 @@ const ownNames = {
     if (parts === null) return undefined
     const priority = parts[1] === undefined ? 0 : Number.parseInt(parts[1], 16) - MIDDLE
     const id = parts[3] === undefined ? undefined : decodeName(parts[3])
-    return { name, priority, due: Number.parseInt(parts[2] ?? '0', 16), sequence: sequenceOf(name)!, id }
+    const due = Number.parseInt(parts[2] ?? '0', 16)
+    return { name, priority, due, sequence: Number(parts[4]) | 0, id }
   },
 }
 
@@ -113,7 +113,7 @@ const kazooNames = {
     const parts = KAZOO.exec(name)
     return parts === null
       ? undefined
-      : { name, priority: Number(parts[1]), due: 0, sequence: sequenceOf(name)! }
+      : { name, priority: Number(parts[1]), due: 0, sequence: Number(parts[2]) | 0 }
   },
 }
 

@@ -1,5 +1,6 @@
 import {
   BadVersionError,
+  ConnectionLossError,
   NodeExistsError,
   NoNodeError,
   StateError,
@@ -10,7 +11,8 @@ import {
 } from '@zabra/client/core'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { causeAt, orMissing, throughSessions } from '../waiting/errors.ts'
-import { atHead } from '../waiting/line.ts'
+import { atHead } from '../line/at-head.ts'
+import { serial } from '../line/contenders.ts'
 import { commitMarked, dropMark, uniqueName, type Committed } from '../waiting/marked.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import type { Layout } from './names.ts'
@@ -129,7 +131,7 @@ export class Producer<T> {
     const { items, parse } = this.#layout
     const list = await orMissing(this.#client.getChildren(items))
     const newest = (list?.children ?? []).filter((name) => parse(name) !== undefined)
-    newest.sort((a, b) => (parse(b)!.sequence - parse(a)!.sequence) | 0)
+    newest.sort((a, b) => serial(parse(b)!.sequence, parse(a)!.sequence))
     const own: string[] = []
     for (const name of newest) {
       const stat = await this.#client.exists(`${items}/${name}`)
@@ -176,7 +178,8 @@ export class Producer<T> {
       try {
         await this.#client.create(gate, EMPTY, { parents: true, ...options })
       } catch (error) {
-        if (!(error instanceof NodeExistsError)) throw error
+        // Made by somebody else, or by us when the reply is lost: the next look tells.
+        if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
       }
     }
   }

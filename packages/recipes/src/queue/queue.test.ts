@@ -1,23 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../held/lost.ts'
+import { client, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
 import { tree } from '../testdata/stage.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { bytes, text } from '../testdata/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> => {
@@ -28,15 +18,6 @@ const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<
 const leftOver = async (): Promise<string[]> => {
   await world.settle()
   return (await run(tree(client))).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
-}
-async function expire(victim: number): Promise<void> {
-  world.interference.open = () => {
-    throw new Error('cut off')
-  }
-  world.wires[victim]!.cut()
-  await world.advance(20_000)
-  delete world.interference.open
-  await world.advance(12_000)
 }
 
 describe('take', () => {
@@ -253,7 +234,7 @@ describe('receive', () => {
   it('refuses an acknowledgement of what was delivered to somebody else', async () => {
     await run(queueOf(client).put('a'))
     const stale = await nextOf(queueOf(other).receive())
-    await expire(1)
+    await expire('b')
     const fresh = await world.client()
     const message = await nextOf(queueOf(fresh).receive())
     const late = stale.ack()

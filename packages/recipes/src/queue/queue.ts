@@ -1,6 +1,7 @@
 import { abortedBy, UsageError, type Client, type Codec } from '@zabra/client/core'
 import { isNewSession, orMissing, throughSessions } from '../waiting/errors.ts'
-import { atHead, bySequence, type LineOptions, type Place } from '../waiting/line.ts'
+import { atHead, type HeadOptions, type HeadPlace } from '../line/at-head.ts'
+import { serial } from '../line/contenders.ts'
 import { watchUntil, type Look } from '../waiting/watch-until.ts'
 import { receive, take, type ClaimContext, type ClaimOptions, type Failed } from './claims.ts'
 import { choose, runLength, type Choice } from './decide.ts'
@@ -92,7 +93,10 @@ export class Queue<T> {
     const { items, parse } = this.#layout
     return throughSessions(this.#client, async () => {
       const list = await orMissing(this.#client.getChildren(items, signal ? { signal } : {}))
-      for (const name of bySequence(list?.children ?? []).filter((each) => parse(each)?.id === id)) {
+      const named = (list?.children ?? [])
+        .flatMap((each) => parse(each) ?? [])
+        .filter((item) => item.id === id)
+      for (const { name } of named.sort((a, b) => serial(a.sequence, b.sequence))) {
         let taken: { value: T } | Failed = 'again'
         while (taken === 'again') taken = await take(this.#context, name, { signal, place: undefined })
         if (taken !== 'gone') return taken.value
@@ -174,9 +178,9 @@ export class Queue<T> {
   }
 
   /** Only the head of the line watches, so that one new item wakes one consumer. */
-  async #inLine<R>(claimer: Claimer<R>, waiting: LineOptions): Promise<R> {
+  async #inLine<R>(claimer: Claimer<R>, waiting: HeadOptions): Promise<R> {
     for (;;) {
-      const made: LineOptions['made'] = (stat, sentAt) => this.#clock.observe(stat.ctime, sentAt)
+      const made: HeadOptions['made'] = (stat, sentAt) => this.#clock.observe(stat.ctime, sentAt)
       const place = await atHead(this.#client, this.#layout.line, { ...waiting, made })
       let got: R | Failed = 'again'
       try {
@@ -189,7 +193,7 @@ export class Queue<T> {
   }
 
   /** `again` when the place is lost. */
-  async #whileFirst<R>(claimer: Claimer<R>, waiting: LineOptions, place: Place): Promise<R | Failed> {
+  async #whileFirst<R>(claimer: Claimer<R>, waiting: HeadOptions, place: HeadPlace): Promise<R | Failed> {
     for (;;) {
       let looks = 0
       const item = await watchUntil(this.#client, waiting, async (look) => {

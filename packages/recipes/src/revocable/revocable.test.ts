@@ -1,24 +1,12 @@
-import { AbortedError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, failureOf, text, watchSettled, World } from '../testdata/world.ts'
+import { AbortedError } from '@zabra/client/core'
+import { expect, it } from 'vitest'
+import { client as a, eachTest, other as b, run, third as c, world } from '../testdata/each-test.ts'
+import { bytes, failureOf, text, watchSettled } from '../testdata/world.ts'
 import { readRequest, writeRequest } from './request.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
 
-let world: World
-let a: Client
-let b: Client
-let c: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  a = await world.client()
-  b = await world.client()
-  c = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'a', 'a')
 
 it('requests are written in the words of each kind and read in all of them', () => {
   expect(text(writeRequest('recipe', {}))).toBe('unlock')

@@ -1,4 +1,11 @@
-import { BadVersionError, NoNodeError, type Client, type OneShotWatch, type Stat } from '@zabra/client/core'
+import {
+  BadVersionError,
+  ConnectionLossError,
+  NoNodeError,
+  type Client,
+  type OneShotWatch,
+  type Stat,
+} from '@zabra/client/core'
 import type { Abortable, Naming } from '../held/types.ts'
 import { Bell } from '../line/bell.ts'
 import { inOrder } from '../line/contenders.ts'
@@ -106,7 +113,8 @@ async function takeAway(
     try {
       return await client.delete(path, { ...call, version: stat.version, missingOk: true })
     } catch (error) {
-      if (!(error instanceof BadVersionError)) throw error
+      // When the reply is lost, the next look tells whether it went.
+      if (!(error instanceof BadVersionError || error instanceof ConnectionLossError)) throw error
     }
   }
 }

@@ -1,15 +1,8 @@
 import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  failureOf,
-  metered,
-  refuseConnections,
-  text,
-  watchSettled,
-  World,
-  type Meter,
-} from '../testdata/world.ts'
+import { describe, expect, it } from 'vitest'
+import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
+import { failureOf, refuseConnections, text, watchSettled } from '../testdata/world.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
 import { Semaphore } from './semaphore.ts'
@@ -39,19 +32,7 @@ describe('the leases', () => {
 })
 
 describe('a semaphore', () => {
-  let world: World
-  let a: Client
-  let b: Client
-  let meter: Meter
-
-  beforeEach(async () => {
-    world = await World.start()
-    ;({ client: a, meter } = await metered(world))
-    b = await world.client()
-  })
-  afterEach(() => world.end())
-
-  const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+  eachTest('a', 'a')
   const of = (client: Client, permits = 3): Semaphore => new Semaphore(client, '/s', { permits })
   const left = async (): Promise<string[]> => [
     ...(await run(a.getChildren('/s/locks'))).children,
@@ -78,14 +59,15 @@ describe('a semaphore', () => {
     const semaphore = of(a)
     await run((await run(semaphore.acquire())).release())
     await world.settle()
-    meter.take()
+    meters[0]!.take()
     const held = await run(semaphore.acquire())
-    await world.settle()
-    // The last one watches the lease, and nobody waits for it.
-    expect(meter.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi', 'getData'])
+    expect(meters[0]!.take().requests).toEqual(['create', 'getChildren', 'getChildren', 'multi'])
+    // Then it is watched, and nobody waits for that.
+    await world.advance(20)
+    expect(meters[0]!.take().requests).toEqual(['getData'])
     await run(held.release())
     await world.settle()
-    expect(meter.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
+    expect(meters[0]!.take()).toEqual({ requests: ['delete'], events: ['nodeDeleted'] })
   })
 
   it('does not go by a limit that has changed since it was read', async () => {
@@ -122,14 +104,14 @@ describe('a semaphore', () => {
     await world.settle()
     const waiter = of(a, 1).acquire()
     await world.settle()
-    meter.take()
+    meters[0]!.take()
     const other = await world.client()
     await run(other.sync('/'))
     await run(held.release())
     const second = await run(first)
     await world.settle()
     // It became the first in line, and nothing else.
-    expect(meter.take().events).toEqual(['nodeDeleted'])
+    expect(meters[0]!.take().events).toEqual(['nodeDeleted'])
     await run(second.release())
     await run((await run(waiter)).release())
   })

@@ -1,37 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { UsageError, type Client } from '@zabra/client/core'
+import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, faults, insist } from '../testdata/stage.ts'
-import { bytes, World } from '../testdata/world.ts'
+import { bytes } from '../testdata/world.ts'
 import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
 import type { ServiceProvider } from './provider.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client({ servers: 'b:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 const discoveryOf = (on: Client): ServiceDiscovery => new ServiceDiscovery(on, '/services')
 const ids = (provider: ServiceProvider<unknown>): string =>
   provider
     .all()
     .map(({ id }) => id)
     .join(',')
-
-async function outage(ms: number): Promise<void> {
-  world.interference.open = ({ host }) => {
-    if (host === 'a') throw new Error('cut off')
-  }
-  world.wires[0]!.cut()
-  await world.advance(ms)
-  delete world.interference.open
-}
 
 describe('an instance', () => {
   it('is found under its name and id, as it was registered', async () => {
@@ -200,7 +181,9 @@ describe('a provider', () => {
     const provider = await run(discoveryOf(other).provider('api'))
     const discovery = discoveryOf(client)
     for (let n = 0; n < 20; n++) await run(discovery.register({ name: 'api', id: `i${n}` }))
-    await outage(20_000)
+    const mend = cutOff()
+    await world.advance(20_000)
+    mend()
     await world.settle()
     expect(provider.all()).toEqual([])
     await world.advance(12_000)

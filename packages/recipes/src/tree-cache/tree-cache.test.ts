@@ -1,23 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
+import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, swiftly, seedsOf, withSeeds } from '../testdata/stage.ts'
 import { bytes, text, World } from '../testdata/world.ts'
 import { depthBelow, Entries } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
 import { settledChildren, watchChildren, watchData } from './watchers.ts'
 
-let world: World
-let client: Client
-let other: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client()
-  other = await world.client()
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('a', 'b')
 const words = (events: readonly CacheEvent<string>[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : event.type))
 
@@ -27,14 +17,6 @@ async function cacheOf(root = '/t'): Promise<{ cache: TreeCache<string>; events:
   await run(cache.ready)
   await world.settle()
   return { cache, events }
-}
-
-function darken(): () => void {
-  world.interference.open = () => {
-    throw new Error('cut off')
-  }
-  world.wires[0]!.cut()
-  return () => delete world.interference.open
 }
 
 describe('the entries', () => {
@@ -117,7 +99,7 @@ describe('a tree cache', () => {
     await run(client.create('/t/b', bytes('1')))
     const { cache, events } = await cacheOf()
     events.length = 0
-    const light = darken()
+    const light = cutOff()
     await world.settle()
     expect(cache.stale).toBe(true)
     await run(other.delete('/t/a'))
@@ -142,7 +124,7 @@ describe('a tree cache', () => {
     await run(client.create('/t', bytes('same')))
     const { events } = await cacheOf()
     events.length = 0
-    const light = darken()
+    const light = cutOff()
     await run(other.delete('/t'))
     await run(other.create('/t', bytes('same')))
     light()
@@ -153,7 +135,7 @@ describe('a tree cache', () => {
   it('goes on in a new session', async () => {
     await run(client.create('/t', bytes('1')))
     const { cache } = await cacheOf()
-    const light = darken()
+    const light = cutOff()
     await world.advance(20_000)
     const late = world.connecting({ servers: 'late:2181' })
     light()

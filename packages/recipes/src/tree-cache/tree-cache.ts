@@ -12,6 +12,8 @@ import {
   type WatchedEvent,
 } from '@zabra/client/core'
 import { isFinished, orMissing } from '../waiting/errors.ts'
+import { Gate } from '../waiting/gate.ts'
+import { spread } from '../waiting/spread.ts'
 import { below, depthBelow, Entries, type Entry, type NodeChange } from './entries.ts'
 
 export interface TreeCacheOptions<T> {
@@ -39,8 +41,10 @@ export class TreeTooLargeError extends UsageError {
   static override readonly tag = 'TreeTooLargeError'
 }
 
-/** Requests in flight at a time. */
-const WINDOW = 128
+/** Requests in flight at a time: enough to keep a server busy, and far below what one lets queue up. */
+const WINDOW = 256
+/** Visits at a time that ask for data and children at once. */
+const FEW = 16
 /** Events that may wait for a slow consumer. */
 const WAITING_EVENTS = 65_536
 
@@ -60,9 +64,8 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly #entries = new Entries<T>()
   readonly #streams = new Set<Stream<CacheEvent<T>>>()
   readonly #reading = new Map<string, Reading>()
-  readonly #lines: (() => void)[] = []
+  readonly #gate = new Gate(WINDOW)
   readonly #states: AsyncIterableIterator<StateChange>
-  #inFlight = 0
   #watcher: Watcher | undefined
   #settleReady: { resolve(): void; reject(error: unknown): void }
   #initialized = false
@@ -238,24 +241,36 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   async #lookAtAll(since: number): Promise<void> {
     const seen = new Set<string>()
-    const visit = async (path: string): Promise<void> => {
-      const [found, names] = await Promise.all([this.#read(path), this.#list(path)])
-      if (found) seen.add(path)
-      await Promise.all(names.map((name) => visit(below(path, name))))
+    let visits = 0
+    const visit = async (path: string): Promise<readonly string[]> => {
+      // One round trip for each level of a deep tree, and one request for each leaf of a broad one.
+      const early = visits++ < FEW ? this.#list(path) : undefined
+      early?.catch(() => {})
+      const before = this.#entries.get(path)
+      if (await this.#read(path)) seen.add(path)
+      visits--
+      return early ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
     }
     try {
-      if (this.#keeps(this.root)) await visit(this.root)
+      if (this.#keeps(this.root)) await spread(this.root, WINDOW, visit)
       if (this.#sawAll) this.#tellAll(this.#entries.forget(seen, since))
     } catch (error) {
       this.#failed(error)
     }
   }
 
+  /** Children that come later are told of, so that what has just been read will do; what was read before will not. */
+  #isLeafSince(before: Entry<T> | undefined, path: string): boolean {
+    const now = this.#entries.get(path)
+    return now !== before && now?.stat.numChildren === 0
+  }
+
+  /** The paths below another that are kept. */
   async #list(path: string): Promise<string[]> {
     const { depth = Infinity } = this.#options
     if (depthBelow(this.root, path)! >= depth) return []
-    const list = await this.#limited(() => orMissing(this.#client.getChildren(path)))
-    return (list?.children ?? []).filter((name) => this.#keeps(below(path, name)))
+    const list = await this.#gate.through(() => orMissing(this.#client.getChildren(path)))
+    return (list?.children ?? []).map((name) => below(path, name)).filter((each) => this.#keeps(each))
   }
 
   /** Reads a znode until what was read is not older than what was told of it. True when it is there. */
@@ -281,7 +296,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   async #readOnce(path: string, reading: Reading): Promise<boolean> {
     try {
-      const { data, stat, order } = await this.#limited(() => this.#client.getData(path))
+      const { data, stat, order } = await this.#gate.through(() => this.#client.getData(path))
       if (order < reading.since || this.#over) return false
       const value = this.#decode(data)
       const change = this.#entries.read(path, { value, stat }, order)
@@ -315,19 +330,6 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       throw new TreeTooLargeError(`Expected at most ${maxNodes} znodes below ${this.root}, got more`, {
         path: this.root,
       })
-    }
-  }
-
-  /** Waits for its turn, so that a large tree does not fill the queues of requests. */
-  async #limited<R>(call: () => Promise<R>): Promise<R> {
-    if (this.#inFlight >= WINDOW) await new Promise<void>((resolve) => this.#lines.push(resolve))
-    else this.#inFlight++
-    try {
-      return await call()
-    } finally {
-      const next = this.#lines.shift()
-      if (next === undefined) this.#inFlight--
-      else next()
     }
   }
 

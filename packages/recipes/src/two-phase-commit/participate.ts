@@ -1,7 +1,7 @@
 import { AbortedError, type Bytes, type Client } from '@zabra/client/core'
 import { watchChildren } from '../tree-cache/watchers.ts'
 import { isFinished, throughSessions } from '../waiting/errors.ts'
-import { atHead } from '../waiting/line.ts'
+import { atHead } from '../line/at-head.ts'
 import { encodeName } from '../waiting/names.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import { coordinate, fromBase64 } from './coordinate.ts'

@@ -1,11 +1,12 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
+import { client, eachTest, run, world } from '../testdata/each-test.ts'
 import {
   after,
   enumerateFaults,
+  seedsOf,
   swiftly,
   tree,
-  seedsOf,
   breakOnTheWay,
   withSeeds,
 } from '../testdata/stage.ts'
@@ -15,16 +16,7 @@ import { twoPhaseCommit } from './coordinate.ts'
 import { decide, isDone, type Decision, type Vote } from './decide.ts'
 import { participate, type Handlers } from './participate.ts'
 
-let world: World
-let client: Client
-
-beforeEach(async () => {
-  world = await World.start()
-  client = await world.client({ servers: 'coordinator:2181' })
-})
-afterEach(() => world.end())
-
-const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+eachTest('coordinator')
 
 /** What sites did, by site and transaction. */
 class Ledger {

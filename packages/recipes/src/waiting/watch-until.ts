@@ -8,6 +8,7 @@ import {
   type Stat,
 } from '@zabra/client/core'
 import { isNewSession } from './errors.ts'
+import { onReturn } from './on-return.ts'
 
 /** One look at the tree. What it reads is watched, so that a change brings the next look. */
 export interface Look {
@@ -52,13 +53,15 @@ export async function* watchEach<T>(
   { signal, operation }: WatchUntilOptions,
   look: (look: Look) => Promise<T | undefined>,
 ): AsyncGenerator<T, void, undefined> {
-  const bell = new Bell(client)
+  let current: Round | undefined
   let watching: Round | undefined
+  // When the client is finished, the next look says how.
+  const forget = onReturn(client, () => current?.wake())
   try {
     for (;;) {
       if (signal?.aborted) throw abortedBy(signal.reason, { operation })
       const round = new Round(client, signal)
-      bell.ring = () => round.wake()
+      current = round
       let answer: T | undefined
       try {
         answer = await look(round)
@@ -75,33 +78,8 @@ export async function* watchEach<T>(
     }
   } finally {
     watching?.close()
-    bell.close()
-  }
-}
-
-/** Rings when a connection stands again: events may be missing then. */
-class Bell {
-  ring: () => void = () => {}
-  readonly #states: ReturnType<Client['states']>
-
-  constructor(client: Client) {
-    this.#states = client.states()
-    void this.#listen()
-  }
-
-  close(): void {
-    this.ring = () => {}
-    void this.#states.return?.()
-  }
-
-  async #listen(): Promise<void> {
-    // The state of now is no news.
-    await this.#states.next()
-    for await (const { state } of this.#states) {
-      if (state !== 'suspended' && state !== 'connecting') this.ring()
-    }
-    // The client is finished: the next look says how.
-    this.ring()
+    current = undefined
+    forget()
   }
 }
 

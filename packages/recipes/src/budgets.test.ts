@@ -1,0 +1,201 @@
+import { utf8, type Client } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { Configuration } from './configuration/index.ts'
+import { DoubleBarrier } from './double-barrier/index.ts'
+import { Group } from './group/index.ts'
+import { lease } from './lease/index.ts'
+import { acquireAll } from './multi-lock/index.ts'
+import { Mutex } from './mutex/index.ts'
+import { NameService } from './name-service/index.ts'
+import { PersistentNode } from './persistent-node/index.ts'
+import { RevocableMutex, revoke } from './revocable/index.ts'
+import { client, eachTest, meters, other, run, world } from './testdata/each-test.ts'
+import { bytes, metered, type Meter } from './testdata/world.ts'
+import { TreeCache } from './tree-cache/index.ts'
+import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
+
+// What each step may cost, of the recipes that do not count it beside their own tests: more requests or notifications than
+// these are a herd, or a listing, in the making.
+
+eachTest('a', 'b')
+
+/** What a step costs the first client and the second one, once what it brings about has settled. */
+async function cost(step: () => Promise<unknown>): Promise<[requests: string[], events: string[]][]> {
+  await world.advance(100)
+  for (const meter of meters) meter.take()
+  await run(step())
+  await world.advance(100)
+  return meters.map((meter) => {
+    const { requests, events } = meter.take()
+    return [requests, events]
+  })
+}
+
+async function crowd(count: number): Promise<{ client: Client; meter: Meter }[]> {
+  const all = []
+  for (let n = 0; n < count; n++) all.push(await metered(world))
+  return all
+}
+
+const total = (of: readonly { meter: Meter }[], what: 'requests' | 'events'): number =>
+  of.reduce((sum, { meter }) => sum + meter[what].length, 0)
+
+describe('costs', () => {
+  it('of a name: one request to resolve it, two when it is to be fresh', async () => {
+    const names = new NameService(client, '/names', utf8)
+    await run(names.register('a', '1'))
+    expect(await cost(() => names.resolve('a'))).toEqual([
+      [['getData'], []],
+      [[], []],
+    ])
+    expect((await cost(() => names.resolve('a', { fresh: true })))[0]).toEqual([['sync', 'getData'], []])
+  })
+
+  it('of a change of a configuration: a notification and a read for each reader', async () => {
+    const writer = new Configuration(client, '/c', { codec: utf8, defaults: '1' })
+    await run(writer.get())
+    const reader = new Configuration(other, '/c', { codec: utf8 })
+    const seen = world.collect(reader.updates())
+    const [own, theirs] = await cost(() => writer.set('2'))
+    expect(theirs).toEqual([['getData'], ['nodeDataChanged']])
+    expect(own![0].length).toBeLessThanOrEqual(3)
+    expect(seen.length).toBeGreaterThan(1)
+  })
+
+  it('of joining and leaving a group: a notification for each observer, and no listing', async () => {
+    const observer = new Group(other, '/g', { codec: utf8 })
+    world.collect(observer.changes())
+    await run(client.mkdirp('/g'))
+    const group = new Group(client, '/g', { codec: utf8 })
+    const [joining, told] = await cost(() => group.join('me', '1'))
+    expect(joining![0].length).toBeLessThanOrEqual(2)
+    expect(told).toEqual([['getData'], ['nodeCreated']])
+    const [, left] = await cost(() => group[Symbol.asyncDispose]())
+    expect(left).toEqual([[], ['nodeDeleted']])
+    await run(observer[Symbol.asyncDispose]())
+  })
+
+  it('of a double barrier: four requests to enter, one wake-up to open, two at most for each who leaves', async () => {
+    const members = 5
+    const all = await crowd(members)
+    const barriers = all.map((each) => new DoubleBarrier(each.client, '/b', { members }))
+    const round = async (): Promise<void> => {
+      const entering = barriers.map((barrier) => barrier.enter())
+      await world.advance(100)
+      const inside = await run(Promise.all(entering))
+      for (const { meter } of all) {
+        const { events } = meter.take()
+        expect(events.length).toBeLessThanOrEqual(1)
+      }
+      const leaving = inside.map((each) => each.leave())
+      await world.advance(100)
+      await run(Promise.all(leaving))
+      expect(total(all, 'events')).toBeLessThanOrEqual(2 * members)
+    }
+    await round()
+    for (const { meter } of all) meter.take()
+    const entering = []
+    for (const barrier of barriers) {
+      entering.push(barrier.enter())
+      await world.advance(100)
+    }
+    // Whoever comes first makes the round.
+    expect(all[0]!.meter.requests.length).toBeLessThanOrEqual(8)
+    for (const { meter } of all.slice(1, -1)) {
+      expect(meter.requests.slice(0, 5)).toEqual(['getData', 'multi', 'getData', 'getChildren', 'getData'])
+    }
+    const inside = await run(Promise.all(entering))
+    const leaving = Promise.all(inside.map((each) => each.leave()))
+    await world.advance(100)
+    await run(leaving)
+  })
+
+  it('of a transaction of several sites: messages that grow as the sites do, not as their square', async () => {
+    const costs: number[] = []
+    for (const count of [4, 8, 16]) {
+      const all = await crowd(count)
+      const path = `/tx${count}`
+      const names = all.map((_each, n) => `s${n}`)
+      const sites = all.map((each, n) =>
+        participate(each.client, path, names[n]!, {
+          prepare: () => Promise.resolve('commit'),
+          commit: () => Promise.resolve(),
+          abort: () => Promise.resolve(),
+        }),
+      )
+      await world.advance(100)
+      for (const meter of [...all.map(({ meter: each }) => each), ...meters]) meter.take()
+      const decided = twoPhaseCommit(client, path, {
+        participants: names,
+        payload: bytes('x'),
+        deadlineMs: 9000,
+      })
+      await world.advance(200)
+      expect(await run(decided)).toBe('committed')
+      const everybody = [...all, { meter: meters[0]! }]
+      costs.push((total(everybody, 'requests') + total(everybody, 'events')) / count)
+      await run(Promise.all(sites.map((site) => site[Symbol.asyncDispose]())))
+    }
+    expect(costs[2]! / costs[0]!).toBeLessThan(1.3)
+    expect(costs[2]).toBeLessThanOrEqual(34)
+  })
+
+  it('of a revocation: a write, a notification and a read', async () => {
+    const held = await run(new RevocableMutex(client, '/lock').acquire())
+    void held.revokeRequested.then(() => held.release())
+    const [asked, asking] = await cost(() => revoke(other, '/lock'))
+    expect(asked![1].length).toBeLessThanOrEqual(2)
+    expect(asked![0].length).toBeLessThanOrEqual(2)
+    expect(asking![0].filter((operation) => operation === 'setData')).toHaveLength(1)
+    expect(asking![0].length).toBeLessThanOrEqual(4)
+  })
+
+  it('of a lease: three requests to have it, two to renew, three to end it', async () => {
+    await run(client.mkdirp('/l'))
+    let held: Awaited<ReturnType<typeof lease>>
+    const take = async (): Promise<void> =>
+      void (held = await lease(client, '/l/x', { holder: 'me', durationMs: 60_000 }))
+    expect((await cost(take))[0]![0].length).toBeLessThanOrEqual(4)
+    expect((await cost(() => held!.renew()))[0]![0].length).toBeLessThanOrEqual(2)
+    expect((await cost(() => held!.release()))[0]![0].length).toBeLessThanOrEqual(3)
+  })
+
+  it('of several locks: as many requests as they cost one by one', async () => {
+    await run(client.mkdirp('/x'))
+    await run(client.mkdirp('/y'))
+    const both = () => acquireAll(['/x', '/y'].map((path) => new Mutex(client, path)))
+    const [own] = await cost(async () => (await both()).release())
+    expect(own).toEqual([['create', 'getChildren', 'create', 'getChildren', 'delete', 'delete'], []])
+  })
+
+  it('of a znode that is kept: one request and a watch, and one of each when it has to come back', async () => {
+    await run(client.mkdirp('/p'))
+    let node: PersistentNode | undefined
+    const [own] = await cost(async () => {
+      node = new PersistentNode(client, '/p/n', bytes('1'))
+      await node.ready
+    })
+    expect(own![0].length).toBeLessThanOrEqual(2)
+    const [again] = await cost(() => other.delete('/p/n'))
+    expect(again![1]).toEqual(['nodeDeleted'])
+    expect(again![0].length).toBeLessThanOrEqual(3)
+    await run(node!.close())
+  })
+
+  it('of filling a cache: one request for each leaf of a broad tree, and one more for each that has children', async () => {
+    await run(other.mkdirp('/t'))
+    for (let n = 0; n < 200; n++) await run(other.create(`/t/${n}`, bytes('1')))
+    let cache: TreeCache | undefined
+    const [own] = await cost(async () => {
+      cache = new TreeCache(client, '/t')
+      await cache.ready
+    })
+    const of = (operation: string): number => own![0].filter((each) => each === operation).length
+    expect([of('getData'), cache!.size]).toEqual([201, 201])
+    // The first few ask for both at once, so that a deep tree takes one round trip for each level.
+    expect(of('getChildren')).toBeLessThanOrEqual(17)
+    const [changed] = await cost(() => other.setData('/t/7', bytes('2')))
+    expect(changed).toEqual([['getData'], ['nodeDataChanged']])
+    await run(cache!.close())
+  })
+})

@@ -1,0 +1,340 @@
+import { ConnectionLossError, utf8, type Client, type ZooKeeperError } from '@zabra/client/core'
+import { expect, it } from 'vitest'
+import { AtomicValue, Counter } from './atomic-value/index.ts'
+import { Barrier } from './barrier/index.ts'
+import { Configuration } from './configuration/index.ts'
+import { DoubleBarrier } from './double-barrier/index.ts'
+import { Group } from './group/index.ts'
+import { LeaderElection } from './leader-election/index.ts'
+import { lease } from './lease/index.ts'
+import { acquireAll } from './multi-lock/index.ts'
+import { Mutex } from './mutex/index.ts'
+import { NameService } from './name-service/index.ts'
+import { Partitioner } from './partitioner/index.ts'
+import { PersistentNode } from './persistent-node/index.ts'
+import { curatorItems, Queue, type QueueOptions } from './queue/index.ts'
+import { ReadWriteLock } from './read-write-lock/index.ts'
+import { RevocableMutex, revoke } from './revocable/index.ts'
+import { Semaphore } from './semaphore/index.ts'
+import { ServiceDiscovery } from './service-discovery/index.ts'
+import { after, enumerateFaults, tree, type Stage } from './testdata/stage.ts'
+import { bytes } from './testdata/world.ts'
+import { settledChildren, TreeCache } from './tree-cache/index.ts'
+import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
+import { AmbiguousResultError } from './waiting/index.ts'
+
+// A client that says that it failed when it did not, or that does again what was done, is wrong only when a reply is lost.
+// Each life here is played once for each of its requests with the reply to it lost, while the session lives on: then
+// everything must come to what it would have come to without that, nothing may be in doubt, and nothing may be left.
+
+/** What one client does from beginning to end; throws or expects when that comes to something else. */
+type Life = (client: Client, witness: Client, stage: Stage) => Promise<unknown>
+
+const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
+  new Queue(client, '/q', { codec: utf8, ...options })
+
+/** The policy of a lock that lives through a break of the connection, so that a lost reply is all that happens to it. */
+const lasting = { errorPolicy: 'session' } as const
+
+const rights: Record<string, Life> = {
+  'a mutex': async (client) => {
+    for (const naming of ['recipe', 'curator', 'kazoo'] as const) {
+      const mutex = new Mutex(client, `/lock-${naming}`, { ...lasting, naming })
+      const held = await mutex.acquire()
+      expect(await mutex.participants()).toHaveLength(1)
+      await held.release()
+      await (await mutex.tryAcquire())!.release()
+    }
+  },
+  'a mutex behind somebody else': async (client, witness, stage) => {
+    const other = await new Mutex(witness, '/lock').acquire()
+    const acquired = new Mutex(client, '/lock', lasting).acquire()
+    await after(stage.world, 500)
+    await other.release()
+    await (await acquired).release()
+  },
+  'a read/write lock, down and up': async (client) => {
+    const lock = new ReadWriteLock(client, '/rw', lasting)
+    const read = await lock.downgrade(await lock.write.acquire())
+    const write = (await lock.tryUpgrade(read))!
+    write.assertHeld()
+    await write.release()
+  },
+  'several locks': async (client) => {
+    const held = await acquireAll(['/x', '/y'].map((path) => new Mutex(client, path, lasting)))
+    await held.release()
+  },
+  'a semaphore whose limit changes': async (client) => {
+    const semaphore = new Semaphore(client, '/s', { permits: 2, ...lasting })
+    const held = await semaphore.acquire(2)
+    await semaphore.setPermits(3)
+    await (await semaphore.acquire(1)).release()
+    await held.release()
+  },
+  'an election that announces its leader': async (client, witness) => {
+    const terms: bigint[] = []
+    await new LeaderElection(client, '/e', { id: 'me', announce: true, ...lasting }).lead(({ token }) => {
+      terms.push(token)
+      return Promise.resolve()
+    })
+    expect(terms).toHaveLength(1)
+    expect(await witness.exists('/e/leader')).toBeUndefined()
+  },
+  'a revocation by consent, and one by force': async (client, witness) => {
+    for (const force of [false, true]) {
+      const held = await new RevocableMutex(witness, '/r').acquire()
+      if (!force) void held.revokeRequested.then(() => held.release())
+      expect(await revoke(client, '/r', { graceMs: 100, force })).toBe(force ? 'forced' : 'released')
+      await held.release()
+    }
+  },
+  'the holder of a revocable lock': async (client, witness) => {
+    const held = await new RevocableMutex(client, '/r', lasting).acquire()
+    const asked = revoke(witness, '/r', { by: 'witness' })
+    expect(await held.revokeRequested).toEqual({ by: 'witness' })
+    await held.release()
+    expect(await asked).toBe('released')
+  },
+  'a lease': async (client, witness) => {
+    const held = (await lease(client, '/l', { holder: 'me', durationMs: 20_000 }))!
+    await held.renew()
+    expect(await lease(witness, '/l', { holder: 'other', durationMs: 1000 })).toBeUndefined()
+    await held.release()
+    const next = (await lease(witness, '/l', { holder: 'other', durationMs: 1000 }))!
+    expect(next.token).toBeGreaterThan(held.token)
+    await next.release()
+  },
+}
+
+const queues: Record<string, Life> = {
+  'items that are urgent, late, named and withdrawn': async (client, witness) => {
+    const queue = queueOf(client)
+    await queue.put('later', { delayMs: 5000 })
+    await queue.put('second', { priority: 1 })
+    await queue.putAll(['first', 'third'], { id: 'x', priority: -1 })
+    expect(await queue.take()).toBe('first')
+    expect(await queue.takeById('x')).toBe('third')
+    expect(await queue.takeById('x')).toBeUndefined()
+    expect([await queue.take(), await queue.take()]).toEqual(['second', 'later'])
+    expect(await queueOf(witness).size()).toBe(0)
+  },
+  'a queue with a hard bound': async (client, witness, stage) => {
+    const queue = queueOf(client, { bound: 'hard', maxItems: 1 })
+    await queue.put('a')
+    const waiting = queue.put('b')
+    await after(stage.world, 300)
+    expect(await queueOf(witness).take()).toBe('a')
+    await waiting
+    expect(await queueOf(witness).take()).toBe('b')
+    expect(await queueOf(witness).size()).toBe(0)
+  },
+  'a message that is given back, and one that is bad': async (client, witness) => {
+    const queue = queueOf(client, { deadLetterAfter: 2 })
+    await queue.put('a')
+    let seen = 0
+    for await (const message of queue.receive()) {
+      seen++
+      // Twice given back, it goes to the dead letters; the next one is good.
+      if (seen === 2) await queueOf(witness).put('b')
+      if (message.value === 'a') await message.nack()
+      else {
+        await message.ack()
+        break
+      }
+    }
+    expect(seen).toBe(3)
+    expect(await queue.deadLetters()).toMatchObject([{ data: utf8.encode('a') }])
+    expect(await queue.size()).toBe(0)
+  },
+  'queues with the names of others': async (client) => {
+    const kazoo = new Queue(client, '/kazoo', { codec: utf8, naming: 'kazoo' })
+    await kazoo.put('a')
+    expect(await kazoo.take()).toBe('a')
+    const codec = curatorItems(utf8)
+    const curator = new Queue(client, '/curator', { codec, naming: 'curator' })
+    await curator.put(['a', 'b'])
+    expect(await curator.take()).toEqual(['a', 'b'])
+  },
+}
+
+const shared: Record<string, Life> = {
+  'a counter, an exact value, and who compares': async (client, witness) => {
+    const counter = new Counter(client, '/n')
+    expect([await counter.add(), await counter.add(2n)]).toEqual([1n, 3n])
+    expect(await new Counter(witness, '/n').get()).toBe(3n)
+    const value = new AtomicValue(client, '/v', { codec: utf8, initial: 'a' })
+    const before = await value.get()
+    expect(await value.compareAndSet(before, 'b')).toBe(true)
+    expect(await value.compareAndSet(before, 'c')).toBe(false)
+    expect(await value.set('d')).toBe('d')
+  },
+  'a fast counter, which may say that it does not know': async (client, witness) => {
+    const counter = new Counter(client, '/n', { mode: 'fast' })
+    let sure = 0n
+    let doubtful = 0n
+    for (let n = 0; n < 3; n++) {
+      try {
+        await counter.add()
+        sure++
+      } catch (error) {
+        expect(error).toBeInstanceOf(AmbiguousResultError)
+        doubtful++
+      }
+    }
+    const sum = await new Counter(witness, '/n').get()
+    expect(doubtful).toBeLessThanOrEqual(1n)
+    expect(sum >= sure && sum <= sure + doubtful).toBe(true)
+  },
+  'a configuration': async (client, witness) => {
+    const config = new Configuration(client, '/c', { codec: utf8, defaults: 'a' })
+    await config.set('b')
+    expect(await config.update((value) => `${value}c`)).toBe('bc')
+    expect((await new Configuration(witness, '/c', { codec: utf8 }).get()).value).toBe('bc')
+  },
+  'a name service': async (client, witness) => {
+    const names = new NameService(client, '/names', utf8)
+    const mine = await names.register('a', '1')
+    const passing = await names.register('e', '1', { ephemeral: true })
+    await mine.update('2')
+    expect(await new NameService(witness, '/names', utf8).resolve('a')).toBe('2')
+    await witness.create('/names/old', utf8.encode('3'))
+    await names.rename('old', 'new')
+    expect(await names.resolve('new', { fresh: true })).toBe('3')
+    await passing.unregister()
+    await mine.unregister()
+    expect(await names.names()).toEqual(['new'])
+  },
+  'a member of a group': async (client, witness) => {
+    const group = new Group(client, '/g', { codec: utf8 })
+    const member = await group.join('me', '1')
+    await member.update('2')
+    expect(await new Group(witness, '/g', { codec: utf8 }).members()).toEqual(new Map([['me', '2']]))
+    await member.leave()
+    await group[Symbol.asyncDispose]()
+  },
+  'a znode that is kept': async (client, witness) => {
+    await using node = new PersistentNode(client, '/p/n', bytes('1'))
+    await node.ready
+    await node.setData(bytes('2'))
+    expect((await witness.getData('/p/n')).data).toEqual(bytes('2'))
+  },
+  'an instance of a service': async (client, witness) => {
+    const discovery = new ServiceDiscovery(client, '/services')
+    const mine = await discovery.register({ name: 'api', id: 'a', port: 1 })
+    await mine.update({ port: 2 })
+    expect(await new ServiceDiscovery(witness, '/services').instances('api')).toMatchObject([{ port: 2 }])
+    await discovery.close()
+  },
+  'a barrier': async (client, witness, stage) => {
+    const barrier = new Barrier(client, '/b')
+    await barrier.set()
+    const waiting = new Barrier(witness, '/b').wait()
+    await after(stage.world, 100)
+    await barrier.remove()
+    await waiting
+    await new Barrier(witness, '/b').set()
+    const own = barrier.wait()
+    await after(stage.world, 100)
+    await new Barrier(witness, '/b').remove()
+    await own
+  },
+  'a double barrier': async (client, witness) => {
+    const both = [client, witness].map((each) => new DoubleBarrier(each, '/d', { members: 2 }))
+    for (const round of [0, 1]) {
+      const inside = await Promise.all(both.map((each) => each.enter()))
+      expect(inside.map((each) => each.round)).toEqual([round, round])
+      await Promise.all(inside.map((each) => each.leave()))
+    }
+  },
+  'a tree cache, and who waits for children to settle': async (client, witness, stage) => {
+    await witness.create('/t/a', bytes('1'), { parents: true })
+    const cache = new TreeCache(client, '/t', { codec: utf8 })
+    await cache.ready
+    await witness.setData('/t/a', bytes('2'))
+    await witness.create('/t/b')
+    await after(stage.world, 500)
+    expect([cache.get('/t/a')?.value, cache.children('/t')]).toEqual(['2', ['a', 'b']])
+    await cache.close()
+    expect((await settledChildren(client, '/t', 50)).toSorted()).toEqual(['a', 'b'])
+  },
+  'a coordinator of transactions': async (client, witness) => {
+    const done: string[] = []
+    const note = (word: string) => () => Promise.resolve(void done.push(word))
+    const prepare = (): Promise<'commit'> => Promise.resolve('commit')
+    const site = participate(witness, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
+    const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
+    expect(await twoPhaseCommit(client, '/x', transaction)).toBe('committed')
+    await site[Symbol.asyncDispose]()
+    expect(done).toEqual(['commit'])
+  },
+  'a site of transactions': async (client, witness, stage) => {
+    const done: string[] = []
+    const note = (word: string) => () => Promise.resolve(void done.push(word))
+    const prepare = (): Promise<'commit'> => Promise.resolve('commit')
+    const site = participate(client, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
+    const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
+    expect(await twoPhaseCommit(witness, '/x', transaction)).toBe('committed')
+    await after(stage.world, 2000)
+    await site[Symbol.asyncDispose]()
+    expect(new Set(done)).toEqual(new Set(['commit']))
+  },
+  'a partitioner': async (client, _witness, stage) => {
+    const stop = new AbortController()
+    const working: string[] = []
+    const options = { id: 'me', settleMs: 50, ...lasting }
+    const running = new Partitioner(client, '/p', ['a', 'b'], options).run(
+      async ({ item, signal }) => {
+        working.push(item)
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      },
+      { signal: stop.signal },
+    )
+    await after(stage.world, 3000)
+    expect(new Set(working)).toEqual(new Set(['a', 'b']))
+    stop.abort()
+    await running
+  },
+}
+
+it.each(Object.entries({ ...rights, ...queues, ...shared }))(
+  'a lost reply changes nothing, whichever it is: %s',
+  async (_name, life) => {
+    const played = await enumerateFaults(
+      async (stage, { client }) => {
+        const witness = await stage.world.client()
+        await life(client, witness, stage)
+        await stage.calm()
+        const paths = await tree(witness)
+        const stats = await Promise.all(paths.map((path) => witness.exists(path)))
+        expect(paths.filter((_path, n) => (stats[n]?.ephemeralOwner ?? 0n) !== 0n)).toEqual([])
+      },
+      ['cut after it was carried out, before the reply'],
+    )
+    expect(played).toBeGreaterThan(1)
+  },
+)
+
+it('a transaction that is guarded and whose reply is lost is told as what it is, not as refused', async () => {
+  const told: unknown[] = []
+  await enumerateFaults(
+    async (stage, { client }) => {
+      const witness = await stage.world.client()
+      await witness.create('/data', undefined)
+      const held = await new Mutex(client, '/lock', lasting).acquire()
+      let error: unknown
+      await held
+        .guard([{ op: 'setData', path: '/data', data: bytes('1') }])
+        .catch((e: unknown) => (error = e))
+      const { stat } = await witness.getData('/data')
+      if (error === undefined) expect(stat.version).toBe(1)
+      else {
+        expect(error).toBeInstanceOf(ConnectionLossError)
+        expect((error as ZooKeeperError).maybeApplied).toBe(true)
+        told.push(error)
+      }
+      await held.release()
+    },
+    ['cut after it was carried out, before the reply'],
+  )
+  expect(told).toHaveLength(1)
+})
