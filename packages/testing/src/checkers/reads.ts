@@ -31,7 +31,8 @@ function problemOf(operation: Operation, model: Model): string | undefined {
     return state === undefined ? undefined : `misses a node that was made at ${formatZxid(state.stat.czxid)}`
   const wanted = request.op === 'getAcl' ? Perms.READ | Perms.ADMIN : Perms.READ
   const mayRead = state === undefined || allows(state.acl, wanted, user)
-  if (result.err === ErrorCode.NOAUTH) return mayRead ? 'is refused, although its user may read it' : undefined
+  if (result.err === ErrorCode.NOAUTH)
+    return mayRead ? 'is refused, although its user may read it' : undefined
   if (result.err !== 0) return undefined
   if (state === undefined) return 'shows a node that does not exist then'
   if (!mayRead) return `shows what "${user}" must not read`
@@ -42,7 +43,9 @@ function problemOf(operation: Operation, model: Model): string | undefined {
     if (expected !== got) return `shows the children [${got}] instead of [${expected}]`
   }
   if (request.op === 'count') {
-    const below = [...model.pathsBelow(request.path)].filter((path) => model.at(path, zxid) !== undefined).length
+    const below = [...model.pathsBelow(request.path)].filter(
+      (path) => model.at(path, zxid) !== undefined,
+    ).length
     return result.count === below ? undefined : `counts ${result.count} nodes instead of ${below}`
   }
   if (request.op === 'getAcl') {

@@ -75,7 +75,9 @@ class Watching {
 
   /** All watches at a path are gone, if there was any. */
   #removed(path: string, err: number): void {
-    const kinds = (['data', 'exist', 'child'] as const).filter((kind) => this.#armed.delete(`${kind} ${path}`))
+    const kinds = (['data', 'exist', 'child'] as const).filter((kind) =>
+      this.#armed.delete(`${kind} ${path}`),
+    )
     const had = this.#lasting.remove(path) || kinds.length > 0
     if ((err === 0) !== had)
       this.wrong.push(

@@ -144,7 +144,10 @@ export class History {
   readonly complaints: string[] = []
 
   begin(
-    operation: Omit<Operation, 'kind' | 'id' | 'user' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'> &
+    operation: Omit<
+      Operation,
+      'kind' | 'id' | 'user' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'
+    > &
       Partial<Pick<Operation, 'user'>>,
   ): Operation {
     const begun: Operation = {

@@ -6,7 +6,16 @@ import type { Host } from '../world/process.ts'
 import { SessionClient, type ServerPlace } from './session-client.ts'
 
 /** What is there before clients begin. */
-export const BASE: readonly string[] = ['/w', '/w/r', '/w/t', '/w/s', '/w/e', '/w/a', '/w/probe', ...registers(6)]
+export const BASE: readonly string[] = [
+  '/w',
+  '/w/r',
+  '/w/t',
+  '/w/s',
+  '/w/e',
+  '/w/a',
+  '/w/probe',
+  ...registers(6),
+]
 
 /** Where lasting watches tell of everything below as well; elsewhere they tell of the node alone. */
 const RECURSIVE: ReadonlySet<string> = new Set(['/w/t', '/w/r'])
@@ -176,7 +185,9 @@ export class Worker {
     const path = this.#guarded()
     const acl = chance.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
     const data = this.#value()
-    switch (chance.weighted({ create: 3, below: 2, set: 2, delete: 2, setAcl: 2, get: 2, children: 1, check: 1 })) {
+    switch (
+      chance.weighted({ create: 3, below: 2, set: 2, delete: 2, setAcl: 2, get: 2, children: 1, check: 1 })
+    ) {
       case 'create':
         return { op: 'create', path, data, mode: 'persistent', acl }
       case 'below':
