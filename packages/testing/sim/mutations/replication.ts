@@ -117,18 +117,6 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
-    name: 'change-forgotten',
-    mistake: 'A leader that loses its role forgets a change of the ensemble that it has logged.',
-    servers: 5,
-    changes: [
-      {
-        file: 'server/src/host/ensemble/peer.ts',
-        find: 'if (settings.reconfigEnabled) membership.recall(vault.tree)',
-        replace: 'void [settings, membership, vault]',
-      },
-    ],
-  },
-  {
     name: 'uncommitted-tail-kept',
     mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
     servers: 3,
