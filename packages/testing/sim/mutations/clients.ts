@@ -144,6 +144,30 @@ export const clients: readonly Mutation[] = [
     ],
   },
   {
+    name: 'recursive-watch-dropped-on-return',
+    mistake: 'A watch on a whole subtree is not set again when its session returns.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'for (const path of paths(persistentRecursiveWatches)) this.#watches.watchRecursively(listener, path)',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'access-list-ignored',
+    mistake: 'Writes do not look at access lists.',
+    servers: 1,
+    changes: [
+      {
+        file: preparer,
+        find: 'if (!this.#options.acls.allows(node.acl, perms, request.identities)) refuse(ErrorCode.NOAUTH)',
+        replace: 'void [node, perms, request]',
+      },
+    ],
+  },
+  {
     name: 'watch-fires-twice',
     mistake: 'A watch stays when it has fired.',
     servers: 1,

@@ -4,7 +4,7 @@ export interface Mutation {
   /** One sentence about the mistake. */
   readonly mistake: string
   /** With how many servers it shows. */
-  readonly servers: 1 | 3
+  readonly servers: 1 | 3 | 5
   readonly changes: readonly Change[]
 }
 

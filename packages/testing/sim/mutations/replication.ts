@@ -88,6 +88,35 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'observer-counts',
+    mistake: 'An observer that is up to date counts for the quorum of a new leader.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'isQuorum: (ids) => countIn(all, ids) > half,',
+        replace: 'isQuorum: (ids) => Math.max(ids.size, countIn(all, ids)) > half,',
+      },
+      {
+        file: 'server/src/core/zab/leader.ts',
+        find: 'if (!handle.observer) this.#inStep.add(handle.server)',
+        replace: 'this.#inStep.add(handle.server)',
+      },
+    ],
+  },
+  {
+    name: 'change-by-old-quorum',
+    mistake: 'A change of the ensemble is committed by a quorum of its old members alone.',
+    servers: 5,
+    changes: [
+      {
+        file: commits,
+        find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
+        replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+      },
+    ],
+  },
+  {
     name: 'uncommitted-tail-kept',
     mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
     servers: 3,

@@ -51,6 +51,8 @@ function hasEffect({ txn }: LoggedTxn): boolean {
 /** The answer's own fields must name the same transaction. */
 function resultProblems(operation: Operation): string[] {
   const { request, result, results, zxid } = operation
+  // The Stat of a node names the last write of its data.
+  if (request.op === 'setAcl') return []
   const stats = request.op === 'multi' ? results.map(({ stat }) => stat) : [result.stat]
   return stats
     .filter((stat) => stat !== undefined && stat.mzxid !== zxid)

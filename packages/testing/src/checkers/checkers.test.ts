@@ -1,8 +1,16 @@
-import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
+import { EventType, OPEN_ACL_UNSAFE, OpCode, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, Txn } from '@zabra/server/files'
 import { describe, expect, it } from 'vitest'
 import { chronicleOf, printOf, type ServerLog } from '../history/chronicle.ts'
-import { History, type Operation, type Request, type Result, type SeenStat } from '../history/records.ts'
+import { keptAcl, type AclKind } from '../history/acl.ts'
+import {
+  History,
+  type Notice,
+  type Operation,
+  type Request,
+  type Result,
+  type SeenStat,
+} from '../history/records.ts'
 import { checkers, type Evidence } from './index.ts'
 
 const S = 0x100n
@@ -112,6 +120,23 @@ const stat = (fields: Partial<SeenStat>): SeenStat => ({
   children: 0,
   ...fields,
 })
+/** Gives a node an access list that `ann` has asked for. */
+const guard = (zxid: number, path: string, kind: AclKind = 'mine'): LoggedTxn => {
+  const acl = keptAcl(kind, 'ann')!.map((one): ACL => {
+    const [, perms, scheme, id] = /^(\d+) (\w+):(.*)$/.exec(one)!
+    return { perms: Number(perms), id: { scheme: scheme!, id: id! } }
+  })
+  return logged(zxid, 5, { type: OpCode.setACL, path, acl, version: 1 })
+}
+const notice = (type: number, path: string): Notice => ({
+  kind: 'notice',
+  client: 'c',
+  session,
+  connection: 1,
+  at: 1,
+  type,
+  path,
+})
 const set: Request = { op: 'set', path: '/w/a', data: 'y', version: -1 }
 const get: Request = { op: 'get', path: '/w/a', watch: false }
 
@@ -211,6 +236,78 @@ describe('the checkers', () => {
         one.transactions.push(put(4, 11, '/w/a', 1))
       },
       'which was sent before it, was not',
+    ],
+    [
+      'a lasting watch that leaves an event out',
+      'watches',
+      (one: Case) => {
+        one.answered({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
+        one.transactions.push(put(4, 10, '/w/a', 1), put(5, 11, '/w/a', 2))
+        one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+        one.answered(get, 5, { err: 0 })
+      },
+      'before its lasting watch told it of event 3 of /w/a at 0x5',
+    ],
+    [
+      'a lasting watch that tells of something twice',
+      'watches',
+      (one: Case) => {
+        one.answered({ op: 'addWatch', path: '/w/a', recursive: false }, 3, { err: 0 })
+        one.transactions.push(put(4, 10, '/w/a', 1))
+        for (let i = 0; i < 2; i++) one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+      },
+      'when nothing was next',
+    ],
+    [
+      'watches that are removed and were not there',
+      'watches',
+      (one: Case) => void one.answered({ op: 'removeWatches', path: '/w/a' }, 3, { err: 0 }),
+      'had none',
+    ],
+    [
+      'a write that an access list forbids',
+      'results',
+      (one: Case) => {
+        one.transactions.push(guard(4, '/w/a'), put(5, 10, '/w/a', 1))
+        one.answered(set, 5, { err: 0, stat: stat({ mzxid: 5, version: 1 }) })
+      },
+      'expected NOAUTH',
+    ],
+    [
+      'a read that an access list forbids',
+      'reads',
+      (one: Case) => {
+        one.transactions.push(guard(4, '/w/a'))
+        one.answered(get, 4, { err: 0, data: 'x', stat: stat({ aversion: 1 }) })
+      },
+      'must not read',
+    ],
+    [
+      'digests of passwords that are shown to others',
+      'reads',
+      (one: Case) => {
+        one.transactions.push(guard(4, '/w/a', 'readable'))
+        const acl = keptAcl('readable', 'ann')!
+        one.answered({ op: 'getAcl', path: '/w/a' }, 4, { err: 0, acl, stat: stat({ aversion: 1 }) })
+      },
+      'instead of [1 world:anyone,31 digest:ann:x]',
+    ],
+    [
+      'a node that is deleted before its time',
+      'transactions',
+      (one: Case) =>
+        void one.transactions.push(
+          logged(4, 5, {
+            type: OpCode.createTTL,
+            path: '/w/l',
+            data: null,
+            acl: OPEN_ACL_UNSAFE,
+            parentCVersion: 2,
+            ttl: 700,
+          }),
+          logged(5, 0, { type: OpCode.deleteContainer, path: '/w/l' }, 0n),
+        ),
+      'deletes /w/l 10 ms after it was written, with a time to live of 700 ms',
     ],
     ['a session that never ends', 'sessions', () => ({ silent: new Set([session]) }), 'is still there'],
     [

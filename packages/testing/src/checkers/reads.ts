@@ -1,4 +1,5 @@
-import { ErrorCode } from '@zabra/protocol'
+import { ErrorCode, Perms } from '@zabra/protocol'
+import { allows, shownAcl } from '../history/acl.ts'
 import type { Model, NodeState } from '../history/model.ts'
 import { formatZxid, type Operation, type SeenStat } from '../history/records.ts'
 import type { Checker } from './checker.ts'
@@ -18,21 +19,51 @@ export const reads: Checker = {
   },
 }
 
-function problemOf({ request, result, zxid }: Operation, model: Model): string | undefined {
-  if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return undefined
+const JUDGED: ReadonlySet<string> = new Set(['get', 'exists', 'children', 'getAcl', 'count', 'ephemerals'])
+
+function problemOf(operation: Operation, model: Model): string | undefined {
+  const { request, result, zxid, user } = operation
+  if (!JUDGED.has(request.op) || !('path' in request)) return undefined
   if (zxid > model.lastZxid) return `shows ${formatZxid(zxid)}, which is not in the history that survives`
+  if (request.op === 'ephemerals') return ephemeralsProblem(operation, model)
   const state = model.at(request.path, zxid)
   if (result.err === ErrorCode.NONODE)
     return state === undefined ? undefined : `misses a node that was made at ${formatZxid(state.stat.czxid)}`
+  const wanted = request.op === 'getAcl' ? Perms.READ | Perms.ADMIN : Perms.READ
+  const mayRead = state === undefined || allows(state.acl, wanted, user)
+  if (result.err === ErrorCode.NOAUTH)
+    return mayRead ? 'is refused, although its user may read it' : undefined
   if (result.err !== 0) return undefined
   if (state === undefined) return 'shows a node that does not exist then'
+  if (!mayRead) return `shows what "${user}" must not read`
   if (request.path === '/' || request.path.startsWith('/zookeeper')) return undefined
   if (request.op === 'children') {
     const expected = [...model.childrenAt(request.path, zxid)].sort().join()
     const got = [...result.children!].sort().join()
     if (expected !== got) return `shows the children [${got}] instead of [${expected}]`
   }
+  if (request.op === 'count') {
+    const below = [...model.pathsBelow(request.path)].filter(
+      (path) => model.at(path, zxid) !== undefined,
+    ).length
+    return result.count === below ? undefined : `counts ${result.count} nodes instead of ${below}`
+  }
+  if (request.op === 'getAcl') {
+    const [got, expected] = [result.acl!.join(), shownAcl(state.acl, user).join()]
+    if (got !== expected) return `shows the access list [${got}] instead of [${expected}]`
+  }
   return difference(state, result.data, result.stat!)
+}
+
+function ephemeralsProblem({ request, result, session, zxid }: Operation, model: Model): string | undefined {
+  if (result.err !== 0 || !('path' in request)) return undefined
+  const own = BigInt.asIntN(64, BigInt(`0x${session}`))
+  const expected = [...model.pathsBelow(request.path)]
+    .filter((path) => model.at(path, zxid)?.stat.owner === own)
+    .sort()
+    .join()
+  const got = [...result.children!].sort().join()
+  return got === expected ? undefined : `shows the ephemeral nodes [${got}] instead of [${expected}]`
 }
 
 const fields = [

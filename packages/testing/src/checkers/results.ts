@@ -1,4 +1,5 @@
-import { ErrorCode, errorName, nameOf, parentOf } from '@zabra/protocol'
+import { ErrorCode, errorName, nameOf, parentOf, Perms } from '@zabra/protocol'
+import { allows, keptAcl, type AclKind } from '../history/acl.ts'
 import type { Model, NodeState } from '../history/model.ts'
 import { hasPlace, type Operation, type Part, type Result } from '../history/records.ts'
 import type { Checker } from './checker.ts'
@@ -14,19 +15,55 @@ export const results: Checker = {
       const { request, result, zxid } = operation
       if (!hasPlace(operation)) continue
       if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, chronicle.model))
-      else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
-        const view = new View(chronicle.model, zxid - 1)
+      else if (request.op === 'setAcl') {
+        const problem = aclProblem(operation, chronicle.model)
+        if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+      } else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
+        const view = new View(chronicle.model, zxid - 1, operation.user)
         const problem = view.carryOut(request, result)
         if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+        const kept = request.op === 'create' ? keptProblem(operation, request, chronicle.model) : undefined
+        if (kept !== undefined) wrong.push(`${tell(operation)} ${kept}`)
       }
     }
     return wrong
   },
 }
 
+/** What a node must have as its access list once it is made. */
+function keptProblem(
+  { result, zxid, user }: Operation,
+  { acl = 'open' }: { acl?: AclKind },
+  model: Model,
+): string | undefined {
+  if (result.err !== 0) return undefined
+  const [kept, expected] = [model.at(result.path!, zxid)?.acl.join(), keptAcl(acl, user)?.join()]
+  return kept === expected ? undefined : `has the access list [${kept}], expected [${expected}]`
+}
+
+function aclProblem({ request, result, zxid, user }: Operation, model: Model): string | undefined {
+  if (request.op !== 'setAcl') return undefined
+  const { path, version } = request
+  const [kept, node] = [keptAcl(request.acl, user), model.at(path, zxid - 1)]
+  const judge = (): number => {
+    if (kept === undefined) return ErrorCode.INVALIDACL
+    if (node === undefined) return ErrorCode.NONODE
+    if (!allows(node.acl, Perms.ADMIN, user)) return ErrorCode.NOAUTH
+    return version !== -1 && version !== node.stat.aversion ? ErrorCode.BADVERSION : 0
+  }
+  const expected = judge()
+  if (result.err !== expected)
+    return `was answered with ${errorName(result.err)}, expected ${errorName(expected)}`
+  if (expected !== 0) return undefined
+  if (result.stat?.aversion !== node!.stat.aversion + 1)
+    return `was answered with version ${result.stat?.aversion} of the access list, expected ${node!.stat.aversion + 1}`
+  const now = model.at(path, zxid)?.acl.join()
+  return now === kept!.join() ? undefined : `left the access list [${now}], expected [${kept!.join()}]`
+}
+
 function multiProblems(operation: Operation, parts: readonly Part[], model: Model): string[] {
   const { results: answers, result, zxid } = operation
-  const view = new View(model, zxid - 1)
+  const view = new View(model, zxid - 1, operation.user)
   if (answers.length !== parts.length)
     return [`${tell(operation)} has ${answers.length} answers for ${parts.length} parts`]
   const failed = answers.findIndex(({ err }) => err !== 0 && err !== ErrorCode.RUNTIMEINCONSISTENCY)
@@ -50,10 +87,12 @@ function multiProblems(operation: Operation, parts: readonly Part[], model: Mode
 class View {
   readonly #model: Model
   readonly #zxid: number
+  readonly #user: string
   readonly #changed = new Map<string, NodeState | undefined>()
 
-  constructor(model: Model, zxid: number) {
+  constructor(model: Model, zxid: number, user: string) {
     this.#model = model
+    this.#user = user
     this.#zxid = zxid
   }
 
@@ -74,14 +113,23 @@ class View {
 
   #judge(part: Part, path: string): number {
     if (part.op === 'create') {
+      if (keptAcl(part.acl ?? 'open', this.#user) === undefined) return ErrorCode.INVALIDACL
       const above = this.#get(parentOf(path))
       if (above === undefined) return ErrorCode.NONODE
+      if (!allows(above.acl, Perms.CREATE, this.#user)) return ErrorCode.NOAUTH
       const isSequential = part.mode === 'sequential' || part.mode === 'ephemeralSequential'
       if (!isSequential && this.#get(path) !== undefined) return ErrorCode.NODEEXISTS
       return above.stat.owner > 0n ? ErrorCode.NOCHILDRENFOREPHEMERALS : 0
     }
+    if (part.op === 'delete') {
+      const above = this.#get(parentOf(path))
+      if (above === undefined) return ErrorCode.NONODE
+      if (!allows(above.acl, Perms.DELETE, this.#user)) return ErrorCode.NOAUTH
+    }
     const node = this.#get(path)
     if (node === undefined) return ErrorCode.NONODE
+    const wanted = part.op === 'set' ? Perms.WRITE : part.op === 'check' ? Perms.READ : 0
+    if (wanted !== 0 && !allows(node.acl, wanted, this.#user)) return ErrorCode.NOAUTH
     if (part.version !== -1 && part.version !== node.stat.version) return ErrorCode.BADVERSION
     return part.op === 'delete' && node.stat.children > 0 ? ErrorCode.NOTEMPTY : 0
   }
@@ -101,7 +149,9 @@ class View {
         children: 0,
       }
       const owner = part.mode === 'ephemeral' || part.mode === 'ephemeralSequential' ? 1n : 0n
-      this.#changed.set(path, { data: part.data, stat: { ...zero, owner } })
+      const acl = keptAcl(part.acl ?? 'open', this.#user)!
+      const made = { acl, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+      this.#changed.set(path, { ...made, data: part.data, stat: { ...zero, owner } })
       this.#countChild(path, 1)
       return nameOf(path) === '' ? 'made a node without a name' : undefined
     }
@@ -111,15 +161,16 @@ class View {
       return undefined
     }
     const version = before!.stat.version + 1
-    this.#changed.set(path, { data: part.data, stat: { ...before!.stat, version } })
+    this.#changed.set(path, { ...before!, data: part.data, stat: { ...before!.stat, version } })
     if (answer?.stat === undefined || answer.stat.version === version) return undefined
     return `was answered with version ${answer.stat.version}, expected ${version}`
   }
 
   #countChild(path: string, by: number): void {
     const parent = parentOf(path)
-    const { data, stat } = this.#get(parent)!
-    this.#changed.set(parent, { data, stat: { ...stat, children: stat.children + by } })
+    const above = this.#get(parent)!
+    const { stat } = above
+    this.#changed.set(parent, { ...above, stat: { ...stat, children: stat.children + by } })
   }
 
   #get(path: string): NodeState | undefined {

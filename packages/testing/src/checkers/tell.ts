@@ -34,6 +34,14 @@ function ask(request: Request): string {
     case 'delete':
     case 'check':
       return `${request.op} ${request.path} v${request.version}`
+    case 'setAcl':
+      return `setAcl ${request.acl} ${request.path} v${request.version}`
+    case 'addWatch':
+      return `addWatch ${request.recursive ? 'recursive ' : ''}${request.path}`
+    case 'removeWatches':
+    case 'getAcl':
+    case 'ephemerals':
+    case 'count':
     case 'get':
     case 'exists':
     case 'children':

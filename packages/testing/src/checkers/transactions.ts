@@ -3,8 +3,8 @@ import type { Checker } from './checker.ts'
 export const transactions: Checker = {
   name: 'transactions',
   proves:
-    'Each transaction of the history fits the state before it: versions and counters rise by one, nothing is made twice or deleted when it is not there, a session that is over changes nothing, and its end takes exactly the ephemeral znodes that it owns.',
-  check({ chronicle }) {
-    return [...chronicle.model.complaints]
+    'Each transaction of the history fits the state before it: versions and counters rise by one, nothing is made twice or deleted when it is not there, a session that is over changes nothing, its end takes exactly the ephemeral znodes that it owns, and what servers delete by themselves is due.',
+  check({ chronicle: { model }, wallErrorMs }) {
+    return [...model.complaints, ...(wallErrorMs === undefined ? [] : model.early)]
   },
 }

@@ -2,6 +2,7 @@ import { ErrorCode, EventType } from '@zabra/protocol'
 import type { Model, Step } from '../history/model.ts'
 import { formatZxid, type Arrival, type Notice, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
+import { Lasting } from './lasting-watches.ts'
 
 export const watches: Checker = {
   name: 'watches',
@@ -28,12 +29,14 @@ class Watching {
   /** By kind and path, the zxid at which it was armed. */
   readonly #armed = new Map<string, number>()
   #connection = 0
+  readonly #lasting: Lasting
   /** Notices before the answer that arms watches again belong to it. */
   #rearming: Notice[] | undefined
 
   constructor(model: Model, session: string) {
     this.#model = model
     this.#session = session
+    this.#lasting = new Lasting(model)
   }
 
   see(arrival: Arrival): void {
@@ -43,21 +46,43 @@ class Watching {
       for (const { path, type } of this.#rearming ?? [])
         for (const kind of ['data', 'exist', 'child'] as const)
           if (concerns(kind, type)) this.#armed.delete(`${kind} ${path}`)
-      this.#rearming = !arrival.isNew && this.#armed.size > 0 ? [] : undefined
-    } else if (arrival.kind === 'rearmed') this.#rearmed(arrival.zxid)
-    else if (arrival.kind === 'notice') this.#noticed(arrival)
+      this.#rearming = !arrival.isNew && (this.#armed.size > 0 || this.#lasting.size > 0) ? [] : undefined
+    } else if (arrival.kind === 'rearmed') {
+      this.#lasting.rearmed(arrival.zxid)
+      this.#rearmed(arrival.zxid)
+    } else if (arrival.kind === 'notice') this.#noticed(arrival)
     else if (arrival.kind === 'operation') this.#answered(arrival)
-    else this.#armed.clear()
+    else this.#clear()
+  }
+
+  #clear(): void {
+    this.#armed.clear()
+    this.#lasting.clear()
   }
 
   #answered({ request, result, zxid, connection, xid }: Operation): void {
     if (connection !== this.#connection) return
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
-    if (request.op === 'close' && result.err === 0) return this.#armed.clear()
+    if (request.op === 'close' && result.err === 0) return this.#clear()
+    if (request.op === 'addWatch' && result.err === 0)
+      return this.#lasting.add(request.path, request.recursive, zxid)
+    if (request.op === 'removeWatches') return this.#removed(request.path, result.err)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
     if (!request.watch) return
     if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
     else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
+  }
+
+  /** All watches at a path are gone, if there was any. */
+  #removed(path: string, err: number): void {
+    const kinds = (['data', 'exist', 'child'] as const).filter((kind) =>
+      this.#armed.delete(`${kind} ${path}`),
+    )
+    const had = this.#lasting.remove(path) || kinds.length > 0
+    if ((err === 0) !== had)
+      this.wrong.push(
+        `Session ${this.#session} removed the watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
+      )
   }
 
   #arm(kind: Kind, path: string, zxid: number): void {
@@ -67,6 +92,11 @@ class Watching {
 
   /** Everything that is watched and changed up to a zxid must have been told. */
   #demand(zxid: number, what: string): void {
+    const missed = this.#lasting.missed(zxid)
+    if (missed !== undefined)
+      this.wrong.push(
+        `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its lasting watch told it of event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
+      )
     for (const [key, since] of this.#armed) {
       const [kind, path] = split(key)
       const step = this.#next(kind, path, since)
@@ -81,6 +111,8 @@ class Watching {
   #noticed(notice: Notice): void {
     const { type, path } = notice
     if (this.#rearming !== undefined) return void this.#rearming.push(notice)
+    const lasting = this.#lasting.told(type, path)
+    if (typeof lasting === 'string') return void this.wrong.push(`Session ${this.#session} ${lasting}`)
     const kinds: Kind[] =
       type === EventType.NodeChildrenChanged
         ? ['child']
@@ -88,6 +120,7 @@ class Watching {
           ? ['data', 'exist', 'child']
           : ['data', 'exist']
     const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
+    if (fired.length === 0 && lasting) return
     if (fired.length === 0)
       return void this.wrong.push(
         `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,

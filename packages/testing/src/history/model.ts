@@ -1,11 +1,25 @@
-import { nameOf, OpCode, parentOf } from '@zabra/protocol'
+import { EventType, nameOf, OpCode, parentOf, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
+import { keptAcl, seenAcl } from './acl.ts'
 import { formatZxid, hexOf, type SeenStat } from './records.ts'
 
 /** A znode as a read shows it. Never changed once it is made. */
 export interface NodeState {
   readonly data: string
   readonly stat: SeenStat
+  readonly acl: readonly string[]
+  readonly kind: 'plain' | 'container' | 'ttl'
+  /** Of a `ttl` node, in milliseconds. */
+  readonly ttl: number
+  /** The wall clock of the leader when the data was written. */
+  readonly writtenAt: number
+}
+
+/** Something that watches tell. */
+export interface WatchEvent {
+  readonly zxid: number
+  readonly type: number
+  readonly path: string
 }
 
 /** What a transaction did to a path: the kinds that watches tell apart. */
@@ -36,6 +50,15 @@ export interface Entry {
 }
 
 const decoder = new TextDecoder()
+const PLAIN = { acl: keptAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+
+/** What a change is for those who watch. */
+const EVENTS: Readonly<Partial<Record<Change, number>>> = {
+  created: EventType.NodeCreated,
+  deleted: EventType.NodeDeleted,
+  data: EventType.NodeDataChanged,
+  children: EventType.NodeChildrenChanged,
+}
 
 /**
  * All states that the tree ever had, by running the transactions in their order on a simple tree of our own. It knows the
@@ -45,6 +68,10 @@ export class Model {
   readonly paths = new Map<string, Step[]>()
   readonly sessions = new Map<string, SessionLife>()
   readonly complaints: string[] = []
+  /** Nodes that went before their time, by the clocks of the leaders. */
+  readonly early: string[] = []
+  /** Everything that a watch can tell, in its order. */
+  readonly events: WatchEvent[] = []
   /** Nodes by the session that owns them. */
   readonly #owned = new Map<string, Set<string>>()
   /** Counters as the transactions carry them: creations of children. */
@@ -72,7 +99,7 @@ export class Model {
         dataLength: 0,
         children,
       }
-      this.paths.set(path, [{ zxid: 0, change: 'created', state: { data: '', stat } }])
+      this.paths.set(path, [{ zxid: 0, change: 'created', state: { ...PLAIN, data: '', stat } }])
     }
   }
 
@@ -107,9 +134,9 @@ export class Model {
           `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
         )
     }
-    if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, txn)
+    if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, header.time, txn)
     if (isFailure) return
-    for (const part of txn.txns) this.#applyOne(zxid, session, part)
+    for (const part of txn.txns) this.#applyOne(zxid, session, header.time, part)
   }
 
   /** The node at a zxid; undefined when there is none. */
@@ -147,27 +174,35 @@ export class Model {
     return names
   }
 
+  /** Every path below another one that ever was a node's. */
+  *pathsBelow(path: string): Generator<string> {
+    for (const one of this.paths.keys()) if (one.startsWith(`${path}/`)) yield one
+  }
+
   /** The paths of all nodes at the end. */
   livingPaths(): string[] {
     return [...this.paths].filter(([, steps]) => steps.at(-1)!.state !== undefined).map(([path]) => path)
   }
 
-  #applyOne(zxid: number, session: string, txn: SubTxn): void {
+  #applyOne(zxid: number, session: string, time: number, txn: SubTxn): void {
     switch (txn.type) {
       case OpCode.create:
       case OpCode.create2:
         return this.#create(
           zxid,
           session,
+          time,
           txn,
           txn.ephemeral ? BigInt.asIntN(64, BigInt(`0x${session}`)) : 0n,
         )
       case OpCode.createContainer:
       case OpCode.createTTL:
         // Clients are shown no owner of these.
-        return this.#create(zxid, session, txn, 0n)
-      case OpCode.delete:
+        return this.#create(zxid, session, time, txn, 0n)
       case OpCode.deleteContainer:
+        this.#judgeDeletion(zxid, time, txn.path)
+        return this.#delete(zxid, txn.path)
+      case OpCode.delete:
         return this.#delete(zxid, txn.path)
       case OpCode.setData:
       case OpCode.reconfig: {
@@ -177,7 +212,7 @@ export class Model {
           this.#complain(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
         const data = txn.data === null ? '' : decoder.decode(txn.data)
         const stat = { ...node.stat, mzxid: zxid, version: txn.version, dataLength: txn.data?.length ?? 0 }
-        return this.#step(txn.path, { zxid, change: 'data', state: { data, stat } })
+        return this.#step(txn.path, { zxid, change: 'data', state: { ...node, data, stat, writtenAt: time } })
       }
       case OpCode.setACL: {
         const node = this.#living(zxid, txn.path)
@@ -185,7 +220,7 @@ export class Model {
           this.#step(txn.path, {
             zxid,
             change: 'acl',
-            state: { ...node, stat: { ...node.stat, aversion: txn.version } },
+            state: { ...node, acl: seenAcl(txn.acl), stat: { ...node.stat, aversion: txn.version } },
           })
         return
       }
@@ -197,7 +232,15 @@ export class Model {
   #create(
     zxid: number,
     session: string,
-    txn: { path: string; data: Uint8Array | null; parentCVersion: number },
+    time: number,
+    txn: {
+      type: number
+      path: string
+      data: Uint8Array | null
+      acl: readonly ACL[]
+      parentCVersion: number
+      ttl?: number
+    },
     owner: bigint,
   ): void {
     const { path } = txn
@@ -238,7 +281,10 @@ export class Model {
       children: 0,
     }
     const data = txn.data === null ? '' : decoder.decode(txn.data)
-    this.#step(path, { zxid, change: 'created', state: { data, stat } })
+    const kind =
+      txn.type === OpCode.createTTL ? 'ttl' : txn.type === OpCode.createContainer ? 'container' : 'plain'
+    const state = { data, stat, acl: seenAcl(txn.acl), kind, ttl: txn.ttl ?? 0, writtenAt: time } as const
+    this.#step(path, { zxid, change: 'created', state })
     this.#childStep(zxid, parent, nameOf(path), true)
   }
 
@@ -281,7 +327,22 @@ export class Model {
     this.#owned.delete(session)
   }
 
+  /** What servers delete by themselves: used containers, and nodes whose time is over. */
+  #judgeDeletion(zxid: number, time: number, path: string): void {
+    const node = this.#now(path)
+    if (node === undefined) return
+    if (node.kind === 'plain') this.#complain(zxid, `deletes ${path} as if it were a container`)
+    if (node.kind === 'container' && this.#created.get(path) === 0)
+      this.#complain(zxid, `deletes the container ${path}, which never had a child`)
+    if (node.kind === 'ttl' && time - node.writtenAt < node.ttl)
+      this.early.push(
+        `Transaction ${formatZxid(zxid)} deletes ${path} ${time - node.writtenAt} ms after it was written, with a time to live of ${node.ttl} ms`,
+      )
+  }
+
   #step(path: string, step: Step): void {
+    const type = EVENTS[step.change]
+    if (type !== undefined) this.events.push({ zxid: step.zxid, type, path })
     const steps = this.paths.get(path)
     if (steps === undefined) this.paths.set(path, [step])
     else steps.push(step)

@@ -1,4 +1,5 @@
 import { ErrorCode, type Stat } from '@zabra/protocol'
+import type { AclKind } from './acl.ts'
 
 /** A znode's Stat with plain numbers for zxids. */
 export interface SeenStat {
@@ -17,7 +18,14 @@ export type Mode = 'persistent' | 'ephemeral' | 'sequential' | 'ephemeralSequent
 
 /** A part of a transaction. */
 export type Part =
-  | { readonly op: 'create'; readonly path: string; readonly data: string; readonly mode: Mode }
+  | {
+      readonly op: 'create'
+      readonly path: string
+      readonly data: string
+      readonly mode: Mode
+      /** Open for all unless it says so. */
+      readonly acl?: AclKind
+    }
   | { readonly op: 'delete'; readonly path: string; readonly version: number }
   | { readonly op: 'set'; readonly path: string; readonly data: string; readonly version: number }
   | { readonly op: 'check'; readonly path: string; readonly version: number }
@@ -27,6 +35,12 @@ export type Request =
   | Part
   | { readonly op: 'multi'; readonly parts: readonly Part[] }
   | { readonly op: 'get' | 'exists' | 'children'; readonly path: string; readonly watch: boolean }
+  | { readonly op: 'setAcl'; readonly path: string; readonly acl: AclKind; readonly version: number }
+  /** The access list of a node, the paths of one's own ephemeral nodes below it, how many nodes are below it. */
+  | { readonly op: 'getAcl' | 'ephemerals' | 'count'; readonly path: string }
+  | { readonly op: 'addWatch'; readonly path: string; readonly recursive: boolean }
+  /** All watches of any kind at a path. */
+  | { readonly op: 'removeWatches'; readonly path: string }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
   | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string; readonly from: number }
@@ -37,7 +51,10 @@ export interface Result {
   readonly path?: string
   readonly stat?: SeenStat
   readonly data?: string
+  /** Names of children, or paths of ephemeral nodes. */
   readonly children?: readonly string[]
+  readonly acl?: readonly string[]
+  readonly count?: number
 }
 
 /** `unknown`: it was sent and the connection broke before the answer. */
@@ -55,6 +72,8 @@ export interface Operation {
   /** The server that it was sent to. */
   readonly server: string
   readonly xid: number
+  /** Whom the client has proved to be; empty without a proof. */
+  readonly user: string
   readonly request: Request
   readonly invoked: number
   returned: number
@@ -125,11 +144,16 @@ export class History {
   readonly complaints: string[] = []
 
   begin(
-    operation: Omit<Operation, 'kind' | 'id' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'>,
+    operation: Omit<
+      Operation,
+      'kind' | 'id' | 'user' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'
+    > &
+      Partial<Pick<Operation, 'user'>>,
   ): Operation {
     const begun: Operation = {
       kind: 'operation',
       id: this.operations.length,
+      user: '',
       ...operation,
       returned: Infinity,
       outcome: 'pending',
@@ -166,8 +190,20 @@ export class History {
 
 /** Whether a request changes something, so that it takes a zxid. */
 export function isWrite({ op }: Request): boolean {
-  return op !== 'get' && op !== 'exists' && op !== 'children' && op !== 'sync'
+  return !READS.has(op)
 }
+
+const READS: ReadonlySet<Request['op']> = new Set([
+  'get',
+  'exists',
+  'children',
+  'getAcl',
+  'ephemerals',
+  'count',
+  'addWatch',
+  'removeWatches',
+  'sync',
+])
 
 export function seenStat(stat: Stat): SeenStat {
   return {

@@ -6,6 +6,17 @@ import { DATA_DIR } from './settings.ts'
 const FOLDER = `${DATA_DIR}/version-2`
 const HEADER_BYTES = 16
 
+interface Found {
+  readonly path: string
+  readonly zxid: number
+}
+
+interface Names {
+  readonly renamings: number
+  readonly logs: readonly Found[]
+  readonly snapshots: readonly Found[]
+}
+
 interface Read {
   readonly zxids: Set<number>
   at: number
@@ -15,6 +26,7 @@ interface Read {
 /** Which transactions a power cut would leave on a machine's disk for certain. */
 export class DurableLog {
   readonly #platter: Platter
+  #listed: Names = { renamings: -1, logs: [], snapshots: [] }
   readonly #read = new WeakMap<PlatterFile, Read>()
   /** What the machine had on disks that it has no more. */
   readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
@@ -25,15 +37,29 @@ export class DurableLog {
 
   /** Whether a log or a snapshot has it. */
   has(zxid: number): boolean {
-    if (!this.#platter.hasFolder(FOLDER)) return false
-    const names = this.#platter.list(FOLDER)
-    const isLogged = logsIn(names)
-      .toReversed()
-      .some(({ name, zxid: first }) => first <= zxid && this.#zxids(`${FOLDER}/${name}`).has(zxid))
-    if (isLogged) return true
-    return snapshotsIn(names).some(
-      ({ name, zxid: last }) => last >= zxid && this.#platter.durable(`${FOLDER}/${name}`) !== undefined,
-    )
+    const { logs, snapshots } = this.#names()
+    for (let at = logs.length - 1; at >= 0; at--) {
+      const { path, zxid: first } = logs[at]!
+      if (first <= zxid && this.#zxids(path).has(zxid)) return true
+    }
+    return snapshots.some(({ path, zxid: last }) => last >= zxid && this.#platter.durable(path) !== undefined)
+  }
+
+  /** The files that hold history; looked for again when names have changed. */
+  #names(): Names {
+    const { renamings } = this.#platter
+    if (this.#listed.renamings === renamings) return this.#listed
+    const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
+    const found = ({ name, zxid }: { name: string; zxid: number }): Found => ({
+      path: `${FOLDER}/${name}`,
+      zxid,
+    })
+    this.#listed = {
+      renamings,
+      logs: logsIn(names).map(found),
+      snapshots: snapshotsIn(names).map(found),
+    }
+    return this.#listed
   }
 
   /** Whether a disk of this machine has it, or had it. */
@@ -44,9 +70,9 @@ export class DurableLog {
   /** Call it before the disk of the machine is taken away. */
   remember(): void {
     const { zxids, epochs } = this.#before
-    const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
-    for (const zxid of names.length > 0 ? this.all() : []) zxids.add(zxid)
-    for (const { zxid } of snapshotsIn(names)) this.#before.snapshot = Math.max(this.#before.snapshot, zxid)
+    for (const zxid of this.all()) zxids.add(zxid)
+    for (const { zxid } of this.#names().snapshots)
+      this.#before.snapshot = Math.max(this.#before.snapshot, zxid)
     for (const name of ['currentEpoch', 'acceptedEpoch']) epochs.set(name, this.highest(name))
   }
 
@@ -57,7 +83,7 @@ export class DurableLog {
 
   /** All that the logs have. */
   *all(): Generator<number> {
-    for (const { name } of logsIn(this.#platter.list(FOLDER))) yield* this.#zxids(`${FOLDER}/${name}`)
+    for (const { path } of this.#names().logs) yield* this.#zxids(path)
   }
 
   /** The number in a file such as `currentEpoch`; 0 without it. */

@@ -47,6 +47,13 @@ export type Deed =
   | 'exists'
   | 'children'
   | 'sync'
+  | 'ttl'
+  | 'secure'
+  | 'getAcl'
+  | 'ephemerals'
+  | 'count'
+  | 'addWatch'
+  | 'removeWatches'
   | 'close'
   | 'move'
 
@@ -58,7 +65,9 @@ export interface ClientPlan {
   readonly burst: number
   /** How often a read watches. */
   readonly watching: number
-  readonly weights: Readonly<Record<Deed, number>>
+  /** Whom it proves to be; empty for nobody. */
+  readonly user: string
+  readonly weights: Readonly<Partial<Record<Deed, number>>>
 }
 
 export interface ServerKnobs {
@@ -159,6 +168,7 @@ function clientPlan(chance: Chance): ClientPlan {
     thinkMs: chance.pick([5, 15, 40, 120]),
     burst: chance.pick([1, 1, 4, 12]),
     watching: chance.pick([0, 0.3, 0.8]),
+    user: chance.pick(['', 'ann', 'ben']),
     weights: {
       set: 4,
       setIf: weight(3),
@@ -176,6 +186,13 @@ function clientPlan(chance: Chance): ClientPlan {
       sync: weight(1),
       close: weight(0.05),
       move: weight(0.15),
+      ttl: weight(0.4),
+      secure: weight(2),
+      getAcl: weight(0.6),
+      ephemerals: weight(0.4),
+      count: weight(0.4),
+      addWatch: weight(0.6),
+      removeWatches: weight(0.2),
     },
   }
 }
@@ -186,24 +203,8 @@ const AUDITOR: ClientPlan = {
   thinkMs: 40,
   burst: 2,
   watching: 0,
-  weights: {
-    set: 0,
-    setIf: 0,
-    create: 0,
-    ephemeral: 0,
-    sequential: 0,
-    ephemeralSequential: 0,
-    container: 0,
-    delete: 0,
-    multi: 0,
-    failingMulti: 0,
-    get: 2,
-    exists: 1,
-    children: 0,
-    sync: 2,
-    close: 0,
-    move: 0,
-  },
+  user: '',
+  weights: { get: 2, exists: 1, sync: 2 },
 }
 
 /** In some runs, a leader that learns late that it leads no more, while the others have found another one. */

@@ -182,7 +182,7 @@ class Run {
   async #readAll(when: string): Promise<void> {
     const reading = this.#servers.map(async (server) => {
       const name = `reader-${when}-${server.host.name}`
-      const client = this.#client(name, { servers: () => [server.place] })
+      const client = this.#client(name, { servers: () => [server.place], secret: SUPER.secret })
       this.#readers.set(`${name}.0`, server.host.name)
       const asking = new Asking(client)
       await asking.ask({ op: 'sync', path: '/w' })

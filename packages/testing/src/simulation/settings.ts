@@ -36,7 +36,6 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
     ...(servers > 1
       ? {
           ensemble: writtenFor(id, firstRoles(plan)),
-          superDigest: SUPER.digest,
           // Nobody lets in strangers without it.
           reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => CHANGES.has(kind)),
           initLimit: 10,
@@ -46,6 +45,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           snapshotSizeFactor: knobs.snapshotSizeFactor,
         }
       : {}),
+    superDigest: SUPER.digest,
     dataDir: DATA_DIR,
     serverId: id,
     clientPort: CLIENT_PORT,

@@ -1,9 +1,17 @@
 import {
   CreateMode,
   ErrorCode,
-  OPEN_ACL_UNSAFE,
   OpCode,
   readCreate2Response,
+  readGetACLResponse,
+  readGetAllChildrenNumberResponse,
+  readGetEphemeralsResponse,
+  readSetACLResponse,
+  WatcherType,
+  WatchMode,
+  writeAddWatchRequest,
+  writeRemoveWatchesRequest,
+  writeSetACLRequest,
   readGetChildren2Response,
   readGetDataResponse,
   readMultiResponse,
@@ -20,6 +28,7 @@ import {
   type Reader,
   type Writer,
 } from '@zabra/protocol'
+import { aclOf, seenAcl } from '../history/acl.ts'
 import { seenStat, type Mode, type Part, type Request, type Result } from '../history/records.ts'
 
 const encoder = new TextEncoder()
@@ -34,8 +43,8 @@ const flags: Readonly<Record<Mode, number>> = {
   container: CreateMode.CONTAINER,
   ttl: CreateMode.PERSISTENT_WITH_TTL,
 }
-/** Long enough that no node of a run reaches it. */
-const TTL_MS = 100_000_000n
+/** Short enough for nodes to go while clients work. */
+const TTL_MS = 700n
 
 export function opCodeOf(request: Request): number {
   switch (request.op) {
@@ -59,6 +68,18 @@ export function opCodeOf(request: Request): number {
       return OpCode.exists
     case 'children':
       return OpCode.getChildren2
+    case 'setAcl':
+      return OpCode.setACL
+    case 'getAcl':
+      return OpCode.getACL
+    case 'ephemerals':
+      return OpCode.getEphemerals
+    case 'count':
+      return OpCode.getAllChildrenNumber
+    case 'addWatch':
+      return OpCode.addWatch
+    case 'removeWatches':
+      return OpCode.removeWatches
     case 'sync':
       return OpCode.sync
     case 'close':
@@ -73,8 +94,8 @@ export function writeRequest(w: Writer, request: Request): void {
     case 'multi':
       return writeMultiRequest(w, request.parts.map(operationOf))
     case 'create': {
-      const { path, data, mode } = request
-      const body = { path, data: encoder.encode(data), acl: OPEN_ACL_UNSAFE, flags: flags[mode] }
+      const { path, data, mode, acl = 'open' } = request
+      const body = { path, data: encoder.encode(data), acl: aclOf(acl), flags: flags[mode] }
       return mode === 'ttl' ? writeCreateTTLRequest(w, { ...body, ttl: TTL_MS }) : writeCreateRequest(w, body)
     }
     case 'delete':
@@ -88,6 +109,20 @@ export function writeRequest(w: Writer, request: Request): void {
         newMembers: null,
         curConfigId: BigInt(request.from),
       })
+    case 'setAcl':
+      return writeSetACLRequest(w, { ...request, acl: aclOf(request.acl) })
+    case 'addWatch': {
+      const { path, recursive } = request
+      return writeAddWatchRequest(w, {
+        path,
+        mode: recursive ? WatchMode.PERSISTENT_RECURSIVE : WatchMode.PERSISTENT,
+      })
+    }
+    case 'removeWatches':
+      return writeRemoveWatchesRequest(w, { path: request.path, type: WatcherType.Any })
+    case 'getAcl':
+    case 'ephemerals':
+    case 'count':
     case 'sync':
       return w.string(request.path)
     case 'close':
@@ -135,11 +170,23 @@ function readOne(r: Reader, request: Request): Result {
       const { children, stat } = readGetChildren2Response(r)
       return { err: 0, children: (children ?? []) as string[], stat: seenStat(stat) }
     }
+    case 'setAcl':
+      return { err: 0, stat: seenStat(readSetACLResponse(r).stat) }
+    case 'getAcl': {
+      const { acl, stat } = readGetACLResponse(r)
+      return { err: 0, acl: seenAcl(acl), stat: seenStat(stat) }
+    }
+    case 'ephemerals':
+      return { err: 0, children: (readGetEphemeralsResponse(r).ephemerals ?? []) as string[] }
+    case 'count':
+      return { err: 0, count: readGetAllChildrenNumberResponse(r).totalNumber }
     case 'reconfig':
       return { err: 0, data: text(readGetDataResponse(r).data) }
     case 'delete':
     case 'check':
     case 'multi':
+    case 'addWatch':
+    case 'removeWatches':
     case 'sync':
     case 'close':
       return { err: 0 }
@@ -149,9 +196,9 @@ function readOne(r: Reader, request: Request): Result {
 function operationOf(part: Part): MultiOperation {
   switch (part.op) {
     case 'create': {
-      const { path, data, mode } = part
+      const { path, data, mode, acl = 'open' } = part
       const type = mode === 'container' ? OpCode.createContainer : OpCode.create2
-      return { type, path, data: encoder.encode(data), acl: OPEN_ACL_UNSAFE, flags: flags[mode] }
+      return { type, path, data: encoder.encode(data), acl: aclOf(acl), flags: flags[mode] }
     }
     case 'delete':
       return { type: OpCode.delete, path: part.path, version: part.version }

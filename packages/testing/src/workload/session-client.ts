@@ -10,9 +10,11 @@ import {
   writeConnectRequest,
   Writer,
   writeSetWatches,
+  writeSetWatches2,
   Xid,
 } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
+import { userOf } from '../history/acl.ts'
 import { hexOf, type History, type Operation, type Request } from '../history/records.ts'
 import type { Chance } from '../world/chance.ts'
 import type { Incarnation } from '../world/process.ts'
@@ -37,7 +39,7 @@ export interface SessionClientOptions {
   readonly nextConnection: () => number
 }
 
-type Armed = 'data' | 'exist' | 'child'
+type Armed = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
 
 /**
  * A client that speaks the protocol itself, so that it sees everything: the zxid of each reply, the order of replies and
@@ -50,6 +52,8 @@ export class SessionClient {
     data: new Set(),
     exist: new Set(),
     child: new Set(),
+    persistent: new Set(),
+    recursive: new Set(),
   }
   #session = 0n
   #password: Uint8Array = new Uint8Array(16)
@@ -121,6 +125,7 @@ export class SessionClient {
       connection: wire.id,
       server: wire.place.name,
       xid,
+      user: userOf(this.#o.secret),
       request,
       invoked: life.host.world.now,
     })
@@ -272,18 +277,23 @@ export class SessionClient {
   }
 
   #rearm(wire: Wire): void {
-    const { data, exist, child } = this.#armed
-    if (data.size + exist.size + child.size === 0) return
+    const { data, exist, child, persistent, recursive } = this.#armed
+    if (Object.values(this.#armed).every(({ size }) => size === 0)) return
     wire.rearming = this.#seen
+    const lasting = persistent.size + recursive.size > 0
+    const request = {
+      relativeZxid: BigInt(this.#seen),
+      dataWatches: [...data],
+      existWatches: [...exist],
+      childWatches: [...child],
+      persistentWatches: [...persistent],
+      persistentRecursiveWatches: [...recursive],
+    }
     wire.frame((w) => {
       w.int(Xid.setWatches)
-      w.int(OpCode.setWatches)
-      writeSetWatches(w, {
-        relativeZxid: BigInt(this.#seen),
-        dataWatches: [...data],
-        existWatches: [...exist],
-        childWatches: [...child],
-      })
+      w.int(lasting ? OpCode.setWatches2 : OpCode.setWatches)
+      if (lasting) writeSetWatches2(w, request)
+      else writeSetWatches(w, request)
     })
   }
 
@@ -331,6 +341,10 @@ export class SessionClient {
   }
 
   #arm({ request, result }: Operation): void {
+    if (request.op === 'addWatch' && result.err === 0)
+      this.#armed[request.recursive ? 'recursive' : 'persistent'].add(request.path)
+    if (request.op === 'removeWatches' && result.err === 0)
+      for (const paths of Object.values(this.#armed)) paths.delete(request.path)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
     if (!request.watch) return
     if (request.op === 'exists' && result.err === ErrorCode.NONODE) this.#armed.exist.add(request.path)

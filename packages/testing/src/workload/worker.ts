@@ -1,3 +1,4 @@
+import { secretOf } from '../history/acl.ts'
 import type { History, Operation, Part, Request } from '../history/records.ts'
 import type { ClientPlan, Deed } from '../simulation/plan.ts'
 import type { Chance } from '../world/chance.ts'
@@ -5,10 +6,33 @@ import type { Host } from '../world/process.ts'
 import { SessionClient, type ServerPlace } from './session-client.ts'
 
 /** What is there before clients begin. */
-export const BASE: readonly string[] = ['/w', '/w/r', '/w/t', '/w/s', '/w/e', '/w/probe', ...registers(6)]
+export const BASE: readonly string[] = [
+  '/w',
+  '/w/r',
+  '/w/t',
+  '/w/s',
+  '/w/e',
+  '/w/a',
+  '/w/probe',
+  ...registers(6),
+]
+
+/** Where lasting watches tell of everything below as well; elsewhere they tell of the node alone. */
+const RECURSIVE: ReadonlySet<string> = new Set(['/w/t', '/w/r'])
 
 /** What a server without a quorum can answer. */
-const READS: ReadonlySet<Deed> = new Set(['get', 'exists', 'children', 'sync', 'move'])
+const READS: ReadonlySet<Deed> = new Set([
+  'get',
+  'exists',
+  'children',
+  'sync',
+  'move',
+  'getAcl',
+  'ephemerals',
+  'count',
+  'addWatch',
+  'removeWatches',
+])
 
 function registers(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `/w/r/${index}`)
@@ -59,6 +83,7 @@ export class Worker {
       history,
       servers,
       timeoutMs: plan.timeoutMs,
+      ...(plan.user === '' ? {} : { secret: secretOf(plan.user) }),
       nextConnection,
     })
     this.client.onEnd = (operation) => this.#learn(operation)
@@ -131,11 +156,70 @@ export class Worker {
         return { op: deed, path: this.#any(), watch }
       case 'children':
         return { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e']), watch }
+      case 'ttl':
+        return { op: 'create', path: `/w/t/l${chance.below(3)}`, data: '', mode: 'ttl' }
+      case 'secure':
+        return this.#secure()
+      case 'getAcl':
+        return { op: 'getAcl', path: chance.pick([this.#guarded(), this.#any()]) }
+      case 'ephemerals':
+        return { op: 'ephemerals', path: chance.pick(['/w', '/w/e', '/w/s']) }
+      case 'count':
+        return { op: 'count', path: chance.pick(['/w', '/w/t', '/w/r', this.#guarded()]) }
+      case 'addWatch': {
+        const path = this.#lastingPath()
+        return { op: 'addWatch', path, recursive: RECURSIVE.has(path) }
+      }
+      case 'removeWatches':
+        return { op: 'removeWatches', path: chance.pick([this.#lastingPath(), this.#any()]) }
       case 'sync':
         return { op: 'sync', path: '/w' }
       case 'close':
         return { op: 'close' }
     }
+  }
+
+  /** Something with a node that has an access list of its own. */
+  #secure(): Request {
+    const { chance } = this.#o
+    const path = this.#guarded()
+    const acl = chance.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
+    const data = this.#value()
+    switch (
+      chance.weighted({ create: 3, below: 2, set: 2, delete: 2, setAcl: 2, get: 2, children: 1, check: 1 })
+    ) {
+      case 'create':
+        return { op: 'create', path, data, mode: 'persistent', acl }
+      case 'below':
+        return { op: 'create', path: `${path}/${chance.below(2)}`, data, mode: 'persistent' }
+      case 'set':
+        return { op: 'set', path, data, version: -1 }
+      case 'delete':
+        return { op: 'delete', path: chance.pick([path, `${path}/${chance.below(2)}`]), version: -1 }
+      case 'setAcl':
+        return { op: 'setAcl', path, acl, version: chance.pick([-1, -1, 0, 1]) }
+      case 'get':
+        return { op: chance.pick(['get', 'exists'] as const), path, watch: false }
+      case 'children':
+        return { op: 'children', path, watch: false }
+      case 'check':
+        return {
+          op: 'multi',
+          parts: [
+            { op: 'check', path, version: -1 },
+            { op: 'set', path, data, version: -1 },
+            { op: 'create', path: `${path}/m`, data, mode: 'sequential', acl },
+          ],
+        }
+    }
+  }
+
+  #guarded(): string {
+    return `/w/a/${this.#o.chance.below(4)}`
+  }
+
+  #lastingPath(): string {
+    return this.#o.chance.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
   }
 
   #conditional(): Request {

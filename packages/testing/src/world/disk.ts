@@ -48,6 +48,8 @@ export class Platter {
   /** What crashes have met, for showing that they met something. */
   readonly met = { lostTails: 0, tornTails: 0, lostNames: 0 }
   readonly flights = new Set<Flight>()
+  /** Counts changes of names: who keeps a list of them must make it anew. */
+  renamings = 0
   /** Hears of a file that goes, by its removal or under another name, with what was in it. */
   onGone: ((path: string, bytes: Uint8Array) => void) | undefined
   #files = new Map<string, PlatterFile>()
@@ -90,6 +92,7 @@ export class Platter {
 
   create(path: string): PlatterFile {
     const file = new PlatterFile()
+    this.renamings++
     this.#files.set(path, file)
     this.#pending.push({ kind: 'set', path, file })
     return file
@@ -97,6 +100,7 @@ export class Platter {
 
   rename(from: string, to: string): void {
     const file = this.#files.get(from)!
+    this.renamings++
     this.onGone?.(from, file.bytes)
     this.#files.delete(from)
     this.#files.set(to, file)
@@ -104,6 +108,7 @@ export class Platter {
   }
 
   remove(path: string): void {
+    this.renamings++
     this.onGone?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
     this.#files.delete(path)
     this.#pending.push({ kind: 'remove', path })
@@ -119,6 +124,7 @@ export class Platter {
   /** Takes everything away, as when a machine gets a new disk. */
   wipe(): void {
     for (const [path, file] of this.#files) this.onGone?.(path, file.bytes)
+    this.renamings++
     this.#files.clear()
     this.#durable.clear()
     this.#folders.clear()
@@ -151,6 +157,7 @@ export class Platter {
       else this.met.lostNames++
     })
     this.#pending = []
+    this.renamings++
     this.#files = new Map(this.#durable)
     for (const file of new Set(this.#files.values())) {
       const end = file.losePower(this.chance, this.temper.wild)

@@ -223,7 +223,7 @@ export class Fabric {
     const at = Math.max(from.lastArrival, now + this.delay(from.owner.host, target))
     from.lastArrival = at
     if (packet instanceof Uint8Array) this.#world.mix(packet.length * 31 + packet[packet.length - 1]!)
-    this.#world.later(at - now, undefined, 'packet', () => {
+    this.#world.at(at, undefined, 'packet', () => {
       if (target.powered) from.other.arrive(packet)
     })
   }

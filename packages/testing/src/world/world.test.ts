@@ -143,6 +143,21 @@ describe('the network of a world', () => {
     expect(dark.closed).toEqual(['ECONNRESET'])
   })
 
+  it('keeps the order of bytes when one chunk holds many up', async () => {
+    const sent = Array.from({ length: 40 }, (_, index) => `${index},`)
+    for (let seed = 1; seed <= 40; seed++) {
+      const world = new World(seed)
+      Object.assign(world.network.weather, { splits: 0.5, tail: 0.1, tailMs: 150 })
+      const { wire, heard } = await pair(world)
+      for (const word of sent) {
+        wire.write(bytes(word))
+        await world.play(world.now + world.chance.between(0.1, 3))
+      }
+      await world.play(world.now + 60_000)
+      expect(heard.join(''), `seed ${seed}`).toBe(sent.join(''))
+    }
+  })
+
   it('fails a connection that breaks before whoever dials has it', async () => {
     const world = new World(1)
     const [a, b] = [world.addHost('a'), world.addHost('b')]

@@ -70,6 +70,11 @@ export class World {
     return this.#queue.add(this.now + delayMs, to, kind, action)
   }
 
+  /** The same at a time of the world, to the last bit: what is to come at one time comes in the order in which it was asked for. */
+  at(time: number, to: Incarnation | undefined, kind: string, action: () => void): Happening {
+    return this.#queue.add(Math.max(time, this.now), to, kind, action)
+  }
+
   afterPromises(to: Incarnation, action: () => void): void {
     this.#after.push({ to, action })
   }

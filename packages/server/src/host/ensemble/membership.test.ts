@@ -50,8 +50,18 @@ it('counts a change that is in the log and was not known to be committed as prop
   membership.recall(tree)
   expect(membership.proposed).toEqual(next)
   // What is no configuration, or not that of its transaction, was written by hand.
-  change(0x100000006, 'nonsense=1')
-  change(0x100000007, printConfiguration(configuration(0x200000000, 1)))
+  for (const [zxid, text] of [
+    [0x100000006, 'nonsense=1'],
+    [0x100000007, printConfiguration(configuration(0x200000000, 1))],
+  ] as const) {
+    change(zxid, text)
+    membership.recall(tree)
+    expect(membership.configurations).toEqual({ active: written })
+  }
+  // What a new leader has cut off binds nobody.
+  change(0x100000008, printConfiguration(configuration(0x100000008, 1, 2)))
   membership.recall(tree)
-  expect(membership.proposed).toEqual(next)
+  expect(membership.proposed?.version).toBe(0x100000008)
+  membership.recall(new Tree({ extendedTypes: false, digest: true }))
+  expect(membership.configurations).toEqual({ active: written })
 })

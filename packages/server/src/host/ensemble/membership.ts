@@ -23,6 +23,8 @@ export class Membership {
   #active: EnsembleConfiguration
   #voters: number
   #proposed: EnsembleConfiguration | undefined
+  /** The one that the end of the log has, if it is newer than the one in force. */
+  #logged: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
   /** Whether the disk has refused something that memory has, for want of space perhaps. */
@@ -49,13 +51,13 @@ export class Membership {
 
   /** Seen last, if it is newer than the one in force. */
   get proposed(): EnsembleConfiguration | undefined {
-    return this.#proposed
+    const [told, logged] = [this.#proposed, this.#logged]
+    return (logged?.version ?? 0) > (told?.version ?? 0) ? logged : told
   }
 
   get configurations(): Configurations {
-    return this.#proposed === undefined
-      ? { active: this.#active }
-      : { active: this.#active, proposed: this.#proposed }
+    const { active, proposed } = this
+    return proposed === undefined ? { active } : { active, proposed }
   }
 
   /** A participant that no configuration in force names follows without a voice. */
@@ -68,7 +70,7 @@ export class Membership {
    * it was removed, so that it can follow, and come back.
    */
   member(id: ServerId): Member | undefined {
-    const known = this.#active.members.get(id) ?? this.#proposed?.members.get(id)
+    const known = this.#active.members.get(id) ?? this.proposed?.members.get(id)
     return known ?? (id === this.self ? this.#written.members.get(id) : undefined)
   }
 
@@ -93,16 +95,17 @@ export class Membership {
   }
 
   /**
-   * Counts a change that the log has as proposed, until it is known to be committed: a leader may have lost its role before a
-   * quorum had it. The tree must be at the end of the log.
+   * Counts a change that the log has as proposed, until it is known to be committed or the log has it no more: a leader may have
+   * lost its role before a quorum had it. The tree must be at the end of the log.
    */
   recall(tree: Tree): void {
     const { text, zxid } = configurationOf(tree)
-    if (zxid <= Math.max(this.#active.version, this.#proposed?.version ?? 0)) return
+    this.#logged = undefined
+    if (zxid <= this.#active.version) return
     try {
       const configuration = parseConfiguration(text)
       // A super user may have written anything there; what a change has made carries its zxid.
-      if (configuration.version === zxid) this.#proposed = configuration
+      if (configuration.version === zxid) this.#logged = configuration
     } catch (error) {
       if (!(error instanceof ConfigurationError)) throw error
     }
@@ -120,6 +123,7 @@ export class Membership {
     this.#active = configuration
     this.#voters = votersOf(configuration).length
     if ((this.#proposed?.version ?? -1) <= configuration.version) this.#proposed = undefined
+    if ((this.#logged?.version ?? -1) <= configuration.version) this.#logged = undefined
     const kept = this.#write(() => keepActive(this.#disk, this.#folder, configuration))
     return { changed: !sameMembership(before, configuration), before, kept }
   }

@@ -1,0 +1,88 @@
+import { EventType } from '@zabra/protocol'
+import type { Model, WatchEvent } from '../history/model.ts'
+import { formatZxid } from '../history/records.ts'
+
+/**
+ * The watches of one session that stay: they tell every event of a node, or of a node and all below it, once and in the order
+ * of the history. What happens while the session is away they do not tell.
+ */
+export class Lasting {
+  readonly #model: Model
+  /** By kind and path, the zxid from which on it tells. */
+  readonly #since = new Map<string, number>()
+  /** The first event of the history that may still have to be told. */
+  #next = 0
+
+  constructor(model: Model) {
+    this.#model = model
+  }
+
+  get size(): number {
+    return this.#since.size
+  }
+
+  clear(): void {
+    this.#since.clear()
+  }
+
+  add(path: string, recursive: boolean, zxid: number): void {
+    const key = `${recursive ? 'recursive' : 'persistent'} ${path}`
+    if (!this.#since.has(key)) this.#since.set(key, zxid)
+  }
+
+  /** Whether there was one. */
+  remove(path: string): boolean {
+    const kinds = ['recursive', 'persistent'].filter((kind) => this.#since.delete(`${kind} ${path}`))
+    return kinds.length > 0
+  }
+
+  /** The server has them again, as of a zxid. */
+  rearmed(zxid: number): void {
+    for (const [key, since] of this.#since) this.#since.set(key, Math.max(since, zxid))
+  }
+
+  /** The first event up to a zxid that should have been told. */
+  missed(zxid: number): WatchEvent | undefined {
+    const event = this.#find(zxid)
+    while (this.#model.events[this.#next] !== undefined && this.#model.events[this.#next]!.zxid <= zxid)
+      this.#next++
+    return event
+  }
+
+  /** Something was told: whether it was the next event of these watches, or why it should not have been. */
+  told(type: number, path: string): boolean | string {
+    if (this.#since.size === 0) return false
+    const event = this.#find(Infinity)
+    if (event?.type === type && event.path === path) {
+      this.#next = this.#model.events.indexOf(event, this.#next) + 1
+      return true
+    }
+    if (!this.#concerns({ type, path, zxid: Infinity })) return false
+    const due =
+      event === undefined
+        ? 'nothing was'
+        : `event ${event.type} of ${event.path} at ${formatZxid(event.zxid)} was`
+    return `was told of event ${type} of ${path} by a lasting watch when ${due} next`
+  }
+
+  #find(zxid: number): WatchEvent | undefined {
+    if (this.#since.size === 0) return undefined
+    const { events } = this.#model
+    for (let at = this.#next; at < events.length && events[at]!.zxid <= zxid; at++)
+      if (this.#concerns(events[at]!)) return events[at]
+    return undefined
+  }
+
+  #concerns({ type, path, zxid }: WatchEvent): boolean {
+    for (const [key, since] of this.#since) {
+      if (since >= zxid) continue
+      const space = key.indexOf(' ')
+      const watched = key.slice(space + 1)
+      if (key.startsWith('persistent') ? path === watched : isWithin(path, watched, type)) return true
+    }
+    return false
+  }
+}
+
+const isWithin = (path: string, watched: string, type: number): boolean =>
+  type !== EventType.NodeChildrenChanged && (path === watched || path.startsWith(`${watched}/`))
