@@ -30,8 +30,8 @@ export class Player {
       clock: nodeClock,
       logger: silent,
       admitsStrangers: true,
-      listen: [listen],
-      announce: [listen],
+      listen: () => [listen],
+      announce: () => [listen],
       addressesOf: (other) =>
         (members.get(other)?.addresses ?? []).map(({ host, electionPort: port }) => ({ host, port })),
       heard: (from, payload) => this.#driver.heard(from, payload),
