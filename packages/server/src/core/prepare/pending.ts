@@ -49,6 +49,8 @@ export class PendingTree {
   #undo: { path: string; before: FutureNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
   #undoQueue = 0
+  /** What was committed while a multi was prepared. */
+  #behind: Zxid = 0
 
   constructor(tree: Tree) {
     this.#tree = tree
@@ -102,16 +104,23 @@ export class PendingTree {
     else own.add(node.path)
   }
 
-  /** Forgets what is in the tree by now. */
-  committed(zxid: Zxid): void {
+  /** Forgets what is in the tree by now: up to so many changes. False when there are more. */
+  committed(zxid: Zxid, limit = Infinity): boolean {
+    // What a multi that is being prepared may put back stays, and is forgotten behind it.
+    if (this.#undo !== undefined) {
+      this.#behind = zxid
+      return true
+    }
     const queue = this.#queue
+    const end = Math.min(queue.length, this.#front + limit)
     // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
     // not wait for it: under load a busy parent is never at rest.
-    for (; this.#front < queue.length && queue[this.#front]!.zxid <= zxid; this.#front++) {
+    for (; this.#front < end && queue[this.#front]!.zxid <= zxid; this.#front++) {
       const { path } = queue[this.#front]!
       const node = this.#changed.get(path)
       if (node !== undefined && node.zxid <= zxid) this.#forget(path, node)
     }
+    const isDone = this.#front === queue.length || queue[this.#front]!.zxid > zxid
     if (this.#front === queue.length) {
       this.#queue = []
       this.#front = 0
@@ -119,21 +128,17 @@ export class PendingTree {
       this.#queue = queue.slice(this.#front)
       this.#front = 0
     }
+    return isDone
   }
 
-  /** The ephemeral nodes that a session will have. */
-  ephemeralsOf(session: SessionId): string[] {
-    const paths = new Set<string>()
-    for (const node of this.#tree.owners.ofSession(session)) paths.add(this.#tree.pathOf(node))
-    for (const path of paths) {
-      const node = this.#changed.get(path)
-      if (node !== undefined && (!node.exists || node.owner !== session)) paths.delete(path)
-    }
-    for (const path of this.#created.get(session) ?? []) {
-      const node = this.#changed.get(path)
-      if (node?.exists === true && node.owner === session) paths.add(path)
-    }
-    return [...paths]
+  /**
+   * The ephemeral nodes that a session will have, and perhaps some that it will not: look at each with `get`. Those on their
+   * way now come at the end, so that one that comes into the tree meanwhile is met at least once.
+   */
+  *ephemeralsOf(session: SessionId): Generator<string> {
+    const created = [...(this.#created.get(session) ?? [])]
+    for (const node of this.#tree.owners.ofSession(session)) yield this.#tree.pathOf(node)
+    yield* created
   }
 
   /** From here on every change can be taken back by `rollback`, until `keep`. */
@@ -145,18 +150,25 @@ export class PendingTree {
 
   keep(): void {
     this.#undo = undefined
+    this.committed(this.#behind)
   }
 
-  rollback(): void {
-    for (const { path, before } of this.#undo?.reverse() ?? []) {
+  /** Takes back up to so many changes. False once all are. */
+  rollback(limit: number): boolean {
+    for (let left = limit; left > 0; left--) {
+      const last = this.#undo?.pop()
+      if (last === undefined) break
+      const { path, before } = last
       const node = this.#changed.get(path)
       if (node !== undefined && before?.owner !== node.owner) this.#forget(path, node)
       if (before === undefined) this.#changed.delete(path)
       else this.#changed.set(path, before)
     }
+    if (this.#undo !== undefined && this.#undo.length > 0) return true
     this.#queue.length = this.#undoQueue
     this.#digest.set(this.#undoDigest)
-    this.#undo = undefined
+    this.keep()
+    return false
   }
 
   #forget(path: string, { owner }: FutureNode): void {

@@ -3,19 +3,23 @@ import { invariant } from '@zabra/runtime'
 import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
 import type { Session } from '../../core/sessions/index.ts'
-import type { PartDone } from '../../core/tree/index.ts'
+import { applyInSteps, isLarge, STEP, type PartDone } from '../../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
-import { encodeLoggedTxn } from '../../log/index.ts'
+import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
 import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
 import { Digests } from './digests.ts'
 import { LearnerGates } from './learner-gates.ts'
+import { Stepper } from './stepper.ts'
 
 /** Where transactions become durable. */
 export interface Journal {
   /** 'open' while it takes transactions. */
   readonly state: string
-  /** `payload` is the transaction encoded, where there is a quorum; it belongs to the journal and its learners, for good. */
+  /**
+   * `payload` is the transaction encoded, where there is a quorum or the transaction is large; it belongs to the journal and its
+   * learners, for good.
+   */
   append(logged: LoggedTxn, payload?: Uint8Array): void
 }
 
@@ -55,6 +59,17 @@ export interface LeaderParts<L extends Listener> extends WritesKit<L> {
   readonly upgradesSessions?: boolean
 }
 
+/** A request that may have to wait until another one is prepared. */
+interface Asked extends Pick<Entry, 'xid' | 'type' | 'requester' | 'startedAt'> {
+  /** The session that it ends. */
+  readonly closes?: SessionId
+}
+
+/** Bytes of a multi from which on it is prepared in steps. */
+const LARGE_BYTES = 8192
+/** Transactions that are applied in one turn. */
+const APPLIED_IN_A_TURN = 1000
+
 /** The owner of the sessions whose clients are connected to the leader itself. */
 const HERE: object = { name: 'the leader' }
 
@@ -76,7 +91,9 @@ interface Arriving {
  * 6. When the disk of a server that stands alone is full, what was not durable never happens: its requesters are told, and the
  *    pending view is dropped.
  * 7. Every request of a learner is answered by a transaction, if only by one that says why not.
- * 8. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
+ * 8. A large request is prepared, and a large transaction applied, in steps. What comes meanwhile waits behind it: requests are
+ *    prepared in the order in which they came, and nothing is read from a tree that is halfway.
+ * 9. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
  */
 export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
@@ -89,7 +106,16 @@ export class LeaderWrites<L extends Listener> implements Writes {
   readonly proposalSize = new Range()
   lastProposalSize = -1
   /** Syncs of clients of this server that wait for a commit or a confirmation. */
-  #syncs: { readonly after: Zxid; readonly requester: Requester }[] = []
+  #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
+  /** Requests that are prepared in steps, and those behind them. */
+  readonly #preparing: Stepper
+  /** How many of the latter have a requester here. */
+  #putOff = 0
+  /** The large transaction that is being applied. */
+  readonly #applying: Stepper
+  #committed: Zxid
+  /** The last transaction whose requester was told. */
+  #answered: Zxid
   #confirming = 0
   #queue: Entry[] = []
   #front = 0
@@ -102,17 +128,20 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   constructor(parts: LeaderParts<L>) {
     this.#parts = parts
-    this.#last = parts.lastZxid
+    this.#last = this.#committed = this.#answered = parts.lastZxid
+    this.#preparing = new Stepper(parts.later)
+    this.#applying = new Stepper(parts.later)
     this.#digests = new Digests(parts.tree)
     this.#preparer = parts.preparer({ check: (session, global) => this.#check(session, global) })
     this.#gates = new LearnerGates({
-      sync: (learner, done) => this.#confirm(() => (parts.quorum?.synced(learner), done())),
-      take: (learner, request) => this.#take(learner, request),
+      sync: (learner, done) =>
+        this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.synced(learner), done()))),
+      take: (learner, request) => this.#inOrder(undefined, () => this.#take(learner, request)),
     })
   }
 
   get outstanding(): number {
-    return this.#queue.length - this.#front - this.#foreign
+    return this.#queue.length - this.#front - this.#foreign + this.#putOff
   }
 
   get writable(): boolean {
@@ -143,6 +172,14 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
     if (!this.writable) return ErrorCode.SYSTEMERROR
+    if (this.#preparing.busy || isLargeRequest(write.type, body)) {
+      // The bytes are the connection's; what is prepared later needs its own.
+      const own = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
+      this.#inOrder({ ...write, requester, startedAt }, () =>
+        this.#writeBehind(write, own, requester, startedAt),
+      )
+      return ErrorCode.OK
+    }
     if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
@@ -154,28 +191,41 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   createSession(id: SessionId, timeout: number, requester: Requester, startedAt: number): boolean {
     if (!this.writable) return false
-    this.#begin(id, 0, timeout, HERE, requester, startedAt)
+    const asked = { xid: 0, type: OpCode.createSession, requester, startedAt }
+    this.#inOrder(asked, () => this.#begin(id, 0, timeout, HERE, requester, startedAt))
     return true
   }
 
   closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
     if (!this.writable) return false
-    this.#close(id, xid, requester, startedAt)
+    this.#inOrder({ xid, type: OpCode.closeSession, requester, startedAt, closes: id }, () =>
+      this.#close(id, xid, requester, startedAt),
+    )
     return true
   }
 
   deleteContainer(path: string, startedAt: number): boolean {
     if (!this.writable) return false
-    const zxid = this.#last + 1
-    const prepared = this.#preparer.deleteContainer(path, zxid)
-    this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+    this.#inOrder(undefined, () => {
+      const zxid = this.#last + 1
+      const prepared = this.#preparer.deleteContainer(path, zxid)
+      this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+    })
     return true
   }
 
   sync(_write: Write, requester: Requester): number | undefined {
+    if (this.#preparing.busy) {
+      this.#inOrder(undefined, () => {
+        const done = (): void => requester.synced()
+        if (this.#parts.quorum !== undefined) this.#confirm(done)
+        else if (this.#tell(this.#last, done)) done()
+      })
+      return undefined
+    }
     if (this.#parts.quorum === undefined) {
       if (this.outstanding === 0) return ErrorCode.OK
-      this.#syncs.push({ after: this.#last, requester })
+      this.#syncs.push({ after: this.#last, done: () => requester.synced() })
       return undefined
     }
     let isOver = false
@@ -239,36 +289,76 @@ export class LeaderWrites<L extends Listener> implements Writes {
   /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
   commit(zxid: Zxid): void {
     if (this.#ended) return
-    while (this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= zxid) {
+    this.#committed = zxid
+    this.#advance()
+  }
+
+  /** Applies what is committed, up to a transaction that takes several turns or to as much as one turn may hold. */
+  #advance(): void {
+    for (let left = APPLIED_IN_A_TURN; this.#isNextCommitted && !this.#applying.busy; left--) {
+      if (left === 0) {
+        this.#parts.later(() => this.#advance())
+        break
+      }
       const entry = this.#queue[this.#front]!
       this.#front++
       if (entry.requester === undefined && this.#parts.quorum !== undefined) this.#foreign--
-      this.#apply(entry)
+      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
+        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
+      else this.#apply(entry)
     }
     this.#compact()
-    if (this.#syncs.length > 0) this.#releaseSyncs(zxid)
+    if (this.#syncs.length > 0) this.#releaseSyncs(this.#applied)
+  }
+
+  get #isNextCommitted(): boolean {
+    return this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= this.#committed
+  }
+
+  /** Up to where everything that is committed is applied. */
+  get #applied(): Zxid {
+    return this.#applying.busy || this.#isNextCommitted ? this.#answered : this.#committed
+  }
+
+  /** Whether something is prepared or applied in several turns. */
+  get busy(): boolean {
+    return this.#preparing.busy || this.#applying.busy || this.#isNextCommitted
+  }
+
+  /** Does in this turn all that is begun, for a server that stops. */
+  finish(): void {
+    this.#preparing.finish()
+    while (this.#applying.busy || this.#isNextCommitted) {
+      this.#applying.finish()
+      this.#advance()
+    }
   }
 
   /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
   lose(durable: Zxid): void {
     invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
-    this.commit(durable)
+    this.#committed = Math.max(this.#committed, durable)
+    while (this.#applying.busy || this.#isNextCommitted) {
+      this.#applying.finish()
+      this.#advance()
+    }
     const lost = this.#queue.slice(this.#front)
     this.#queue = []
     this.#front = 0
     this.#last = durable
     this.#preparer.reset()
     this.#arriving.clear()
-    for (const { logged } of lost) {
-      // A session that could not be ended stays, and is ended once there is space.
-      const session =
-        logged.txn.type === OpCode.closeSession
-          ? this.#parts.sessions.get(logged.header.sessionId)
-          : undefined
-      if (session !== undefined) this.#parts.sessions.reopen(session)
-    }
+    for (const { logged } of lost)
+      if (logged.txn.type === OpCode.closeSession) this.#reopen(logged.header.sessionId)
     for (const entry of lost) entry.requester?.lost(entry)
+    this.#preparing.drop()
     this.#releaseSyncs(Infinity)
+  }
+
+  /** A session that could not be ended stays, and is ended once there is space. */
+  #reopen(id: SessionId): void {
+    const session = this.#parts.sessions.get(id)
+    if (session !== undefined) this.#parts.sessions.reopen(session)
   }
 
   end(): void {
@@ -277,11 +367,59 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#front = this.#foreign = 0
     this.#syncs = []
     this.#gates.clear()
+    // Nobody is told any more, but the tree is left as it is after a transaction, not within one.
+    this.#applying.finishCurrent()
+    this.#preparing.drop()
   }
 
   // Acceptance
 
-  #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): void {
+  /** Does what makes a transaction now, or behind a request that is being prepared in steps. */
+  #inOrder(asked: Asked | undefined, action: () => Generator<void> | void): void {
+    const here = asked?.requester !== undefined
+    if (here) this.#putOff++
+    this.#preparing.add({
+      begin: () => {
+        if (here) this.#putOff--
+        // No space is left meanwhile.
+        if (!this.writable) return this.#dropped(asked)
+        return action() ?? undefined
+      },
+      dropped: () => {
+        if (here && this.#putOff > 0) this.#putOff--
+        this.#dropped(asked)
+      },
+    })
+  }
+
+  #dropped(asked: Asked | undefined): undefined {
+    if (this.#ended || asked === undefined) return
+    if (asked.closes !== undefined) this.#reopen(asked.closes)
+    asked.requester?.lost(asked)
+  }
+
+  /** A write that is large, or stands behind one. What cannot be decoded takes a zxid here, since its turn to be refused is over. */
+  *#writeBehind(write: Write, body: Reader, requester: Requester, startedAt: number): Generator<void> {
+    if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
+    const zxid = this.#last + 1
+    const time = this.#now()
+    const prepared = isLargeRequest(write.type, body)
+      ? yield* this.#preparer.prepareInSteps(write, body, zxid, time)
+      : this.#preparer.prepare(write, body, zxid, time)
+    const answer = typeof prepared === 'number' ? failure(prepared) : prepared
+    yield* this.#acceptInSteps(
+      write.sessionId,
+      write.xid,
+      write.type,
+      zxid,
+      time,
+      answer,
+      requester,
+      startedAt,
+    )
+  }
+
+  #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): Generator<void> | void {
     const startedAt = this.#parts.clock.monotonic()
     if (type === OpCode.closeSession) return this.#close(sessionId, cxid, undefined, startedAt)
     const reader = new Reader(body)
@@ -289,11 +427,37 @@ export class LeaderWrites<L extends Listener> implements Writes {
       return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
+    if (isLargeRequest(type, reader)) {
+      const write = { sessionId, xid: cxid, type, identities }
+      return this.#takeInSteps(owner, write, reader, zxid, time, startedAt)
+    }
     this.#owner = owner
     const prepared = this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
     this.#owner = HERE
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     this.#accept(sessionId, cxid, type, zxid, time, answer, undefined, startedAt)
+  }
+
+  *#takeInSteps(
+    owner: object,
+    write: Write,
+    body: Reader,
+    zxid: Zxid,
+    time: number,
+    startedAt: number,
+  ): Generator<void> {
+    const steps = this.#preparer.prepareInSteps(write, body, zxid, time)
+    for (;;) {
+      this.#owner = owner
+      const { done, value } = steps.next()
+      this.#owner = HERE
+      if (done === true) {
+        const answer = typeof value === 'number' ? failure(value) : value
+        const { sessionId, xid, type } = write
+        return yield* this.#acceptInSteps(sessionId, xid, type, zxid, time, answer, undefined, startedAt)
+      }
+      yield
+    }
   }
 
   #begin(
@@ -309,12 +473,31 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#accept(id, xid, OpCode.createSession, this.#last + 1, this.#now(), prepared, requester, startedAt)
   }
 
-  #close(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): void {
+  #close(
+    id: SessionId,
+    xid: number,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> | void {
     const session: { closing: boolean } | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
     if (session !== undefined) session.closing = true
+    if (this.#parts.tree.owners.ofSession(id).size > STEP)
+      return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#last + 1
     const prepared = this.#preparer.closeSession(id, zxid)
     this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
+  }
+
+  *#closeInSteps(
+    id: SessionId,
+    xid: number,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const zxid = this.#last + 1
+    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
+    const time = this.#now()
+    yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
   }
 
   #accept(
@@ -327,23 +510,42 @@ export class LeaderWrites<L extends Listener> implements Writes {
     requester: Requester | undefined,
     startedAt: number,
   ): void {
-    const { journal, quorum } = this.#parts
     const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
-    if (quorum === undefined) {
-      this.#queue.push({ logged, xid, type, requester, startedAt })
-      this.#last = zxid
-      return journal.append(logged)
-    }
+    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(logged)
+    this.#append({ logged, xid, type, requester, startedAt }, payload)
+  }
+
+  /** As `#accept`, for what may be large. */
+  *#acceptInSteps(
+    sessionId: SessionId,
+    xid: number,
+    type: number,
+    zxid: Zxid,
+    time: number,
+    { txn, digest }: Prepared,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
+    const writer = new Writer(1 << 12)
+    yield* encodeInSteps(writer, logged, STEP)
+    this.#append({ logged, xid, type, requester, startedAt }, writer.take())
+  }
+
+  #append(entry: Entry, payload: Uint8Array | undefined): void {
+    const { journal, quorum } = this.#parts
+    const { logged, requester } = entry
+    const { zxid } = logged.header
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
-    if (!quorum.accepting) return
-    if (requester === undefined) this.#foreign++
-    this.#queue.push({ logged, xid, type, requester, startedAt })
+    if (quorum?.accepting === false) return
+    if (requester === undefined && quorum !== undefined) this.#foreign++
+    this.#queue.push(entry)
     this.#last = zxid
-    const payload = this.#encode(logged)
-    this.lastProposalSize = payload.length
-    this.proposalSize.add(payload.length)
     journal.append(logged, payload)
-    quorum.propose(zxid, payload, logged)
+    if (quorum === undefined) return
+    this.lastProposalSize = payload!.length
+    this.proposalSize.add(payload!.length)
+    quorum.propose(zxid, payload!, logged)
   }
 
   #encode(logged: LoggedTxn): Uint8Array {
@@ -404,15 +606,34 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   #apply(entry: Entry): void {
     const { tree, firing } = this.#parts
-    const { header, txn, digest } = entry.logged
+    const { header, txn } = entry.logged
     firing.zxid = header.zxid
-    const part: PartDone | undefined =
-      txn.type === OpCode.multi && entry.requester !== undefined
-        ? (sub) => entry.requester!.part(sub)
-        : undefined
-    const err = tree.apply(header, txn, firing, part)
-    this.#applySession(header.sessionId, txn, entry.requester)
+    const err = tree.apply(header, txn, firing, partsOf(entry))
     this.#preparer.committed(header.zxid)
+    this.#isApplied(entry, err)
+  }
+
+  *#applyInSteps(entry: Entry): Generator<void> {
+    const { tree, firing } = this.#parts
+    const { header, txn } = entry.logged
+    const steps = applyInSteps(tree, header, txn, firing, partsOf(entry))
+    let err: number | undefined
+    while (err === undefined) {
+      // Between two steps others may have had events.
+      firing.zxid = header.zxid
+      const { done, value } = steps.next()
+      if (done === true) err = value
+      else yield
+    }
+    while (!this.#preparer.committed(header.zxid, STEP * 10)) yield
+    if (!this.#ended) this.#isApplied(entry, err)
+    this.#parts.later(() => this.#advance())
+  }
+
+  #isApplied(entry: Entry, err: number): void {
+    const { tree } = this.#parts
+    const { header, txn, digest } = entry.logged
+    this.#applySession(header.sessionId, txn, entry.requester)
     this.#digests.applied(header.zxid)
     invariant(
       digest === undefined || tree.matches(digest),
@@ -420,6 +641,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
       { zxid: formatZxid(header.zxid), type: txn.type, path: 'path' in txn ? txn.path : undefined },
     )
     entry.requester?.applied(entry, err)
+    this.#answered = header.zxid
   }
 
   #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {
@@ -442,12 +664,20 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#parts.quorum!.confirm(() => {
       if (this.#ended) return
       this.#confirming--
-      done()
+      // What is committed by now may still be on its way into the tree.
+      if (this.#tell(this.#committed, done)) done()
     })
   }
 
+  /** Has somebody told once all up to a zxid is applied; true when it is so already. */
+  #tell(after: Zxid, done: () => void): boolean {
+    if (this.#applied >= after) return true
+    this.#syncs.push({ after, done })
+    return false
+  }
+
   #releaseSyncs(zxid: Zxid): void {
-    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.requester.synced()
+    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.done()
   }
 
   #now(): number {
@@ -464,5 +694,13 @@ export class LeaderWrites<L extends Listener> implements Writes {
     }
   }
 }
+
+/** Who hears of the parts of a multi. */
+const partsOf = ({ logged, requester }: Entry): PartDone | undefined =>
+  logged.txn.type === OpCode.multi && requester !== undefined ? (sub) => requester.part(sub) : undefined
+
+/** Whether a request is prepared in steps. */
+const isLargeRequest = (type: number, body: Reader): boolean =>
+  type === OpCode.multi && body.remaining > LARGE_BYTES
 
 const failure = (err: number): Prepared => ({ txn: { type: OpCode.error, err }, digest: undefined })
