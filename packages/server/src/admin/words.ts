@@ -93,8 +93,9 @@ export class FourLetterWords {
    */
   async answer(name: string, argument: Uint8Array, asking: ClientConnection): Promise<readonly string[]> {
     if (!this.#allowed.has(name)) return [`${name} is not executed because it is not in the whitelist.\n`]
-    const answer = await this.#answers.get(name)!(asking, argument)
+    const answer = this.#answers.get(name)!(asking, argument)
     if (typeof answer === 'string') return [answer]
+    if (answer instanceof Promise) return [await answer]
     const parts: string[] = []
     let part: string[] = []
     for (const piece of answer) {

@@ -1,5 +1,6 @@
 import type { ACL } from '@zabra/protocol'
 import { DigestSum, nodeDigest, type Tree } from '../tree/index.ts'
+import { PathMap } from '../path-map.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
 /** A znode as it will be once every accepted change is applied. */
@@ -38,7 +39,9 @@ export class FutureNode {
  */
 export class PendingTree {
   readonly #tree: Tree
-  readonly #changed = new Map<string, FutureNode>()
+  readonly #changed = new PathMap<FutureNode>()
+  /** How many entries it has. */
+  #entries = 0
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /** What was changed by which transaction, in order of zxid, to be dropped from the front. */
@@ -57,12 +60,12 @@ export class PendingTree {
   }
 
   get size(): number {
-    return this.#changed.size
+    return this.#entries
   }
 
   /** The digest after all pending changes. */
   get digest(): DigestSum {
-    if (this.#changed.size === 0 && this.#undo === undefined)
+    if (this.#entries === 0 && this.#undo === undefined)
       this.#digest.set(this.#tree.digest ?? { hi: 0, lo: 0 })
     return this.#digest
   }
@@ -84,12 +87,30 @@ export class PendingTree {
       node.zxid = zxid
       this.#queue.push({ path: node.path, zxid })
     }
+    if (before === undefined) this.#entries++
     this.#changed.set(node.path, node)
   }
 
   settle(node: FutureNode): void {
     if (this.#tree.options.digest && node.exists)
       this.#digest.add(nodeDigest(node.path, node.crcPrefix, node))
+  }
+
+  /** What stands for all nodes that go with a session, so that very many of them take little memory. */
+  grave(session: SessionId, zxid: Zxid): FutureNode {
+    const grave = new FutureNode('', [])
+    grave.exists = false
+    grave.owner = session
+    grave.zxid = zxid
+    return grave
+  }
+
+  /** A node goes, for good or until it is created again. */
+  bury(node: FutureNode, grave: FutureNode): void {
+    const { path } = node
+    if (this.#tree.options.digest) this.digest.subtract(nodeDigest(path, node.crcPrefix, node))
+    this.#queue.push({ path, zxid: grave.zxid })
+    this.#put(path, grave)
   }
 
   /** A node that did not exist until now. */
@@ -161,8 +182,8 @@ export class PendingTree {
       const { path, before } = last
       const node = this.#changed.get(path)
       if (node !== undefined && before?.owner !== node.owner) this.#forget(path, node)
-      if (before === undefined) this.#changed.delete(path)
-      else this.#changed.set(path, before)
+      if (before === undefined) this.#drop(path)
+      else this.#put(path, before)
     }
     if (this.#undo !== undefined && this.#undo.length > 0) return true
     this.#queue.length = this.#undoQueue
@@ -172,9 +193,20 @@ export class PendingTree {
   }
 
   #forget(path: string, { owner }: FutureNode): void {
-    this.#changed.delete(path)
+    this.#drop(path)
     const own = owner === 0n ? undefined : this.#created.get(owner)
     if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
+  }
+
+  #drop(path: string): void {
+    if (this.#changed.get(path) === undefined) return
+    this.#changed.delete(path)
+    this.#entries--
+  }
+
+  #put(path: string, node: FutureNode): void {
+    if (this.#changed.get(path) === undefined) this.#entries++
+    this.#changed.set(path, node)
   }
 
   #committed(path: string): FutureNode | undefined {

@@ -13,7 +13,7 @@ import { AclRules } from '../auth/index.ts'
 import { Tree } from '../tree/index.ts'
 import type { Txn } from '../types.ts'
 import { Preparer } from './index.ts'
-import { sequenceNumber } from './preparer.ts'
+import { sequenceNumber } from './sequence.ts'
 
 class Bench {
   readonly tree = new Tree({ extendedTypes: true, digest: true })

@@ -37,6 +37,7 @@ import { decodeWrite } from './decode.ts'
 import { multiInSteps, whole } from './large.ts'
 import { Refusal, refuse } from './refusal.ts'
 import { FutureNode, PendingTree } from './pending.ts'
+import { sequenceNumber } from './sequence.ts'
 
 /** What preparing must know of sessions. */
 export interface SessionsView {
@@ -120,7 +121,7 @@ export class Preparer {
   prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
     switch (request.type) {
       case OpCode.multi:
-        return whole(this.#multi(request, body, zxid, time))
+        return whole(this.multiInSteps(request, body, zxid, time))
       case OpCode.reconfig:
         return this.#reconfig(request, body, zxid, time)
       default:
@@ -141,25 +142,17 @@ export class Preparer {
   /** As `closeSession`, in steps. Earlier transactions may be applied between two of them, but nothing else prepared. */
   *closeInSteps(session: SessionId, zxid: Zxid): Generator<void, Prepared> {
     const paths2Delete: string[] = []
+    const grave = this.#pending.grave(session, zxid)
     for (const path of this.#pending.ephemeralsOf(session)) {
       const node = this.#pending.get(path)
       // Those that were removed while they were on their way.
       if (node?.owner !== session) continue
-      this.#removeNode(node, this.#parent(path)!, zxid)
+      this.#leave(this.#parent(path)!, zxid)
+      this.#pending.bury(node, grave)
       paths2Delete.push(path)
       if (paths2Delete.length % STEP === 0) yield
     }
     return this.#done({ type: OpCode.closeSession, paths2Delete })
-  }
-
-  /** As `prepare`, in steps, for a large multi. Earlier transactions may be applied between two of them, but nothing else prepared. */
-  prepareInSteps(
-    request: WriteRequest,
-    body: Reader,
-    zxid: Zxid,
-    time: number,
-  ): Generator<void, Prepared | number> {
-    return this.#multi(request, body, zxid, time)
   }
 
   /** Removes a container or a node whose time is over, unless it has children or is neither. */
@@ -415,12 +408,17 @@ export class Preparer {
   }
 
   #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
+    this.#leave(parent, zxid)
+    this.#pending.change(node, zxid)
+    node.exists = false
+  }
+
+  /** One child less. */
+  #leave(parent: FutureNode, zxid: Zxid): void {
     this.#pending.change(parent, zxid)
     parent.childCount--
     parent.pzxid = zxid
     this.#pending.settle(parent)
-    this.#pending.change(node, zxid)
-    node.exists = false
   }
 
   #parent(path: string): FutureNode | undefined {
@@ -491,9 +489,4 @@ export class Preparer {
 function nextVersion(current: number, expected: number): number {
   if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
   return (current + 1) | 0
-}
-
-/** Ten digits, padded with zeros, the sign included in the width. */
-export function sequenceNumber(counter: number): string {
-  return counter >= 0 ? String(counter).padStart(10, '0') : `-${String(-counter).padStart(9, '0')}`
 }

@@ -1,52 +1,17 @@
-import { ErrorCode, formatZxid, OpCode, Reader, Writer } from '@zabra/protocol'
+import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
-import type { Session } from '../../core/sessions/index.ts'
-import { applyInSteps, isLarge, STEP, type PartDone } from '../../core/tree/index.ts'
-import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
+import { STEP } from '../../core/tree/index.ts'
+import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
 import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
 import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
-import { Digests } from './digests.ts'
+import { Application } from './application.ts'
+import type { Journal, LearnerRequest, Quorum } from './leader-contract.ts'
+import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerGates } from './learner-gates.ts'
 import { Stepper } from './stepper.ts'
-
-/** Where transactions become durable. */
-export interface Journal {
-  /** 'open' while it takes transactions. */
-  readonly state: string
-  /**
-   * `payload` is the transaction encoded, where there is a quorum or the transaction is large; it belongs to the journal and its
-   * learners, for good.
-   */
-  append(logged: LoggedTxn, payload?: Uint8Array): void
-}
-
-/** The ensemble as its leader sees it. All calls back come inside `ServerCore.turn`, also when they come at once. */
-export interface Quorum {
-  /** The transaction goes to the learners. It is in the journal's queue already. `commit` follows in order of zxids. */
-  propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
-  /**
-   * Calls back, in the order of the calls, once all that was proposed before is committed (and told by `commit`) and a
-   * quorum has confirmed since that this server leads. Never, when the leadership ends first.
-   */
-  confirm(done: () => void): void
-  /** A sync of a learner is over: SYNC goes to it behind all that was sent. */
-  synced(learner: object): void
-  /** False once leadership is being handed over or the counter of the epoch is used up: then the role ends soon. */
-  readonly accepting: boolean
-}
-
-/** A request that a learner forwards (REQUEST packet). */
-export interface LearnerRequest {
-  readonly sessionId: SessionId
-  readonly cxid: number
-  readonly type: number
-  /** The client's bytes behind the header. */
-  readonly body: Uint8Array
-  readonly identities: readonly Identity[]
-}
 
 export interface LeaderParts<L extends Listener> extends WritesKit<L> {
   readonly journal: Journal
@@ -67,17 +32,8 @@ interface Asked extends Pick<Entry, 'xid' | 'type' | 'requester' | 'startedAt'> 
 
 /** Bytes of a multi from which on it is prepared in steps. */
 const LARGE_BYTES = 8192
-/** Transactions that are applied in one turn. */
-const APPLIED_IN_A_TURN = 1000
-
 /** The owner of the sessions whose clients are connected to the leader itself. */
 const HERE: object = { name: 'the leader' }
-
-/** A session whose first transaction is on its way. */
-interface Arriving {
-  owner: object
-  closing: boolean
-}
 
 /**
  * The way of every write where this server decides: prepare, log, propose, wait until it is committed, apply, tell watchers,
@@ -98,29 +54,20 @@ interface Arriving {
 export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
   readonly #preparer: Preparer
-  readonly #digests: Digests
   readonly #writer = new Writer(1 << 12)
   readonly #gates: LearnerGates
-  readonly #arriving = new Map<SessionId, Arriving>()
+  readonly #sessions: LeaderSessions<L>
+  /** What is accepted, until it is applied. */
+  readonly #application: Application<L>
   /** Bytes of proposals. */
   readonly proposalSize = new Range()
   lastProposalSize = -1
-  /** Syncs of clients of this server that wait for a commit or a confirmation. */
-  #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
   /** Requests that are prepared in steps, and those behind them. */
   readonly #preparing: Stepper
   /** How many of the latter have a requester here. */
   #putOff = 0
-  /** The large transaction that is being applied. */
-  readonly #applying: Stepper
-  #committed: Zxid
-  /** The last transaction whose requester was told. */
-  #answered: Zxid
+  /** Syncs that wait for a confirmation. */
   #confirming = 0
-  #queue: Entry[] = []
-  #front = 0
-  /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
-  #foreign = 0
   #last: Zxid
   /** Who asks for the write that is being prepared. */
   #owner: object = HERE
@@ -128,11 +75,15 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   constructor(parts: LeaderParts<L>) {
     this.#parts = parts
-    this.#last = this.#committed = this.#answered = parts.lastZxid
+    this.#last = parts.lastZxid
+    const hasQuorum = parts.quorum !== undefined
+    this.#sessions = new LeaderSessions({ ...parts, hasQuorum })
+    const check = (id: SessionId, global: boolean): number => this.#sessions.check(id, global, this.#owner)
+    this.#preparer = parts.preparer({ check })
+    const sessions = (id: SessionId, txn: Txn, told: Requester | undefined): void =>
+      this.#sessions.applied(id, txn, told)
+    this.#application = new Application({ ...parts, preparer: this.#preparer, hasQuorum, sessions })
     this.#preparing = new Stepper(parts.later)
-    this.#applying = new Stepper(parts.later)
-    this.#digests = new Digests(parts.tree)
-    this.#preparer = parts.preparer({ check: (session, global) => this.#check(session, global) })
     this.#gates = new LearnerGates({
       sync: (learner, done) =>
         this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.synced(learner), done()))),
@@ -141,7 +92,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   get outstanding(): number {
-    return this.#queue.length - this.#front - this.#foreign + this.#putOff
+    return this.#application.outstanding + this.#putOff
   }
 
   get writable(): boolean {
@@ -161,11 +112,11 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   /** Syncs that wait, those of learners included. */
   get pendingSyncs(): number {
-    return this.#syncs.length + this.#confirming
+    return this.#application.waiting + this.#confirming
   }
 
   get digests(): KeptDigests {
-    return this.#digests.kept
+    return this.#application.digests.kept
   }
 
   // Clients of this server
@@ -219,13 +170,13 @@ export class LeaderWrites<L extends Listener> implements Writes {
       this.#inOrder(undefined, () => {
         const done = (): void => requester.synced()
         if (this.#parts.quorum !== undefined) this.#confirm(done)
-        else if (this.#tell(this.#last, done)) done()
+        else if (this.#application.tell(this.#last, done)) done()
       })
       return undefined
     }
     if (this.#parts.quorum === undefined) {
       if (this.outstanding === 0) return ErrorCode.OK
-      this.#syncs.push({ after: this.#last, done: () => requester.synced() })
+      this.#application.wait(this.#last, () => requester.synced())
       return undefined
     }
     let isOver = false
@@ -236,7 +187,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   revalidate(id: SessionId, timeout: number, asker: Asker): void {
-    asker.revalidated(this.#mayGoOn(id, timeout, HERE))
+    asker.revalidated(this.#sessions.mayGoOn(id, timeout, HERE))
   }
 
   mayAnswerPing(): boolean {
@@ -259,7 +210,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   /** A session has come to a learner (REVALIDATE): whether it lives. If so its requests must come through that learner. */
   revalidateFor(learner: object, id: SessionId, timeout: number): boolean {
-    return !this.#ended && this.#mayGoOn(id, timeout, learner)
+    return !this.#ended && this.#sessions.mayGoOn(id, timeout, learner)
   }
 
   /**
@@ -270,105 +221,52 @@ export class LeaderWrites<L extends Listener> implements Writes {
     if (!this.#ended) this.#gates.behind(learner, () => answer(this.revalidateFor(learner, id, timeout)))
   }
 
-  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
-  touch(id: SessionId, timeout: number): void {
-    const { sessions, clock } = this.#parts
-    const session = sessions.get(id)
-    if (session === undefined || session.closing) return
-    session.timeout = timeout
-    sessions.touch(session, clock.monotonic())
-  }
-
   /** The connection of a learner is gone. Its sessions stay until they come back elsewhere or their time is over. */
   learnerGone(learner: object): void {
     this.#gates.forget(learner)
+  }
+
+  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
+  touch(id: SessionId, timeout: number): void {
+    this.#sessions.touch(id, timeout)
   }
 
   // What is decided
 
   /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
   commit(zxid: Zxid): void {
-    if (this.#ended) return
-    this.#committed = zxid
-    this.#advance()
-  }
-
-  /** Applies what is committed, up to a transaction that takes several turns or to as much as one turn may hold. */
-  #advance(): void {
-    for (let left = APPLIED_IN_A_TURN; this.#isNextCommitted && !this.#applying.busy; left--) {
-      if (left === 0) {
-        this.#parts.later(() => this.#advance())
-        break
-      }
-      const entry = this.#queue[this.#front]!
-      this.#front++
-      if (entry.requester === undefined && this.#parts.quorum !== undefined) this.#foreign--
-      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
-        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
-      else this.#apply(entry)
-    }
-    this.#compact()
-    if (this.#syncs.length > 0) this.#releaseSyncs(this.#applied)
-  }
-
-  get #isNextCommitted(): boolean {
-    return this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= this.#committed
-  }
-
-  /** Up to where everything that is committed is applied. */
-  get #applied(): Zxid {
-    return this.#applying.busy || this.#isNextCommitted ? this.#answered : this.#committed
+    this.#application.commit(zxid)
   }
 
   /** Whether something is prepared or applied in several turns. */
   get busy(): boolean {
-    return this.#preparing.busy || this.#applying.busy || this.#isNextCommitted
+    return this.#preparing.busy || this.#application.busy
   }
 
   /** Does in this turn all that is begun, for a server that stops. */
   finish(): void {
     this.#preparing.finish()
-    while (this.#applying.busy || this.#isNextCommitted) {
-      this.#applying.finish()
-      this.#advance()
-    }
+    this.#application.finish()
   }
 
   /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
   lose(durable: Zxid): void {
     invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
-    this.#committed = Math.max(this.#committed, durable)
-    while (this.#applying.busy || this.#isNextCommitted) {
-      this.#applying.finish()
-      this.#advance()
-    }
-    const lost = this.#queue.slice(this.#front)
-    this.#queue = []
-    this.#front = 0
+    const lost = this.#application.lose(durable)
     this.#last = durable
     this.#preparer.reset()
-    this.#arriving.clear()
+    this.#sessions.lose()
     for (const { logged } of lost)
-      if (logged.txn.type === OpCode.closeSession) this.#reopen(logged.header.sessionId)
+      if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
     for (const entry of lost) entry.requester?.lost(entry)
     this.#preparing.drop()
-    this.#releaseSyncs(Infinity)
-  }
-
-  /** A session that could not be ended stays, and is ended once there is space. */
-  #reopen(id: SessionId): void {
-    const session = this.#parts.sessions.get(id)
-    if (session !== undefined) this.#parts.sessions.reopen(session)
+    this.#application.release()
   }
 
   end(): void {
     this.#ended = true
-    this.#queue = []
-    this.#front = this.#foreign = 0
-    this.#syncs = []
     this.#gates.clear()
-    // Nobody is told any more, but the tree is left as it is after a transaction, not within one.
-    this.#applying.finishCurrent()
+    this.#application.end()
     this.#preparing.drop()
   }
 
@@ -394,7 +292,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   #dropped(asked: Asked | undefined): undefined {
     if (this.#ended || asked === undefined) return
-    if (asked.closes !== undefined) this.#reopen(asked.closes)
+    if (asked.closes !== undefined) this.#sessions.reopen(asked.closes)
     asked.requester?.lost(asked)
   }
 
@@ -404,7 +302,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     const zxid = this.#last + 1
     const time = this.#now()
     const prepared = isLargeRequest(write.type, body)
-      ? yield* this.#preparer.prepareInSteps(write, body, zxid, time)
+      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
       : this.#preparer.prepare(write, body, zxid, time)
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     yield* this.#acceptInSteps(
@@ -446,7 +344,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     time: number,
     startedAt: number,
   ): Generator<void> {
-    const steps = this.#preparer.prepareInSteps(write, body, zxid, time)
+    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
@@ -468,7 +366,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     requester: Requester | undefined,
     startedAt: number,
   ): void {
-    this.#arriving.set(id, { owner, closing: false })
+    this.#sessions.arrives(id, owner)
     const prepared = this.#preparer.createSession(timeout)
     this.#accept(id, xid, OpCode.createSession, this.#last + 1, this.#now(), prepared, requester, startedAt)
   }
@@ -479,8 +377,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     requester: Requester | undefined,
     startedAt: number,
   ): Generator<void> | void {
-    const session: { closing: boolean } | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
-    if (session !== undefined) session.closing = true
+    this.#sessions.closes(id)
     if (this.#parts.tree.owners.ofSession(id).size > STEP)
       return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#last + 1
@@ -534,12 +431,11 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   #append(entry: Entry, payload: Uint8Array | undefined): void {
     const { journal, quorum } = this.#parts
-    const { logged, requester } = entry
+    const { logged } = entry
     const { zxid } = logged.header
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
     if (quorum?.accepting === false) return
-    if (requester === undefined && quorum !== undefined) this.#foreign++
-    this.#queue.push(entry)
+    this.#application.push(entry)
     this.#last = zxid
     journal.append(logged, payload)
     if (quorum === undefined) return
@@ -557,28 +453,6 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   // Sessions
 
-  /** Why a session may not write, as an error number; 0 when it may (`LeaderSessionTracker.checkSession`). */
-  #check(id: SessionId, global: boolean): number {
-    const { sessions, quorum } = this.#parts
-    const session = sessions.get(id)
-    if (session !== undefined && quorum === undefined && !session.closing) return ErrorCode.OK
-    const known: Session | Arriving | undefined = session ?? this.#arriving.get(id)
-    if (known === undefined) return this.#checkUnknown(id, global)
-    if (known.closing) return ErrorCode.SESSIONEXPIRED
-    known.owner ??= this.#owner
-    return known.owner === this.#owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED
-  }
-
-  /** A session that no transaction has begun can be one that only its own server knows. It has no ephemeral nodes. */
-  #checkUnknown(id: SessionId, global: boolean): number {
-    const { locals, serverId } = this.#parts
-    if (locals === undefined) return ErrorCode.SESSIONEXPIRED
-    const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
-    if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
-    if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
-    return global ? ErrorCode.EPHEMERALONLOCALSESSION : ErrorCode.OK
-  }
-
   /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
   #upgrade({ sessionId, type }: Write, body: Reader, startedAt: number): void {
     const { locals, upgradesSessions = false } = this.#parts
@@ -593,111 +467,20 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#begin(sessionId, 0, session.timeout, HERE, undefined, startedAt)
   }
 
-  #mayGoOn(id: SessionId, timeout: number, owner: object): boolean {
-    const { sessions, clock } = this.#parts
-    const session: Session | Arriving | undefined = sessions.get(id) ?? this.#arriving.get(id)
-    if (session === undefined || session.closing) return false
-    session.owner = owner
-    if ('timeout' in session) sessions.resume(id, timeout, clock.monotonic())
-    return true
-  }
-
-  // Application
-
-  #apply(entry: Entry): void {
-    const { tree, firing } = this.#parts
-    const { header, txn } = entry.logged
-    firing.zxid = header.zxid
-    const err = tree.apply(header, txn, firing, partsOf(entry))
-    this.#preparer.committed(header.zxid)
-    this.#isApplied(entry, err)
-  }
-
-  *#applyInSteps(entry: Entry): Generator<void> {
-    const { tree, firing } = this.#parts
-    const { header, txn } = entry.logged
-    const steps = applyInSteps(tree, header, txn, firing, partsOf(entry))
-    let err: number | undefined
-    while (err === undefined) {
-      // Between two steps others may have had events.
-      firing.zxid = header.zxid
-      const { done, value } = steps.next()
-      if (done === true) err = value
-      else yield
-    }
-    while (!this.#preparer.committed(header.zxid, STEP * 10)) yield
-    if (!this.#ended) this.#isApplied(entry, err)
-    this.#parts.later(() => this.#advance())
-  }
-
-  #isApplied(entry: Entry, err: number): void {
-    const { tree } = this.#parts
-    const { header, txn, digest } = entry.logged
-    this.#applySession(header.sessionId, txn, entry.requester)
-    this.#digests.applied(header.zxid)
-    invariant(
-      digest === undefined || tree.matches(digest),
-      'The tree after a transaction has the digest that was foreseen.',
-      { zxid: formatZxid(header.zxid), type: txn.type, path: 'path' in txn ? txn.path : undefined },
-    )
-    entry.requester?.applied(entry, err)
-    this.#answered = header.zxid
-  }
-
-  #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {
-    const { sessions, clock, sessionBegun, sessionEnded } = this.#parts
-    if (txn.type === OpCode.createSession) {
-      const session = sessions.add(id, txn.timeOut, clock.monotonic())
-      const arriving = this.#arriving.get(id)
-      this.#arriving.delete(id)
-      session.owner = arriving?.owner
-      session.closing = arriving?.closing ?? false
-      sessionBegun(session)
-    } else if (txn.type === OpCode.closeSession) {
-      sessions.remove(id)
-      sessionEnded(id, requester)
-    }
-  }
-
   #confirm(done: () => void): void {
     this.#confirming++
     this.#parts.quorum!.confirm(() => {
       if (this.#ended) return
       this.#confirming--
       // What is committed by now may still be on its way into the tree.
-      if (this.#tell(this.#committed, done)) done()
+      this.#application.whenApplied(done)
     })
-  }
-
-  /** Has somebody told once all up to a zxid is applied; true when it is so already. */
-  #tell(after: Zxid, done: () => void): boolean {
-    if (this.#applied >= after) return true
-    this.#syncs.push({ after, done })
-    return false
-  }
-
-  #releaseSyncs(zxid: Zxid): void {
-    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.done()
   }
 
   #now(): number {
     return Math.floor(this.#parts.clock.wall())
   }
-
-  #compact(): void {
-    if (this.#front === this.#queue.length) {
-      this.#queue = []
-      this.#front = 0
-    } else if (this.#front > 8192) {
-      this.#queue = this.#queue.slice(this.#front)
-      this.#front = 0
-    }
-  }
 }
-
-/** Who hears of the parts of a multi. */
-const partsOf = ({ logged, requester }: Entry): PartDone | undefined =>
-  logged.txn.type === OpCode.multi && requester !== undefined ? (sub) => requester.part(sub) : undefined
 
 /** Whether a request is prepared in steps. */
 const isLargeRequest = (type: number, body: Reader): boolean =>
