@@ -227,7 +227,13 @@ export class Preparer {
     return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
 
-  *#multi(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Generator<void, Prepared | number> {
+  /** As `prepare`, for a multi, in steps like those of `closeInSteps`. */
+  *multiInSteps(
+    request: WriteRequest,
+    body: Reader,
+    zxid: Zxid,
+    time: number,
+  ): Generator<void, Prepared | number> {
     const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
     const txn = yield* multiInSteps(this.#pending, body, write)
     if (typeof txn === 'number') return txn

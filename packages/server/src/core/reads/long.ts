@@ -90,7 +90,8 @@ export class WatchSetter<L extends Listener> {
     if (!isSound(body, kinds)) return ErrorCode.MARSHALLINGERROR
     body.offset = offset
     if (!mayBeLong || remaining < LONG_BYTES) {
-      for (const step of this.#steps(body, kinds, listener)) void step
+      const steps = this.#steps(body, kinds, listener)
+      while (steps.next().done !== true);
       return ErrorCode.OK
     }
     // Between two turns nobody keeps the bytes.
@@ -100,8 +101,9 @@ export class WatchSetter<L extends Listener> {
   }
 
   *#inTurns(body: Reader, kinds: readonly Kind[], listener: L): Generator<void> {
-    for (const step of this.#steps(body, kinds, listener)) {
-      yield step
+    const steps = this.#steps(body, kinds, listener)
+    while (steps.next().done !== true) {
+      yield
       while (this.#tree.halfway) yield
     }
   }

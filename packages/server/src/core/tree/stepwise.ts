@@ -14,14 +14,11 @@ const COUNTED_AT_ONCE = 10_000
  * transaction is seen whole or not at all.
  */
 export function isLarge(tree: Tree, { sessionId }: TxnHeader, txn: Txn): boolean {
-  switch (txn.type) {
-    case OpCode.closeSession:
-      return txn.paths2Delete.length > STEP || tree.owners.ofSession(sessionId).size > STEP
-    case OpCode.multi:
-      return txn.txns.length > STEP || (tree.nodeCount > COUNTED_AT_ONCE && txn.txns.some(counts))
-    default:
-      return tree.nodeCount > COUNTED_AT_ONCE && counts(txn)
-  }
+  if (txn.type === OpCode.closeSession)
+    return txn.paths2Delete.length > STEP || tree.owners.ofSession(sessionId).size > STEP
+  const isLargeTree = tree.nodeCount > COUNTED_AT_ONCE
+  if (txn.type === OpCode.multi) return txn.txns.length > STEP || (isLargeTree && txn.txns.some(counts))
+  return isLargeTree && counts(txn)
 }
 
 /** Whether a transaction has the use of a whole subtree counted: it creates the node for it. */

@@ -171,7 +171,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   /** SYNC. */
   synced(): void {
-    if (this.#applying.busy) this.#applying.add({ begin: () => void this.#synced() })
+    if (this.#applying.busy) this.#applying.add({ begin: () => (this.#synced(), undefined) })
     else this.#synced()
   }
 
