@@ -6,6 +6,8 @@ import type { Firing, Listener, Watches } from '../watches/index.ts'
 export const LONG = 2000
 /** Entries of an answer that are written in one turn. */
 const STEP = 2000
+/** Watches that are set again in one turn. */
+const SET = 500
 /** Bytes of a request to set watches from which on that takes several turns. */
 const LONG_BYTES = 1 << 16
 /** Nodes that are looked at in one turn. */
@@ -115,7 +117,7 @@ export class WatchSetter<L extends Listener> {
       for (let left = body.int(); left > 0; left--) {
         const path = body.string()
         if (path !== null) this.#set(kind, path, since, listener)
-        if (++done % STEP === 0) yield
+        if (++done % SET === 0) yield
       }
     }
   }
