@@ -21,6 +21,8 @@ export interface Peer {
   cpuSeconds(): number
   /** Resident memory of all processes in bytes. */
   resident(): number
+  /** Starts the member that was left out by `late`. Resolves to the milliseconds until it serves. */
+  join(): Promise<number>
   /** Kills the leader at once. */
   killLeader(): void
   /** Stops it. With `keep` its data stays, for another one to start on. */
@@ -30,6 +32,8 @@ export interface Peer {
 export interface StartOptions {
   /** 1, or the members of an ensemble. */
   readonly members?: number
+  /** Leaves the last member out until `join`. */
+  readonly late?: boolean
   /** Flags for the Node that runs our server, such as --cpu-prof. */
   readonly nodeFlags?: readonly string[]
   /** Data of a peer of the same kind and size that was stopped with `keep`. */
@@ -58,19 +62,17 @@ export async function startPeer(
   kind: Kind,
   options: StartOptions = {},
 ): Promise<Peer & { readonly folder: string }> {
-  const { members = 1, nodeFlags = [] } = options
+  const { members = 1, nodeFlags = [], late = false } = options
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), `zabra-bench-${kind}-`))
   const ports = await freePorts(members * 3)
-  const ids = Array.from({ length: members }, (_, index) => index + 1)
+  const all = Array.from({ length: members }, (_, index) => index + 1)
+  const ids = late ? all.slice(0, -1) : all
   const port = (id: number, which: number): number => ports[(id - 1) * 3 + which]!
-  const lines = members === 1 ? [] : ids.map((id) => `server.${id}=127.0.0.1:${port(id, 1)}:${port(id, 2)}`)
+  const lines = members === 1 ? [] : all.map((id) => `server.${id}=127.0.0.1:${port(id, 1)}:${port(id, 2)}`)
   const began = performance.now()
-  const children = new Map(
-    ids.map((id) => {
-      const config = writeConfig(join(folder, String(id)), id, port(id, 0), lines)
-      return [id, launch(kind, config, nodeFlags)] as const
-    }),
-  )
+  const begin = (id: number): Launched =>
+    launch(kind, writeConfig(join(folder, String(id)), id, port(id, 0), lines), nodeFlags)
+  const children = new Map(ids.map((id) => [id, begin(id)] as const))
   const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
   try {
     await Promise.all(ids.map((id) => ready(children.get(id)!, port(id, 0))))
@@ -89,6 +91,13 @@ export async function startPeer(
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
     resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    join: async () => {
+      const asked = performance.now()
+      const id = all.at(-1)!
+      children.set(id, begin(id))
+      await ready(children.get(id)!, port(id, 0))
+      return performance.now() - asked
+    },
     killLeader: () => void children.get(leader)!.child.kill('SIGKILL'),
     stop: async ({ keep = false } = {}) => {
       await Promise.all(alive().map(ended))

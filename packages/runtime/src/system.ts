@@ -4,6 +4,13 @@ export interface System {
   environment(): readonly (readonly [name: string, value: string])[]
   /** Bytes of memory that the process holds. */
   memory(): number
+  /**
+   * The longest time for which the event loop was held since `forgetHolds`, in milliseconds: at most 2 more than it was.
+   * Absent where nobody can tell.
+   */
+  longestHold?(): number
+  /** Measures from now on. */
+  forgetHolds?(): void
   /** Open file descriptors and their limit; -1 where unknown. */
   descriptors(): { readonly open: number; readonly max: number }
   /** Identity of this process, for a lock file. */

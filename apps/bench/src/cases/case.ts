@@ -25,6 +25,7 @@ export interface Setting {
   /** Starts a peer of the kind that is measured. Stop it. */
   readonly start: (options?: {
     members?: number
+    late?: boolean
     folder?: string
   }) => Promise<Peer & { readonly folder: string }>
   /** What was measured so far, of both peers. */

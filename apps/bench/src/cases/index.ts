@@ -2,6 +2,7 @@ import type { Case } from './case.ts'
 import { ceilingCase } from './ceiling.ts'
 import { classicCase } from './classic.ts'
 import { disturbedCases } from './disturbed.ts'
+import { holdCases } from './holds.ts'
 import { sizeCases } from './size.ts'
 import { throughputCases } from './throughput.ts'
 
@@ -12,6 +13,7 @@ export const cases: readonly Case[] = [
   classicCase,
   ...sizeCases,
   ...disturbedCases,
+  ...holdCases,
 ]
 
 /** Sets of questions by name. */

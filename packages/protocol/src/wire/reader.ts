@@ -109,6 +109,13 @@ export class Reader {
     return readText(this.#bytes, at, at + length)
   }
 
+  /** Passes over a string and returns how many bytes it has, -1 for null. */
+  skipString(): number {
+    const length = this.#length('a string')
+    if (length > 0) this.#take(length, 'a string')
+    return length
+  }
+
   /** The count of a vector; -1 is null. Other negative counts read as empty, as the reference does. */
   vectorLength(): number {
     const count = this.int()

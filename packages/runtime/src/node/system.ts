@@ -1,8 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
 import type { System } from '../system.ts'
 
 const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
+
+/** A timer of the platform, outside of JavaScript, looks so often how late it is. */
+const HOLD_RESOLUTION_MS = 2
+let delays: IntervalHistogram | undefined
 
 /** Names stay those of a JVM so that parsers survive; values are those of Node. */
 export const nodeSystem: System = {
@@ -39,6 +44,14 @@ export const nodeSystem: System = {
     ]
   },
   memory: () => process.memoryUsage.rss(),
+  longestHold: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
+  forgetHolds() {
+    if (delays === undefined) {
+      delays = monitorEventLoopDelay({ resolution: HOLD_RESOLUTION_MS })
+      delays.enable()
+    }
+    delays.reset()
+  },
   descriptors() {
     try {
       const open = readdirSync('/proc/self/fd').length

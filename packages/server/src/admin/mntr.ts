@@ -52,10 +52,15 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ...range('node_children_watch_count', core.firing.told.children),
     ['last_zxid', hexLong(tree.lastZxid)],
     ['process_memory_bytes', ports.system.memory()],
+    ...held(ports.system.longestHold?.()),
     ['log_writable', core.writes.writable ? 1 : 0],
     ...(core.role.member?.extra ?? []),
   ]
 }
+
+/** The longest time for which nobody was served, since the start or `srst`. */
+const held = (ms: number | undefined): Figure[] =>
+  ms === undefined ? [] : [['max_event_loop_hold_ms', decimal(ms)]]
 
 /** What stands third and fourth, since tools read the first lines only. */
 function peer({ member }: RoleFigures): Figure[] {

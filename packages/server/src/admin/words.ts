@@ -3,10 +3,10 @@ import type { ServerCore } from '../host/core.ts'
 import { hex } from '../host/hex.ts'
 import { lastOperationName } from '../host/operations.ts'
 import type { DataFolders } from '../log/index.ts'
-import type { Watcher, WatchTable } from '../core/watches/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
 import { decimal, decimalDigest, hexLong } from './format.ts'
+import { watchesByPath, watchesBySession, watchSummary } from './watch-words.ts'
 import { figures } from './mntr.ts'
 import type { MemberConf } from './role-figures.ts'
 
@@ -17,11 +17,16 @@ export interface Word {
   readonly argumentBytes: number
 }
 
-type Answer = (connection: ClientConnection, argument: Uint8Array) => string | Promise<string>
+type Answer = (
+  connection: ClientConnection,
+  argument: Uint8Array,
+) => string | Promise<string> | Generator<string>
 
 /** What telnet sends when it is interrupted: the connection is closed and nothing is said. */
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
 const NO_LEADERSHIP = 'This server stands alone: there is no leadership to hand over.'
+/** Pieces of a long answer, which are lines for the most part, that are made in one turn. */
+const PIECES_IN_A_TURN = 1000
 /** Trace bits that the reference starts with. Ours are kept and shown, and trace nothing. */
 const TRACE_MASK = 306n
 
@@ -66,9 +71,9 @@ export class FourLetterWords {
       ['srvr', () => `${this.#version()}${this.#server()}`],
       ['stat', (asking) => this.#stat(asking)],
       ['stmk', (_, mask) => this.#stmk(mask)],
-      ['wchc', () => this.#watchesBySession()],
-      ['wchp', () => this.#watchesByPath()],
-      ['wchs', () => this.#watchSummary()],
+      ['wchc', () => watchesBySession(core)],
+      ['wchp', () => watchesByPath(core)],
+      ['wchs', () => watchSummary(core)],
       ['ydld', () => `${core.role.member?.yieldLeadership() ?? NO_LEADERSHIP}\n`],
       [TELNET_INTERRUPT, () => ''],
     ])
@@ -82,10 +87,24 @@ export class FourLetterWords {
     return this.#answers.has(name) ? { name, argumentBytes: name === 'stmk' ? 8 : 0 } : undefined
   }
 
-  /** The text of a word's answer. Rejects with a `DiskError` when folders cannot be read. */
-  async answer(name: string, argument: Uint8Array, asking: ClientConnection): Promise<string> {
-    if (!this.#allowed.has(name)) return `${name} is not executed because it is not in the whitelist.\n`
-    return this.#answers.get(name)!(asking, argument)
+  /**
+   * The text of a word's answer, in parts. A long one is made in several turns, of what is there in each. Rejects with a
+   * `DiskError` when folders cannot be read.
+   */
+  async answer(name: string, argument: Uint8Array, asking: ClientConnection): Promise<readonly string[]> {
+    if (!this.#allowed.has(name)) return [`${name} is not executed because it is not in the whitelist.\n`]
+    const answer = this.#answers.get(name)!(asking, argument)
+    if (typeof answer === 'string') return [answer]
+    if (answer instanceof Promise) return [await answer]
+    const parts: string[] = []
+    let part: string[] = []
+    for (const piece of answer) {
+      if (part.push(piece) < PIECES_IN_A_TURN) continue
+      parts.push(part.join(''))
+      part = []
+      await new Promise<void>((resolve) => this.#core.ports.clock.soon(resolve))
+    }
+    return [...parts, part.join('')]
   }
 
   #version(): string {
@@ -115,16 +134,16 @@ export class FourLetterWords {
     return lines.map((line) => `${line}\n`).join('')
   }
 
-  #stat(asking: ClientConnection): string {
-    const clients = [...this.#core.connections]
-      .map((connection) => `${brief(connection, asking)})\n`)
-      .join('')
-    return `${this.#version()}Clients:\n${clients}\n${this.#server()}`
+  *#stat(asking: ClientConnection): Generator<string> {
+    yield `${this.#version()}Clients:\n`
+    for (const connection of this.#core.connections) yield `${brief(connection, asking)})\n`
+    yield `\n${this.#server()}`
   }
 
-  #cons(asking: ClientConnection): string {
+  *#cons(asking: ClientConnection): Generator<string> {
     const { clock } = this.#core.ports
-    return `${[...this.#core.connections].map((connection) => `${full(connection, asking, clock.monotonic())})\n`).join('')}\n`
+    for (const connection of this.#core.connections) yield `${full(connection, asking, clock.monotonic())})\n`
+    yield '\n'
   }
 
   async #conf(): Promise<string> {
@@ -194,46 +213,13 @@ export class FourLetterWords {
     stats.exceededBefore = exceeded
     stats.failedBefore = failed
     firing.resetFigures()
+    this.#core.ports.system.forgetHolds?.()
     return 'Server stats reset.\n'
   }
 
   #stmk(mask: Uint8Array): string {
     this.#traceMask = new DataView(mask.buffer, mask.byteOffset, 8).getBigInt64(0)
     return String(this.#traceMask)
-  }
-
-  #watchSummary(): string {
-    const { data } = this.#core.watches
-    const watchers = new Set<Watcher>()
-    for (const [, list] of data.entries()) for (const watcher of list) watchers.add(watcher)
-    return `${watchers.size} connections watching ${data.pathCount} paths\nTotal watches:${data.size}\n`
-  }
-
-  #watchesByPath(): string {
-    const lines: string[] = []
-    for (const [path, list] of this.#dataWatches().entries()) {
-      lines.push(`${path}\n`, ...list.map(({ sessionId }) => `\t${hex(sessionId)}\n`))
-    }
-    return `${lines.join('')}\n`
-  }
-
-  #watchesBySession(): string {
-    const paths = new Map<ClientConnection, string[]>()
-    for (const [path, list] of this.#dataWatches().entries()) {
-      for (const watcher of list) {
-        const held = paths.get(watcher)
-        if (held === undefined) paths.set(watcher, [path])
-        else held.push(path)
-      }
-    }
-    const blocks = [...paths].map(
-      ([{ sessionId }, held]) => `${hex(sessionId)}\n${held.map((path) => `\t${path}\n`).join('')}`,
-    )
-    return `${blocks.join('')}\n`
-  }
-
-  #dataWatches(): WatchTable<ClientConnection> {
-    return this.#core.watches.data
   }
 }
 

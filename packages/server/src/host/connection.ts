@@ -6,7 +6,6 @@ import {
   readConnectRequest,
   Reader,
   Writer,
-  Xid,
 } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import type { Range } from '../core/range.ts'
@@ -24,6 +23,7 @@ import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
+import { Reading } from './reading.ts'
 import { hasMoved, writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
 import type { Entry, Requester } from './writes/index.ts'
@@ -66,6 +66,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   #arrival: Arrival | undefined
   /** The results of the multi that is being applied: its events come before its reply. */
   #parts: Writer | undefined
+  readonly #reading: Reading
   #endAfterFlush = false
 
   constructor(core: ServerCore, wire: Connection, host: string) {
@@ -77,6 +78,10 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.certified = core.certified(wire)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certified]
     this.outbox = new Outbox(core.stats, () => core.markDirty(this))
+    this.#reading = new Reading(core, this.outbox, {
+      flush: () => this.flush(),
+      done: (bytes) => this.#sendLong(bytes),
+    })
     const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = core.settings
     // A page must not be able to have words run, so they are not looked for in a WebSocket.
     if (wire.transport !== 'webSocket') this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
@@ -115,7 +120,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   // What the core tells
 
   deliver(frame: Uint8Array): void {
-    if (this.#phase === 'open') this.outbox.add(frame)
+    if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)
   }
 
   part(txn: SubTxn): void {
@@ -134,23 +139,23 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
     this.#finish(mark, entry.type, entry.startedAt, this.#core.stats.updateLatency)
     if (entry.type === OpCode.closeSession) this.#endWith('Closed by its client')
-    else this.#serve()
+    else this.serve()
   }
 
-  lost(entry: Entry): void {
+  lost(entry: Pick<Entry, 'xid' | 'type' | 'startedAt'>): void {
     if (entry.type === OpCode.closeSession)
       return this.destroy('Closed: its session could not be ended, the disk is full')
     if (this.#phase !== 'open') return
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     this.#error(entry.xid, entry.type, this.#core.tree.lastZxid, ErrorCode.SYSTEMERROR, entry.startedAt)
-    this.#serve()
+    this.serve()
   }
 
   synced(): void {
     const sync = this.#nextInLine(OpCode.sync)
     if (sync === undefined) return
     this.#read(sync.xid, OpCode.sync, this.#reader.reset(sync.echo!), sync.startedAt)
-    this.#serve()
+    this.serve()
   }
 
   /** Reads on after the server was overloaded. */
@@ -158,12 +163,13 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#flow.clear('overload')
   }
 
-  /** Sends what is collected. */
+  /** Sends what is collected; nothing while a long reply is being made, which comes before it. */
   flush(): void {
     this.dirty = false
     if (this.#phase === 'closed') return
     const { unsent } = this.#flow
     if (unsent > UNSENT_LIMIT) return this.destroy(`Closed: ${unsent} bytes wait for it to read them`)
+    if (this.#reading.busy) return
     if (this.outbox.writer.length > 0) this.#flow.send(this.outbox.writer.take())
     if (this.#endAfterFlush) this.#end()
   }
@@ -195,7 +201,8 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
       read()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#malformed(error)
+      this.#core.malformed(this.facts(), error)
+      this.destroy('Closed: its bytes are not a request')
     }
   }
 
@@ -209,24 +216,15 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.received++
     const { name } = opening.word
     this.#core.words.answer(name, opening.argument, this).then(
-      (text) => this.#core.turn(() => this.#say(text)),
+      (parts) => this.#core.turn(() => this.#say(parts)),
       (error: unknown) => this.#core.turn(() => this.destroy(`Closed: ${name} failed with ${String(error)}`)),
     )
   }
 
-  #say(text: string): void {
+  #say(parts: readonly string[]): void {
     if (this.#phase === 'closed') return
-    this.outbox.writer.raw(new TextEncoder().encode(text))
+    for (const part of parts) this.outbox.writer.raw(new TextEncoder().encode(part))
     this.#endWith('Answered a four-letter word')
-  }
-
-  #malformed(error: ProtocolError): void {
-    if (error.field === 'a frame length') this.#core.stats.largeRequestsRejected++
-    this.#core.ports.logger.warn(
-      { ...this.facts(), reason: error.message },
-      'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
-    )
-    this.destroy('Closed: its bytes are not a request')
   }
 
   #frame(bytes: Uint8Array, start: number, end: number): void {
@@ -287,14 +285,16 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (!write && !isRead(type) && type !== OpCode.closeSession) {
       this.#splitter.stop()
       this.#line.push({ xid, type, startedAt: this.#core.turnTime, err: ErrorCode.UNIMPLEMENTED })
-      return this.#serve()
+      return this.serve()
     }
     if (session.closing) return
     this.#core.touch(session)
     const startedAt = this.#core.turnTime
     const early = write || type === OpCode.sync
     // A write is prepared at once behind whatever is on its way, but never before a write that is put off itself.
-    const now = !this.#flow.isSlow && (early ? this.#line.mayBegin(write) : this.#line.length === 0)
+    const now =
+      !this.#flow.isSlow &&
+      (early ? this.#line.mayBegin(write) : this.#line.length === 0 && !this.#mustWait())
     if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
     else if (now && !early) return this.#read(xid, type, reader, startedAt)
     else {
@@ -302,7 +302,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
       this.#line.push({ xid, type, startedAt, body, identities: this.identities, early })
       if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
     }
-    if (now) this.#serve()
+    if (now) this.serve()
   }
 
   /** Hands a write on. Gives what stands for it in the line: something on its way, or its refusal. */
@@ -323,16 +323,19 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
    * Answers what is first in line until something there is on its way, or the client does not take its answers. Then begins
    * what was put off and need not wait for its turn.
    */
-  #serve(): void {
-    while (
-      !this.#flow.isSlow &&
-      this.#phase === 'open' &&
-      (this.#line.isReady || this.#line.mayBeginPutOff)
-    ) {
-      if (this.#line.isReady) this.#serveFirst()
-      else this.#beginPutOff()
+  serve(): void {
+    while (!this.#flow.isSlow && this.#phase === 'open') {
+      if (this.#line.isReady && !this.#mustWait()) this.#serveFirst()
+      else if (this.#line.mayBeginPutOff) this.#beginPutOff()
+      else break
     }
     if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
+  }
+
+  /** Whether no read can be answered now: one is being answered, or the tree is halfway between two transactions. */
+  #mustWait(): boolean {
+    if (this.#core.tree.halfway) this.#core.readLater(this)
+    return this.#reading.busy || this.#core.tree.halfway
   }
 
   /** Begins the oldest write or sync that is put off. */
@@ -375,20 +378,17 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   }
 
   #read(xid: number, type: number, reader: Reader, startedAt: number): void {
-    const { reads, tree, scratch, stats } = this.#core
     if (type === OpCode.ping && !this.#mayAnswerPing()) return
     if (type === OpCode.closeSession) return this.#endLocal(xid, startedAt)
-    if (type === OpCode.setWatches || type === OpCode.setWatches2) {
-      // What happened meanwhile is told before the reply, and the reply has no body.
-      const err = reads.answer(type, reader, scratch, this)
-      this.#finish(this.outbox.begin(xid, tree.lastZxid, err), type, startedAt, stats.readLatency)
-      return this.#boundWatches()
-    }
-    const mark = this.outbox.begin(type === OpCode.ping ? Xid.ping : xid, tree.lastZxid, 0)
-    const err = reads.answer(type, reader, this.outbox.writer, this)
-    if (err !== 0) this.outbox.setError(mark, err)
-    this.#finish(mark, type, startedAt, stats.readLatency)
+    this.#reading.read({ xid, type, startedAt }, reader, this)
     this.#boundWatches()
+  }
+
+  #sendLong(bytes: Uint8Array): void {
+    this.#flow.send(bytes)
+    this.#core.markDirty(this)
+    this.#boundWatches()
+    this.serve()
   }
 
   /** Silence makes a client look elsewhere in time, when its session may be over without this server's knowledge. */
@@ -456,7 +456,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   #drained(): void {
     this.#flow.isSlow = false
-    this.#serve()
+    this.serve()
   }
 
   /** Reads nothing more, sends what there is and closes. */
@@ -484,6 +484,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#line.clear()
     this.#early = []
     this.#arrival?.end()
+    this.#reading.end()
     this.#first = undefined
     this.#core.forget(this)
     this.#core.ports.logger.debug(this.facts(), reason)

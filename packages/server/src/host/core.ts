@@ -1,4 +1,4 @@
-import { Writer } from '@zabra/protocol'
+import { Writer, type ProtocolError } from '@zabra/protocol'
 import type { Connection, Handshakes, Ports } from '@zabra/runtime'
 import {
   AclRules,
@@ -54,6 +54,9 @@ const QUOTA_WARNING_MS = 60_000
 const RESERVED_DESCRIPTORS = 64
 /** Identities of one connection: every access check looks at all of them. */
 const MAX_IDENTITIES = 100
+/** Watches of a connection that is gone, and sessions that have expired, that are dealt with in one turn. */
+const FORGOTTEN_IN_A_TURN = 2000
+const EXPIRED_IN_A_TURN = 100
 /** How long a stopping server waits for clients to read, in milliseconds. */
 const LAST_BYTES_MS = 1000
 
@@ -91,6 +94,8 @@ export class ServerCore {
   readonly #perHost = new Map<string, number>()
   readonly #enforcedSchemes: readonly string[]
   readonly #held = new Set<ClientConnection>()
+  /** Those that wait for the tree to be whole. */
+  readonly #reading = new Set<ClientConnection>()
   readonly #tokens: TokenBucket | undefined
   /** 0 is no limit. */
   readonly #mostConnections: number
@@ -131,6 +136,7 @@ export class ServerCore {
     this.#mostConnections = mostConnections(settings.maxCnxns, ports.system.descriptors().max)
     this.sessionIds = sessionIds
     this.#outstandingLimit = outstandingLimit
+    ports.system.forgetHolds?.()
     const servesTls = settings.secureClientPort !== undefined || settings.webSocketSecure
     const schemes = new Map([
       ...(servesTls ? [['x509', x509Scheme] as const] : []),
@@ -155,6 +161,7 @@ export class ServerCore {
           ...(reconfigure === undefined ? {} : { reconfigure }),
           quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
         }),
+      later: (action) => this.later(action),
       sessionBegun: (session) => this.#sessionBegun(session),
       sessionEnded: (id, told) => this.#sessionEnded(id, told),
     })
@@ -205,6 +212,11 @@ export class ServerCore {
   /** Takes no further entries. */
   stop(): void {
     this.#stopped = true
+  }
+
+  /** Runs something in a turn of its own, after the I/O that is ready now. */
+  later(action: () => void): void {
+    this.ports.clock.soon(() => this.turn(action))
   }
 
   markDirty(connection: ClientConnection): void {
@@ -261,6 +273,15 @@ export class ServerCore {
     this.#perHost.set(host, count + 1)
     if (wire.secure !== true) this.stats.countPlain(isLoopback(host))
     this.connections.add(new ClientConnection(this, wire, host))
+  }
+
+  /** Notes that a client, of whom these are the facts, has sent what cannot be read. */
+  malformed(facts: object, { field, message }: ProtocolError): void {
+    if (field === 'a frame length') this.stats.largeRequestsRejected++
+    this.ports.logger.warn(
+      { ...facts, reason: message },
+      'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
+    )
   }
 
   /** Whether the connection throttle lets one more client begin. */
@@ -340,7 +361,8 @@ export class ServerCore {
     this.connections.delete(connection)
     if (this.connections.size === 0) this.#emptied()
     this.#held.delete(connection)
-    this.watches.removeAll(connection)
+    this.#reading.delete(connection)
+    this.#forgetWatches(connection)
     if (this.#bySession.get(connection.sessionId) === connection) {
       this.#bySession.delete(connection.sessionId)
       this.sessions.detach(connection.sessionId)
@@ -348,6 +370,24 @@ export class ServerCore {
     const left = (this.#perHost.get(connection.host) ?? 1) - 1
     if (left === 0) this.#perHost.delete(connection.host)
     else this.#perHost.set(connection.host, left)
+  }
+
+  /** Has a connection read on once the tree is whole again. */
+  readLater(connection: ClientConnection): void {
+    if (this.#reading.size === 0) this.tree.whenWhole(() => this.later(() => this.#readOn()))
+    this.#reading.add(connection)
+  }
+
+  #readOn(): void {
+    const reading = [...this.#reading]
+    this.#reading.clear()
+    for (const connection of reading) connection.serve()
+  }
+
+  /** Nobody is told any more, so that this may take several turns. */
+  #forgetWatches(connection: ClientConnection): void {
+    if (this.watches.removeSome(connection, FORGOTTEN_IN_A_TURN)) return
+    this.ports.clock.soon(() => this.#forgetWatches(connection))
   }
 
   // Load
@@ -406,10 +446,16 @@ export class ServerCore {
       this.connectionOf(id)?.destroy('Closed: its session expired')
       this.locals!.remove(id)
     }
-    if (!this.writes.writable) return
-    for (const session of this.sessions.expire(now)) {
-      // A client that this server does not read cannot show that it lives.
-      if (this.connectionOf(session.id)?.isHeld) {
+    if (this.writes.writable) this.#expire(this.sessions.expire(now), 0)
+  }
+
+  /** Ends sessions from one on, so many in a turn. All of them are closing already. */
+  #expire(over: readonly Session[], from: number): void {
+    const now = this.ports.clock.monotonic()
+    const end = from + EXPIRED_IN_A_TURN
+    for (const session of over.slice(from, end)) {
+      // A client that this server does not read cannot show that it lives. Without space its end cannot be stored now.
+      if (this.connectionOf(session.id)?.isHeld || !this.writes.writable) {
         this.sessions.touch(session, now)
         this.sessions.reopen(session)
         continue
@@ -419,6 +465,7 @@ export class ServerCore {
       this.connectionOf(session.id)?.destroy('Closed: its session expired')
       this.writes.closeSession(session.id, 0, undefined, now)
     }
+    if (end < over.length) this.later(() => this.#expire(over, end))
   }
 }
 

@@ -36,10 +36,15 @@ export class Outbox {
 
   /** Writes the header of a reply and returns what `finish` needs. The body follows in `writer`. */
   begin(xid: number, zxid: Zxid, err: number): number {
-    const mark = this.writer.beginFrame()
-    this.writer.int(xid)
-    this.writer.longNumber(zxid)
-    this.writer.int(err)
+    return this.header(this.writer, xid, zxid, err)
+  }
+
+  /** As `begin`, for a reply that is collected elsewhere. */
+  header(writer: Writer, xid: number, zxid: Zxid, err: number): number {
+    const mark = writer.beginFrame()
+    writer.int(xid)
+    writer.longNumber(zxid)
+    writer.int(err)
     this.lastXid = xid
     this.lastZxid = zxid
     return mark
@@ -52,7 +57,11 @@ export class Outbox {
 
   /** Ends a reply to a request of type `type` that came at `startedAt`. */
   finish(mark: number, type: number, startedAt: number, now: number, latency: Range): void {
-    const size = this.endFrame(mark)
+    this.replied(this.endFrame(mark), type, startedAt, now, latency)
+  }
+
+  /** Notes a reply of so many bytes. */
+  replied(size: number, type: number, startedAt: number, now: number, latency: Range): void {
     const took = Math.max(0, now - startedAt)
     this.lastOperation = type
     this.lastLatency = took
@@ -68,14 +77,14 @@ export class Outbox {
   endFrame(mark: number): number {
     this.writer.endFrame(mark)
     const size = this.writer.length - mark
-    this.#count(size)
+    this.count(size)
     return size
   }
 
   /** Adds a whole frame. */
   add(frame: Uint8Array): void {
     this.writer.raw(frame)
-    this.#count(frame.length)
+    this.count(frame.length)
   }
 
   resetStats(): void {
@@ -85,7 +94,8 @@ export class Outbox {
     this.latency.reset()
   }
 
-  #count(bytes: number): void {
+  /** Notes a frame that goes to the client. */
+  count(bytes: number): void {
     this.sent++
     this.#stats.sent++
     this.#stats.responseBytes += bytes

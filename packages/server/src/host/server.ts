@@ -10,7 +10,7 @@ import { Listeners, type ServedPort } from './listeners.ts'
 import { Reaper } from './reaper.ts'
 import { Snapshots } from './snapshots.ts'
 import { openVault, type RoleWriter, type Vault } from './vault/index.ts'
-import { LeaderWrites } from './writes/index.ts'
+import { LeaderWrites, type Journal } from './writes/index.ts'
 
 /** A server that runs. */
 export interface Server {
@@ -95,7 +95,7 @@ class RunningServer implements Server {
       writes: (kit) =>
         (this.#writes = new LeaderWrites({
           ...kit,
-          journal: this.#log,
+          journal: journalOf(this.#log),
           lastZxid: vault.lastZxid,
           serverId: settings.serverId,
         })),
@@ -228,7 +228,10 @@ class RunningServer implements Server {
     const closed = this.#listeners.close()
     await this.#snapshots.stop()
     // What is accepted becomes durable and is answered before its connection goes.
-    if (this.#log.state === 'open') await this.#log.flush().catch((error: unknown) => this.#fail(error))
+    do {
+      this.#core.turn(() => this.#writes.finish())
+      if (this.#log.state === 'open') await this.#log.flush().catch((error: unknown) => this.#fail(error))
+    } while (this.#writes.busy && this.#log.state === 'open')
     await this.#core.closeConnections()
     this.#core.stop()
     await closed
@@ -242,3 +245,12 @@ class RunningServer implements Server {
     this.#reaper.stop()
   }
 }
+
+/** The log of a server that stands alone; a large transaction comes encoded. */
+const journalOf = (log: RoleWriter): Journal => ({
+  get state() {
+    return log.state
+  },
+  append: (logged, payload) =>
+    payload === undefined ? log.append(logged) : log.appendPayload(logged.header.zxid, payload),
+})

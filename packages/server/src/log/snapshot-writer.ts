@@ -122,7 +122,8 @@ class SnapshotStream {
         if (more && this.#writer.length > SLICE_BYTES) await this.#drain()
         else if (more) await Promise.resolve()
       }
-      // In the same turn as the last node: the digest belongs to the tree as it is now.
+      while (tree.halfway) await new Promise<void>((resolve) => tree.whenWhole(resolve))
+      // In the same turn as the last look at the tree: the digest belongs to the tree as it is now.
       const lastZxid = tree.lastZxid
       this.#tail(tree, lastZxid)
       await this.#drain()

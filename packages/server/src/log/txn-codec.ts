@@ -15,14 +15,37 @@ import type { CreateTxn, Digest, LoggedTxn, SubTxn, Txn } from '../core/types.ts
 export const TXN_DIGEST_VERSION = 2
 
 /** Writes a transaction as the log and a proposal carry it: header, record, digest. */
-export function encodeLoggedTxn(writer: Writer, { header, txn, digest }: LoggedTxn): void {
+export function encodeLoggedTxn(writer: Writer, logged: LoggedTxn): void {
+  encodeHeader(writer, logged)
+  encodeTxn(writer, logged.txn)
+  encodeDigest(writer, logged)
+}
+
+/** The same in steps of so many parts, for a large one. */
+export function* encodeInSteps(writer: Writer, logged: LoggedTxn, parts: number): Generator<void> {
+  const { txn } = logged
+  if (txn.type !== OpCode.multi && txn.type !== OpCode.closeSession) return encodeLoggedTxn(writer, logged)
+  encodeHeader(writer, logged)
+  const list = txn.type === OpCode.multi ? txn.txns : txn.paths2Delete
+  writer.int(list.length)
+  for (const [i, part] of list.entries()) {
+    if (i > 0 && i % parts === 0) yield
+    if (typeof part === 'string') writer.string(part)
+    else encodePart(writer, part)
+  }
+  encodeDigest(writer, logged)
+}
+
+function encodeHeader(writer: Writer, { header, txn }: LoggedTxn): void {
   if (header.sessionId === 0n) writer.longNumber(0)
   else writer.long(header.sessionId)
   writer.int(header.cxid)
   writer.longNumber(header.zxid)
   writer.longNumber(header.time)
   writer.int(txn.type)
-  encodeTxn(writer, txn)
+}
+
+function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
   if (digest === undefined) return
   writer.int(TXN_DIGEST_VERSION)
   writer.int(digest.hi | 0)
@@ -34,20 +57,34 @@ export function encodeLoggedTxn(writer: Writer, { header, txn, digest }: LoggedT
  * Throws a `ProtocolError` when the bytes are no transaction.
  */
 export function decodeLoggedTxn(reader: Reader): LoggedTxn {
+  const header = decodeHeader(reader)
+  const type = reader.int()
+  const txn = isComposed(type) ? decodeComposed(reader, type, Infinity).next().value : decodeTop(reader, type)
+  return { header, txn: txn as Txn, digest: decodeDigest(reader) }
+}
+
+/** The same in steps of so many parts, for a large one. The bytes must stay as they are meanwhile. */
+export function* decodeInSteps(reader: Reader, parts: number): Generator<void, LoggedTxn> {
+  const header = decodeHeader(reader)
+  const type = reader.int()
+  const txn = isComposed(type) ? yield* decodeComposed(reader, type, parts) : decodeTop(reader, type)
+  return { header, txn, digest: decodeDigest(reader) }
+}
+
+function decodeHeader(reader: Reader): LoggedTxn['header'] {
   const sessionId = reader.long()
   const cxid = reader.int()
   const zxid = reader.longNumber()
   const time = reader.longNumber()
-  const type = reader.int()
-  const txn = decodeTop(reader, type)
-  let digest: Digest | undefined
-  if (reader.remaining >= 12) {
-    const version = reader.int()
-    const hi = reader.int() >>> 0
-    const lo = reader.int() >>> 0
-    if (version === TXN_DIGEST_VERSION) digest = { hi, lo }
-  }
-  return { header: { sessionId, cxid, zxid, time }, txn, digest }
+  return { sessionId, cxid, zxid, time }
+}
+
+function decodeDigest(reader: Reader): Digest | undefined {
+  if (reader.remaining < 12) return undefined
+  const version = reader.int()
+  const hi = reader.int() >>> 0
+  const lo = reader.int() >>> 0
+  return version === TXN_DIGEST_VERSION ? { hi, lo } : undefined
 }
 
 function encodeTxn(w: Writer, txn: Txn): void {
@@ -92,14 +129,16 @@ function encodeTxn(w: Writer, txn: Txn): void {
       return w.int(txn.err)
     case OpCode.multi:
       w.int(txn.txns.length)
-      for (const part of txn.txns) {
-        // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
-        w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
-        const mark = w.beginFrame()
-        encodeTxn(w, part)
-        w.endFrame(mark)
-      }
+      for (const part of txn.txns) encodePart(w, part)
   }
+}
+
+function encodePart(w: Writer, part: SubTxn): void {
+  // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
+  w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
+  const mark = w.beginFrame()
+  encodeTxn(w, part)
+  w.endFrame(mark)
 }
 
 function encodeCreate(w: Writer, txn: Pick<CreateTxn, 'path' | 'data' | 'acl'>): void {
@@ -114,32 +153,37 @@ function encodeAcl(w: Writer, acl: readonly ACL[]): void {
   for (const entry of acl) writeACL(w, entry)
 }
 
-function decodeTop(r: Reader, type: number): Txn {
-  switch (type) {
-    case OpCode.createSession:
-      return { type, timeOut: r.int() }
-    case OpCode.closeSession:
-      return { type, paths2Delete: r.remaining === 0 ? [] : decodeClosed(r) }
-    case OpCode.multi: {
-      const count = Math.max(0, r.vectorLength())
-      const txns: SubTxn[] = []
-      for (let i = 0; i < count; i++) txns.push(decodePart(r))
-      return { type, txns }
-    }
-    case OpCode.check:
-      return r.fail('Expected a transaction that stands alone, got a check', 'type')
-    default:
-      return decodeSub(r, type)
+const isComposed = (type: number): boolean => type === OpCode.closeSession || type === OpCode.multi
+
+/** What has parts. */
+function* decodeComposed(r: Reader, type: number, parts: number): Generator<void, Txn> {
+  if (type === OpCode.closeSession)
+    return { type, paths2Delete: r.remaining === 0 ? [] : yield* decodeClosed(r, parts) }
+  const count = Math.max(0, r.vectorLength())
+  const txns: SubTxn[] = []
+  for (let i = 0; i < count; i++) {
+    if (i > 0 && i % parts === 0) yield
+    txns.push(decodePart(r))
   }
+  return { type: OpCode.multi, txns }
+}
+
+function decodeTop(r: Reader, type: number): Txn {
+  if (type === OpCode.createSession) return { type, timeOut: r.int() }
+  if (type === OpCode.check) r.fail('Expected a transaction that stands alone, got a check', 'type')
+  return decodeSub(r, type)
 }
 
 /** Without the record, 12 bytes of digest remain; a count that cannot be one says so. */
-function decodeClosed(r: Reader): string[] {
+function* decodeClosed(r: Reader, parts: number): Generator<void, string[]> {
   const start = r.offset
   try {
     const count = Math.max(0, r.vectorLength())
     const paths: string[] = []
-    for (let i = 0; i < count; i++) paths.push(r.string() ?? '')
+    for (let i = 0; i < count; i++) {
+      if (i > 0 && i % parts === 0) yield
+      paths.push(r.string() ?? '')
+    }
     if (r.remaining !== 0 && r.remaining < 12) r.fail('Expected a digest', 'digest')
     return paths
   } catch (error) {

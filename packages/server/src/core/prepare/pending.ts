@@ -1,4 +1,5 @@
 import type { ACL } from '@zabra/protocol'
+import { PathMap } from '../path-map.ts'
 import { DigestSum, isUncounted, statDigest, type Tree } from '../tree/index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
@@ -41,7 +42,9 @@ export class FutureNode {
  */
 export class PendingTree {
   readonly #tree: Tree
-  readonly #changed = new Map<string, FutureNode>()
+  readonly #changed = new PathMap<FutureNode>()
+  /** How many entries it has. */
+  #entries = 0
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /** What was changed, and by which transaction in the same place of the other list, to be dropped from the front. */
@@ -53,18 +56,20 @@ export class PendingTree {
   #undo: { path: string; before: FutureNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
   #undoQueue = 0
+  /** What was committed while a multi was prepared. */
+  #behind: Zxid = 0
 
   constructor(tree: Tree) {
     this.#tree = tree
   }
 
   get size(): number {
-    return this.#changed.size
+    return this.#entries
   }
 
   /** The digest after all pending changes. */
   get digest(): DigestSum {
-    if (this.#changed.size === 0 && this.#undo === undefined)
+    if (this.#entries === 0 && this.#undo === undefined)
       this.#digest.set(this.#tree.digest ?? { hi: 0, lo: 0 })
     return this.#digest
   }
@@ -87,6 +92,7 @@ export class PendingTree {
       this.#queue.push(node.path)
       this.#zxids.push(zxid)
     }
+    if (before === undefined) this.#entries++
     if (before !== node) this.#changed.set(node.path, node)
   }
 
@@ -109,6 +115,24 @@ export class PendingTree {
     this.#digest.add(node.counted)
   }
 
+  /** What stands for all nodes that go with a session, so that very many of them take little memory. */
+  grave(session: SessionId, zxid: Zxid): FutureNode {
+    const grave = new FutureNode('', [])
+    grave.exists = false
+    grave.owner = session
+    grave.zxid = zxid
+    return grave
+  }
+
+  /** A node goes, for good or until it is created again. */
+  bury(node: FutureNode, grave: FutureNode): void {
+    const { path } = node
+    if (this.#tree.options.digest) this.digest.subtract(node.counted)
+    this.#queue.push(path)
+    this.#zxids.push(grave.zxid)
+    this.#put(path, grave)
+  }
+
   /** A node that did not exist until now. */
   create(node: FutureNode, zxid: Zxid): void {
     node.exists = false
@@ -121,17 +145,24 @@ export class PendingTree {
     else own.add(node.path)
   }
 
-  /** Forgets what is in the tree by now. */
-  committed(zxid: Zxid): void {
+  /** Forgets what is in the tree by now: up to so many changes. False when there are more. */
+  committed(zxid: Zxid, limit = Infinity): boolean {
+    // What a multi that is being prepared may put back stays, and is forgotten behind it.
+    if (this.#undo !== undefined) {
+      this.#behind = zxid
+      return true
+    }
     const queue = this.#queue
     const zxids = this.#zxids
+    const end = Math.min(queue.length, this.#front + limit)
     // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
     // not wait for it: under load a busy parent is never at rest.
-    for (; this.#front < queue.length && zxids[this.#front]! <= zxid; this.#front++) {
+    for (; this.#front < end && zxids[this.#front]! <= zxid; this.#front++) {
       const path = queue[this.#front]!
       const node = this.#changed.get(path)
       if (node !== undefined && node.zxid <= zxid) this.#forget(path, node)
     }
+    const isDone = this.#front === queue.length || zxids[this.#front]! > zxid
     if (this.#front === queue.length) {
       this.#queue = []
       this.#zxids = []
@@ -141,21 +172,17 @@ export class PendingTree {
       this.#zxids = zxids.slice(this.#front)
       this.#front = 0
     }
+    return isDone
   }
 
-  /** The ephemeral nodes that a session will have. */
-  ephemeralsOf(session: SessionId): string[] {
-    const paths = new Set<string>()
-    for (const node of this.#tree.owners.ofSession(session)) paths.add(this.#tree.pathOf(node))
-    for (const path of paths) {
-      const node = this.#changed.get(path)
-      if (node !== undefined && (!node.exists || node.owner !== session)) paths.delete(path)
-    }
-    for (const path of this.#created.get(session) ?? []) {
-      const node = this.#changed.get(path)
-      if (node?.exists === true && node.owner === session) paths.add(path)
-    }
-    return [...paths]
+  /**
+   * The ephemeral nodes that a session will have, and perhaps some that it will not: look at each with `get`. Those on their
+   * way now come at the end, so that one that comes into the tree meanwhile is met at least once.
+   */
+  *ephemeralsOf(session: SessionId): Generator<string> {
+    const created = [...(this.#created.get(session) ?? [])]
+    for (const node of this.#tree.owners.ofSession(session)) yield this.#tree.pathOf(node)
+    yield* created
   }
 
   /** From here on every change can be taken back by `rollback`, until `keep`. */
@@ -167,24 +194,42 @@ export class PendingTree {
 
   keep(): void {
     this.#undo = undefined
+    this.committed(this.#behind)
   }
 
-  rollback(): void {
-    for (const { path, before } of this.#undo?.reverse() ?? []) {
+  /** Takes back up to so many changes. False once all are. */
+  rollback(limit: number): boolean {
+    for (let left = limit; left > 0; left--) {
+      const last = this.#undo?.pop()
+      if (last === undefined) break
+      const { path, before } = last
       const node = this.#changed.get(path)
       if (node !== undefined && before?.owner !== node.owner) this.#forget(path, node)
-      if (before === undefined) this.#changed.delete(path)
-      else this.#changed.set(path, before)
+      if (before === undefined) this.#drop(path)
+      else this.#put(path, before)
     }
+    if (this.#undo !== undefined && this.#undo.length > 0) return true
     this.#queue.length = this.#zxids.length = this.#undoQueue
     this.#digest.set(this.#undoDigest)
-    this.#undo = undefined
+    this.keep()
+    return false
   }
 
   #forget(path: string, { owner }: FutureNode): void {
-    this.#changed.delete(path)
+    this.#drop(path)
     const own = owner === 0n ? undefined : this.#created.get(owner)
     if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
+  }
+
+  #drop(path: string): void {
+    if (this.#changed.get(path) === undefined) return
+    this.#changed.delete(path)
+    this.#entries--
+  }
+
+  #put(path: string, node: FutureNode): void {
+    if (this.#changed.get(path) === undefined) this.#entries++
+    this.#changed.set(path, node)
   }
 
   #committed(path: string): FutureNode | undefined {

@@ -11,7 +11,6 @@ import {
   parentOf,
   Perms,
   ProtocolError,
-  readMultiRequest,
   readReconfigRequest,
   type ReconfigRequest,
   type readSetACLRequest,
@@ -29,13 +28,15 @@ import {
   QUOTA_ROOT,
   quotaBreach,
   STATS,
+  STEP,
   type QuotaBreach,
   type Tree,
 } from '../tree/index.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import type { Prepared, PrepareOptions, WriteRequest } from './contract.ts'
-import { asInMulti, belongsInMulti, decodeWrite, lacksAcl } from './decode.ts'
+import { decodeWrite } from './decode.ts'
 import { Copies } from './copies.ts'
+import { multiInSteps, whole } from './large.ts'
 import { Refusal, refuse } from './refusal.ts'
 import { FutureNode, PendingTree } from './pending.ts'
 import { sequenceNumber } from './sequence.ts'
@@ -70,9 +71,9 @@ export class Preparer {
     this.#pending = new PendingTree(this.#tree)
   }
 
-  /** Everything up to a zxid is applied to the tree. */
-  committed(zxid: Zxid): void {
-    this.#pending.committed(zxid)
+  /** Everything up to a zxid is applied to the tree. Forgets up to so many changes; false when there are more. */
+  committed(zxid: Zxid, limit = Infinity): boolean {
+    return this.#pending.committed(zxid, limit)
   }
 
   /**
@@ -82,7 +83,7 @@ export class Preparer {
   prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
     switch (request.type) {
       case OpCode.multi:
-        return this.#multi(request, body, zxid, time)
+        return whole(this.multiInSteps(request, body, zxid, time))
       case OpCode.reconfig:
         return this.#reconfig(request, body, zxid, time)
       default:
@@ -97,8 +98,22 @@ export class Preparer {
 
   /** The last transaction of a session: it goes with its ephemeral nodes, those that are still on their way included. */
   closeSession(session: SessionId, zxid: Zxid): Prepared {
-    const paths2Delete = this.#pending.ephemeralsOf(session)
-    for (const path of paths2Delete) this.#removeNode(this.#pending.get(path)!, this.#parent(path)!, zxid)
+    return whole(this.closeInSteps(session, zxid))
+  }
+
+  /** As `closeSession`, in steps. Earlier transactions may be applied between two of them, but nothing else prepared. */
+  *closeInSteps(session: SessionId, zxid: Zxid): Generator<void, Prepared> {
+    const paths2Delete: string[] = []
+    const grave = this.#pending.grave(session, zxid)
+    for (const path of this.#pending.ephemeralsOf(session)) {
+      const node = this.#pending.get(path)
+      // Those that were removed while they were on their way.
+      if (node?.owner !== session) continue
+      this.#leave(this.#parent(path)!, zxid)
+      this.#pending.bury(node, grave)
+      paths2Delete.push(path)
+      if (paths2Delete.length % STEP === 0) yield
+    }
     return this.#done({ type: OpCode.closeSession, paths2Delete })
   }
 
@@ -174,31 +189,17 @@ export class Preparer {
     return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
 
-  #multi(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
-    let operations: MultiOperation[]
-    try {
-      operations = readMultiRequest(body)
-    } catch (error) {
-      if (error instanceof ProtocolError) return this.#failed(ErrorCode.MARSHALLINGERROR)
-      throw error
-    }
-    if (operations.some(lacksAcl)) return ErrorCode.MARSHALLINGERROR
-    if (!operations.every(belongsInMulti)) return this.#failed(ErrorCode.MARSHALLINGERROR)
-    this.#pending.begin()
-    const txns: SubTxn[] = []
-    for (const operation of operations) {
-      try {
-        txns.push(this.#write(request, asInMulti(operation), zxid, time))
-      } catch (error) {
-        const failure: SubTxn = { type: OpCode.error, err: Refusal.codeOf(error) }
-        this.#pending.rollback()
-        const skipped: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
-        const rest = operations.slice(txns.length + 1).map(() => skipped)
-        return this.#done({ type: OpCode.multi, txns: [...txns, failure, ...rest] })
-      }
-    }
-    this.#pending.keep()
-    return this.#done({ type: OpCode.multi, txns })
+  /** As `prepare`, for a multi, in steps like those of `closeInSteps`. */
+  *multiInSteps(
+    request: WriteRequest,
+    body: Reader,
+    zxid: Zxid,
+    time: number,
+  ): Generator<void, Prepared | number> {
+    const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
+    const txn = yield* multiInSteps(this.#pending, body, write)
+    if (typeof txn === 'number') return txn
+    return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
   }
 
   #write(request: WriteRequest, operation: MultiOperation, zxid: Zxid, time: number): SubTxn {
@@ -382,12 +383,17 @@ export class Preparer {
   }
 
   #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
+    this.#leave(parent, zxid)
+    this.#pending.change(node, zxid)
+    node.exists = false
+  }
+
+  /** One child less. */
+  #leave(parent: FutureNode, zxid: Zxid): void {
     this.#pending.change(parent, zxid)
     parent.childCount--
     parent.pzxid = zxid
     this.#pending.settle(parent)
-    this.#pending.change(node, zxid)
-    node.exists = false
   }
 
   #parent(path: string): FutureNode | undefined {

@@ -1,24 +1,22 @@
 import {
   ErrorCode,
-  EventType,
   OpCode,
   Perms,
   ProtocolError,
   readMultiRequest,
-  readSetWatches,
-  readSetWatches2,
   WatchMode,
   WatcherType,
   writeACLList,
   writeMultiHeader,
   type MultiOperation,
   type Reader,
-  type Writer,
+  Writer,
 } from '@zabra/protocol'
 import { aclVisibility, maskDigests, userName, type AclRules } from '../auth/index.ts'
-import type { Tree } from '../tree/index.ts'
+import { childPaths, DescendantCount, descendantCount, writeChildren, type Tree } from '../tree/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import type { Firing, Listener, Watches } from '../watches/index.ts'
+import { LONG, longCount, longNames, longVector, WatchSetter, type LongAnswer } from './long.ts'
 
 /** What reads look at. One for a server. */
 export interface ReadContext<L extends Listener> {
@@ -48,19 +46,25 @@ export class Reads<L extends Listener> {
   readonly #tree: Tree
   readonly #acls: AclRules
   readonly #watches: Watches<L>
-  readonly #firing: Firing<L>
+  readonly #setter: WatchSetter<L>
 
   constructor({ tree, acls, watches, firing }: ReadContext<L>) {
     this.#tree = tree
     this.#acls = acls
     this.#watches = watches
-    this.#firing = firing
+    this.#setter = new WatchSetter(tree, watches, firing)
   }
 
+  /** Answers in this turn, however long that takes. */
   answer(op: number, body: Reader, writer: Writer, caller: Caller<L>): number {
+    return this.begin(op, body, writer, caller, false) as number
+  }
+
+  /** As `answer`; or gives an answer that is to be made in several turns, with nothing written yet. */
+  begin(op: number, body: Reader, writer: Writer, caller: Caller<L>, mayBeLong = true): number | LongAnswer {
     const before = writer.length
     try {
-      return this.#answer(op, body, writer, caller)
+      return this.#answer(op, body, writer, caller, mayBeLong)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       writer.truncate(before)
@@ -68,7 +72,13 @@ export class Reads<L extends Listener> {
     }
   }
 
-  #answer(op: number, body: Reader, writer: Writer, caller: Caller<L>): number {
+  #answer(
+    op: number,
+    body: Reader,
+    writer: Writer,
+    caller: Caller<L>,
+    mayBeLong: boolean,
+  ): number | LongAnswer {
     switch (op) {
       case OpCode.ping:
         return ErrorCode.OK
@@ -81,15 +91,15 @@ export class Reads<L extends Listener> {
       case OpCode.exists:
         return this.#exists(body.string(), body.bool(), writer, caller)
       case OpCode.getChildren:
-        return this.#getChildren(body.string(), body.bool(), writer, caller, false)
+        return this.#getChildren(body.string(), body.bool(), writer, caller, false, mayBeLong)
       case OpCode.getChildren2:
-        return this.#getChildren(body.string(), body.bool(), writer, caller, true)
+        return this.#getChildren(body.string(), body.bool(), writer, caller, true, mayBeLong)
       case OpCode.getACL:
         return this.#getACL(body.string(), writer, caller)
       case OpCode.getAllChildrenNumber:
-        return this.#getAllChildrenNumber(body.string(), writer, caller)
+        return this.#getAllChildrenNumber(body.string(), writer, caller, mayBeLong)
       case OpCode.getEphemerals:
-        return this.#getEphemerals(body.string(), writer, caller)
+        return this.#getEphemerals(body.string(), writer, caller, mayBeLong)
       case OpCode.multiRead:
         return this.#multiRead(body, writer, caller)
       case OpCode.addWatch:
@@ -99,12 +109,8 @@ export class Reads<L extends Listener> {
       case OpCode.removeWatches:
         return this.#removeWatches(body.string(), body.int(), caller)
       case OpCode.setWatches:
-        return this.#setWatches(
-          { ...readSetWatches(body), persistentWatches: [], persistentRecursiveWatches: [] },
-          caller,
-        )
       case OpCode.setWatches2:
-        return this.#setWatches(readSetWatches2(body), caller)
+        return this.#setter.answer(op, body, caller.listener, mayBeLong)
       case OpCode.whoAmI:
         return this.#whoAmI(writer, caller)
       default:
@@ -140,13 +146,19 @@ export class Reads<L extends Listener> {
     writer: Writer,
     caller: Caller<L>,
     withStat: boolean,
-  ): number {
+    mayBeLong: boolean,
+  ): number | LongAnswer {
     if (path === null) return ErrorCode.MARSHALLINGERROR
     const node = this.#tree.find(path)
     if (node === -1) return ErrorCode.NONODE
     if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
     if (watch) this.#watches.watchChildren(caller.listener, path)
-    this.#tree.writeChildren(node, writer)
+    if (mayBeLong && this.#tree.childCount(node) > LONG) {
+      const stat = new Writer(80)
+      if (withStat) this.#tree.writeStat(node, stat)
+      return longNames(childPaths(this.#tree, node), stat.take())
+    }
+    writeChildren(this.#tree, node, writer)
     if (withStat) this.#tree.writeStat(node, writer)
     return ErrorCode.OK
   }
@@ -163,28 +175,44 @@ export class Reads<L extends Listener> {
     return ErrorCode.OK
   }
 
-  #getAllChildrenNumber(path: string | null, writer: Writer, caller: Caller<L>): number {
+  #getAllChildrenNumber(
+    path: string | null,
+    writer: Writer,
+    caller: Caller<L>,
+    mayBeLong: boolean,
+  ): number | LongAnswer {
     if (path === null) return ErrorCode.MARSHALLINGERROR
     const node = this.#tree.find(path)
     if (node === -1) return ErrorCode.NONODE
     if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
     // The reference counts one more for the empty path, since no path starts with it twice.
-    writer.int(
-      path === ''
-        ? this.#tree.nodeCount
-        : path === '/'
-          ? this.#tree.nodeCount - 1
-          : this.#tree.descendantCount(node),
-    )
+    if (path === '' || path === '/') {
+      writer.int(path === '' ? this.#tree.nodeCount : this.#tree.nodeCount - 1)
+      return ErrorCode.OK
+    }
+    const count = descendantCount(this.#tree, node, mayBeLong ? LONG : Infinity)
+    if (count === undefined) return longCount(this.#tree, new DescendantCount(this.#tree, path))
+    writer.int(count)
     return ErrorCode.OK
   }
 
-  #getEphemerals(prefix: string | null, writer: Writer, caller: Caller<L>): number {
+  #getEphemerals(
+    prefix: string | null,
+    writer: Writer,
+    caller: Caller<L>,
+    mayBeLong: boolean,
+  ): number | LongAnswer {
     const start = prefix === null || ['', '/'].includes(trim(prefix)) ? '' : prefix
+    const nodes = this.#tree.owners.ofSession(caller.sessionId)
+    if (mayBeLong && nodes.size > LONG) {
+      const paths: string[] = []
+      for (const node of nodes) paths.push(this.#tree.pathOf(node))
+      return longVector(paths, (path) => (path.startsWith(start) ? path : undefined))
+    }
     const mark = writer.length
     writer.int(0)
     let count = 0
-    for (const node of this.#tree.owners.ofSession(caller.sessionId)) {
+    for (const node of nodes) {
       const path = this.#tree.pathOf(node)
       if (!path.startsWith(start)) continue
       writer.string(path)
@@ -212,7 +240,7 @@ export class Reads<L extends Listener> {
       const err =
         type === OpCode.getData
           ? this.#getData(path, false, writer, caller)
-          : this.#getChildren(path, false, writer, caller, false)
+          : (this.#getChildren(path, false, writer, caller, false, false) as number)
       // A small request must not be able to ask for more than memory holds.
       if (writer.length - start > MULTI_READ_LIMIT)
         body.fail('Expected reads of 64 MiB at most together', 'a multi')
@@ -253,39 +281,6 @@ export class Reads<L extends Listener> {
       : ErrorCode.NOWATCHER
   }
 
-  /** Puts watches back after a reconnection, or tells at once what happened meanwhile. */
-  #setWatches(request: ReturnType<typeof readSetWatches2>, { listener }: Caller<L>): number {
-    const { dataWatches, existWatches, childWatches, persistentWatches, persistentRecursiveWatches } = request
-    if (!dataWatches || !existWatches || !childWatches || !persistentWatches || !persistentRecursiveWatches) {
-      return ErrorCode.MARSHALLINGERROR
-    }
-    // A null path cannot be looked up. A persistent watch on one is accepted and never fires, as with addWatch.
-    if ([dataWatches, existWatches, childWatches].some((list) => list.includes(null)))
-      return ErrorCode.MARSHALLINGERROR
-    const since = Number(request.relativeZxid)
-    for (const path of paths(dataWatches)) {
-      const node = this.#tree.find(path)
-      if (node === -1) this.#firing.tell(listener, EventType.NodeDeleted, path)
-      else if (this.#tree.statOf(node).mzxid > since)
-        this.#firing.tell(listener, EventType.NodeDataChanged, path)
-      else this.#watches.watchData(listener, path)
-    }
-    for (const path of paths(existWatches)) {
-      if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)
-      else this.#watches.watchData(listener, path)
-    }
-    for (const path of paths(childWatches)) {
-      const node = this.#tree.find(path)
-      if (node === -1) this.#firing.tell(listener, EventType.NodeDeleted, path)
-      else if (this.#tree.statOf(node).pzxid > since)
-        this.#firing.tell(listener, EventType.NodeChildrenChanged, path)
-      else this.#watches.watchChildren(listener, path)
-    }
-    for (const path of paths(persistentWatches)) this.#watches.watchPersistently(listener, path)
-    for (const path of paths(persistentRecursiveWatches)) this.#watches.watchRecursively(listener, path)
-    return ErrorCode.OK
-  }
-
   #whoAmI(writer: Writer, caller: Caller<L>): number {
     writer.int(caller.identities.length)
     for (const identity of caller.identities) {
@@ -306,8 +301,4 @@ function trim(text: string): string {
   while (start < end && text.charCodeAt(start) <= 0x20) start++
   while (end > start && text.charCodeAt(end - 1) <= 0x20) end--
   return text.slice(start, end)
-}
-
-function paths(list: readonly (string | null)[]): readonly string[] {
-  return list.filter((path) => path !== null)
 }

@@ -1,5 +1,5 @@
 import type { ACL, OwnerRules } from '@zabra/protocol'
-import type { SubTxn } from '../types.ts'
+import type { SubTxn, Zxid } from '../types.ts'
 
 export interface TreeOptions extends OwnerRules {
   /** Whether the digest of the tree is kept (`zookeeper.digest.enabled`). */
@@ -16,3 +16,13 @@ export interface ChangeSink {
 
 /** Called right after each part of a multi, while the tree shows that part's result and not yet the next one's. */
 export type PartDone = (txn: SubTxn) => void
+
+/** Goes through a tree while it changes, and hears of what it may have passed or be about to meet. */
+export interface Walker {
+  /** A node was added. */
+  added(node: number, path: string): void
+  /** The tree is about to remove a node, which has no children. */
+  removing(node: number): void
+  /** A transaction is applied. */
+  applied(zxid: Zxid): void
+}

@@ -1,4 +1,5 @@
 import type { Zxid } from '../types.ts'
+import type { Walker } from './contract.ts'
 import { NONE } from './node-store.ts'
 import type { Tree } from './tree.ts'
 
@@ -6,16 +7,16 @@ import type { Tree } from './tree.ts'
  * Walks a tree, parents before children, while the tree changes. A node that is removed before its turn is left out; one
  * that is added may or may not be met. Replaying the log from the snapshot's zxid repairs both.
  */
-export class TreeCursor {
+export class TreeCursor implements Walker {
   readonly #tree: Tree
   readonly #release: () => void
   #next: number
   /** The zxid of the tree when the walk reached its end, and before that the last one applied. */
   lastZxid: Zxid
 
-  constructor(tree: Tree, release: () => void) {
+  constructor(tree: Tree) {
     this.#tree = tree
-    this.#release = release
+    this.#release = tree.join(this)
     this.#next = tree.find('/')
     this.lastZxid = tree.lastZxid
   }
@@ -34,7 +35,8 @@ export class TreeCursor {
     return this.#next !== NONE
   }
 
-  /** The tree is about to remove a node, which has no children. */
+  added(): void {}
+
   removing(node: number): void {
     if (node === this.#next) this.#next = this.#tree.store.successorBehind(node, NONE)
   }

@@ -1,4 +1,5 @@
 import {
+  nameOf,
   CreateMode,
   OPEN_ACL_UNSAFE,
   OpCode,
@@ -15,7 +16,7 @@ import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
 import { Preparer } from '../prepare/index.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
-import { Tree } from './index.ts'
+import { childPaths, Tree } from './index.ts'
 
 const SESSIONS = [11n, 12n]
 
@@ -140,7 +141,7 @@ function seen(tree: Tree): object {
       stat: tree.statOf(node),
       data: [...(tree.dataOf(node) ?? [-1])],
       acl: tree.aclOf(node),
-      children: [...tree.childrenOf(node)].sort(),
+      children: childPaths(tree, node).map(nameOf).sort(),
     }
   })
   cursor.done()

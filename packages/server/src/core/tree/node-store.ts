@@ -75,6 +75,16 @@ export class NodeStore {
     return this.#segments[node >> BITS]!.path[node & MASK]!
   }
 
+  /** Indices from here on were never given out. */
+  get used(): number {
+    return this.#used
+  }
+
+  /** The path under an index below `used`; undefined when no node has it now. */
+  pathAt(node: number): string | undefined {
+    return this.#segments[node >> BITS]!.path[node & MASK]
+  }
+
   /** Adds a node behind its siblings; all its numbers are 0 and its data null. */
   add(path: string, parent: number): number {
     const node = this.#free.pop() ?? this.#used++

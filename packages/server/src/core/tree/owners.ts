@@ -57,9 +57,14 @@ export class OwnerIndex {
     return this.#sessions.get(session) ?? NOBODY
   }
 
-  /** As `ofSession`, as a copy that deletions do not change. */
-  takeSession(session: SessionId): number[] {
-    return [...this.ofSession(session)]
+  /** The first so many of `ofSession`, as a copy that deletions do not change. */
+  some(session: SessionId, limit: number): number[] {
+    const nodes: number[] = []
+    for (const node of this.ofSession(session)) {
+      if (nodes.length >= limit) break
+      nodes.push(node)
+    }
+    return nodes
   }
 
   sessions(): IterableIterator<SessionId> {

@@ -8,6 +8,8 @@ import { LIMITS, parseQuota, QUOTA_ROOT, type QuotaIndex, quotaStats, quotaSubje
 export class QuotaKeeper {
   readonly #store: NodeStore
   readonly #quotas: QuotaIndex
+  /** Subtrees to be counted by `count`; undefined while each is counted at once. */
+  #due: Set<string> | undefined
 
   constructor(store: NodeStore, quotas: QuotaIndex) {
     this.#store = store
@@ -20,7 +22,7 @@ export class QuotaKeeper {
       const limited = quotaSubject(path, LIMITS)
       if (limited !== undefined) this.#quotas.add(limited)
       const counted = quotaSubject(path, STATS)
-      if (counted !== undefined) this.#recount(counted, this.#store.find(path))
+      if (counted !== undefined) this.#recount(counted)
     }
     this.#add(path, 1, bytes)
   }
@@ -36,12 +38,20 @@ export class QuotaKeeper {
     this.#add(path, 0, bytes)
   }
 
-  /** Counts the use of every limited subtree anew: what a snapshot holds was written while the tree changed. */
+  /** Has the use of every limited subtree counted anew: what a snapshot holds was written while the tree changed. */
   recount(): void {
-    for (const subject of this.#quotas.subjects()) {
-      const stats = this.#store.find(`${QUOTA_ROOT}${subject}/${STATS}`)
-      if (stats !== NONE) this.#recount(subject, stats)
-    }
+    for (const subject of this.#quotas.subjects()) this.#recount(subject)
+  }
+
+  /** From here on subtrees are only noted when they are to be counted, until `count` is through. */
+  putOff(): void {
+    this.#due = new Set()
+  }
+
+  /** Counts what was put off, so many nodes in a step. The tree must not change meanwhile. */
+  *count(nodes: number): Generator<void> {
+    for (const subject of this.#due ?? []) yield* this.#counting(subject, nodes)
+    this.#due = undefined
   }
 
   #add(path: string, nodes: number, bytes: number): void {
@@ -55,11 +65,16 @@ export class QuotaKeeper {
     } catch (error) {
       // A client wrote something else into the node. The use is counted anew instead of guessed.
       if (!(error instanceof SyntaxError)) throw error
-      this.#recount(subject, stats)
+      this.#recount(subject)
     }
   }
 
-  #recount(subject: string, stats: number): void {
+  #recount(subject: string): void {
+    if (this.#due !== undefined) this.#due.add(subject)
+    else this.#counting(subject, Infinity).next()
+  }
+
+  *#counting(subject: string, nodes: number): Generator<void> {
     const store = this.#store
     const top = store.find(subject)
     let count = 0
@@ -67,7 +82,9 @@ export class QuotaKeeper {
     for (let node = top; node !== NONE; node = store.successor(node, top)) {
       count++
       bytes += Math.max(0, store.columns(node).length[store.slot(node)]!)
+      if (count % nodes === 0) yield
     }
-    store.setData(stats, quotaStats(count, bytes))
+    const stats = store.find(`${QUOTA_ROOT}${subject}/${STATS}`)
+    if (stats !== NONE) store.setData(stats, quotaStats(count, bytes))
   }
 }

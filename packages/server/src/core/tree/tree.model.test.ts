@@ -1,4 +1,5 @@
 import {
+  nameOf,
   CONTAINER_OWNER,
   CreateMode,
   ErrorCode,
@@ -29,7 +30,7 @@ import {
   type NaiveOperation,
 } from '../testdata/naive-tree.ts'
 import type { LoggedTxn, Txn } from '../types.ts'
-import { Tree } from './index.ts'
+import { childPaths, Tree } from './index.ts'
 
 type Step =
   | { readonly do: 'one'; readonly operation: NaiveOperation; readonly session: number }
@@ -254,7 +255,7 @@ function visible(tree: Tree): Record<string, Seen> {
       data: bytes === null ? null : new TextDecoder().decode(bytes),
       acl: tree.aclOf(node),
       owner: tree.statOf(node).owner,
-      children: [...tree.childrenOf(node)].sort(),
+      children: childPaths(tree, node).map(nameOf).sort(),
     }
   })
   cursor.done()

@@ -1,7 +1,7 @@
-import { OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
+import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
-import { digestToBigint, Tree, type ChangeSink } from './index.ts'
+import { childPaths, digestToBigint, Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -122,7 +122,7 @@ describe('creating and deleting', () => {
     const tree = new Tree(options)
     for (const [i, name] of ['c', 'a', 'b'].entries()) apply(tree, i + 1, 10, create(`/${name}`, i + 2))
     apply(tree, 9, 10, { type: OpCode.delete, path: '/a' })
-    expect([...tree.childrenOf(tree.find('/'))]).toEqual(['zookeeper', 'c', 'b'])
+    expect(childPaths(tree, tree.find('/')).map(nameOf)).toEqual(['zookeeper', 'c', 'b'])
   })
 })
 

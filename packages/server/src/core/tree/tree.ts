@@ -2,7 +2,6 @@ import {
   CONTAINER_OWNER,
   ErrorCode,
   OpCode,
-  nameOf,
   ownerKind,
   parentOf,
   READ_ACL_UNSAFE,
@@ -11,15 +10,16 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Digest, MultiTxn, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import type { Digest, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { AclTable, OPEN } from './acl-table.ts'
-import type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
+import type { ChangeSink, PartDone, TreeOptions, Walker } from './contract.ts'
 import { TreeCursor } from './cursor.ts'
 import { DigestKeeper } from './digest-keeper.ts'
 import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
 import { QuotaKeeper } from './quota-keeper.ts'
 import { LIMITS, QuotaIndex, quotaSubject } from './quotas.ts'
+import { applyClose, applyMulti } from './stepwise.ts'
 
 /**
  * The tree of znodes and what transactions do to it (`DataTree.processTxn`). Transactions say what is so afterwards, so
@@ -35,7 +35,9 @@ export class Tree {
   readonly #options: TreeOptions
   readonly #digest: DigestKeeper
   readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
-  readonly #cursors = new Set<TreeCursor>()
+  readonly #walkers = new Set<Walker>()
+  #halfway = false
+  #waiting: (() => void)[] = []
 
   constructor(options: TreeOptions) {
     this.#options = options
@@ -178,27 +180,6 @@ export class Tree {
     return this.store.columns(node).childCount[this.store.slot(node)]!
   }
 
-  /** Writes the names of a node's children as a vector, in the order of their creation. */
-  writeChildren(node: number, writer: Writer): void {
-    writer.int(this.childCount(node))
-    for (let child = this.store.firstChildOf(node); child !== NONE; child = this.store.nextOf(child)) {
-      writer.string(nameOf(this.store.pathOf(child)))
-    }
-  }
-
-  *childrenOf(node: number): Generator<string> {
-    for (let child = this.store.firstChildOf(node); child !== NONE; child = this.store.nextOf(child)) {
-      yield nameOf(this.store.pathOf(child))
-    }
-  }
-
-  /** How many nodes lie below a node, itself not counted. */
-  descendantCount(node: number): number {
-    let count = 0
-    for (let at = this.store.successor(node, node); at !== NONE; at = this.store.successor(at, node)) count++
-    return count
-  }
-
   // Applying
 
   /**
@@ -206,15 +187,13 @@ export class Tree {
    * after each part of a multi that succeeds.
    */
   apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
-    const err = this.#applyOne(header, txn, sink, part)
-    if (header.zxid > this.lastZxid) {
-      this.lastZxid = header.zxid
-      for (const cursor of this.#cursors) cursor.applied(header.zxid)
-    }
+    const err = this.applyPart(header, txn, sink, part)
+    this.#advance(header.zxid)
     return err
   }
 
-  #applyOne(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
+  /** Does what a transaction or a part of one says, and does not count it as applied. */
+  applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
     switch (txn.type) {
       case OpCode.create:
       case OpCode.create2:
@@ -225,16 +204,16 @@ export class Tree {
         return this.#create(header, txn, ttlOwner(txn.ttl), sink)
       case OpCode.delete:
       case OpCode.deleteContainer:
-        return this.#delete(header.zxid, txn.path, sink)
+        return this.remove(header.zxid, txn.path, sink)
       case OpCode.setData:
       case OpCode.reconfig:
         return this.#setData(header, txn.path, txn.data, txn.version, sink)
       case OpCode.setACL:
         return this.#setACL(header.zxid, txn.path, txn.acl, txn.version)
       case OpCode.multi:
-        return this.#multi(header, txn, sink, part)
+        return applyMulti(this, header, txn, sink, part)
       case OpCode.closeSession:
-        return this.#closeSession(header, txn.paths2Delete, sink)
+        return applyClose(this, header, txn, sink)
       case OpCode.error:
         return txn.err
       case OpCode.check:
@@ -243,21 +222,40 @@ export class Tree {
     }
   }
 
-  #multi(header: TxnHeader, txn: MultiTxn, sink?: ChangeSink, part?: PartDone): number {
-    if (txn.txns.some(({ type }) => type === OpCode.error)) return ErrorCode.OK
-    for (const sub of txn.txns) {
-      this.#applyOne(header, sub, sink)
-      part?.(sub)
-    }
-    return ErrorCode.OK
+  #advance(zxid: Zxid): void {
+    if (zxid <= this.lastZxid) return
+    this.lastZxid = zxid
+    for (const walker of this.#walkers) walker.applied(zxid)
   }
 
-  #closeSession(header: TxnHeader, paths: readonly string[], sink?: ChangeSink): number {
-    for (const path of paths) this.#delete(header.zxid, path, sink)
-    // What the transaction does not name went into the tree behind a fuzzy snapshot; it goes with its session too.
-    for (const node of this.owners.takeSession(header.sessionId))
-      this.#delete(header.zxid, this.pathOf(node), sink)
-    return ErrorCode.OK
+  /** A transaction begins that is applied in steps: until `arrive` the tree is halfway, and nobody may read it. */
+  setOut(): void {
+    this.#halfway = true
+    this.#quotaKeeper.putOff()
+  }
+
+  /** Counts what the transaction has to have counted, so many nodes in a step. */
+  countInSteps(nodes: number): Generator<void> {
+    return this.#quotaKeeper.count(nodes)
+  }
+
+  arrive(zxid: Zxid): void {
+    this.#advance(zxid)
+    this.#halfway = false
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const action of waiting) action()
+  }
+
+  /** Whether a transaction is applied in part. */
+  get halfway(): boolean {
+    return this.#halfway
+  }
+
+  /** Runs once the tree is what it is after some transaction: now, or when the one that is applied in steps is through. */
+  whenWhole(action: () => void): void {
+    if (this.#halfway) this.#waiting.push(action)
+    else action()
   }
 
   #create(
@@ -277,6 +275,7 @@ export class Tree {
       return ErrorCode.NODEEXISTS
     }
     const node = this.store.add(txn.path, parent)
+    for (const walker of this.#walkers) walker.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     c.czxid[i] = c.mzxid[i] = c.pzxid[i] = header.zxid
@@ -313,7 +312,8 @@ export class Tree {
     this.#changed(parent, path)
   }
 
-  #delete(zxid: Zxid, path: string, sink?: ChangeSink): number {
+  /** Removes a node as a transaction says. */
+  remove(zxid: Zxid, path: string, sink?: ChangeSink): number {
     const parentPath = parentOf(path)
     const parent = this.store.find(parentPath)
     if (parent === NONE) return ErrorCode.NONODE
@@ -332,7 +332,7 @@ export class Tree {
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
-    for (const cursor of this.#cursors) cursor.removing(node)
+    for (const walker of this.#walkers) walker.removing(node)
     this.store.remove(node)
     this.#quotaKeeper.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
@@ -395,9 +395,13 @@ export class Tree {
 
   /** Walks all nodes, parents before children, a few at a time while the tree changes. Call `done` at the end. */
   scan(): TreeCursor {
-    const cursor = new TreeCursor(this, () => this.#cursors.delete(cursor))
-    this.#cursors.add(cursor)
-    return cursor
+    return new TreeCursor(this)
+  }
+
+  /** Tells a walker of changes from now on. Returns what ends that. */
+  join(walker: Walker): () => void {
+    this.#walkers.add(walker)
+    return () => this.#walkers.delete(walker)
   }
 
   /** Empties the tree, to be filled from a snapshot by `load` for each node and `loaded` at the end. */

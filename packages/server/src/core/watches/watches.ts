@@ -113,11 +113,19 @@ export class Watches<W extends Watcher> {
 
   /** Removes everything that a watcher holds: its connection is gone. */
   removeAll(watcher: W): void {
+    this.removeSome(watcher, Infinity)
+  }
+
+  /** Removes what a watcher holds on so many paths. True when nothing is left. */
+  removeSome(watcher: W, limit: number): boolean {
+    let left = limit
     for (const path of watcher.watched) {
+      if (left-- === 0) return false
       this.#removeData(path, watcher, ~0)
       this.child.remove(path, watcher, ~0)
+      watcher.watched.delete(path)
     }
-    watcher.watched.clear()
+    return true
   }
 
   #fireData(path: string, notify: Notify<W>): void {

@@ -13,7 +13,7 @@ export interface Requester {
   /** The write is applied, or has failed, under its zxid. */
   applied(entry: Entry, err: number): void
   /** The write did not happen and never will: its transaction is lost before it was durable. */
-  lost(entry: Entry): void
+  lost(entry: Pick<Entry, 'xid' | 'type' | 'startedAt'>): void
   /** The oldest sync of the requester is over: what was committed when it came is applied here. */
   synced(): void
 }
@@ -94,6 +94,8 @@ export interface WritesKit<L extends Listener> {
   readonly locals: SessionTracker | undefined
   /** Makes the preparer of a server that decides; the view says which sessions may write. */
   readonly preparer: (sessions: SessionsView) => Preparer
+  /** Runs something in a turn of its own. */
+  readonly later: (action: () => void) => void
   /** A session is known to everybody now; it may have been a local one until then. */
   readonly sessionBegun: (session: Session) => void
   /** A session is over: its connection here goes, unless it is the one that is being told so. */

@@ -1,48 +1,17 @@
-import { ErrorCode, formatZxid, OpCode, Reader, Writer } from '@zabra/protocol'
+import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
-import type { Session } from '../../core/sessions/index.ts'
-import type { PartDone } from '../../core/tree/index.ts'
-import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
+import { STEP } from '../../core/tree/index.ts'
+import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
-import { encodeLoggedTxn } from '../../log/index.ts'
+import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
 import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
-import { Digests } from './digests.ts'
+import { Application } from './application.ts'
+import type { Journal, LearnerRequest, Quorum } from './leader-contract.ts'
+import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerGates } from './learner-gates.ts'
-
-/** Where transactions become durable. */
-export interface Journal {
-  /** 'open' while it takes transactions. */
-  readonly state: string
-  /** `payload` is the transaction encoded, where there is a quorum; it belongs to the journal and its learners, for good. */
-  append(logged: LoggedTxn, payload?: Uint8Array): void
-}
-
-/** The ensemble as its leader sees it. All calls back come inside `ServerCore.turn`, also when they come at once. */
-export interface Quorum {
-  /** The transaction goes to the learners. It is in the journal's queue already. `commit` follows in order of zxids. */
-  propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
-  /**
-   * Calls back, in the order of the calls, once all that was proposed before is committed (and told by `commit`) and a
-   * quorum has confirmed since that this server leads. Never, when the leadership ends first.
-   */
-  confirm(done: () => void): void
-  /** A sync of a learner is over: SYNC goes to it behind all that was sent. */
-  synced(learner: object): void
-  /** False once leadership is being handed over or the counter of the epoch is used up: then the role ends soon. */
-  readonly accepting: boolean
-}
-
-/** A request that a learner forwards (REQUEST packet). */
-export interface LearnerRequest {
-  readonly sessionId: SessionId
-  readonly cxid: number
-  readonly type: number
-  /** The client's bytes behind the header. */
-  readonly body: Uint8Array
-  readonly identities: readonly Identity[]
-}
+import { Stepper } from './stepper.ts'
 
 export interface LeaderParts<L extends Listener> extends WritesKit<L> {
   readonly journal: Journal
@@ -55,14 +24,16 @@ export interface LeaderParts<L extends Listener> extends WritesKit<L> {
   readonly upgradesSessions?: boolean
 }
 
+/** A request that may have to wait until another one is prepared. */
+interface Asked extends Pick<Entry, 'xid' | 'type' | 'requester' | 'startedAt'> {
+  /** The session that it ends. */
+  readonly closes?: SessionId
+}
+
+/** Bytes of a multi from which on it is prepared in steps. */
+const LARGE_BYTES = 8192
 /** The owner of the sessions whose clients are connected to the leader itself. */
 const HERE: object = { name: 'the leader' }
-
-/** A session whose first transaction is on its way. */
-interface Arriving {
-  owner: object
-  closing: boolean
-}
 
 /**
  * The way of every write where this server decides: prepare, log, propose, wait until it is committed, apply, tell watchers,
@@ -76,25 +47,27 @@ interface Arriving {
  * 6. When the disk of a server that stands alone is full, what was not durable never happens: its requesters are told, and the
  *    pending view is dropped.
  * 7. Every request of a learner is answered by a transaction, if only by one that says why not.
- * 8. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
+ * 8. A large request is prepared, and a large transaction applied, in steps. What comes meanwhile waits behind it: requests are
+ *    prepared in the order in which they came, and nothing is read from a tree that is halfway.
+ * 9. Requests of a learner behind its sync are not looked at before the sync is over, since a learner expects answers in order.
  */
 export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
   readonly #preparer: Preparer
-  readonly #digests: Digests
   readonly #writer = new Writer(1 << 12)
   readonly #gates: LearnerGates
-  readonly #arriving = new Map<SessionId, Arriving>()
+  readonly #sessions: LeaderSessions<L>
+  /** What is accepted, until it is applied. */
+  readonly #application: Application<L>
   /** Bytes of proposals. */
   readonly proposalSize = new Range()
   lastProposalSize = -1
-  /** Syncs of clients of this server that wait for a commit or a confirmation. */
-  #syncs: { readonly after: Zxid; readonly requester: Requester }[] = []
+  /** Requests that are prepared in steps, and those behind them. */
+  readonly #preparing: Stepper
+  /** How many of the latter have a requester here. */
+  #putOff = 0
+  /** Syncs that wait for a confirmation. */
   #confirming = 0
-  #queue: Entry[] = []
-  #front = 0
-  /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
-  #foreign = 0
   #last: Zxid
   /** Who asks for the write that is being prepared. */
   #owner: object = HERE
@@ -103,16 +76,23 @@ export class LeaderWrites<L extends Listener> implements Writes {
   constructor(parts: LeaderParts<L>) {
     this.#parts = parts
     this.#last = parts.lastZxid
-    this.#digests = new Digests(parts.tree)
-    this.#preparer = parts.preparer({ check: (session, global) => this.#check(session, global) })
+    const hasQuorum = parts.quorum !== undefined
+    this.#sessions = new LeaderSessions({ ...parts, hasQuorum })
+    const check = (id: SessionId, global: boolean): number => this.#sessions.check(id, global, this.#owner)
+    this.#preparer = parts.preparer({ check })
+    const sessions = (id: SessionId, txn: Txn, told: Requester | undefined): void =>
+      this.#sessions.applied(id, txn, told)
+    this.#application = new Application({ ...parts, preparer: this.#preparer, hasQuorum, sessions })
+    this.#preparing = new Stepper(parts.later)
     this.#gates = new LearnerGates({
-      sync: (learner, done) => this.#confirm(() => (parts.quorum?.synced(learner), done())),
-      take: (learner, request) => this.#take(learner, request),
+      sync: (learner, done) =>
+        this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.synced(learner), done()))),
+      take: (learner, request) => this.#inOrder(undefined, () => this.#take(learner, request)),
     })
   }
 
   get outstanding(): number {
-    return this.#queue.length - this.#front - this.#foreign
+    return this.#application.outstanding + this.#putOff
   }
 
   get writable(): boolean {
@@ -132,17 +112,25 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   /** Syncs that wait, those of learners included. */
   get pendingSyncs(): number {
-    return this.#syncs.length + this.#confirming
+    return this.#application.waiting + this.#confirming
   }
 
   get digests(): KeptDigests {
-    return this.#digests.kept
+    return this.#application.digests.kept
   }
 
   // Clients of this server
 
   write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
     if (!this.writable) return ErrorCode.SYSTEMERROR
+    if (this.#preparing.busy || isLargeRequest(write.type, body)) {
+      // The bytes are the connection's; what is prepared later needs its own.
+      const own = new Reader(body.raw(body.remaining).slice(), 0, undefined, body.maxElement)
+      this.#inOrder({ ...write, requester, startedAt }, () =>
+        this.#writeBehind(write, own, requester, startedAt),
+      )
+      return ErrorCode.OK
+    }
     if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
@@ -154,28 +142,41 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   createSession(id: SessionId, timeout: number, requester: Requester, startedAt: number): boolean {
     if (!this.writable) return false
-    this.#begin(id, 0, timeout, HERE, requester, startedAt)
+    const asked = { xid: 0, type: OpCode.createSession, requester, startedAt }
+    this.#inOrder(asked, () => this.#begin(id, 0, timeout, HERE, requester, startedAt))
     return true
   }
 
   closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
     if (!this.writable) return false
-    this.#close(id, xid, requester, startedAt)
+    this.#inOrder({ xid, type: OpCode.closeSession, requester, startedAt, closes: id }, () =>
+      this.#close(id, xid, requester, startedAt),
+    )
     return true
   }
 
   deleteContainer(path: string, startedAt: number): boolean {
     if (!this.writable) return false
-    const zxid = this.#last + 1
-    const prepared = this.#preparer.deleteContainer(path, zxid)
-    this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+    this.#inOrder(undefined, () => {
+      const zxid = this.#last + 1
+      const prepared = this.#preparer.deleteContainer(path, zxid)
+      this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)
+    })
     return true
   }
 
   sync(_write: Write, requester: Requester): number | undefined {
+    if (this.#preparing.busy) {
+      this.#inOrder(undefined, () => {
+        const done = (): void => requester.synced()
+        if (this.#parts.quorum !== undefined) this.#confirm(done)
+        else if (this.#application.tell(this.#last, done)) done()
+      })
+      return undefined
+    }
     if (this.#parts.quorum === undefined) {
       if (this.outstanding === 0) return ErrorCode.OK
-      this.#syncs.push({ after: this.#last, requester })
+      this.#application.wait(this.#last, () => requester.synced())
       return undefined
     }
     let isOver = false
@@ -186,7 +187,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   revalidate(id: SessionId, timeout: number, asker: Asker): void {
-    asker.revalidated(this.#mayGoOn(id, timeout, HERE))
+    asker.revalidated(this.#sessions.mayGoOn(id, timeout, HERE))
   }
 
   mayAnswerPing(): boolean {
@@ -209,7 +210,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   /** A session has come to a learner (REVALIDATE): whether it lives. If so its requests must come through that learner. */
   revalidateFor(learner: object, id: SessionId, timeout: number): boolean {
-    return !this.#ended && this.#mayGoOn(id, timeout, learner)
+    return !this.#ended && this.#sessions.mayGoOn(id, timeout, learner)
   }
 
   /**
@@ -220,76 +221,115 @@ export class LeaderWrites<L extends Listener> implements Writes {
     if (!this.#ended) this.#gates.behind(learner, () => answer(this.revalidateFor(learner, id, timeout)))
   }
 
-  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
-  touch(id: SessionId, timeout: number): void {
-    const { sessions, clock } = this.#parts
-    const session = sessions.get(id)
-    if (session === undefined || session.closing) return
-    session.timeout = timeout
-    sessions.touch(session, clock.monotonic())
-  }
-
   /** The connection of a learner is gone. Its sessions stay until they come back elsewhere or their time is over. */
   learnerGone(learner: object): void {
     this.#gates.forget(learner)
+  }
+
+  /** A learner has heard of a session (in its answer to a PING). One that is unknown or over is not brought back. */
+  touch(id: SessionId, timeout: number): void {
+    this.#sessions.touch(id, timeout)
   }
 
   // What is decided
 
   /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
   commit(zxid: Zxid): void {
-    if (this.#ended) return
-    while (this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= zxid) {
-      const entry = this.#queue[this.#front]!
-      this.#front++
-      if (entry.requester === undefined && this.#parts.quorum !== undefined) this.#foreign--
-      this.#apply(entry)
-    }
-    this.#compact()
-    if (this.#syncs.length > 0) this.#releaseSyncs(zxid)
+    this.#application.commit(zxid)
+  }
+
+  /** Whether something is prepared or applied in several turns. */
+  get busy(): boolean {
+    return this.#preparing.busy || this.#application.busy
+  }
+
+  /** Does in this turn all that is begun, for a server that stops. */
+  finish(): void {
+    this.#preparing.finish()
+    this.#application.finish()
   }
 
   /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
   lose(durable: Zxid): void {
     invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
-    this.commit(durable)
-    const lost = this.#queue.slice(this.#front)
-    this.#queue = []
-    this.#front = 0
+    const lost = this.#application.lose(durable)
     this.#last = durable
     this.#preparer.reset()
-    this.#arriving.clear()
-    for (const { logged } of lost) {
-      // A session that could not be ended stays, and is ended once there is space.
-      const session =
-        logged.txn.type === OpCode.closeSession
-          ? this.#parts.sessions.get(logged.header.sessionId)
-          : undefined
-      if (session !== undefined) this.#parts.sessions.reopen(session)
-    }
+    this.#sessions.lose()
+    for (const { logged } of lost)
+      if (logged.txn.type === OpCode.closeSession) this.#sessions.reopen(logged.header.sessionId)
     for (const entry of lost) entry.requester?.lost(entry)
-    this.#releaseSyncs(Infinity)
+    this.#preparing.drop()
+    this.#application.release()
   }
 
   end(): void {
     this.#ended = true
-    this.#queue = []
-    this.#front = this.#foreign = 0
-    this.#syncs = []
     this.#gates.clear()
+    this.#application.end()
+    this.#preparing.drop()
   }
 
   // Acceptance
 
-  #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): void {
+  /** Does what makes a transaction now, or behind a request that is being prepared in steps. */
+  #inOrder(asked: Asked | undefined, action: () => Generator<void> | void): void {
+    const here = asked?.requester !== undefined
+    if (here) this.#putOff++
+    this.#preparing.add({
+      begin: () => {
+        if (here) this.#putOff--
+        // No space is left meanwhile.
+        if (!this.writable) return this.#dropped(asked)
+        return action() ?? undefined
+      },
+      dropped: () => {
+        if (here && this.#putOff > 0) this.#putOff--
+        this.#dropped(asked)
+      },
+    })
+  }
+
+  #dropped(asked: Asked | undefined): undefined {
+    if (this.#ended || asked === undefined) return
+    if (asked.closes !== undefined) this.#sessions.reopen(asked.closes)
+    asked.requester?.lost(asked)
+  }
+
+  /** A write that is large, or stands behind one. What cannot be decoded takes a zxid here, since its turn to be refused is over. */
+  *#writeBehind(write: Write, body: Reader, requester: Requester, startedAt: number): Generator<void> {
+    if (this.#parts.locals !== undefined) this.#upgrade(write, body, startedAt)
+    const zxid = this.#last + 1
+    const time = this.#now()
+    const prepared = isLargeRequest(write.type, body)
+      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
+      : this.#preparer.prepare(write, body, zxid, time)
+    const answer = typeof prepared === 'number' ? failure(prepared) : prepared
+    yield* this.#acceptInSteps(
+      write.sessionId,
+      write.xid,
+      write.type,
+      zxid,
+      time,
+      answer,
+      requester,
+      startedAt,
+    )
+  }
+
+  #take(owner: object, { sessionId, cxid, type, body, identities }: LearnerRequest): Generator<void> | void {
     const startedAt = this.#parts.clock.monotonic()
-    if (type === OpCode.closeSession && !this.#isOver(sessionId))
+    if (type === OpCode.closeSession && !this.#sessions.isOver(sessionId))
       return this.#close(sessionId, cxid, undefined, startedAt)
     const reader = new Reader(body)
     if (type === OpCode.createSession && body.length >= 4)
       return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
     const zxid = this.#last + 1
     const time = this.#now()
+    if (isLargeRequest(type, reader)) {
+      const write = { sessionId, xid: cxid, type, identities }
+      return this.#takeInSteps(owner, write, reader, zxid, time, startedAt)
+    }
     this.#owner = owner
     // A session ends once: it was ended here while its client's wish was on its way.
     const prepared =
@@ -301,9 +341,26 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#accept(sessionId, cxid, type, zxid, time, answer, undefined, startedAt)
   }
 
-  #isOver(id: SessionId): boolean {
-    const known: Session | Arriving | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
-    return known === undefined || known.closing
+  *#takeInSteps(
+    owner: object,
+    write: Write,
+    body: Reader,
+    zxid: Zxid,
+    time: number,
+    startedAt: number,
+  ): Generator<void> {
+    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
+    for (;;) {
+      this.#owner = owner
+      const { done, value } = steps.next()
+      this.#owner = HERE
+      if (done === true) {
+        const answer = typeof value === 'number' ? failure(value) : value
+        const { sessionId, xid, type } = write
+        return yield* this.#acceptInSteps(sessionId, xid, type, zxid, time, answer, undefined, startedAt)
+      }
+      yield
+    }
   }
 
   #begin(
@@ -314,17 +371,35 @@ export class LeaderWrites<L extends Listener> implements Writes {
     requester: Requester | undefined,
     startedAt: number,
   ): void {
-    this.#arriving.set(id, { owner, closing: false })
+    this.#sessions.arrives(id, owner)
     const prepared = this.#preparer.createSession(timeout)
     this.#accept(id, xid, OpCode.createSession, this.#last + 1, this.#now(), prepared, requester, startedAt)
   }
 
-  #close(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): void {
-    const session: { closing: boolean } | undefined = this.#parts.sessions.get(id) ?? this.#arriving.get(id)
-    if (session !== undefined) session.closing = true
+  #close(
+    id: SessionId,
+    xid: number,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> | void {
+    this.#sessions.closes(id)
+    if (this.#parts.tree.owners.ofSession(id).size > STEP)
+      return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#last + 1
     const prepared = this.#preparer.closeSession(id, zxid)
     this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
+  }
+
+  *#closeInSteps(
+    id: SessionId,
+    xid: number,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const zxid = this.#last + 1
+    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
+    const time = this.#now()
+    yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
   }
 
   #accept(
@@ -337,23 +412,41 @@ export class LeaderWrites<L extends Listener> implements Writes {
     requester: Requester | undefined,
     startedAt: number,
   ): void {
-    const { journal, quorum } = this.#parts
     const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
-    if (quorum === undefined) {
-      this.#queue.push({ logged, xid, type, requester, startedAt })
-      this.#last = zxid
-      return journal.append(logged)
-    }
+    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(logged)
+    this.#append({ logged, xid, type, requester, startedAt }, payload)
+  }
+
+  /** As `#accept`, for what may be large. */
+  *#acceptInSteps(
+    sessionId: SessionId,
+    xid: number,
+    type: number,
+    zxid: Zxid,
+    time: number,
+    { txn, digest }: Prepared,
+    requester: Requester | undefined,
+    startedAt: number,
+  ): Generator<void> {
+    const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
+    const writer = new Writer(1 << 12)
+    yield* encodeInSteps(writer, logged, STEP)
+    this.#append({ logged, xid, type, requester, startedAt }, writer.take())
+  }
+
+  #append(entry: Entry, payload: Uint8Array | undefined): void {
+    const { journal, quorum } = this.#parts
+    const { logged } = entry
+    const { zxid } = logged.header
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
-    if (!quorum.accepting) return
-    if (requester === undefined) this.#foreign++
-    this.#queue.push({ logged, xid, type, requester, startedAt })
+    if (quorum?.accepting === false) return
+    this.#application.push(entry)
     this.#last = zxid
-    const payload = this.#encode(logged)
-    this.lastProposalSize = payload.length
-    this.proposalSize.add(payload.length)
     journal.append(logged, payload)
-    quorum.propose(zxid, payload, logged)
+    if (quorum === undefined) return
+    this.lastProposalSize = payload!.length
+    this.proposalSize.add(payload!.length)
+    quorum.propose(zxid, payload!, logged)
   }
 
   #encode(logged: LoggedTxn): Uint8Array {
@@ -364,28 +457,6 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   // Sessions
-
-  /** Why a session may not write, as an error number; 0 when it may (`LeaderSessionTracker.checkSession`). */
-  #check(id: SessionId, global: boolean): number {
-    const { sessions, quorum } = this.#parts
-    const session = sessions.get(id)
-    if (session !== undefined && quorum === undefined && !session.closing) return ErrorCode.OK
-    const known: Session | Arriving | undefined = session ?? this.#arriving.get(id)
-    if (known === undefined) return this.#checkUnknown(id, global)
-    if (known.closing) return ErrorCode.SESSIONEXPIRED
-    known.owner ??= this.#owner
-    return known.owner === this.#owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED
-  }
-
-  /** A session that no transaction has begun can be one that only its own server knows. It has no ephemeral nodes. */
-  #checkUnknown(id: SessionId, global: boolean): number {
-    const { locals, serverId } = this.#parts
-    if (locals === undefined) return ErrorCode.SESSIONEXPIRED
-    const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
-    if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
-    if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
-    return global ? ErrorCode.EPHEMERALONLOCALSESSION : ErrorCode.OK
-  }
 
   /** A local session that wants an ephemeral node becomes one that everybody knows, before its request. */
   #upgrade({ sessionId, type }: Write, body: Reader, startedAt: number): void {
@@ -401,83 +472,23 @@ export class LeaderWrites<L extends Listener> implements Writes {
     this.#begin(sessionId, 0, session.timeout, HERE, undefined, startedAt)
   }
 
-  #mayGoOn(id: SessionId, timeout: number, owner: object): boolean {
-    const { sessions, clock } = this.#parts
-    const session: Session | Arriving | undefined = sessions.get(id) ?? this.#arriving.get(id)
-    if (session === undefined || session.closing) return false
-    session.owner = owner
-    if ('timeout' in session) sessions.resume(id, timeout, clock.monotonic())
-    return true
-  }
-
-  // Application
-
-  #apply(entry: Entry): void {
-    const { tree, firing } = this.#parts
-    const { header, txn, digest } = entry.logged
-    firing.zxid = header.zxid
-    const part: PartDone | undefined =
-      txn.type === OpCode.multi && entry.requester !== undefined
-        ? (sub) => entry.requester!.part(sub)
-        : undefined
-    const err = tree.apply(header, txn, firing, part)
-    this.#applySession(header.sessionId, txn, entry.requester)
-    this.#preparer.committed(header.zxid)
-    this.#digests.applied(header.zxid)
-    // What is told of a failure is put together only when there is one.
-    if (digest !== undefined && !tree.matches(digest)) this.#strayed(entry.logged)
-    entry.requester?.applied(entry, err)
-  }
-
-  #strayed({ header, txn }: LoggedTxn): void {
-    invariant(false, 'The tree after a transaction has the digest that was foreseen.', {
-      zxid: formatZxid(header.zxid),
-      type: txn.type,
-      path: 'path' in txn ? txn.path : undefined,
-    })
-  }
-
-  #applySession(id: SessionId, txn: Txn, requester: Requester | undefined): void {
-    const { sessions, clock, sessionBegun, sessionEnded } = this.#parts
-    if (txn.type === OpCode.createSession) {
-      const session = sessions.add(id, txn.timeOut, clock.monotonic())
-      const arriving = this.#arriving.get(id)
-      this.#arriving.delete(id)
-      session.owner = arriving?.owner
-      session.closing = arriving?.closing ?? false
-      sessionBegun(session)
-    } else if (txn.type === OpCode.closeSession) {
-      sessions.remove(id)
-      sessionEnded(id, requester)
-    }
-  }
-
   #confirm(done: () => void): void {
     this.#confirming++
     this.#parts.quorum!.confirm(() => {
       if (this.#ended) return
       this.#confirming--
-      done()
+      // What is committed by now may still be on its way into the tree.
+      this.#application.whenApplied(done)
     })
-  }
-
-  #releaseSyncs(zxid: Zxid): void {
-    while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.requester.synced()
   }
 
   #now(): number {
     return Math.floor(this.#parts.clock.wall())
   }
-
-  #compact(): void {
-    if (this.#front === this.#queue.length) {
-      this.#queue = []
-      this.#front = 0
-    } else if (this.#front > 8192) {
-      this.#queue = this.#queue.slice(this.#front)
-      this.#front = 0
-    }
-  }
 }
+
+/** Whether a request is prepared in steps. */
+const isLargeRequest = (type: number, body: Reader): boolean =>
+  type === OpCode.multi && body.remaining > LARGE_BYTES
 
 const failure = (err: number): Prepared => ({ txn: { type: OpCode.error, err }, digest: undefined })

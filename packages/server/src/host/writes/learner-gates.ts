@@ -1,5 +1,5 @@
 import { OpCode } from '@zabra/protocol'
-import type { LearnerRequest } from './leader-writes.ts'
+import type { LearnerRequest } from './leader-contract.ts'
 
 export interface GateEvents {
   /** Does the sync of a learner and calls back when it is over. */

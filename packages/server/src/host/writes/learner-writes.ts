@@ -1,11 +1,12 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { screen } from '../../core/prepare/index.ts'
-import type { PartDone } from '../../core/tree/index.ts'
+import { applyInSteps, isLarge, STEP, type PartDone } from '../../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
-import { decodeLoggedTxn } from '../../log/index.ts'
-import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
+import { decodeInSteps, decodeLoggedTxn } from '../../log/index.ts'
+import type { Asker, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
 import { Digests } from './digests.ts'
+import { Stepper } from './stepper.ts'
 
 /** A request on its way to the leader (REQUEST packet). */
 export interface Forwarded {
@@ -57,6 +58,9 @@ interface Asked {
   readonly startedAt: number
 }
 
+/** Bytes of a transaction from which on it is decoded and, if it has many parts, applied in steps. */
+const LARGE_BYTES = 8192
+
 const NOTHING = new Uint8Array(0)
 
 /**
@@ -69,7 +73,8 @@ const NOTHING = new Uint8Array(0)
  * 4. Watchers are told while a transaction is applied, its requester after that.
  * 5. SYNC answers the oldest sync; all that was committed before has been applied by then.
  * 6. What the leader would never answer is refused here: a body that cannot be decoded.
- * 7. When the role ends nobody is told that a write failed: the leader may have it.
+ * 7. A large transaction is applied in steps, and nothing is read meanwhile. What the leader says behind it waits for its end.
+ * 8. When the role ends nobody is told that a write failed: the leader may have it.
  *
  * All calls from the leader's side come inside `ServerCore.turn`.
  */
@@ -81,10 +86,13 @@ export class LearnerWrites<L extends Listener> implements Writes {
   #places = 0
   readonly #askers = new Map<SessionId, Asker[]>()
   #outstanding = 0
+  /** The large transaction that is being applied, and what the leader has said since. */
+  readonly #applying: Stepper
   #ended = false
 
   constructor(parts: LearnerParts<L>) {
     this.#parts = parts
+    this.#applying = new Stepper(parts.later)
     this.#digests = new Digests(parts.tree)
   }
 
@@ -168,12 +176,18 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload is read during the call. */
   committed(zxid: Zxid, payload: Uint8Array): void {
-    const logged = this.#decode(zxid, payload)
-    if (logged !== undefined) this.#apply(logged)
+    if (!this.#applying.busy && payload.length < LARGE_BYTES) return this.#take(zxid, payload)
+    const own = payload.slice()
+    this.#applying.add({ begin: () => this.#takeInSteps(zxid, own) })
   }
 
   /** SYNC. */
   synced(): void {
+    if (this.#applying.busy) this.#applying.add({ begin: () => (this.#synced(), undefined) })
+    else this.#synced()
+  }
+
+  #synced(): void {
     if (this.#ended) return
     const sync = this.#syncs.shift()
     if (sync === undefined) return this.#broken('it answers a sync that nobody has asked for')
@@ -199,6 +213,9 @@ export class LearnerWrites<L extends Listener> implements Writes {
     this.#askers.clear()
     this.#syncs.length = 0
     this.#outstanding = 0
+    // Nobody is told any more, but the tree is left as it is after a transaction, not within one. The rest is in the log.
+    if (this.#parts.tree.halfway) this.#applying.finishCurrent()
+    this.#applying.drop()
   }
 
   // On the way
@@ -231,11 +248,37 @@ export class LearnerWrites<L extends Listener> implements Writes {
     return ErrorCode.OK
   }
 
-  #decode(zxid: Zxid, payload: Uint8Array): LoggedTxn | undefined {
-    if (this.#ended) return undefined
+  #take(zxid: Zxid, payload: Uint8Array): void {
+    if (this.#ended) return
+    const { tree, firing } = this.#parts
+    const logged = this.#sound(zxid, () => decodeLoggedTxn(new Reader(payload)))
+    if (logged === undefined) return
+    const { header, txn } = logged
+    if (isLarge(tree, header, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
+    const asked = this.#answered(header.sessionId, header.cxid)
+    firing.zxid = header.zxid
+    this.#isApplied(logged, asked, tree.apply(header, txn, firing, partsOf(txn, asked)))
+  }
+
+  *#takeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
+    const steps = decodeInSteps(new Reader(payload), STEP)
+    let logged: LoggedTxn | undefined
+    const decode = (): LoggedTxn | undefined => {
+      const { done, value } = steps.next()
+      return done === true ? value : undefined
+    }
+    while (logged === undefined && !this.#ended) {
+      logged = this.#sound(zxid, decode)
+      if (logged !== undefined) yield* this.#applyInSteps(logged)
+      else yield
+    }
+  }
+
+  /** What was decoded; undefined, and the leader is left, when it is not the transaction that it should be. */
+  #sound(zxid: Zxid, decode: () => LoggedTxn | undefined): LoggedTxn | undefined {
     try {
-      const logged = decodeLoggedTxn(new Reader(payload))
-      if (logged.header.zxid === zxid) return logged
+      const logged = decode()
+      if (logged === undefined || logged.header.zxid === zxid) return logged
       this.#broken(`its packet of 0x${formatZxid(zxid)} holds 0x${formatZxid(logged.header.zxid)}`)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
@@ -244,25 +287,34 @@ export class LearnerWrites<L extends Listener> implements Writes {
     return undefined
   }
 
-  #apply(logged: LoggedTxn): void {
-    const { tree, firing, link } = this.#parts
-    const { header, txn, digest } = logged
+  *#applyInSteps(logged: LoggedTxn): Generator<void> {
+    const { tree, firing } = this.#parts
+    const { header, txn } = logged
     const asked = this.#answered(header.sessionId, header.cxid)
-    const requester = asked?.requester
-    firing.zxid = header.zxid
-    const part: PartDone | undefined =
-      txn.type === OpCode.multi && requester !== undefined ? (sub) => requester.part(sub) : undefined
-    const err = tree.apply(header, txn, firing, part)
-    this.#applySession(header.sessionId, txn, requester)
+    const steps = applyInSteps(tree, header, txn, firing, partsOf(txn, asked))
+    for (;;) {
+      // Between two steps others may have had events.
+      firing.zxid = header.zxid
+      const { done, value } = steps.next()
+      if (done === true) return this.#isApplied(logged, asked, value)
+      yield
+    }
+  }
+
+  #isApplied(logged: LoggedTxn, asked: Asked | undefined, err: number): void {
+    const { tree, link } = this.#parts
+    const { header, txn, digest } = logged
+    if (this.#ended) return
+    this.#applySession(header.sessionId, txn, asked?.requester)
     this.#digests.applied(header.zxid)
     // What is wrong here is not shown to anybody any more.
     if (digest !== undefined && tree.options.digest && !tree.matches(digest)) {
       this.end()
       return link.diverged(header.zxid)
     }
-    if (asked === undefined || requester === undefined) return
-    const entry: Entry = { logged, xid: asked.xid, type: asked.type, requester, startedAt: asked.startedAt }
-    requester.applied(entry, err)
+    if (asked?.requester === undefined) return
+    const { xid, type, requester, startedAt } = asked
+    requester.applied({ logged, xid, type, requester, startedAt }, err)
   }
 
   /** What a transaction answers, if it was asked here. */
@@ -288,6 +340,12 @@ export class LearnerWrites<L extends Listener> implements Writes {
     this.#parts.link.broken(`Expected a leader that keeps to the protocol, but ${reason}`)
   }
 }
+
+/** Who hears of the parts of a multi. */
+const partsOf = (txn: Txn, asked: Asked | undefined): PartDone | undefined =>
+  txn.type === OpCode.multi && asked?.requester !== undefined
+    ? (sub) => asked.requester!.part(sub)
+    : undefined
 
 /** A sync of the root: what is synchronised is always everything. */
 const ROOT = new Uint8Array([0, 0, 0, 1, 0x2f])

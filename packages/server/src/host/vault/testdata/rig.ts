@@ -1,4 +1,4 @@
-import { epochOf, OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import { nameOf, epochOf, OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
 import {
   ManualClock,
   MemoryDisk,
@@ -9,7 +9,7 @@ import {
   type Ports,
 } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
-import { Tree } from '../../../core/tree/index.ts'
+import { childPaths, Tree } from '../../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../../log/index.ts'
 import { defaults, type ServerSettings } from '../../../settings/index.ts'
@@ -181,7 +181,7 @@ export class Rig {
   }
 
   nodes(): string[] {
-    return [...this.vault.tree.childrenOf(this.vault.tree.find('/'))].filter((name) => name !== 'zookeeper')
+    return childPaths(this.vault.tree, this.vault.tree.find('/')).map(nameOf).filter((name) => name !== 'zookeeper')
   }
 }
 

@@ -1,0 +1,169 @@
+import { ErrorCode, EventType, nameOf, OpCode, Reader, type Writer } from '@zabra/protocol'
+import type { Tree } from '../tree/index.ts'
+import type { Firing, Listener, Watches } from '../watches/index.ts'
+
+/** From so many entries on an answer is made in several turns of the event loop. */
+export const LONG = 2000
+/** Entries of an answer that are written in one turn. */
+const STEP = 2000
+/** Watches that are set again in one turn. */
+const SET = 500
+/** Bytes of a request to set watches from which on that takes several turns. */
+const LONG_BYTES = 1 << 16
+/** Nodes that are looked at in one turn. */
+const COUNTED = 20_000
+
+/** An answer that is made in several turns. Its client gets nothing else meanwhile, and others are served. */
+export interface LongAnswer {
+  /** Whether what it tells its client comes before the header of the reply. */
+  readonly isTold: boolean
+  /** Writes the body in steps. The tree may change between two of them. */
+  readonly write: (writer: Writer) => Generator<void>
+}
+
+/** A vector of strings that are at hand. `end` is what follows it. */
+export function longVector(
+  texts: readonly string[],
+  textOf: (text: string) => string | undefined,
+  end?: Uint8Array,
+): LongAnswer {
+  return {
+    isTold: false,
+    *write(writer) {
+      const mark = writer.length
+      writer.int(0)
+      let count = 0
+      for (let i = 0; i < texts.length; i++) {
+        if (i > 0 && i % STEP === 0) yield
+        const text = textOf(texts[i]!)
+        if (text === undefined) continue
+        writer.string(text)
+        count++
+      }
+      writer.intAt(mark, count)
+      if (end !== undefined) writer.raw(end)
+    },
+  }
+}
+
+/** The names of nodes at paths. */
+export const longNames = (paths: readonly string[], end: Uint8Array): LongAnswer =>
+  longVector(paths, nameOf, end)
+
+/** What counts below a path, for as long as it takes. */
+export function longCount(
+  tree: Tree,
+  count: { next(limit: number): boolean; done(): void; readonly count: number },
+): LongAnswer {
+  return {
+    isTold: false,
+    *write(writer) {
+      try {
+        while (count.next(COUNTED)) yield
+        // Of a transaction that is applied in steps nothing may show before its end.
+        while (tree.halfway) yield
+        writer.int(count.count)
+      } finally {
+        count.done()
+      }
+    },
+  }
+}
+
+type Kind = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
+const KINDS: readonly Kind[] = ['data', 'exist', 'child', 'persistent', 'recursive']
+
+/** Puts watches back after a reconnection, or tells at once what happened meanwhile. */
+export class WatchSetter<L extends Listener> {
+  readonly #tree: Tree
+  readonly #watches: Watches<L>
+  readonly #firing: Firing<L>
+
+  constructor(tree: Tree, watches: Watches<L>, firing: Firing<L>) {
+    this.#tree = tree
+    this.#watches = watches
+    this.#firing = firing
+  }
+
+  /** Gives the error number, or the answer when there are many. Throws a `ProtocolError` for what is no such request. */
+  answer(op: number, body: Reader, listener: L, mayBeLong: boolean): number | LongAnswer {
+    const kinds = op === OpCode.setWatches ? KINDS.slice(0, 3) : KINDS
+    const { offset, remaining } = body
+    if (!isSound(body, kinds)) return ErrorCode.MARSHALLINGERROR
+    body.offset = offset
+    if (!mayBeLong || remaining < LONG_BYTES) {
+      const steps = this.#steps(body, kinds, listener)
+      while (steps.next().done !== true);
+      return ErrorCode.OK
+    }
+    // Between two turns nobody keeps the bytes.
+    const own = new Reader(body.raw(remaining).slice())
+    const write = (): Generator<void> => this.#inTurns(own, kinds, listener)
+    return { isTold: true, write }
+  }
+
+  *#inTurns(body: Reader, kinds: readonly Kind[], listener: L): Generator<void> {
+    const steps = this.#steps(body, kinds, listener)
+    while (steps.next().done !== true) {
+      yield
+      while (this.#tree.halfway) yield
+    }
+  }
+
+  *#steps(body: Reader, kinds: readonly Kind[], listener: L): Generator<void> {
+    const since = Number(body.long())
+    let done = 0
+    for (const kind of kinds) {
+      for (let left = body.int(); left > 0; left--) {
+        const path = body.string()
+        if (path !== null) this.#set(kind, path, since, listener)
+        if (++done % SET === 0) yield
+      }
+    }
+  }
+
+  #set(kind: Kind, path: string, since: number, listener: L): void {
+    switch (kind) {
+      case 'data':
+      case 'child':
+        return this.#setOnNode(kind, path, since, listener)
+      case 'exist':
+        if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)
+        else this.#watches.watchData(listener, path)
+        return
+      case 'persistent':
+        return this.#watches.watchPersistently(listener, path)
+      case 'recursive':
+        return this.#watches.watchRecursively(listener, path)
+    }
+  }
+
+  #setOnNode(kind: 'data' | 'child', path: string, since: number, listener: L): void {
+    const node = this.#tree.find(path)
+    if (node === -1) return this.#firing.tell(listener, EventType.NodeDeleted, path)
+    const { mzxid, pzxid } = this.#tree.statOf(node)
+    if (kind === 'data') {
+      if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path)
+      else this.#watches.watchData(listener, path)
+    } else if (pzxid > since) this.#firing.tell(listener, EventType.NodeChildrenChanged, path)
+    else this.#watches.watchChildren(listener, path)
+  }
+}
+
+/**
+ * Whether a request has all its lists, and no null path where one is looked up; a persistent watch on one is accepted and never
+ * fires, as with addWatch. Nothing may be set before that is known.
+ */
+function isSound(body: Reader, kinds: readonly Kind[]): boolean {
+  let sound = true
+  body.raw(8)
+  for (const kind of kinds) {
+    const count = body.vectorLength()
+    if (count < 0) sound = false
+    for (let i = 0; i < count; i++) {
+      const length = body.skipString()
+      if (length < 0 && kind !== 'persistent' && kind !== 'recursive') sound = false
+    }
+  }
+  return sound
+}

@@ -1,0 +1,281 @@
+import { CreateMode, EventType, OpCode, writeMultiRequest, type MultiOperation } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { World, type RawClient } from './testdata/world.ts'
+
+const nothing = new Uint8Array(0)
+
+/** A world in which something is looked at after each turn. */
+async function watched(): Promise<{
+  world: World
+  turns: () => number
+  afterEach: (look: () => void) => void
+}> {
+  const world = await World.start({ fourLetterWords: ['*'] })
+  const { clock } = world
+  const soon = clock.soon.bind(clock)
+  let turns = 0
+  let look = (): void => {}
+  clock.soon = (action) =>
+    soon(() => {
+      turns++
+      action()
+      look()
+    })
+  return { world, turns: () => turns, afterEach: (given) => (look = given) }
+}
+
+async function session(world: World, timeout = 10_000): Promise<RawClient> {
+  const client = await world.client({ timeout })
+  client.greeting()
+  return client
+}
+
+async function plant(world: World, client: RawClient, count: number, flags = 0): Promise<void> {
+  client.create(1, '/top')
+  for (let i = 0; i < count; i++) client.create(2 + i, `/top/${i}`, flags)
+  await world.settle()
+  client.frames.length = 0
+}
+
+/** Asks something small of `other` and tells whether it was answered while `client` was still waiting. */
+function overlap(client: RawClient, other: RawClient): () => boolean {
+  let seen = false
+  return () => (seen ||= other.frames.length > 0 && client.frames.length === 0)
+}
+
+/**
+ * Looks after a turn, once what it looked for before has come, until all were answered, and some times more. Between its turns
+ * the promises have to be followed, so it looks so many times only before they are.
+ */
+function whileWaiting(clients: readonly RawClient[], reader: RawClient, look: () => number): () => void {
+  let [after, expected, budget] = [0, 0, 30]
+  return () => {
+    if (reader.frames.length < expected || budget === 0) return
+    if (clients.every(({ frames }) => frames.length > 0)) after++
+    if (after >= 5) return
+    expected += look()
+    if (--budget === 0) queueMicrotask(() => (budget = 30))
+  }
+}
+
+const names = (client: RawClient): string[] => {
+  const { body } = client.replies()[0]!
+  return Array.from({ length: body.int() }, () => body.string()!)
+}
+
+const sets = (count: number, last: string): MultiOperation[] =>
+  Array.from({ length: count }, (_, i) => ({
+    type: OpCode.setData,
+    path: i === count - 1 ? last : `/top/${i % 4}`,
+    data: new TextEncoder().encode(`value ${i}`),
+    version: -1,
+  }))
+
+describe('a large read', () => {
+  it('of children takes several turns, others are answered meanwhile, and it shows the moment when it was asked', async () => {
+    const { world, turns, afterEach } = await watched()
+    const [client, other] = [await session(world), await session(world)]
+    await plant(world, client, 7000)
+    const overlaps = overlap(client, other)
+    afterEach(overlaps)
+    const before = turns()
+    client.look(1, OpCode.getChildren, '/top', true)
+    client.look(2, OpCode.exists, '/top')
+    other.look(1, OpCode.exists, '/top')
+    other.create(2, '/top/later')
+    await world.settle()
+    expect(overlaps()).toBe(true)
+    expect(turns() - before).toBeGreaterThan(4)
+    const order = client.frames.map((frame) => new DataView(frame.buffer, frame.byteOffset).getInt32(0))
+    expect(order[0]).toBe(1)
+    expect(order.toSorted((a, b) => a - b)).toEqual([-1, 1, 2])
+    expect(names(client)).toEqual(Array.from({ length: 7000 }, (_, i) => `${i}`))
+  })
+
+  it('is given up when its client goes', async () => {
+    const { world } = await watched()
+    const client = await session(world)
+    await plant(world, client, 7000)
+    client.look(1, OpCode.getChildren, '/top')
+    client.ask(2, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
+    client.connection.destroy()
+    await world.settle()
+    expect(world.server.stats().connections).toBe(0)
+  })
+
+  it('of own ephemerals, or of a number of nodes, takes several turns and is right', async () => {
+    const { world, turns } = await watched()
+    const client = await session(world)
+    await plant(world, client, 30_000)
+    const own = await session(world)
+    for (let i = 0; i < 5000; i++) own.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
+    await world.settle()
+    own.frames.length = 0
+    const before = turns()
+    own.ask(1, OpCode.getEphemerals, (w) => w.string('/top/own 4'))
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(2)
+    expect(names(own)).toHaveLength(1111)
+    own.ask(1, OpCode.getAllChildrenNumber, (w) => w.string('/top'))
+    await world.settle()
+    expect(own.replies()[0]!.body.int()).toBe(35_000)
+  })
+
+  it('that sets watches again tells what was missed before its reply, while others are answered', async () => {
+    const { world, turns, afterEach } = await watched()
+    const [client, other] = [await session(world), await session(world)]
+    await plant(world, client, 3)
+    let answered = -1
+    afterEach(() => {
+      if (other.frames.length > 0 && answered === -1) answered = client.frames.length
+    })
+    const before = turns()
+    client.ask(-8, OpCode.setWatches, (w) => {
+      w.longNumber(10_000)
+      w.int(9000)
+      for (let i = 0; i < 9000; i++) w.string(`/top/${i}`)
+      w.int(0)
+      w.int(0)
+    })
+    client.set(1, '/top/0', 'new')
+    other.look(1, OpCode.exists, '/top')
+    await world.settle()
+    expect(answered).toBe(0)
+    expect(turns() - before).toBeGreaterThan(4)
+    const heard = client.heard()
+    expect(heard).toHaveLength(8997 + 3)
+    expect(heard.slice(0, 8997).every((one) => one.startsWith(`event ${EventType.NodeDeleted} /top/`))).toBe(
+      true,
+    )
+    expect(heard.slice(8997)).toEqual(['-8:0', `event ${EventType.NodeDataChanged} /top/0`, '1:0'])
+  })
+})
+
+describe('a large transaction', () => {
+  it('that ends a session is prepared and applied in several turns, and is seen whole or not at all', async () => {
+    const { world, turns, afterEach } = await watched()
+    const [owner, reader, writer] = [await session(world), await session(world), await session(world)]
+    await plant(world, writer, 3)
+    for (let i = 0; i < 1500; i++) owner.create(i, `/top/own ${i}`, CreateMode.EPHEMERAL)
+    await world.settle()
+    owner.frames.length = 0
+    const look = (): number => {
+      reader.look(1, OpCode.getChildren, '/top')
+      return 1
+    }
+    afterEach(whileWaiting([owner, writer], reader, look))
+    const before = turns()
+    owner.ask(5, OpCode.closeSession)
+    writer.set(1, '/top/1', 'behind')
+    writer.create(2, '/top/own 7')
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(10)
+    const seen = reader.replies().map(({ body }) => body.int())
+    expect(seen.filter((count) => count === 1503).length).toBeGreaterThan(5)
+    expect([...new Set(seen)].toSorted((a, b) => a - b)).toEqual([3, 4, 1503])
+    expect(seen.lastIndexOf(1503)).toBeLessThan(seen.indexOf(3))
+    expect(owner.heard()).toEqual(['5:0'])
+    expect(writer.heard()).toEqual(['1:0', '2:0'])
+  })
+
+  it('that is a multi is seen whole or not at all, and what its session asks behind it comes behind it', async () => {
+    const { world, afterEach } = await watched()
+    const [client, reader] = [await session(world), await session(world)]
+    await plant(world, client, 4)
+    const paths = ['/top/0', '/top/3']
+    const look = (): number => {
+      for (const path of paths) reader.look(1, OpCode.getData, path)
+      return paths.length
+    }
+    afterEach(whileWaiting([client], reader, look))
+    client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
+    client.look(2, OpCode.getData, '/top/3')
+    client.ask(3, OpCode.sync, (w) => w.string('/'))
+    await world.settle()
+    const texts = reader.replies().map(({ body }) => new TextDecoder().decode(body.buffer()!))
+    expect(texts.length).toBeGreaterThan(20)
+    expect(new Set(texts)).toEqual(new Set(['', 'value 1996', 'value 1999']))
+    for (let i = 0; i < texts.length; i += 2) expect(texts[i] === '').toBe(texts[i + 1] === '')
+    expect(client.heard()).toEqual(['1:0', '2:0', '3:0'])
+  })
+
+  it('of which the last part fails changes nothing', async () => {
+    const { world } = await watched()
+    const client = await session(world)
+    await plant(world, client, 4)
+    const other = await session(world)
+    client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/none')))
+    other.set(1, '/top/2', 'other')
+    client.look(2, OpCode.getData, '/top/0')
+    await world.settle()
+    const [, read] = client.replies()
+    expect(read!.body.buffer()).toEqual(nothing)
+    expect(other.heard()).toEqual(['1:0'])
+  })
+
+  it('is done and answered by a server that is told to stop meanwhile', async () => {
+    const { world } = await watched()
+    const client = await session(world)
+    await plant(world, client, 4)
+    client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, sets(2000, '/top/3')))
+    client.create(2, '/behind')
+    await Promise.resolve()
+    await world.stop()
+    await world.restart()
+    const again = await session(world)
+    again.look(1, OpCode.getData, '/top/3')
+    await world.settle()
+    const kept = new TextDecoder().decode(again.replies()[0]!.body.buffer()!)
+    // Whoever was answered finds it again.
+    expect(client.heard().includes('1:0') ? kept : 'value 1999').toBe('value 1999')
+  })
+
+  it('that sets a quota counts in several turns', async () => {
+    const { world, turns } = await watched()
+    const client = await session(world)
+    await plant(world, client, 20_000)
+    const before = turns()
+    for (const path of ['', '/top', '/top/zookeeper_limits', '/top/zookeeper_stats'].slice(1))
+      client.create(1, `/zookeeper/quota${path}`, 0, 'count=-1,bytes=-1')
+    client.look(4, OpCode.getData, '/zookeeper/quota/top/zookeeper_stats')
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(4)
+    expect(new TextDecoder().decode(client.replies()[3]!.body.buffer()!)).toBe('count=20001,bytes=0')
+  })
+})
+
+describe('what comes in large numbers', () => {
+  it('is told in several turns: watches by path', async () => {
+    const { world, turns } = await watched()
+    const client = await session(world)
+    for (let i = 0; i < 5000; i++) client.look(i, OpCode.exists, `/${i}`, true)
+    await world.settle()
+    const before = turns()
+    const text = await world.word('wchp')
+    expect(turns() - before).toBeGreaterThan(9)
+    expect(text.split('\n')).toHaveLength(5000 * 2 + 2)
+  })
+
+  it('goes in several turns: the watches of a client that is gone', async () => {
+    const { world, turns } = await watched()
+    const client = await session(world)
+    for (let i = 0; i < 5000; i++) client.look(i, OpCode.exists, `/${i}`, true)
+    await world.settle()
+    const before = turns()
+    client.connection.destroy()
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(2)
+    expect(world.server.stats().watches).toBe(0)
+  })
+
+  it('ends in several turns: sessions that expire together', async () => {
+    const { world, turns } = await watched()
+    for (let i = 0; i < 350; i++) (await session(world, 4000)).connection.destroy()
+    await world.settle()
+    const before = turns()
+    world.clock.advance(7000)
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(3)
+    expect(world.server.stats().sessions).toBe(0)
+  })
+})

@@ -1,0 +1,116 @@
+import { OpCode, Writer, Xid, type Reader } from '@zabra/protocol'
+import type { Caller, LongAnswer } from '../core/reads/index.ts'
+import type { Zxid } from '../core/types.ts'
+import type { ClientConnection } from './connection.ts'
+import type { ServerCore } from './core.ts'
+import type { Outbox } from './outbox.ts'
+
+/** What is asked, but for its body. */
+interface Request {
+  readonly xid: number
+  readonly type: number
+  readonly startedAt: number
+}
+
+export interface ReadingHooks {
+  /** Sends what is collected. */
+  flush(): void
+  /** Takes all bytes of a reply that was made in several turns. */
+  done(bytes: Uint8Array): void
+}
+
+/**
+ * The reads of one client. A large one is answered in several turns of the event loop, one at a time. What else is written for
+ * the client meanwhile waits behind it, so that replies keep their order and an event comes behind the reply that set its watch.
+ */
+export class Reading {
+  readonly #core: ServerCore
+  readonly #outbox: Outbox
+  readonly #hooks: ReadingHooks
+  #steps: Generator<void> | undefined
+  #writer = new Writer(1 << 16)
+  #isTelling = false
+
+  constructor(core: ServerCore, outbox: Outbox, hooks: ReadingHooks) {
+    this.#core = core
+    this.#outbox = outbox
+    this.#hooks = hooks
+  }
+
+  get busy(): boolean {
+    return this.#steps !== undefined
+  }
+
+  /** Answers a read, or begins to. */
+  read(request: Request, reader: Reader, caller: Caller<ClientConnection>): void {
+    const { xid, type } = request
+    const { reads, scratch } = this.#core
+    const zxid = this.#core.tree.lastZxid
+    if (type === OpCode.setWatches || type === OpCode.setWatches2) {
+      // What happened meanwhile is told before the reply, and the reply has no body.
+      const err = reads.begin(type, reader, scratch, caller, !this.busy)
+      if (typeof err !== 'number') return this.#begin(request, zxid, err)
+      return this.#finish(this.#outbox.begin(xid, zxid, err), request)
+    }
+    const mark = this.#outbox.begin(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
+    const err = reads.begin(type, reader, this.#outbox.writer, caller, !this.busy)
+    if (typeof err !== 'number') {
+      this.#outbox.writer.truncate(mark)
+      return this.#begin(request, zxid, err)
+    }
+    if (err !== 0) this.#outbox.setError(mark, err)
+    this.#finish(mark, request)
+  }
+
+  #finish(mark: number, { type, startedAt }: Request): void {
+    const { turnTime, stats } = this.#core
+    this.#outbox.finish(mark, type, startedAt, turnTime, stats.readLatency)
+    if (this.#outbox.isLarge) this.#hooks.flush()
+  }
+
+  #begin(request: Request, zxid: Zxid, answer: LongAnswer): void {
+    this.#hooks.flush()
+    this.#steps = this.#make(request, zxid, answer)
+    this.#later()
+  }
+
+  /** Takes an event that is part of the reply that is being made; false for any other. */
+  tell(frame: Uint8Array): boolean {
+    if (!this.#isTelling) return false
+    this.#writer.raw(frame)
+    this.#outbox.count(frame.length)
+    return true
+  }
+
+  /** Gives up what is being made. */
+  end(): void {
+    this.#steps?.return(undefined)
+    this.#steps = undefined
+  }
+
+  *#make({ xid, type, startedAt }: Request, zxid: Zxid, answer: LongAnswer): Generator<void> {
+    const writer = this.#writer
+    const begin = answer.isTold ? -1 : this.#outbox.header(writer, xid, zxid, 0)
+    yield* answer.write(writer)
+    const mark = begin === -1 ? this.#outbox.header(writer, xid, this.#core.tree.lastZxid, 0) : begin
+    writer.endFrame(mark)
+    const { turnTime, stats } = this.#core
+    this.#outbox.count(writer.length - mark)
+    this.#outbox.replied(writer.length - mark, type, startedAt, turnTime, stats.readLatency)
+  }
+
+  #later(): void {
+    this.#core.later(() => this.#step())
+  }
+
+  #step(): void {
+    const steps = this.#steps
+    if (steps === undefined) return
+    this.#isTelling = true
+    const isOver = steps.next().done === true
+    this.#isTelling = false
+    if (!isOver) return this.#later()
+    this.#steps = undefined
+    this.#hooks.done(this.#writer.take())
+  }
+}

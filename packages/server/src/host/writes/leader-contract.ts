@@ -1,0 +1,37 @@
+import type { Identity, LoggedTxn, SessionId, Zxid } from '../../core/types.ts'
+
+/** Where transactions become durable. */
+export interface Journal {
+  /** 'open' while it takes transactions. */
+  readonly state: string
+  /**
+   * `payload` is the transaction encoded, where there is a quorum or the transaction is large; it belongs to the journal and its
+   * learners, for good.
+   */
+  append(logged: LoggedTxn, payload?: Uint8Array): void
+}
+
+/** The ensemble as its leader sees it. All calls back come inside `ServerCore.turn`, also when they come at once. */
+export interface Quorum {
+  /** The transaction goes to the learners. It is in the journal's queue already. `commit` follows in order of zxids. */
+  propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
+  /**
+   * Calls back, in the order of the calls, once all that was proposed before is committed (and told by `commit`) and a
+   * quorum has confirmed since that this server leads. Never, when the leadership ends first.
+   */
+  confirm(done: () => void): void
+  /** A sync of a learner is over: SYNC goes to it behind all that was sent. */
+  synced(learner: object): void
+  /** False once leadership is being handed over or the counter of the epoch is used up: then the role ends soon. */
+  readonly accepting: boolean
+}
+
+/** A request that a learner forwards (REQUEST packet). */
+export interface LearnerRequest {
+  readonly sessionId: SessionId
+  readonly cxid: number
+  readonly type: number
+  /** The client's bytes behind the header. */
+  readonly body: Uint8Array
+  readonly identities: readonly Identity[]
+}

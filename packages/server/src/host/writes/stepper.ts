@@ -1,0 +1,92 @@
+/** A piece of work: at once, or in steps between which others have their turns. */
+export interface Work {
+  readonly begin: () => Generator<void> | undefined
+  /** It will not be done any more. */
+  readonly dropped?: () => void
+}
+
+/**
+ * Does work in order. What comes while a piece is being done in steps waits behind it; there is one step in a turn of the event
+ * loop.
+ */
+export class Stepper {
+  /** Runs something in a turn of its own. */
+  readonly #later: (action: () => void) => void
+  #waiting: Work[] = []
+  #current: Work | undefined
+  #steps: Generator<void> | undefined
+  #inStep = false
+  #scheduled = false
+
+  constructor(later: (action: () => void) => void) {
+    this.#later = later
+  }
+
+  /** Whether a piece is being done in steps: what is added now waits. */
+  get busy(): boolean {
+    return this.#current !== undefined
+  }
+
+  add(work: Work): void {
+    this.#waiting.push(work)
+    if (!this.busy) this.#run()
+  }
+
+  /** Does in this turn what is left of the piece that is being done, and nothing that waits. */
+  finishCurrent(): void {
+    if (this.#inStep) return
+    while (this.#steps !== undefined && !this.#step());
+  }
+
+  /** Does everything in this turn. */
+  finish(): void {
+    while (this.busy && !this.#inStep) {
+      this.finishCurrent()
+      this.#run()
+    }
+  }
+
+  /** Gives up everything, begun or not. */
+  drop(): void {
+    const dropped = this.#current === undefined ? this.#waiting : [this.#current, ...this.#waiting]
+    this.#waiting = []
+    this.#current = this.#steps = undefined
+    for (const work of dropped) work.dropped?.()
+  }
+
+  #run(): void {
+    while (this.#current === undefined) {
+      const work = this.#waiting.shift()
+      if (work === undefined) return
+      this.#current = work
+      this.#steps = work.begin()
+      if (this.#steps === undefined) this.#current = undefined
+      else if (!this.#step()) return this.#schedule()
+    }
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    this.#later(() => {
+      this.#scheduled = false
+      if (this.#steps === undefined) return
+      if (this.#step()) this.#run()
+      else this.#schedule()
+    })
+  }
+
+  /** True when the piece is through, or was given up. */
+  #step(): boolean {
+    const steps = this.#steps!
+    this.#inStep = true
+    let isOver = true
+    try {
+      isOver = steps.next().done === true
+    } finally {
+      this.#inStep = false
+      if (isOver && this.#steps === steps) this.#current = this.#steps = undefined
+    }
+    return this.#steps === undefined
+  }
+}
