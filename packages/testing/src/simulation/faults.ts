@@ -9,7 +9,7 @@ import type { SimulatedServer } from './server.ts'
 export interface Scene {
   readonly world: World
   readonly servers: readonly SimulatedServer[]
-  readonly workers: readonly Worker[]
+  readonly workers: readonly Pick<Worker, 'host' | 'onlyReads' | 'start'>[]
   /** The host that leads now, as far as the wire tells. */
   readonly leader: () => Host | undefined
 }
