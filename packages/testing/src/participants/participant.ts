@@ -54,9 +54,10 @@ export class Participant {
     this.#working = false
   }
 
-  /** Calls that wait for an answer. */
-  get pending(): number {
-    return this.host.current === undefined ? 0 : this.#pending
+  /** Whether it is connected and no call of it waits for an answer. */
+  get isQuiet(): boolean {
+    if (this.host.current === undefined) return true
+    return this.#pending === 0 && this.#client?.state === 'connected'
   }
 
   /** Reads all that may have been watched, behind a sync, from the whole list of servers. */

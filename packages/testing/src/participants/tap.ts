@@ -67,8 +67,14 @@ export class TappedConnection implements Connection {
   listen(events: ConnectionEvents): void {
     this.#inner.listen({
       data: (chunk) => {
-        if (!this.#over) this.#received.push(chunk)
+        const wasOver = this.#over
+        const { arrivals } = this.#o.history
+        const before = arrivals.length
+        if (!wasOver) this.#received.push(chunk)
         events.data(chunk)
+        // A client that left amid the chunk, with the answer that it had waited for, has heard of nothing behind it.
+        if (wasOver || !this.#over) return
+        while (arrivals.length > before && arrivals.at(-1)!.kind === 'notice') arrivals.pop()
       },
       drain: () => events.drain(),
       closed: (cause) => {

@@ -188,10 +188,12 @@ class Run {
   async #finishParticipants(chance: Chance): Promise<void> {
     const all = this.#participants
     for (const one of all) one.stop()
-    const isQuiet = (): boolean => all.every(({ pending }) => pending === 0)
+    const isQuiet = (): boolean => all.every((one) => one.isQuiet)
     if (!(await this.#world.play(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
       this.#violate('calls', `Not every call was settled within ${SETTLED_WITHIN_MS} ms once all was healed`)
-    for (const one of all) void one.conclude()
+    let concluded = 0
+    for (const one of all) void one.conclude().then(() => concluded++)
+    await this.#world.play(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
     await this.#world.play(this.#world.now + QUIET_MS)
     for (const one of all) one.end(chance.happens(0.5))
     await this.#world.play(this.#world.now + QUIET_MS)
