@@ -30,7 +30,9 @@ export const meetings: Readonly<Record<string, Play>> = {
   'double barrier': async ({ dice, clients, names, calm }) => {
     const size = clients.length
     const over = new AbortController()
-    const calls = clients.map(() => 0)
+    /** By member: whether it waits to enter, and the last round that it has entered. */
+    const waits = clients.map(() => false)
+    const rounds = clients.map(() => -1)
     /** By member: when it began to leave each round, in the order of all that happened. */
     const leaving = clients.map(() => new Map<number, number>())
     const left: { round: number; at: number }[] = []
@@ -40,16 +42,21 @@ export const meetings: Readonly<Record<string, Play>> = {
       const barrier = new DoubleBarrier(client, '/meet', { members: size })
       for (let round = -1; round < ROUNDS - 1; ) {
         await pauseFor(client, dice.between(0, 2000))
-        calls[i]!++
+        waits[i] = true
         try {
           const entered = await barrier.enter({ signal: over.signal })
           round = entered.round
-          if (calls.some((called) => called <= round)) throw new Error(`round ${round} began without everybody`)
+          waits[i] = false
+          rounds[i] = round
+          for (const [who, last] of rounds.entries())
+            if (!waits[who] && last < round && missed[who] === 0)
+              throw new Error(`round ${round} began without ${names[who]}`)
           await pauseFor(client, dice.between(0, 1000))
           leaving[i]!.set(round, order++)
           await entered.leave({ signal: over.signal })
           if (!over.signal.aborted) left.push({ round, at: order++ })
         } catch (error) {
+          waits[i] = false
           if ((error as Error).name === 'AbortError') return
           if (!(error instanceof SessionExpiredError || error instanceof AmbiguousResultError)) throw error
           missed[i]!++

@@ -34,7 +34,8 @@ export async function playPartitions({ dice, clients, names, witness, ledger, ca
   for (const item of items) {
     await witness.sync(`/p/locks/${item}`)
     const { children } = await witness.getChildren(`/p/locks/${item}`)
-    demand(`those in the line of ${item} at rest`, children.length, 1)
+    // Names tell who stands there, for whoever has to find out why.
+    if (children.length !== 1) throw new Error(`${item} has ${children.length} in its line at rest: ${children.join()}`)
   }
   stays.abort()
   await Promise.all(done)
