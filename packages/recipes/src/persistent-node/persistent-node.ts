@@ -7,8 +7,7 @@ import {
   type ACL,
   type Bytes,
   type Client,
-  type CreateMode,
-} from '@zabra/client/core'
+  type CreateMode, SessionExpiredError } from '@zabra/client/core'
 import { isFinished, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import { whenFound } from './decide.ts'
@@ -142,6 +141,8 @@ export class PersistentNode implements AsyncDisposable {
       try {
         if (await this.#createOrMend(data)) return
       } catch (error) {
+        // The call may have been made between two sessions: the one that ended may have made the znode.
+        if (error instanceof SessionExpiredError) this.#earlier.add(error.sessionId)
         // Whatever came between, the next look tells.
         const passing = error instanceof BadVersionError || error instanceof MultiError || isUnclear(error)
         if (!passing || isFinished(this.#client)) throw error
@@ -195,7 +196,9 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   #remember(): void {
-    this.#earlier.add(this.#client.session.id)
+    const { id } = this.#client.session
+    // Between two sessions there is none, and what no session owns is not ours.
+    if (id !== 0n) this.#earlier.add(id)
   }
 
   async #conflict(owner: bigint): Promise<boolean> {

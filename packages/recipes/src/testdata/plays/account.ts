@@ -27,8 +27,9 @@ export class Account {
   }
 
   checkExactlyOnce(): void {
+    // What was taken in doubt may have stayed for somebody else.
     const out = [...this.out, ...this.maybeOut]
-    if (new Set(out).size !== out.length) throw new Error(`something came out twice: ${out.join()}`)
+    if (new Set(this.out).size !== this.out.length) throw new Error(`something came out twice: ${out.join()}`)
     const lost = this.put.filter((value) => !out.includes(value))
     if (lost.length > 0) throw new Error(`lost: ${lost.join()}`)
     const known = new Set([...this.put, ...this.maybePut])
