@@ -7,7 +7,9 @@ import {
   type ACL,
   type Bytes,
   type Client,
-  type CreateMode, SessionExpiredError } from '@zabra/client/core'
+  type CreateMode,
+  SessionExpiredError,
+} from '@zabra/client/core'
 import { isFinished, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import { whenFound } from './decide.ts'
