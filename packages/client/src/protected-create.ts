@@ -5,9 +5,11 @@ import {
   NoNodeError,
   abortedBy,
   connectionLoss,
+  endedBy,
   isGivenUp,
   SessionExpiredError,
   ZooKeeperError,
+  type ErrorFacts,
 } from './errors.ts'
 import { insist } from './insist.ts'
 import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts'
@@ -55,8 +57,8 @@ export async function createProtected(
     } catch (cause) {
       // Where there is no parent there is no znode: the next try says so, if nobody makes the parent meanwhile.
       if (cause instanceof NoNodeError) continue
-      // What it may have made has gone with its session.
-      if (cause instanceof SessionExpiredError && find.ephemeral) throw cause
+      // What it may have made has gone with its session; others may have seen it.
+      if (cause instanceof SessionExpiredError && find.ephemeral) throw endedBy(cause, factsOf(lost))
       void clean(find)
       throw unknown(lost, cause)
     }
@@ -72,9 +74,11 @@ interface Find {
 
 const curatorMark = (id: string): string => `_c_${id}-`
 
+const factsOf = ({ path }: ZooKeeperError): ErrorFacts => ({ operation: 'create', path, maybeApplied: true })
+
 /** The create may have been carried out, and looking for it has failed. */
 function unknown(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
-  const facts = { operation: 'create', path: lost.path, maybeApplied: true, cause }
+  const facts = { ...factsOf(lost), cause }
   if (isGivenUp(cause)) return abortedBy((cause as Error).cause, facts)
   return connectionLoss({ ...facts, reason: 'the reply was lost, and the znode could not be looked for' })
 }

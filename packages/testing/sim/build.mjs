@@ -9,8 +9,8 @@ const here = dirname(fileURLToPath(import.meta.url))
 const packages = resolve(here, '../..')
 const target = join(here, '../node_modules/.cache/zabra-sim')
 
-/** Bundles `entry` and resolves to the file. `mutation` has a name and a list of replacements in source files. */
-export async function bundle(entry, mutation) {
+/** Bundles `entry` and resolves to the file. `mutation` has a name and a list of replacements in source files; plugins may do more. */
+export async function bundle(entry, mutation, plugins = []) {
   mkdirSync(target, { recursive: true })
   const outfile = join(
     target,
@@ -31,7 +31,7 @@ export async function bundle(entry, mutation) {
     banner: {
       js: "import { createRequire as zabraRequire } from 'node:module'; const require = zabraRequire(import.meta.url)",
     },
-    plugins: mutation ? [planting(mutation, planted)] : [],
+    plugins: mutation ? [planting(mutation, planted), ...plugins] : plugins,
   })
   const missing = mutation?.changes.filter((change) => !planted.has(change)) ?? []
   if (missing.length > 0) {

@@ -47,7 +47,7 @@ async function hunt(mutation, seeds) {
   return { ...result, seconds: (performance.now() - begun) / 1000 }
 }
 
-function run(file, args) {
+export function run(file, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''
@@ -68,10 +68,12 @@ function writeTable(rows) {
     '| --- | --- | ---: | --- | ---: | ---: |',
     ...lines,
   ].join('\n')
-  replaceBetween(docs, 'mutations', table)
+  replaceBetween('mutations', table)
 }
 
-function replaceBetween(file, name, text) {
+/** Puts a text between the marks of a name in the documentation. */
+export function replaceBetween(name, text) {
+  const file = docs
   const marks = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`]
   const old = readFileSync(file, 'utf8')
   const [start, end] = marks.map((mark) => old.indexOf(mark))

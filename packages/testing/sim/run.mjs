@@ -2,19 +2,29 @@
 import { spawn } from 'node:child_process'
 import { bundle } from './build.mjs'
 import { mutate } from './mutate.mjs'
+import { plantAll } from './recipes/plants.mjs'
 
 const args = process.argv.slice(2).filter((argument) => argument !== '--')
+const recipes = args.indexOf('--recipes')
+if (recipes >= 0 && (args[recipes + 1] ?? '--').startsWith('--')) args.splice(recipes + 1, 0, 'all')
+const number = (name, usual) => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : usual)
 const at = args.findIndex((argument) => argument === '--mutation' || argument === '--mutations')
 if (at >= 0) {
-  const number = (name, usual) => (args.includes(name) ? Number(args[args.indexOf(name) + 1]) : usual)
   const options = {
     seeds: number('--seeds', 300),
     processes: Math.max(1, number('--processes', 1)),
     write: args.includes('--docs'),
   }
   process.exitCode = (await mutate(args[at + 1] ?? '', options)) > 0 ? 1 : 0
+} else if (recipes >= 0 && args.includes('--plants')) {
+  const options = {
+    seeds: number('--seeds', 60),
+    processes: Math.max(1, number('--processes', 1)),
+    write: args.includes('--docs'),
+  }
+  process.exitCode = (await plantAll(args[recipes + 1], options)) > 0 ? 1 : 0
 } else {
-  const file = await bundle('main.ts')
+  const file = await bundle(recipes >= 0 ? 'recipes/main.ts' : 'main.ts')
   const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })
   child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))

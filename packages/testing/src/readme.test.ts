@@ -20,6 +20,7 @@ const examples = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(({ 1: code = 
 
 const entries = {
   "'@zabra/client'": resolve(import.meta.dirname, '../../client/src/node/index.ts'),
+  "'@zabra/recipes'": resolve(import.meta.dirname, '../../recipes/src/index.ts'),
   "'@zabra/testing'": resolve(import.meta.dirname, 'index.ts'),
 }
 

@@ -108,3 +108,17 @@ it('tries a sequential create again that the server did not carry out (THROTTLED
   const { path } = await world.within(5000, client.create('/l-', undefined, { mode }))
   expect(path).toContain('l-')
 })
+
+it('says that an ephemeral znode may have been made when the session ends while it is looked for', async () => {
+  const client = await world.client({ sessionTimeout: 3000 })
+  world.interference.toClient = () => undefined
+  const done = client.create('/l-', undefined, { mode })
+  done.catch(() => {})
+  await world.settle()
+  world.interference.open = () => {
+    throw new Error('unreachable')
+  }
+  world.wire.cut()
+  await world.advance(5000)
+  await expect(done).rejects.toMatchObject({ code: 'SESSION_EXPIRED', maybeApplied: true })
+})

@@ -374,13 +374,13 @@ export class Requests {
     return true
   }
 
-  /** Nobody waits any more. What is in flight stays in the queue, since its answer will come. */
+  /** Nobody waits any more. What is in flight, or leaves with this turn, stays in the queue: its answer will come. */
   #abandon(slot: Slot, reason: unknown): void {
-    const error = abortedBy(reason, this.facts(slot))
     if (slot.queue !== undefined && slot.queue !== this.#inFlight) {
       slot.queue.remove(slot)
-      return this.#reject(slot, error)
+      return this.#reject(slot, abortedBy(reason, this.facts(slot)))
     }
+    const error = abortedBy(reason, { ...this.#facts(slot), maybeApplied: slot.kind.commits })
     slot.abandoned = true
     this.#loosen(slot)
     if (slot.site !== undefined) tellCaller(error, slot.site)

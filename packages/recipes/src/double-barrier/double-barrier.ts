@@ -37,6 +37,11 @@ interface Entry {
   readonly owner: bigint
 }
 
+/** The round that a session of this member ended in, before it was open. */
+interface Past {
+  lost: { readonly round: number; readonly owner: bigint } | undefined
+}
+
 /** Lets a number of participants begin together and end together, round after round. */
 export class DoubleBarrier {
   readonly path: string
@@ -56,13 +61,16 @@ export class DoubleBarrier {
    * open; rejects with a `SessionExpiredError` when it opened without this one.
    */
   async enter({ signal }: Abortable = {}): Promise<Inside> {
+    const past: Past = { lost: undefined }
     for (;;) {
-      const entry = await this.#join(signal)
+      const entry = await this.#join(signal, past)
       if (entry === undefined) continue
       try {
         const outcome = await this.#whenOpen(entry, signal)
         if (outcome === 'open') return this.#inside(entry)
         if (outcome === 'missed') throw this.#sessionLost(entry.owner)
+        past.lost = entry
+        await this.#withdraw(entry.path, signal)
       } catch (error) {
         dropMark(this.#client, entry.path)
         throw error
@@ -70,9 +78,17 @@ export class DoubleBarrier {
     }
   }
 
+  /** Servers may know a session for longer than its client: what it made would count beside what the next one makes. */
+  async #withdraw(path: string, signal: AbortSignal | undefined): Promise<void> {
+    const options = { missingOk: true, ...(signal && { signal }) }
+    await throughSessions(this.#client, () => this.#client.delete(path, options))
+  }
+
   /** Becomes a member of the current round; undefined when it was over before. */
-  async #join(signal: AbortSignal | undefined): Promise<Entry | undefined> {
+  async #join(signal: AbortSignal | undefined, past: Past): Promise<Entry | undefined> {
     const { round, version } = await throughSessions(this.#client, () => this.#current(signal))
+    // The others have counted on what a session of this member had made before it ended.
+    if (past.lost !== undefined && round > past.lost.round) throw this.#sessionLost(past.lost.owner)
     const name = uniqueName(this.#client)
     const path = `${this.path}/r${round}/${name}`
     try {
@@ -85,8 +101,8 @@ export class DoubleBarrier {
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
       if (!(error instanceof AmbiguousResultError)) throw error
       // The session is over, and with it what it may have made; but the others may have counted on it before.
-      const now = await throughSessions(this.#client, () => this.#current(signal))
-      if (now.round !== round) throw this.#sessionLost(this.#client.session.id)
+      past.lost = { round, owner: this.#client.session.id }
+      await this.#withdraw(path, signal)
       return undefined
     }
   }

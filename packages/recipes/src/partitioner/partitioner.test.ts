@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
 import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { playPartitions } from '../testdata/partition-play.ts'
+import { playPartitionsOnKeeper } from '../testdata/partition-play.ts'
 import { after, enumerateFaults, faults, seedsOf, swiftly, withSeeds } from '../testdata/stage.ts'
 import { Meter, type World } from '../testdata/world.ts'
 import { ownerOf } from './decide.ts'
@@ -222,6 +222,6 @@ function timeout(own: World, ms: number): AbortSignal {
 it('never gives an item to two, and to one in the end, through random churn and faults', async () => {
   // 281: work began on an item that was lost already, and waited for a signal that had been given.
   await withSeeds([...seedsOf(12), 281], async (_random, seed) => {
-    expect(await playPartitions(seed)).toEqual([])
+    expect(await playPartitionsOnKeeper(seed)).toEqual([])
   })
 }, 600_000)

@@ -8,6 +8,7 @@ import {
   type Bytes,
   type Client,
   type CreateMode,
+  SessionExpiredError,
 } from '@zabra/client/core'
 import { isFinished, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
@@ -142,6 +143,8 @@ export class PersistentNode implements AsyncDisposable {
       try {
         if (await this.#createOrMend(data)) return
       } catch (error) {
+        // The call may have been made between two sessions: the one that ended may have made the znode.
+        if (error instanceof SessionExpiredError) this.#earlier.add(error.sessionId)
         // Whatever came between, the next look tells.
         const passing = error instanceof BadVersionError || error instanceof MultiError || isUnclear(error)
         if (!passing || isFinished(this.#client)) throw error
@@ -195,7 +198,9 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   #remember(): void {
-    this.#earlier.add(this.#client.session.id)
+    const { id } = this.#client.session
+    // Between two sessions there is none, and what no session owns is not ours.
+    if (id !== 0n) this.#earlier.add(id)
   }
 
   async #conflict(owner: bigint): Promise<boolean> {

@@ -13,52 +13,11 @@ import {
   type Stage,
   type Victim,
 } from '../testdata/stage.ts'
+import { Account } from '../testdata/plays/account.ts'
 import { World } from '../testdata/world.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { Queue } from './queue.ts'
 
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
-
-/** What went in and what came out. */
-class Account {
-  readonly put: string[] = []
-  readonly maybePut: string[] = []
-  readonly out: string[] = []
-  readonly maybeOut: string[] = []
-
-  async putting(value: string, put: Promise<string>): Promise<void> {
-    try {
-      await put
-      this.put.push(value)
-    } catch (error) {
-      if (!(error instanceof AmbiguousResultError)) throw error
-      this.maybePut.push(value)
-    }
-  }
-
-  async taking(take: Promise<string>): Promise<void> {
-    try {
-      this.out.push(await take)
-    } catch (error) {
-      if (!(error instanceof AmbiguousResultError)) throw error
-      this.maybeOut.push(error.value as string)
-    }
-  }
-
-  checkExactlyOnce(): void {
-    const out = [...this.out, ...this.maybeOut]
-    if (new Set(out).size !== out.length) throw new Error(`something came out twice: ${out.join()}`)
-    const lost = this.put.filter((value) => !out.includes(value))
-    if (lost.length > 0) throw new Error(`lost: ${lost.join()}`)
-    const known = new Set([...this.put, ...this.maybePut])
-    if (!out.every((value) => known.has(value))) throw new Error(`came from nowhere: ${out.join()}`)
-  }
-
-  checkAtLeastOnce(): void {
-    const lost = this.put.filter((value) => !this.out.includes(value))
-    if (lost.length > 0) throw new Error(`never delivered: ${lost.join()}`)
-  }
-}
 
 async function drain(queue: Queue<string>, account: Account): Promise<void> {
   while ((await queue.size()) > 0) await account.taking(queue.take())

@@ -18,16 +18,22 @@ export class Ledger {
   #entries: Entry[] = []
   #highest = 0n
 
-  /** `limit` is how much may be held at once. */
-  constructor(limit = 1) {
+  readonly #isAsleep: (who: string) => boolean
+
+  /**
+   * `limit` is how much may be held at once. Who stands still cannot know what it has lost: it has what it takes its right
+   * for, and only its token says what that is worth.
+   */
+  constructor(limit = 1, isAsleep: (who: string) => boolean = () => false) {
     this.#limit = limit
+    this.#isAsleep = isAsleep
   }
 
   /** Somebody has been granted a right of this weight. One of weight `limit` has it alone, and a higher token than all before. */
   enter(who: string, held: Right, weight = this.#limit): void {
     this.history.push(`${who} enters with ${held.token}`)
-    this.#entries = this.#entries.filter((entry) => !entry.held.signal.aborted)
-    if (held.signal.aborted) return
+    this.#entries = this.#entries.filter((entry) => !entry.held.signal.aborted && !this.#isAsleep(entry.who))
+    if (held.signal.aborted || this.#isAsleep(who)) return
     const sum = this.#entries.reduce((total, entry) => total + entry.weight, weight)
     if (sum > this.#limit) {
       const others = this.#entries.map((entry) => `${entry.who} with ${entry.held.token}`).join(' and ')

@@ -10,7 +10,7 @@ import type { SimulatedServer } from './server.ts'
 export interface Scene {
   readonly world: World
   readonly servers: readonly SimulatedServer[]
-  readonly workers: readonly Worker[]
+  readonly workers: readonly Pick<Worker, 'host' | 'onlyReads' | 'start'>[]
   /** Whoever changes the ensemble; undefined with one server. */
   readonly operator: Operator | undefined
   /** The host that leads now, as far as the wire tells. */

@@ -1,5 +1,6 @@
 import { Chance } from '../world/chance.ts'
 import type { Weather } from '../world/network.ts'
+import { participantFaultsOf, participantsOf, type ParticipantPlan } from '../participants/plan.ts'
 
 /** Something that goes wrong, at a time of the world and, mostly, for a while. Servers are numbers from 1 on, 0 is the leader. */
 export type Fault = { readonly at: number; readonly forMs: number } & (
@@ -93,6 +94,8 @@ export interface Plan {
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
+  /** Clients of `@zabra/client`. Faults count them behind the others. */
+  readonly participants: readonly ParticipantPlan[]
   readonly faults: readonly Fault[]
   readonly weather: Weather
   readonly disk: {
@@ -122,17 +125,22 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
   const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
+  const all = deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients
+  const participants = participantsOf(chance.branch('participants'))
+  const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
     seed,
     servers,
     observers: ensemble.observers,
     outsiders: ensemble.outsiders,
     loadMs,
-    clients: deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients,
+    clients: all,
+    participants,
     faults: [
       ...faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
       ...deposals,
       ...ensemble.changes,
+      ...participantFaultsOf(chance.branch('participant faults'), place),
     ],
     weather: {
       delayMs: chance.pick([0.05, 0.2, 2]),

@@ -6,6 +6,11 @@ import { History } from '../history/records.ts'
 import { SessionClient, type ServerPlace, type SessionClientOptions } from '../workload/session-client.ts'
 import { Asking, makeAll, walk } from '../workload/tasks.ts'
 import { BASE, Worker } from '../workload/worker.ts'
+import { CallLog } from '../participants/calls.ts'
+import { judgeCalls } from '../participants/judge.ts'
+import { Participant } from '../participants/participant.ts'
+import { PARTICIPANT_BASE } from '../participants/places.ts'
+import type { Chance } from '../world/chance.ts'
 import type { Incarnation } from '../world/process.ts'
 import { World, type Note } from '../world/world.ts'
 import { committedLogs } from './committed.ts'
@@ -23,6 +28,9 @@ const WRITE_WITHIN_MS = 15_000
 const READ_WITHIN_MS = 60_000
 /** What a session may outlive its timeout by: an election and some ticks. */
 const GRACE_MS = 6_000
+/** What a call of a real client may take once all is healed: sessions that ended must be noticed first. */
+const SETTLED_WITHIN_MS = 30_000
+const QUIET_MS = 2_000
 
 export interface Violation {
   readonly checker: string
@@ -55,6 +63,8 @@ class Run {
   readonly #violations: Violation[] = []
   readonly #servers: SimulatedServer[]
   readonly #workers: Worker[]
+  readonly #participants: Participant[]
+  readonly #calls = new CallLog()
   readonly #readers = new Map<string, string>()
   readonly #faults: Faults
   readonly #operator: Operator | undefined
@@ -96,11 +106,16 @@ class Run {
       plan.servers > 1
         ? new Operator(world, this.#servers, () => this.#client('operator', { secret: SUPER.secret }))
         : undefined
+    this.#participants = plan.participants.map((participant, index) => {
+      const host = world.addHost(`p${index}`)
+      const chance = world.chance.branch(`participant ${index}`)
+      return new Participant({ ...this.#common, host, plan: participant, chance, log: this.#calls })
+    })
     this.#faults = new Faults({
       world,
       operator: this.#operator,
       servers: this.#servers,
-      workers: this.#workers,
+      workers: [...this.#workers, ...this.#participants],
       leader: () => this.#wire?.leader,
     })
   }
@@ -116,6 +131,7 @@ class Run {
       this.#violate('run', error instanceof Error ? (error.stack ?? error.message) : String(error))
     }
     const { hash, steps, now } = this.#world
+    this.#tally.called(this.#calls.calls)
     this.#tally.finish(
       this.#history,
       this.#servers,
@@ -136,11 +152,12 @@ class Run {
   async #prepare(): Promise<void> {
     for (const server of this.#servers) server.start()
     const asking = new Asking(this.#client('setup'))
-    await this.#world.settled(makeAll(asking, BASE), WRITE_WITHIN_MS)
+    const base = this.#participants.length > 0 ? [...BASE, ...PARTICIPANT_BASE] : BASE
+    await this.#world.settled(makeAll(asking, base), WRITE_WITHIN_MS)
   }
 
   async #load(): Promise<void> {
-    for (const worker of this.#workers) worker.start()
+    for (const worker of [...this.#workers, ...this.#participants]) worker.start()
     this.#faults.schedule(this.#plan.faults)
     await this.#world.play(this.#world.now + this.#plan.loadMs)
   }
@@ -170,12 +187,29 @@ class Run {
     }
     await this.#world.play(this.#world.now + 500)
     for (const worker of this.#workers) worker.client.abandon()
-    const longest = Math.max(...this.#plan.clients.map(({ timeoutMs }) => timeoutMs))
+    await this.#finishParticipants(chance)
+    const { clients, participants } = this.#plan
+    const longest = Math.max(...[...clients, ...participants].map(({ timeoutMs }) => timeoutMs))
     await this.#world.play(this.#world.now + longest + GRACE_MS)
     await this.#readAll('healed')
     for (const server of this.#servers) server.crash('power')
     for (const server of this.#servers) server.start()
     await this.#readAll('restarted')
+  }
+
+  /** What real clients still wait for must be answered now; then they look at everything once more, and go. */
+  async #finishParticipants(chance: Chance): Promise<void> {
+    const all = this.#participants
+    for (const one of all) one.stop()
+    const isQuiet = (): boolean => all.every((one) => one.isQuiet)
+    if (!(await this.#world.play(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
+      this.#violate('calls', `Not every call was settled within ${SETTLED_WITHIN_MS} ms once all was healed`)
+    let concluded = 0
+    for (const one of all) void one.conclude().then(() => concluded++)
+    await this.#world.play(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
+    await this.#world.play(this.#world.now + QUIET_MS)
+    for (const one of all) one.end(chance.happens(0.5))
+    await this.#world.play(this.#world.now + QUIET_MS)
   }
 
   /** Reads the whole tree of each server with a client of its own. */
@@ -216,7 +250,7 @@ class Run {
     for (const { host, gone } of this.#servers)
       logs.push(await readServerLog(host.name, host.platter, DATA_DIR, gone))
     const chronicle = chronicleOf(committedLogs(logs, this.#wire))
-    const workers = new Set(this.#workers.map(({ host }) => host.name))
+    const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
     const silent = new Set(
       this.#history.arrivals
@@ -242,6 +276,7 @@ class Run {
     }
     for (const checker of checkers)
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
+    for (const what of judgeCalls(this.#calls, chronicle)) this.#violate('calls', what)
     this.#judgeStops()
   }
 

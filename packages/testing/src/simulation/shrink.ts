@@ -19,6 +19,7 @@ export async function shrink(plan: Plan, checker: string, tries: number = TRIES)
     before = best
     await dropParts('faults', () => best, fails)
     await dropParts('clients', () => best, fails)
+    await dropParts('participants', () => best, fails)
     await shorten(() => best, fails)
     if (best.servers === 5) await fails({ ...best, servers: 3 })
   }
@@ -27,7 +28,7 @@ export async function shrink(plan: Plan, checker: string, tries: number = TRIES)
 
 /** Leaves out ever smaller parts of a list. */
 async function dropParts(
-  list: 'faults' | 'clients',
+  list: 'faults' | 'clients' | 'participants',
   best: () => Plan,
   fails: (plan: Plan) => Promise<boolean>,
 ): Promise<void> {

@@ -7,7 +7,7 @@ import { runPlan } from './run.ts'
 import { shrink } from './shrink.ts'
 
 /** How many seeds are played beside those with a name; more where there is time. */
-const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 4)
+const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 11)
 
 const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
 

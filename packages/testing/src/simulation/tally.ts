@@ -1,4 +1,5 @@
 import { isWrite, type History } from '../history/records.ts'
+import type { Call } from '../participants/calls.ts'
 import type { SimulatedServer } from './server.ts'
 import type { ZabWire } from './zab-wire.ts'
 
@@ -14,6 +15,14 @@ export class Tally {
 
   logged(sentence: string): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
+  }
+
+  /** What real clients called for. */
+  called(calls: readonly Call[]): void {
+    for (const { outcome, maybeApplied } of calls) {
+      this.add('calls of real clients', 1)
+      if (outcome === 'failed') this.add(maybeApplied ? 'calls in doubt' : 'calls that failed', 1)
+    }
   }
 
   finish(

@@ -115,8 +115,14 @@ export class Host {
     if (!this.paused) return
     this.paused = false
     if (this.current !== undefined) this.world.note(this.current, 'resume', '')
-    for (const { to, kind, action } of this.held.splice(0)) {
-      if (action !== undefined) this.world.later(0, to, kind, action)
+    for (const held of this.held.splice(0)) {
+      if (held.action === undefined) continue
+      // What goes on first may cancel what was held with it.
+      this.world.later(0, held.to, held.kind, () => {
+        const { action } = held
+        held.action = undefined
+        action?.()
+      })
     }
   }
 }

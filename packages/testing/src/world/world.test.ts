@@ -100,6 +100,23 @@ describe('a process of a world', () => {
     await world.play(2000)
     expect(done).toEqual(['one at 1000', 'two at 1000'])
   })
+
+  it('does not run a timer that was held by a pause and is cancelled by what comes before it', async () => {
+    const world = new World(1)
+    const host = world.addHost('a')
+    const { clock } = host.start().ports
+    const ran: string[] = []
+    clock.after(10, 'first', () => {
+      ran.push('first')
+      cancel()
+    })
+    const cancel = clock.after(20, 'second', () => ran.push('second'))
+    host.pause()
+    await world.play(100)
+    host.resume()
+    await world.play(200)
+    expect(ran).toEqual(['first'])
+  })
 })
 
 describe('the network of a world', () => {

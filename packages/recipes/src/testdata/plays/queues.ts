@@ -1,0 +1,73 @@
+import { AbortedError, utf8, type Client } from '@zabra/client/core'
+import { LostError } from '../../held/lost.ts'
+import { Queue, type PutOptions } from '../../queue/index.ts'
+import { pauseFor } from '../../waiting/pause.ts'
+import type { Dice } from '../chaos.ts'
+import { Account } from './account.ts'
+import type { Cast, Play } from './cast.ts'
+
+const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
+
+const ROUNDS = 6
+
+/** Plain items, urgent ones and late ones. */
+function optionsOf(dice: Dice): PutOptions {
+  const kind = dice.oneOf(['plain', 'plain', 'urgent', 'late'] as const)
+  if (kind === 'urgent') return { priority: dice.between(0, 10) }
+  return kind === 'late' ? { delayMs: dice.between(0, 5000) } : {}
+}
+
+async function produce({ dice }: Cast, client: Client, name: string, account: Account): Promise<void> {
+  for (let i = 0; i < ROUNDS; i++) {
+    await pauseFor(client, dice.between(0, 4000))
+    const value = `${name}-${i}`
+    await account.putting(value, queueOf(client).put(value, optionsOf(dice)))
+  }
+}
+
+/** Lets consumers work until the queue is empty once the network is well, and then ends them. */
+async function whileProducing(
+  cast: Cast,
+  account: Account,
+  consume: (client: Client, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { clients, names, witness, calm, sleep } = cast
+  const half = Math.ceil(clients.length / 3)
+  const stop = new AbortController()
+  const consuming = clients.slice(half).map((client) => consume(client, stop.signal))
+  for (const each of consuming) each.catch(() => {})
+  await Promise.all(clients.slice(0, half).map((client, i) => produce(cast, client, names[i]!, account)))
+  await calm()
+  while ((await queueOf(witness).size()) > 0) await sleep(200)
+  stop.abort()
+  for (const { status, reason } of (await Promise.allSettled(consuming)) as PromiseRejectedResult[])
+    if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
+}
+
+export const queues: Readonly<Record<string, Play>> = {
+  'queue, take': async (cast) => {
+    const account = new Account()
+    await whileProducing(cast, account, async (client, signal) => {
+      while (!signal.aborted) await account.taking(queueOf(client).take({ signal }))
+    })
+    account.checkExactlyOnce()
+  },
+  'queue, receive': async (cast) => {
+    const { dice } = cast
+    const account = new Account()
+    await whileProducing(cast, account, async (client, signal) => {
+      for await (const message of queueOf(client).receive({ signal })) {
+        account.out.push(message.value)
+        await pauseFor(client, dice.between(0, 500))
+        if (dice.chance(20)) await message.nack()
+        else
+          try {
+            await message.ack()
+          } catch (error) {
+            if (!(error instanceof LostError)) throw error
+          }
+      }
+    })
+    account.checkAtLeastOnce()
+  },
+}

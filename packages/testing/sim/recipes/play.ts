@@ -1,0 +1,107 @@
+import type { Client } from '@zabra/client/core'
+import { Dice } from '../../../recipes/src/testdata/chaos.ts'
+import { Ledger } from '../../../recipes/src/testdata/ledger.ts'
+import { scenes, type Cast } from '../../../recipes/src/testdata/plays/index.ts'
+import { Chance } from '../../src/world/chance.ts'
+import type { Note } from '../../src/world/world.ts'
+import { Trouble } from './trouble.ts'
+import { Troupe } from './troupe.ts'
+
+/** Within so much of the world's time a play must come to its end, or somebody is stuck. */
+const LIMIT_MS = 900_000
+/** So long things go wrong at most. */
+const TROUBLE_MS = 45_000
+/** So long everybody has to notice that all is well. */
+const CALM_MS = 45_000
+
+export interface Played {
+  readonly violations: readonly string[]
+  readonly steps: number
+  readonly hash: number
+  readonly counts: Readonly<Record<string, number>>
+}
+
+/** Plays one recipe with one seed, and gives what was wrong. */
+export async function playRecipe(
+  name: string,
+  seed: number,
+  servers: number,
+  onNote?: (note: Note) => void,
+): Promise<Played> {
+  const scene = scenes[name]
+  if (scene === undefined)
+    throw new RangeError(`Expected a recipe among ${Object.keys(scenes).join(', ')}, got ${name}`)
+  const violations: string[] = []
+  const unhandled = (reason: unknown): void => void violations.push(`unhandled: ${tell(reason)}`)
+  process.on('unhandledRejection', unhandled)
+  const chance = new Chance(seed).branch(`recipe ${name}`)
+  const troupe = new Troupe(seed, servers, chance.pick([60, 1000]))
+  const { world } = troupe.stage
+  world.onNote = onNote
+  let trouble: Trouble | undefined
+  try {
+    await world.settled(
+      troupe.gather(chance.whole(3, chance.pick([4, 8, 20])), chance.pick([4000, 8000, 12_000])),
+      60_000,
+    )
+    trouble = new Trouble(troupe, chance.branch('trouble'))
+    const own = trouble
+    world.later(TROUBLE_MS, undefined, 'end of all trouble', () => own.stop())
+    await world.settled(scene.play(castOf(troupe, trouble, seed)), LIMIT_MS)
+    own.stop()
+    await world.play(world.now + CALM_MS)
+    violations.push(...(await leftovers(troupe)))
+    for (const { stops } of troupe.stage.servers)
+      for (const { server, during, reason } of stops)
+        violations.push(`${server} stopped in ${during}: ${reason}`)
+  } catch (error) {
+    violations.push(tell(error))
+  } finally {
+    process.off('unhandledRejection', unhandled)
+  }
+  return { violations, steps: world.steps, hash: world.hash, counts: trouble?.counts ?? {} }
+}
+
+function castOf(troupe: Troupe, trouble: Trouble, seed: number): Cast {
+  const { stage, members, witness } = troupe
+  const sleep = (ms: number): Promise<void> => stage.sleep(ms)
+  return {
+    dice: new Dice(seed),
+    clients: members.map(({ client }) => client),
+    names: members.map(({ name }) => name),
+    witness,
+    sleep,
+    calm: async () => {
+      trouble.stop()
+      await sleep(CALM_MS)
+      await witness.sync('/')
+    },
+    ledger: (limit) => new Ledger(limit, (who) => troupe.isAsleep(who)),
+  }
+}
+
+/** What is left when everybody has gone: nodes of live sessions, watches on servers and in clients. */
+async function leftovers(troupe: Troupe): Promise<string[]> {
+  const { witness, members, stage } = troupe
+  const found: string[] = []
+  const look = async (): Promise<void> => {
+    await witness.sync('/')
+    for await (const path of witness.walk('/')) {
+      const stat = await witness.exists(path)
+      if (stat !== undefined && stat.ephemeralOwner !== 0n) found.push(`${path} is left`)
+    }
+  }
+  await stage.world.settled(look(), 30_000)
+  if (troupe.watches > 0) found.push(`${troupe.watches} watches are left on the servers`)
+  for (const { name, client } of members) {
+    const { size } = watchesOf(client)
+    if (size > 0) found.push(`${size} watches are left in the client of ${name}`)
+  }
+  return found
+}
+
+const watchesOf = (client: Client): { readonly size: number } =>
+  (client as unknown as { shared: { session: { watches: { size: number } } } }).shared.session.watches
+
+const tell = (error: unknown): string =>
+  error instanceof Error ? (error.stack ?? error.message) : String(error)
