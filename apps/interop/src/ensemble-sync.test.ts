@@ -92,6 +92,7 @@ describeWith(['apache'], 'a member that comes back', () => {
     expect(ways).toEqual(['diff', 'diff', 'snap', 'snap'])
 
     // What it has now is on its disk, and it can lead with it.
+    await ensemble.inStep()
     await ensemble.kill(...ensemble.ids)
     await ensemble.start(1, 3)
     expect(await ensemble.leader()).toBe(3)

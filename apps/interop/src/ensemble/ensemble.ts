@@ -213,6 +213,14 @@ export class Ensemble {
     return /Zxid: (0x[\da-f]+)/.exec(await word(this.member(id).port, 'srvr').catch(() => ''))?.[1]
   }
 
+  /** Waits until all members that run have come as far as each other: ends of sessions are heard of a little later. */
+  async inStep(): Promise<void> {
+    await until('members in step', async () => {
+      const zxids = await Promise.all(this.alive.map((id) => this.zxidOf(id)))
+      return zxids[0] !== undefined && zxids.every((zxid) => zxid === zxids[0])
+    })
+  }
+
   /** The tree of each member that runs, once all of them have come as far as the one that is asked for a sync. */
   async dumps(): Promise<Map<number, Record<string, string>>> {
     const dumps = new Map<number, Record<string, string>>()
