@@ -2,9 +2,8 @@ import type { Mutation } from './mutation.ts'
 
 const preparer = 'server/src/core/prepare/preparer.ts'
 const tracker = 'server/src/core/sessions/tracker.ts'
-const reads = 'server/src/core/reads/reads.ts'
+const reads = 'server/src/core/reads/long.ts'
 const watches = 'server/src/core/watches/watches.ts'
-const leaderWrites = 'server/src/host/writes/leader-writes.ts'
 
 export const clients: readonly Mutation[] = [
   {
@@ -50,8 +49,8 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/core/prepare/pending.ts',
-        find: 'for (const { path, before } of this.#undo?.reverse() ?? []) {',
-        replace: 'for (const { path, before } of this.#undo?.slice(1).reverse() ?? []) {',
+        find: 'if (last === undefined) break',
+        replace: 'if (last === undefined || this.#undo!.length === 0) break',
       },
     ],
   },
@@ -61,12 +60,12 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/tree/tree.ts',
-        find: 'for (const sub of txn.txns) {',
-        replace: 'for (const sub of txn.txns.slice(0, -1)) {',
+        file: 'server/src/core/tree/stepwise.ts',
+        find: 'for (const sub of txns) {',
+        replace: 'for (const sub of txns.slice(0, -1)) {',
       },
       {
-        file: leaderWrites,
+        file: 'server/src/host/writes/application.ts',
         find: 'digest !== undefined && !tree.matches(digest)',
         replace: 'header.zxid < 0',
       },
@@ -84,8 +83,8 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/core/prepare/pending.ts',
-        find: 'return [...paths]\n  }\n\n  /** From here on',
-        replace: 'return [...paths].slice(1)\n  }\n\n  /** From here on',
+        find: 'for (const node of this.#tree.owners.ofSession(session)) yield',
+        replace: 'for (const node of [...this.#tree.owners.ofSession(session)].slice(1)) yield',
       },
     ],
   },
@@ -126,8 +125,8 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: reads,
-        find: 'else if (this.#tree.statOf(node).mzxid > since)',
-        replace: 'else if (since < 0)',
+        find: 'if (mzxid > since)',
+        replace: 'if (since < 0)',
       },
     ],
   },
@@ -138,7 +137,7 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: reads,
-        find: 'else if (this.#tree.statOf(node).pzxid > since)',
+        find: 'else if (pzxid > since)',
         replace: 'else if (since < 0)',
       },
     ],
@@ -150,8 +149,8 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: reads,
-        find: 'for (const path of paths(persistentRecursiveWatches)) this.#watches.watchRecursively(listener, path)',
-        replace: '',
+        find: 'return this.#watches.watchRecursively(listener, path)',
+        replace: 'return',
       },
     ],
   },
@@ -199,7 +198,7 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/host/connection.ts',
-        find: "if (this.#phase === 'open') this.outbox.add(frame)",
+        find: "if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)",
         replace:
           "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
       },

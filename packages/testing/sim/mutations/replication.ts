@@ -3,6 +3,7 @@ import type { Mutation } from './mutation.ts'
 const learner = 'server/src/core/zab/learner.ts'
 const commits = 'server/src/core/zab/commits.ts'
 const plan = 'server/src/core/zab/sync-plan.ts'
+const leaderSessions = 'server/src/host/writes/leader-sessions.ts'
 const leaderWrites = 'server/src/host/writes/leader-writes.ts'
 
 export const replication: readonly Mutation[] = [
@@ -152,7 +153,7 @@ export const replication: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/host/writes/learner-writes.ts',
-        find: 'this.#syncs.push({ requester, sessionId, place: this.#places++ })',
+        find: 'this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })',
         replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
       },
     ],
@@ -163,8 +164,8 @@ export const replication: readonly Mutation[] = [
     servers: 3,
     changes: [
       {
-        file: leaderWrites,
-        find: 'return known.owner === this.#owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
+        file: leaderSessions,
+        find: 'return known.owner === asking ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
         replace: 'return ErrorCode.OK',
       },
     ],
@@ -175,9 +176,9 @@ export const replication: readonly Mutation[] = [
     servers: 3,
     changes: [
       {
-        file: leaderWrites,
-        find: 'session.timeout = timeout\n    sessions.touch(session, clock.monotonic())\n  }\n\n  /** The connection of a learner',
-        replace: 'session.timeout = timeout\n    void clock\n  }\n\n  /** The connection of a learner',
+        file: leaderSessions,
+        find: 'session.timeout = timeout\n    sessions.touch(session, clock.monotonic())',
+        replace: 'session.timeout = timeout\n    void clock',
       },
     ],
   },
@@ -201,8 +202,8 @@ export const replication: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/host/writes/learner-writes.ts',
-        find: 'if (logged !== undefined) this.#apply(logged)',
-        replace: 'if (logged !== undefined && zxid % 100 !== 50) this.#apply(logged)',
+        find: 'if (logged === undefined) return\n',
+        replace: 'if (logged === undefined || zxid % 100 === 50) return\n',
       },
     ],
   },
