@@ -324,9 +324,8 @@ function interpretCreate(slot: Slot, code: number, requests: Requests): boolean 
       if (own && sameBytes(data, slot.data)) {
         requests.resolveLater(slot, { path: clientPath(slot, slot.path), stat, order })
       } else {
-        // What has been written since may have been ours once.
-        const maybeApplied = !ephemeral && stat.version > 0
-        requests.rejectLater(slot, errorOf(code, { ...requests.facts(slot), maybeApplied }))
+        // What is there now may have been ours once, or have come after ours was deleted.
+        requests.rejectLater(slot, errorOf(code, { ...requests.facts(slot), maybeApplied: true }))
       }
     },
     (cause: unknown) => requests.rejectLater(slot, lost(slot, requests, cause)),

@@ -48,6 +48,17 @@ it('delete with a version: NoNode after an ambiguous try is not simply success',
   await expect(world.outcome(done)).rejects.toMatchObject({ maybeApplied: true })
 })
 
+it('create: a znode of somebody else found by a second try leaves open whether the first one made one that is gone', async () => {
+  const done = lost(
+    () => client.create('/a', bytes('mine'), { idempotent: true }),
+    async () => {
+      await world.outcome(other.delete('/a'))
+      await world.outcome(other.create('/a', bytes('theirs')))
+    },
+  )
+  await expect(done).rejects.toMatchObject({ code: 'NODE_EXISTS', maybeApplied: true })
+})
+
 it('a multi is repeated only when it identifies itself: an unversioned delete does not', async () => {
   await world.outcome(client.create('/item'))
   await world.outcome(client.create('/counter'))
