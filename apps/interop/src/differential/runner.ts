@@ -22,6 +22,7 @@ interface Link {
 /** Runs cases on one server and writes down what comes back, ids, zxids and times masked. */
 export class CaseRunner {
   readonly #port: number
+  readonly #opened: Link[] = []
   #markers = 0
 
   constructor(port: number) {
@@ -46,9 +47,21 @@ export class CaseRunner {
       }
       return transcript
     } finally {
+      // Sessions whose connections were dropped would expire during a later case, and use up zxids there.
+      const dropped = this.#opened
+        .splice(0)
+        .filter(({ connection, ending }) => connection.isClosed && !ending)
       for (const link of links.values()) await this.#end(link)
+      for (const { session } of dropped) await this.#endDropped(session)
       await this.#end(control)
     }
+  }
+
+  async #endDropped(session: Session | undefined): Promise<void> {
+    if (session === undefined || session.id === 0n) return
+    const resume = { id: session.id, password: session.password }
+    await this.#end(await this.#link('again', frame(connectRequest({ resume, timeoutMs: 30_000 }))))
+    this.#opened.length = 0
   }
 
   async #link(name: string, handshake: Buffer): Promise<Link> {
@@ -57,7 +70,9 @@ export class CaseRunner {
     const response = await connection.next(3000).catch(() => Buffer.alloc(0))
     const session = response && response.length >= 20 ? readSession(response) : undefined
     const lines = !response ? ['closed without an answer'] : response.length === 0 ? ['no answer'] : []
-    return { name, connection, session, sent: new Map(), lines, ending: false }
+    const link = { name, connection, session, sent: new Map(), lines, ending: false }
+    this.#opened.push(link)
+    return link
   }
 
   async #applied(link: Link): Promise<bigint> {
