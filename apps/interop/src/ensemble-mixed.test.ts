@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
+import { expectSameTrees } from './ensemble/alike.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { describeWith, python } from './harness/available.ts'
 import { reference, run, type Kind } from './harness/servers.ts'
@@ -22,13 +23,6 @@ async function throughAll(label: string): Promise<void> {
 const outputs = (): string =>
   ensemble!.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-6000)}`).join('\n')
 
-async function expectOneTree(): Promise<void> {
-  const dumps = await ensemble!.dumps()
-  const [first] = dumps.keys()
-  for (const [id, dump] of dumps)
-    expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
-}
-
 const teams: readonly (readonly Kind[])[] = [
   [reference, 'zabra', reference],
   ['zabra', reference, 'zabra'],
@@ -40,7 +34,7 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
     async (...kinds) => {
       ensemble = await Ensemble.start({ kinds })
       await throughAll('first')
-      await expectOneTree()
+      await expectSameTrees(ensemble!)
       const led = new Set<Kind>()
       // The leader is killed each time, so leadership goes from one kind to the other; then those who never led.
       for (const round of [1, 2, 3]) {
@@ -51,17 +45,17 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
         await throughAll(`without-${round}`)
         await ensemble.start(leader)
         await throughAll(`again-${round}`)
-        await expectOneTree()
+        await expectSameTrees(ensemble!)
       }
       await ensemble.kill(1)
       await throughAll('without-first')
       await ensemble.start(1)
-      await expectOneTree()
+      await expectSameTrees(ensemble!)
       // All of them at once.
       await ensemble.kill(...ensemble.ids)
       await ensemble.start(...ensemble.ids)
       await throughAll('anew')
-      await expectOneTree()
+      await expectSameTrees(ensemble!)
       expect(led.size).toBe(2)
     },
   )
@@ -73,18 +67,18 @@ describeWith(['apache', 'kazoo'], 'an ensemble of both', () => {
     ensemble = await Ensemble.start({ kinds, observers: [3] })
     expect(await ensemble.modeOf(3)).toBe('observer')
     await throughAll('first')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
     await ensemble.kill(3)
     await throughAll('without')
     await ensemble.start(3)
     await throughAll('again')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
     // It finds the next leader by itself.
     await ensemble.kill(2)
     await ensemble.start(2)
     await ensemble.leader()
     await throughAll('later')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
   })
 
   it('shows the same configuration everywhere', async () => {

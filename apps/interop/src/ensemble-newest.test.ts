@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { outputs, throughAll } from './ensemble/alike.ts'
+import { expectSameTrees, outputs, throughAll } from './ensemble/alike.ts'
 import { Ensemble } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/available.ts'
 import type { Kind } from './harness/servers.ts'
@@ -15,10 +15,7 @@ afterEach(async () => {
 })
 
 async function expectOneTree(): Promise<void> {
-  const dumps = await ensemble!.dumps()
-  const [first] = dumps.keys()
-  for (const [id, dump] of dumps)
-    expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
+  await expectSameTrees(ensemble!)
   expect(outputs(ensemble!)).not.toMatch(DIGESTS_DIFFER)
 }
 

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { throughAll } from './ensemble/alike.ts'
+import { expectSameTrees, throughAll } from './ensemble/alike.ts'
 import { Ensemble, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/available.ts'
 import { word } from './harness/client.ts'
@@ -10,13 +10,6 @@ afterEach(async () => {
   await ensemble?.[Symbol.asyncDispose]()
   ensemble = undefined
 })
-
-async function expectOneTree(): Promise<void> {
-  const dumps = await ensemble!.dumps()
-  const [first] = dumps.keys()
-  for (const [id, dump] of dumps)
-    expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
-}
 
 /** Whom an observer follows, in its own words. */
 async function masterOf(id: number): Promise<number> {
@@ -52,21 +45,21 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     expect(await ensemble!.leader()).toBe(3)
     for (const id of [4, 5]) await mastered(id, 1)
     await throughAll(ensemble!, 'first')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
     // They lag behind it for a while, and come back.
     await ensemble!.kill(4, 5)
     await throughAll(ensemble!, 'without')
     await ensemble!.start(4, 5)
     for (const id of [4, 5]) await mastered(id, 1)
     await throughAll(ensemble!, 'again')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
     // A new leader means a new role for the follower, and for its observers.
     await ensemble!.kill(3)
     await ensemble!.leader()
     await ensemble!.start(3)
     for (const id of [4, 5]) await mastered(id, 1)
     await throughAll(ensemble!, 'later')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
   })
 
   it('sends our observers to the leader when it is gone', async () => {
@@ -75,6 +68,6 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     await ensemble!.kill(1)
     for (const id of [4, 5]) await mastered(id, 3)
     await throughAll(ensemble!, 'at the leader')
-    await expectOneTree()
+    await expectSameTrees(ensemble!)
   })
 })

@@ -1,4 +1,5 @@
 import type { Figure, Note } from '../figures.ts'
+import { load } from '../load.ts'
 import type { Kind, Peer } from '../peers.ts'
 
 /** What the caller may choose. */
@@ -54,6 +55,16 @@ export async function on<T>(
   } finally {
     await peer.stop()
   }
+}
+
+/** A number that belongs to the full size, made smaller when only a quick look is wanted. */
+export const scaled = ({ choices }: Setting, full: number): number =>
+  Math.max(10, Math.round(full * choices.scale))
+
+/** Makes nodes that stay. */
+export async function plant(servers: string, nodes: number, size: number): Promise<void> {
+  const kept = ['-k', String(nodes), '--size', String(size), '--keep']
+  await load(servers, '-m', 'get', '-c', '1', '-d', '1', '-s', '1', ...kept)
 }
 
 /** The arguments of a load that is about throughput. */

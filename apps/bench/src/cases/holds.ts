@@ -9,7 +9,7 @@ import {
 import { holding, load } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { RawClient } from '../raw-client.ts'
-import { on, type Case, type Setting } from './case.ts'
+import { on, plant, scaled, type Case, type Setting } from './case.ts'
 
 const PROBE_SECONDS = 6
 const NODES = 1_000_000
@@ -18,8 +18,6 @@ const SESSIONS = 10_000
 /** Just below the default of jute.maxbuffer. */
 const REQUEST_BYTES = 1_040_000
 const nothing = new Uint8Array(0)
-
-const scaled = ({ choices }: Setting, full: number): number => Math.max(10, Math.round(full * choices.scale))
 
 /** The longest hold of our own event loop since `srst`; undefined for who does not tell. */
 async function heldFor(peer: Peer): Promise<number | undefined> {
@@ -181,22 +179,7 @@ const snapshotToLearner: Case = {
     const peer = await setting.start({ members: 3, late: true })
     try {
       const leader = peer.servers.split(',')[0]!
-      const plant = [
-        '-m',
-        'get',
-        '-c',
-        '1',
-        '-d',
-        '1',
-        '-s',
-        '1',
-        '-k',
-        String(nodes),
-        '--size',
-        '100',
-        '--keep',
-      ]
-      await load(leader, ...plant)
+      await plant(leader, nodes, 100)
       const mixed = (seconds: number): ReturnType<typeof load> =>
         load(leader, '-m', 'mixed', ...SNAP_CLIENTS, '-s', String(seconds))
       const quiet = await mixed(5)

@@ -1,34 +1,11 @@
 import { holding, load } from '../load.ts'
-import type { Peer } from '../peers.ts'
-import { on, shape, type Case, type Setting } from './case.ts'
+import { on, plant, scaled, shape, type Case } from './case.ts'
 
 const NODES = 1_000_000
 const RESTART_NODES = 547_000
 const SESSIONS = 10_000
 const WATCHES = 100_000
 const IDLE_SECONDS = 10
-
-const scaled = ({ choices }: Setting, full: number): number => Math.max(10, Math.round(full * choices.scale))
-
-/** Makes nodes that stay. */
-async function plant(peer: Peer, nodes: number, size: number): Promise<void> {
-  const args = [
-    '-m',
-    'get',
-    '-c',
-    '1',
-    '-d',
-    '1',
-    '-s',
-    '1',
-    '-k',
-    String(nodes),
-    '--size',
-    String(size),
-    '--keep',
-  ]
-  await load(peer.servers, ...args)
-}
 
 const nodeMemory: Case = {
   name: 'memory-nodes',
@@ -37,7 +14,7 @@ const nodeMemory: Case = {
     const nodes = scaled(setting, NODES)
     await on(setting, 1, async (peer) => {
       const before = peer.resident()
-      await plant(peer, nodes, 100)
+      await plant(peer.servers, nodes, 100)
       const each = (peer.resident() - before) / nodes
       setting.note({ name: 'resident memory a znode', unit: 'bytes', better: 'lower', aim: 0.7 }, each)
     })
@@ -88,7 +65,7 @@ const starts: Case = {
     const { note, start } = setting
     const peer = await start()
     note({ name: 'start to serving, empty', unit: 'ms', better: 'lower', aim: 0.5 }, peer.startMs)
-    await plant(peer, nodes, 100)
+    await plant(peer.servers, nodes, 100)
     await peer.stop({ keep: true })
     const again = await start({ folder: peer.folder })
     const name = `start to serving, ${nodes.toLocaleString('en')} znodes`
@@ -126,9 +103,9 @@ const growth: Case = {
           note({ name: `${work} server CPU with ${what}`, unit: 'µs/op', better: 'lower' }, each)
         }
       }
-      await plant(peer, 1000, 100)
+      await plant(peer.servers, 1000, 100)
       await cost('1,000 znodes')
-      await plant(peer, scaled(setting, NODES), 100)
+      await plant(peer.servers, scaled(setting, NODES), 100)
       await cost(`${scaled(setting, NODES).toLocaleString('en')} znodes`)
       const sessions = scaled(setting, SESSIONS)
       const held = {

@@ -1,4 +1,5 @@
 import { resolve } from 'node:path'
+import { expect } from 'vitest'
 import { python } from '../harness/available.ts'
 import { run } from '../harness/servers.ts'
 import type { Ensemble } from './ensemble.ts'
@@ -14,4 +15,12 @@ export async function throughAll(ensemble: Ensemble, label: string): Promise<voi
   const addresses = ensemble.alive.map((id) => ensemble.member(id).address)
   const { code, output } = await run(python, [script, label, ...addresses], { timeoutMs: 60_000 })
   if (code !== 0) throw new Error(`kazoo ended with ${code}:\n${output.slice(-3000)}\n${outputs(ensemble)}`)
+}
+
+/** Every member that runs has the tree of the others. */
+export async function expectSameTrees(ensemble: Ensemble): Promise<void> {
+  const dumps = await ensemble.dumps()
+  const [first] = dumps.keys()
+  for (const [id, dump] of dumps)
+    expect(dump, `the tree of ${id} beside that of ${first}`).toEqual(dumps.get(first!))
 }

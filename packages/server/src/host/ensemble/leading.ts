@@ -1,4 +1,4 @@
-import { formatZxid, ProtocolError } from '@zabra/protocol'
+import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { LeaderFigures } from '../../admin/index.ts'
 import type { EnsembleConfiguration } from '../../core/quorum/index.ts'
@@ -16,7 +16,6 @@ import {
   type LeaderInput,
   type LeaderWork,
   type QuorumPacket,
-  type SyncPlan,
 } from '../../core/zab/index.ts'
 import type { ClientConnection } from '../connection.ts'
 import { LeaderWrites, type Quorum } from '../writes/index.ts'
@@ -30,6 +29,7 @@ import type { MemberKit, Over, Term, TermEvents } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { judgeReconfiguration } from './reconfigure.ts'
 import { syncSources } from './sync-sources.ts'
+import { Transfers } from './transfers.ts'
 import { Turns } from './turns.ts'
 
 /** How long the answer to `ydld` has to reach who asked, in milliseconds. */
@@ -53,8 +53,7 @@ export class LeaderTerm implements Term {
   readonly #confirming = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
-  /** Observers that are being sent a snapshot. */
-  #snapSyncs = 0
+  readonly #transfers: Transfers
   #storing: Promise<void> | undefined
   #over = false
   #leadsSince = 0
@@ -88,6 +87,7 @@ export class LeaderTerm implements Term {
       failed: kit.failed,
       within: (action) => (this.#clients === undefined ? action() : this.#clients.core.turn(action)),
     })
+    this.#transfers = new Transfers(kit, (to) => this.#turns.feed({ type: 'streamed', to }))
     this.#keeper = new Keeper(kit, {
       durable: (zxid) => this.#turns.run(() => this.#durable(zxid)),
       over: (because) => this.#leave(because),
@@ -201,29 +201,6 @@ export class LeaderTerm implements Term {
     this.#turns.feed({ type: 'packet', from: link.id, packet: { type, zxid, data, auth } })
   }
 
-  #sync(link: LearnerLink, plan: SyncPlan): void {
-    const { vault, ports, settings } = this.#kit
-    const most = settings.maxConcurrentSnapSyncs
-    const counts = plan.how === 'snap' && link.observer
-    if (counts && this.#snapSyncs >= most)
-      return link.fail(`${most} observers are being sent a snapshot already`)
-    if (counts) this.#snapSyncs++
-    const facts = { peer: link.server, observer: link.observer, how: plan.how, entries: plan.entries.length }
-    const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
-    ports.logger.info({ ...facts, ...more }, 'Bringing a member up to date')
-    link
-      .sync(plan, vault)
-      .then(() => this.#turns.feed({ type: 'streamed', to: link.id }))
-      .catch((error: unknown) =>
-        link.fail(
-          `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
-        ),
-      )
-      .finally(() => {
-        if (counts) this.#snapSyncs--
-      })
-  }
-
   #lost(link: LearnerLink, reason: string): void {
     if (!this.#links.delete(link.id)) return
     this.#kit.ports.logger.info({ peer: link.server, reason }, 'A member that followed is gone')
@@ -241,7 +218,7 @@ export class LeaderTerm implements Term {
       }
       case 'sync': {
         const link = this.#links.get(work.to)
-        return link === undefined ? undefined : this.#sync(link, work.plan)
+        return link === undefined ? undefined : this.#transfers.begin(link, work.plan)
       }
       case 'drop':
         return this.#drop(work.connection, work.reason)

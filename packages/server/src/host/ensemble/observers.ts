@@ -1,4 +1,4 @@
-import { formatZxid, ProtocolError } from '@zabra/protocol'
+import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import type { ServerId } from '../../core/quorum/index.ts'
 import type { LearnerSessions } from '../../core/sessions/index.ts'
@@ -17,7 +17,6 @@ import {
   type ObserverMasterInput,
   type ObserverMasterWork,
   type QuorumPacket,
-  type SyncPlan,
 } from '../../core/zab/index.ts'
 import type { ClientConnection } from '../connection.ts'
 import type { LearnerWrites } from '../writes/index.ts'
@@ -26,6 +25,7 @@ import { LearnerLink } from './learner-link.ts'
 import type { MemberKit } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
 import { syncSources } from './sync-sources.ts'
+import { Transfers } from './transfers.ts'
 import { Turns } from './turns.ts'
 
 /** The follower behind which observers stand. */
@@ -49,7 +49,7 @@ export class Observers {
   readonly #port: QuorumPort
   readonly #links = new Map<ConnectionId, LearnerLink>()
   #nextId = 1
-  #snapSyncs = 0
+  readonly #transfers: Transfers
   #cancelTick: Cancel = () => {}
   #over = false
   /** A change of the configuration that is committed; who leads under it comes next. */
@@ -73,6 +73,7 @@ export class Observers {
       failed: kit.failed,
       within: follower.within,
     })
+    this.#transfers = new Transfers(kit, (to) => this.#turns.step({ type: 'streamed', to }))
     this.#port = new QuorumPort({
       ...portDefaults,
       network: ports.network,
@@ -187,7 +188,7 @@ export class Observers {
       }
       case 'sync': {
         const link = this.#links.get(work.to)
-        return link === undefined ? undefined : this.#sync(link, work.plan)
+        return link === undefined ? undefined : this.#transfers.begin(link, work.plan)
       }
       case 'drop':
         return this.#drop(work.connection, work.reason)
@@ -202,29 +203,6 @@ export class Observers {
     const { syncLimit, tickTimeMs } = this.#kit.settings
     link.joined = true
     link.expect(syncLimit * tickTimeMs)
-  }
-
-  #sync(link: LearnerLink, plan: SyncPlan): void {
-    const { vault, ports, settings } = this.#kit
-    const most = settings.maxConcurrentSnapSyncs
-    const counts = plan.how === 'snap'
-    if (counts && this.#snapSyncs >= most)
-      return link.fail(`${most} observers are being sent a snapshot already`)
-    if (counts) this.#snapSyncs++
-    const facts = { peer: link.server, how: plan.how, entries: plan.entries.length }
-    const more = plan.how === 'snap' ? { reason: plan.reason } : { zxid: formatZxid(plan.zxid) }
-    ports.logger.info({ ...facts, ...more }, 'Bringing an observer up to date')
-    link
-      .sync(plan, vault)
-      .then(() => this.#turns.step({ type: 'streamed', to: link.id }))
-      .catch((error: unknown) =>
-        link.fail(
-          `it cannot be brought up to date: ${error instanceof Error ? error.message : String(error)}`,
-        ),
-      )
-      .finally(() => {
-        if (counts) this.#snapSyncs--
-      })
   }
 
   #drop(id: ConnectionId, reason: string): void {
