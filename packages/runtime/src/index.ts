@@ -1,7 +1,7 @@
 export type { Cancel, Clock } from './clock.ts'
 export type { Random } from './random.ts'
 export { ManualClock } from './manual-clock.ts'
-export { SeededRandom } from './seeded-random.ts'
+export { SeededRandom, Sfc32 } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
 export { NetworkError } from './network.ts'
 export type { Address, Connection, ConnectionEvents, Listener, Network, Peer, Transport } from './network.ts'

@@ -1,15 +1,35 @@
 import type { Random } from './random.ts'
 
-/** Chance that a seed determines (the generator sfc32), for worlds that must be played again. Not for secrets. */
-export class SeededRandom implements Random {
+/** The generator sfc32: 32 bits at a time, determined by two numbers. Not for secrets. */
+export class Sfc32 {
   #a: number
-  #b = 0x9e3779b9
+  #b: number
   #c = 0x243f6a88
   #counter = 1
 
+  /** The first `skipped` numbers, in which the two still show, are left out. */
+  constructor(a: number, b: number, skipped: number) {
+    this.#a = a >>> 0
+    this.#b = b >>> 0
+    for (let i = 0; i < skipped; i++) this.next()
+  }
+
+  /** From 0 up to, not including, 2^32. */
+  next(): number {
+    const sum = (this.#a + this.#b + this.#counter++) | 0
+    this.#a = this.#b ^ (this.#b >>> 9)
+    this.#b = (this.#c + (this.#c << 3)) | 0
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0
+    return sum >>> 0
+  }
+}
+
+/** Chance that a seed determines, for worlds that must be played again. Not for secrets. */
+export class SeededRandom implements Random {
+  readonly #source: Sfc32
+
   constructor(seed: number) {
-    this.#a = seed >>> 0
-    for (let i = 0; i < 16; i++) this.#next()
+    this.#source = new Sfc32(seed, 0x9e3779b9, 16)
   }
 
   below(limit: number): number {
@@ -18,20 +38,12 @@ export class SeededRandom implements Random {
     }
     // Numbers above the last whole multiple would make small results likelier.
     const end = 2 ** 32 - (2 ** 32 % limit)
-    let value = this.#next()
-    while (value >= end) value = this.#next()
+    let value = this.#source.next()
+    while (value >= end) value = this.#source.next()
     return value % limit
   }
 
   bytes(length: number): Uint8Array {
-    return Uint8Array.from({ length }, () => this.#next() & 255)
-  }
-
-  #next(): number {
-    const sum = (this.#a + this.#b + this.#counter++) | 0
-    this.#a = this.#b ^ (this.#b >>> 9)
-    this.#b = (this.#c + (this.#c << 3)) | 0
-    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0
-    return sum >>> 0
+    return Uint8Array.from({ length }, () => this.#source.next() & 255)
   }
 }

@@ -1,4 +1,4 @@
-import type { Random } from '@zabra/runtime'
+import { Sfc32, type Random } from '@zabra/runtime'
 
 /**
  * A tree of generators that one seed determines (sfc32). Each concern draws from a branch of its own, so that leaving one
@@ -6,17 +6,11 @@ import type { Random } from '@zabra/runtime'
  */
 export class Chance implements Random {
   readonly #seed: number
-  #a: number
-  #b: number
-  #c: number
-  #counter = 1
+  readonly #source: Sfc32
 
   constructor(seed: number, stream = 0) {
     this.#seed = seed >>> 0
-    this.#a = seed >>> 0
-    this.#b = stream >>> 0
-    this.#c = 0x243f6a88
-    for (let i = 0; i < 15; i++) this.#next()
+    this.#source = new Sfc32(seed, stream, 15)
   }
 
   /** A generator of its own for a name. Drawing from it changes nothing here. */
@@ -31,18 +25,20 @@ export class Chance implements Random {
       throw new RangeError(`Expected a limit from 1 to 2^32, got ${limit}`)
     }
     // The bias of this is below 2^-20 for every limit that a simulation draws.
-    return limit <= 4096 ? (this.#next() >>> 4) % limit : Math.floor((this.#next() / 2 ** 32) * limit)
+    return limit <= 4096
+      ? (this.#source.next() >>> 4) % limit
+      : Math.floor((this.#source.next() / 2 ** 32) * limit)
   }
 
   bytes(length: number): Uint8Array {
     const bytes = new Uint8Array(length)
-    for (let i = 0; i < length; i++) bytes[i] = this.#next() & 255
+    for (let i = 0; i < length; i++) bytes[i] = this.#source.next() & 255
     return bytes
   }
 
   /** From 0 up to, not including, 1. */
   unit(): number {
-    return this.#next() / 2 ** 32
+    return this.#source.next() / 2 ** 32
   }
 
   between(low: number, high: number): number {
@@ -86,13 +82,5 @@ export class Chance implements Random {
       ;[result[i], result[j]] = [result[j]!, result[i]!]
     }
     return result
-  }
-
-  #next(): number {
-    const sum = (this.#a + this.#b + this.#counter++) | 0
-    this.#a = this.#b ^ (this.#b >>> 9)
-    this.#b = (this.#c + (this.#c << 3)) | 0
-    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0
-    return sum >>> 0
   }
 }
