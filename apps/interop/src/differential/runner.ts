@@ -5,6 +5,9 @@ import type { Case, Request, Step } from './case.ts'
 import { decodeReply, type Masks } from './decode.ts'
 
 const markerXid = 0x7ff00000
+const closingXid = 0x7fe00000
+/** In ms; a server that has stopped answering on one connection is asked again on another. */
+const patience = 2_000
 
 const pause = (ms: number): Promise<false> => new Promise((done) => setTimeout(() => done(false), ms))
 
@@ -47,21 +50,9 @@ export class CaseRunner {
       }
       return transcript
     } finally {
-      // Sessions whose connections were dropped would expire during a later case, and use up zxids there.
-      const dropped = this.#opened
-        .splice(0)
-        .filter(({ connection, ending }) => connection.isClosed && !ending)
-      for (const link of links.values()) await this.#end(link)
-      for (const { session } of dropped) await this.#endDropped(session)
-      await this.#end(control)
+      // A session left behind would expire, or be closed late, during a later case, and use up zxids there.
+      for (const link of this.#opened.splice(0)) await this.#end(link)
     }
-  }
-
-  async #endDropped(session: Session | undefined): Promise<void> {
-    if (session === undefined || session.id === 0n) return
-    const resume = { id: session.id, password: session.password }
-    await this.#end(await this.#link('again', frame(connectRequest({ resume, timeoutMs: 30_000 }))))
-    this.#opened.length = 0
   }
 
   async #link(name: string, handshake: Buffer): Promise<Link> {
@@ -186,14 +177,30 @@ export class CaseRunner {
     link.sent.set(-999, [])
   }
 
-  /** Closes the session so that no ephemeral node or watch of one case is seen by the next. */
+  /** Ends the session so that no ephemeral node, watch or zxid of one case is seen by the next. */
   async #end(link: Link): Promise<void> {
-    if (!link.connection.isClosed) {
-      link.connection.onFrame = () => {}
-      link.connection.write(frame(bytes().int(1).int(op.closeSession).done()))
-      const timer = setTimeout(() => link.connection.destroy(), 1000)
-      await link.connection.closed
-      clearTimeout(timer)
+    const { session, ending } = link
+    if ((await this.#close(link.connection)) || ending || session === undefined || session.id === 0n) return
+    // Its connection was dropped before, or by the server just now. Whoever cannot resume it finds it ended.
+    const again = await RawConnection.open(this.#port)
+    again.write(
+      frame(connectRequest({ resume: { id: session.id, password: session.password }, timeoutMs: 30_000 })),
+    )
+    await again.next(patience).catch(() => undefined)
+    await this.#close(again)
+  }
+
+  /** True when the server said that it closed the session; the connection is at its end in any case. */
+  async #close(connection: RawConnection): Promise<boolean> {
+    if (connection.isClosed) return false
+    let done = false
+    connection.onFrame = (reply) => {
+      done ||= reply.readInt32BE() === closingXid
     }
+    connection.write(frame(bytes().int(closingXid).int(op.closeSession).done()))
+    const timer = setTimeout(() => connection.destroy(), patience)
+    await connection.closed
+    clearTimeout(timer)
+    return done
   }
 }
