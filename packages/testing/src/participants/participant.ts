@@ -3,7 +3,16 @@ import type { History } from '../history/records.ts'
 import type { Chance } from '../world/chance.ts'
 import type { Host, Incarnation } from '../world/process.ts'
 import type { ServerPlace } from '../workload/session-client.ts'
-import { statOf, textOf, type Armed, type Call, type CallKind, type CallLog, type Shown } from './calls.ts'
+import {
+  statOf,
+  textOf,
+  type Armed,
+  type Call,
+  type CallKind,
+  type CallLog,
+  type Follower,
+  type Shown,
+} from './calls.ts'
 import type { ParticipantDeed, ParticipantPlan } from './plan.ts'
 import { LIVE, isJudged } from './places.ts'
 import { TappedConnection } from './tap.ts'
@@ -314,24 +323,24 @@ export class Participant {
     const call = this.#begin('follow', path, undefined, false)
     const watcher = await this.#keep(call, client.watch(path, { buffer: 4 }), () => undefined)
     if (watcher === undefined) return
-    const follower = {
-      client: this.#name,
-      path,
-      life,
-      last: (await this.#get(client, path))?.stat,
-      reads: 0,
-      over: false,
-    }
+    const follower: Follower = { client: this.#name, path, life, last: undefined, reads: 0, over: false }
     this.#o.log.followers.push(follower)
+    await this.#catchUp(client, follower)
     for await (const event of watcher) {
-      for (let found: Shown | undefined; found === undefined && client.state !== 'closed';) {
-        found = await this.#get(client, path)
-        if (found?.stat !== undefined) follower.last = found.stat
-        else await new Promise<void>((resolve) => void life.ports.clock.after(50, 'again', resolve))
-      }
+      await this.#catchUp(client, follower)
       if (event.type !== 'resync') follower.reads++
     }
     follower.over = true
+  }
+
+  /** Reads until it is told: a connection that is lost between the watch and the read is no event of the watch. */
+  async #catchUp(client: Client, follower: Follower): Promise<void> {
+    while (client.state !== 'closed') {
+      const found = await this.#get(client, follower.path)
+      if (found?.stat !== undefined) follower.last = found.stat
+      if (found !== undefined) return
+      await new Promise<void>((resolve) => void follower.life.ports.clock.after(50, 'again', resolve))
+    }
   }
 
   // Keeping calls
