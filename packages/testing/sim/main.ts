@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import { campaign, play, type CampaignOptions } from './campaign.ts'
+import { answer } from './part.ts'
 import { replay } from './replay.ts'
 import { playShared } from './share.ts'
 
@@ -48,5 +49,4 @@ function run(): Promise<number> {
 }
 
 if (values.part === undefined) process.exitCode = (await run()) > 0 ? 1 : 0
-// The process that asked for this part of its seeds waits for what came of it, and adds it up.
-else process.send?.(await play(JSON.parse(values.part) as CampaignOptions), () => process.disconnect())
+else await answer(() => play(JSON.parse(values.part!) as CampaignOptions))

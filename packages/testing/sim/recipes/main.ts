@@ -2,6 +2,7 @@ import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { scenes } from '../../../recipes/src/testdata/plays/index.ts'
+import { answer } from '../part.ts'
 import { playRecipe } from './play.ts'
 
 const { values } = parseArgs({
@@ -118,8 +119,7 @@ async function campaign(): Promise<number> {
   return sum
 }
 
-if (values.part !== undefined)
-  process.send?.(await work(JSON.parse(values.part) as Work, false), () => process.disconnect())
+if (values.part !== undefined) await answer(() => work(JSON.parse(values.part!) as Work, false))
 else if (values.hunt) {
   const part = {
     name: values.recipes,
