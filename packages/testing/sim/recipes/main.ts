@@ -92,7 +92,11 @@ function elsewhere(part: Work): Promise<Outcome> {
 const PART = 25
 
 async function campaign(): Promise<number> {
-  const names = values.recipes === 'all' ? Object.keys(scenes) : values.recipes.split(',')
+  const known = Object.keys(scenes)
+  const names = values.recipes === 'all' ? known : values.recipes.split(',')
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new RangeError(`Expected --recipes to be all or some of ${known.join(', ')}, got ${unknown}`)
   const [seeds, start] = [number(values.seeds, 'seeds'), number(values.start, 'start')]
   const parts: Work[] = []
   for (let at = 0; at < seeds; at += PART)
