@@ -118,6 +118,19 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'change-forgotten',
+    mistake:
+      'A leader that lost its role before a change of the ensemble was committed forgets it, and leads again by the old quorum alone.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/host/ensemble/membership.ts',
+        find: 'if (configuration.version === zxid) this.#logged = configuration',
+        replace: 'if (configuration.version < 0) this.#logged = configuration',
+      },
+    ],
+  },
+  {
     name: 'uncommitted-tail-kept',
     mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
     servers: 3,

@@ -15,6 +15,8 @@ export interface Scene {
   readonly operator: Operator | undefined
   /** The host that leads now, as far as the wire tells. */
   readonly leader: () => Host | undefined
+  /** Calls back once, when a leader proposes a change of the ensemble. */
+  readonly nextChange: (proposed: (leader: Host) => void) => void
 }
 
 /** Makes faults happen, and ends them. */
@@ -98,6 +100,9 @@ export class Faults {
       case 'drift':
         setRate(this.#server(fault.server).host.clock, this.#scene.world.now, fault.by)
         return undefined
+      case 'halfChange':
+        this.#scene.nextChange((leader) => this.#interrupt(fault, leader))
+        return undefined
       case 'deposed':
         return this.#depose(this.#server(fault.server).host)
       case 'clientCut':
@@ -121,6 +126,19 @@ export class Faults {
       case 'resetPeers':
         return this.#network(fault)
     }
+  }
+
+  /** A change of the ensemble is proposed; its leader does not come to commit it, perhaps. */
+  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: Host): void {
+    const { world, servers } = this.#scene
+    const server = servers.find(({ host }) => host === leader)
+    if (server === undefined) return
+    world.later(afterMs, undefined, 'fault', () => {
+      if (this.#healed) return
+      this.counts['changes interrupted'] = (this.counts['changes interrupted'] ?? 0) + 1
+      const kind = how === 'reset' ? 'resetPeers' : how
+      this.#happen({ kind, server: server.id, at: world.now, forMs })
+    })
   }
 
   #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {

@@ -23,7 +23,12 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly server: number
     }
   | { readonly kind: Change; readonly server: number }
+  /** The next change of the ensemble that is proposed meets a leader with trouble `afterMs` later. */
+  | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
 )
+
+/** What happens to a leader that has proposed a change of the ensemble. */
+export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**
  * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
@@ -110,7 +115,7 @@ export interface Plan {
 export interface PlanOptions {
   readonly servers?: number
   readonly minutes?: number
-  /** Disks that keep sectors in no order when power goes. */
+  /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
   readonly wild?: boolean
 }
 
@@ -154,7 +159,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       syncMs: chance.pick([0.2, 1, 6]),
       stall: harsh ? 0.02 : 0.001,
       stallMs: 100,
-      wild: options.wild ?? false,
+      wild: options.wild ?? chance.branch('wild').happens(0.35),
     },
     knobs: {
       tickTimeMs: 500,
@@ -245,7 +250,20 @@ function ensembleOf(
       forMs: chance.pick([50, 1000]),
     })
   }
-  return { observers, outsiders, changes }
+  return { observers, outsiders, changes: [...changes, ...interruptionsOf(chance.branch('half'), changes)] }
+}
+
+/** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
+function interruptionsOf(chance: Chance, changes: readonly Fault[]): Fault[] {
+  return changes
+    .filter(() => chance.happens(0.4))
+    .map(({ at }) => ({
+      kind: 'halfChange',
+      how: chance.weighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      afterMs: chance.pick([0, 0, 1, 10]),
+      at: at - 1,
+      forMs: chance.pick([100, 600, 3000]),
+    }))
 }
 
 function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {

@@ -117,6 +117,7 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#wire?.leader,
+      nextChange: (proposed) => this.#wire?.nextChange(proposed),
     })
   }
 

@@ -48,11 +48,10 @@ export class Tally {
       if (before !== undefined && before !== arrival.server) this.add('sessions moved', 1)
       at.set(arrival.session, arrival.server)
     }
-    for (const { host, stops } of servers) {
-      this.add('torn tails', host.platter.met.tornTails)
-      this.add('lost tails', host.platter.met.lostTails)
-      this.add('lost names', host.platter.met.lostNames)
+    for (const { host, stops, repairs } of servers) {
+      for (const [name, count] of Object.entries(host.platter.met)) this.add(name, count)
       this.add('restarts', host.lives - 1)
+      this.add('logs cut by an operator', repairs)
       this.add('stops', stops.length)
     }
     for (const [name, count] of Object.entries(faults)) this.add(`fault ${name}`, count)
