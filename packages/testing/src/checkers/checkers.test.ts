@@ -261,7 +261,7 @@ describe('the checkers', () => {
     [
       'watches that are removed and were not there',
       'watches',
-      (one: Case) => void one.answered({ op: 'removeWatches', path: '/w/a' }, 3, { err: 0 }),
+      (one: Case) => void one.answered({ op: 'removeWatches', watches: 'any', path: '/w/a' }, 3, { err: 0 }),
       'had none',
     ],
     [

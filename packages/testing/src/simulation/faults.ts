@@ -50,6 +50,7 @@ export class Faults {
       const { temper } = server.host.platter
       temper.full = false
       temper.failNextSync = false
+      server.host.platter.nextWrite = undefined
       temper.syncMs = this.#usualSync.get(server.host) ?? temper.syncMs
       setRate(server.host.clock, world.now, 1)
       server.start()
@@ -77,6 +78,9 @@ export class Faults {
         server.crash(fault.kind === 'kill' ? 'kill' : 'power')
         return () => server.start()
       }
+      case 'tornWrite':
+        this.#cutAmidWrite(fault)
+        return undefined
       case 'killAll':
       case 'powerCutAll': {
         const { servers } = this.#scene
@@ -139,6 +143,19 @@ export class Faults {
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#happen({ kind, server: server.id, at: world.now, forMs })
     })
+  }
+
+  #cutAmidWrite({ server: id, afterMs, forMs }: Extract<Fault, { kind: 'tornWrite' }>): void {
+    const { world } = this.#scene
+    const server = this.#server(id)
+    server.host.platter.nextWrite = () =>
+      world.later(afterMs, undefined, 'fault', () => {
+        if (this.#healed) return
+        server.crash('power')
+        world.later(forMs, undefined, 'fault ends', () => {
+          if (!this.#healed) server.start()
+        })
+      })
   }
 
   #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {

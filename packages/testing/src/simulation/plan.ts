@@ -8,6 +8,8 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
       readonly server: number
     }
+  /** A machine loses power so long after it has begun its next durable write. */
+  | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
   | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
   | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
@@ -60,6 +62,12 @@ export type Deed =
   | 'count'
   | 'addWatch'
   | 'removeWatches'
+  | 'checkWatches'
+  | 'multiRead'
+  | 'whoAmI'
+  | 'prove'
+  | 'quota'
+  | 'quotaUse'
   | 'close'
   | 'move'
 
@@ -86,6 +94,8 @@ export interface ServerKnobs {
   readonly truncateFromBytes: number
   /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
   readonly snapshotSizeFactor: number
+  /** Whether sessions are known to one server alone until they make an ephemeral node. Only ensembles have them. */
+  readonly localSessions: boolean
 }
 
 /** All that a run is made of: with it and the code, everything else follows. */
@@ -169,6 +179,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       globalOutstandingLimit: chance.pick([5, 1000]),
       truncateFromBytes: chance.pick([0, 0, 1 << 20]),
       snapshotSizeFactor: chance.pick([0.33, 0, -1]),
+      localSessions: servers > 1 && chance.branch('local sessions').happens(0.25),
     },
   }
 }
@@ -205,7 +216,13 @@ function clientPlan(chance: Chance): ClientPlan {
       ephemerals: weight(0.4),
       count: weight(0.4),
       addWatch: weight(0.6),
-      removeWatches: weight(0.2),
+      removeWatches: weight(0.3),
+      checkWatches: weight(0.4),
+      multiRead: weight(1),
+      whoAmI: weight(0.2),
+      prove: weight(0.1),
+      quota: weight(1.5),
+      quotaUse: weight(0.6),
     },
   }
 }
@@ -290,7 +307,8 @@ function faultAt(
   const both = { at, forMs }
   const kind = chance.weighted({
     kill: 4,
-    powerCut: 5,
+    powerCut: 4,
+    tornWrite: 4,
     pause: 3,
     slowDisk: 2,
     fullDisk: 0.7,
@@ -311,6 +329,8 @@ function faultAt(
     case 'killAll':
     case 'powerCutAll':
       return { ...both, kind }
+    case 'tornWrite':
+      return { ...both, kind, server, afterMs: chance.pick([0, 0.1, 0.5, 3]) }
     case 'wallJump':
       return { ...both, kind, server, by: chance.pick([-3_600_000, -2000, 2000, 3_600_000]) }
     case 'drift':

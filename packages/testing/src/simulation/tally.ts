@@ -1,7 +1,21 @@
-import { isWrite, type History } from '../history/records.ts'
+import { ErrorCode } from '@zabra/protocol'
+import { isWrite, type History, type Request } from '../history/records.ts'
 import type { Call } from '../participants/calls.ts'
 import type { SimulatedServer } from './server.ts'
 import type { ZabWire } from './zab-wire.ts'
+
+/** Requests that are counted by what they are. */
+const COUNTED: Readonly<Partial<Record<Request['op'], string>>> = {
+  sync: 'syncs',
+  multiRead: 'multiReads',
+  whoAmI: 'questions for identities',
+  checkWatches: 'questions for watches',
+  removeWatches: 'removals of watches',
+  addWatch: 'lasting watches',
+  ephemerals: 'lists of ephemerals',
+  count: 'counts of znodes below',
+  setAcl: 'changes of access lists',
+}
 
 /** What happened in a run, or in many: the proof that they were not empty. */
 export class Tally {
@@ -36,7 +50,10 @@ export class Tally {
       if (outcome === 'unknown') this.add('unknown outcomes', 1)
       if (outcome === 'answered' && isWrite(request))
         this.add(result.err === 0 ? 'writes' : 'refused writes', 1)
-      if (request.op === 'sync' && outcome === 'answered') this.add('syncs', 1)
+      if (outcome !== 'answered') continue
+      const counted = COUNTED[request.op]
+      if (counted !== undefined) this.add(counted, 1)
+      if (result.err === ErrorCode.QUOTAEXCEEDED) this.add('refused for a quota', 1)
     }
     const at = new Map<string, string>()
     for (const arrival of history.arrivals) {

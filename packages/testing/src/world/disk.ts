@@ -78,6 +78,8 @@ export class Platter {
     'slow syncs': 0,
   }
   readonly flights = new Set<Flight>()
+  /** Hears once of a durable write that begins. */
+  nextWrite: (() => void) | undefined
   /** Counts changes of names: who keeps a list of them must make it anew. */
   renamings = 0
   /** Hears of a file that goes, by its removal or under another name, with what was in it. */
@@ -173,9 +175,9 @@ export class Platter {
   /** The process is over; with its machine's power goes what was not synced. */
   crash(kind: CrashKind): void {
     for (const { file, position, bytes } of this.flights) {
-      // The system was in the middle of it.
-      if (this.chance.happens(0.7))
-        file.write(position, bytes.subarray(0, this.chance.below(bytes.length + 1)))
+      // The system was in the middle of it, or had all of it and its disk had not.
+      const had = this.chance.happens(0.5) ? this.chance.below(bytes.length + 1) : bytes.length
+      if (this.chance.happens(0.7)) file.write(position, bytes.subarray(0, had))
     }
     this.flights.clear()
     this.temper.failNextSync = false
@@ -193,6 +195,12 @@ export class Platter {
       const end = file.losePower(this.chance, this.temper.wild)
       if (end !== 'clean') this.met[TAILS[end]]++
     }
+  }
+
+  beginWrite(): void {
+    const heard = this.nextWrite
+    this.nextWrite = undefined
+    heard?.()
   }
 
   #keep(change: NameChange): void {
@@ -331,6 +339,7 @@ export class SimulatedDisk implements Disk {
     const flight = { file, position, bytes }
     platter.flights.add(flight)
     const time = durable ? this.#syncTime() : undefined
+    if (durable) platter.beginWrite()
     return this.#call(() => {
       platter.flights.delete(flight)
       const grows = position + bytes.length > file.length

@@ -1,4 +1,4 @@
-import { OpCode } from '@zabra/protocol'
+import { CreateMode, OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../../core/quorum/index.ts'
 import { RawClient } from '../testdata/world.ts'
@@ -30,6 +30,16 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
   last.look(1, OpCode.getData, '/b')
   await ensemble.until('the answer', () => last.frames.length > 0)
   expect(last.heard()).toEqual(['1:0'])
+})
+
+it('makes a local session known to all with its first ephemeral znode, at a follower and at the leader', async () => {
+  const ensemble = await Ensemble.start(3, { localSessionsEnabled: true, localSessionsUpgradingEnabled: true })
+  for (const id of [1, ensemble.leader!]) {
+    const client = await ensemble.client(id)
+    client.create(1, `/e${id}`, CreateMode.EPHEMERAL)
+    await ensemble.until('the answer', () => client.frames.length > 0)
+    expect([id, client.heard()]).toEqual([id, ['1:0']])
+  }
 })
 
 /** Waits for so many frames and tells them. */

@@ -311,6 +311,7 @@ export class LeaderTerm implements Term {
           quorum: this.#quorum(),
           lastZxid: zxid,
           serverId: settings.serverId,
+          upgradesSessions: settings.localSessionsUpgradingEnabled,
         }),
     })
     this.#leadsSince = now
