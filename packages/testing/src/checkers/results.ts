@@ -64,7 +64,9 @@ class Limits {
       bytes,
     )
     if (verdicts.has(isRefused ? 'refused' : 'fits')) return undefined
-    return isRefused ? 'is refused, although it keeps the limits' : 'goes beyond the limits and is carried out'
+    return isRefused
+      ? 'is refused, although it keeps the limits'
+      : 'goes beyond the limits and is carried out'
   }
 }
 

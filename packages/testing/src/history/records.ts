@@ -254,8 +254,4 @@ const WITHOUT_ZXID: ReadonlySet<number> = new Set([
 
 /** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */
 export const hasPlace = ({ outcome, zxid, result, request, isLocal }: Operation): boolean =>
-  outcome === 'answered' &&
-  zxid > 0 &&
-  isLocal !== true &&
-  isWrite(request) &&
-  !WITHOUT_ZXID.has(result.err)
+  outcome === 'answered' && zxid > 0 && isLocal !== true && isWrite(request) && !WITHOUT_ZXID.has(result.err)

@@ -175,8 +175,7 @@ export function readResult(r: Reader, request: Request): { result: Result; resul
       results,
     }
   }
-  if (request.op === 'multiRead')
-    return { result: { err: 0 }, results: readMultiResponse(r).map(resultOf) }
+  if (request.op === 'multiRead') return { result: { err: 0 }, results: readMultiResponse(r).map(resultOf) }
   return { result: readOne(r, request), results: [] }
 }
 

@@ -104,8 +104,8 @@ export class PlatterFile {
       nothing: 3,
       everything: 1,
       prefix: 3,
-      sectors: wild ? 3 : 0,
-      rotten: wild ? 1 : 0,
+      sectors: wild ? 6 : 0,
+      rotten: wild ? 4 : 0,
     })
     const keep = chance.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {

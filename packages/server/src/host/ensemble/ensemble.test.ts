@@ -33,12 +33,31 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
 })
 
 it('makes a local session known to all with its first ephemeral znode, at a follower and at the leader', async () => {
-  const ensemble = await Ensemble.start(3, { localSessionsEnabled: true, localSessionsUpgradingEnabled: true })
+  const ensemble = await Ensemble.start(3, {
+    localSessionsEnabled: true,
+    localSessionsUpgradingEnabled: true,
+  })
   for (const id of [1, ensemble.leader!]) {
     const client = await ensemble.client(id)
     client.create(1, `/e${id}`, CreateMode.EPHEMERAL)
     await ensemble.until('the answer', () => client.frames.length > 0)
     expect([id, client.heard()]).toEqual([id, ['1:0']])
+  }
+})
+
+it('ends a session for all that has become known to all while its end waited', async () => {
+  const ensemble = await Ensemble.start(3, { localSessionsEnabled: true, localSessionsUpgradingEnabled: true })
+  for (const id of [1, ensemble.leader!]) {
+    const client = await ensemble.client(id)
+    client.ask(1, OpCode.sync, (w) => w.string('/'))
+    client.create(2, '/e', CreateMode.EPHEMERAL)
+    client.ask(3, OpCode.closeSession)
+    await ensemble.until('the end', () => client.closed)
+    expect([id, client.heard()]).toEqual([id, ['1:0', '2:0', '3:0']])
+    const other = await ensemble.client(id)
+    other.look(1, OpCode.exists, '/e')
+    await ensemble.until('the answer', () => other.frames.length > 0)
+    expect([id, other.heard()]).toEqual([id, ['1:-101']])
   }
 })
 

@@ -85,7 +85,9 @@ export class Membership {
 
   /** Where this member serves clients, by what its operator has written and by the configuration in force. */
   get clientPlaces(): ClientPlaces {
-    const [written, active] = [this.#written, this.#active].map(({ members }) => members.get(this.self)?.client)
+    const [written, active] = [this.#written, this.#active].map(
+      ({ members }) => members.get(this.self)?.client,
+    )
     return { written, active }
   }
 
