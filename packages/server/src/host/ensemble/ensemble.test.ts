@@ -46,7 +46,10 @@ it('makes a local session known to all with its first ephemeral znode, at a foll
 })
 
 it('ends a session for all that has become known to all while its end waited', async () => {
-  const ensemble = await Ensemble.start(3, { localSessionsEnabled: true, localSessionsUpgradingEnabled: true })
+  const ensemble = await Ensemble.start(3, {
+    localSessionsEnabled: true,
+    localSessionsUpgradingEnabled: true,
+  })
   for (const id of [1, ensemble.leader!]) {
     const client = await ensemble.client(id)
     client.ask(1, OpCode.sync, (w) => w.string('/'))
