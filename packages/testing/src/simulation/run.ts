@@ -81,7 +81,7 @@ class Run {
     this.#world = world
     world.onNote = options.onNote
     world.onLog = (who, level, facts, sentence) => {
-      this.#tally.logged(sentence)
+      this.#tally.logged(sentence, facts)
       options.onLog?.(who, level, facts, sentence)
     }
     world.onError = (error, who) => this.#threw(error, who)

@@ -48,6 +48,14 @@ describe('a simulated ensemble', () => {
     expect(code).toBe(0)
   })
 
+  it('keeps every promise where epochs end after few transactions', { timeout: 600_000 }, async () => {
+    const args = ['--variant', 'short-epochs', '--seeds', '4', '--start', '1', '--servers', '3']
+    const { code, output } = await sim([...args, '--minutes', '0.05', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(Number(/epochs used up +(\d+)/.exec(output)?.[1])).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
   it.each([
     [11, 1],
     [12, 3],

@@ -27,8 +27,10 @@ export class Tally {
     if (count > 0) this.counts[name] = (this.counts[name] ?? 0) + count
   }
 
-  logged(sentence: string): void {
+  logged(sentence: string, facts: object): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
+    if ('reason' in facts && facts.reason === 'the transactions of this epoch are used up')
+      this.add('epochs used up', 1)
   }
 
   /** What real clients called for. */

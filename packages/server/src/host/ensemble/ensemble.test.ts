@@ -162,6 +162,29 @@ it('hands leadership over when the leader is asked to stop', async () => {
   )
 })
 
+it('leaves when nobody takes the leadership over and something was asked meanwhile', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(3)
+  const { clock } = ensemble
+  const slowly = (): Promise<void> => new Promise((done) => void clock.after(4000, 'slow disk', done))
+  for (const id of [1, 2]) ensemble.member(id).disk.hold = slowly
+  client.create(1, '/first')
+  await ensemble.advance(1000)
+  client.create(2, '/second')
+  await ensemble.advance(500)
+  // What is on its way takes longer than a handing over may.
+  await ensemble.word(3, 'ydld')
+  client.create(3, '/third')
+  client.ask(4, OpCode.sync, (w) => w.string('/'))
+  await ensemble.until('the end of the connection', () => client.closed)
+  expect(client.heard()).toEqual(['1:0'])
+  expect(
+    ensemble.lines.filter((line) => line.includes('3 info This server is not leading any more')),
+  ).toEqual([expect.stringContaining('nobody has taken the leadership over')])
+  for (const id of [1, 2]) ensemble.member(id).disk.hold = undefined
+  await ensemble.until('a leader', () => ensemble.leader !== undefined)
+})
+
 it('yields leadership when it is asked to by a word, and stays a member', async () => {
   const ensemble = await Ensemble.start(3)
   expect(await ensemble.word(3, 'ydld')).toContain('Sent yield leadership request to leader.')
