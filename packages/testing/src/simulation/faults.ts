@@ -25,6 +25,8 @@ export class Faults {
   /** How often each kind happened. */
   readonly counts: Record<string, number> = {}
   #healed = false
+  /** Where four-letter words come from. */
+  #admin: Host | undefined
   readonly #usualSync = new Map<Host, number>()
 
   constructor(scene: Scene) {
@@ -78,6 +80,12 @@ export class Faults {
         server.crash(fault.kind === 'kill' ? 'kill' : 'power')
         return () => server.start()
       }
+      case 'stop':
+        this.#stop(this.#server(fault.server), fault.forMs)
+        return undefined
+      case 'yield':
+        this.#say('ydld', this.#server(fault.server))
+        return undefined
       case 'tornWrite':
         this.#cutAmidWrite(fault)
         return undefined
@@ -143,6 +151,31 @@ export class Faults {
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#happen({ kind, server: server.id, at: world.now, forMs })
     })
+  }
+
+  /** Stops a server as its operator does, who starts it again later. */
+  #stop(server: SimulatedServer, forMs: number): void {
+    const life = server.host.current
+    void server.server?.close().then(() => {
+      if (server.host.current !== life) return
+      server.crash('kill')
+      this.counts['stops that came to their end'] = (this.counts['stops that came to their end'] ?? 0) + 1
+      this.#scene.world.later(forMs, undefined, 'fault ends', () => server.start())
+    })
+  }
+
+  /** Says a four-letter word to a server, if it can be reached. */
+  #say(word: string, { place }: SimulatedServer): void {
+    const { world } = this.#scene
+    this.#admin ??= world.addHost('admin')
+    const { network } = (this.#admin.current ?? this.#admin.start()).ports
+    network.connect(place).then(
+      (wire) => {
+        wire.listen({ data: () => {}, drain: () => {}, closed: () => {} })
+        wire.write(new TextEncoder().encode(word))
+      },
+      () => {},
+    )
   }
 
   #cutAmidWrite({ server: id, afterMs, forMs }: Extract<Fault, { kind: 'tornWrite' }>): void {

@@ -43,6 +43,12 @@ it('plays every fault of disks and every request that there is', () => {
     expect(deeds).toContain(deed)
 })
 
+it('stops servers gently and has leadership handed over', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => planOf(seed, { servers: 3 }))
+  const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  expect([kinds.has('stop'), kinds.has('yield')]).toEqual([true, true])
+})
+
 it('interrupts some changes of the ensemble', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => planOf(seed, { servers: 5 }))
   const ways = plans.flatMap(({ faults }) =>

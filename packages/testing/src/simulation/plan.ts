@@ -8,6 +8,8 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
       readonly server: number
     }
+  /** Asked to stop, as by SIGTERM, and started again; or asked to hand leadership over (`ydld`). */
+  | { readonly kind: 'stop' | 'yield'; readonly server: number }
   /** A machine loses power so long after it has begun its next durable write. */
   | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
@@ -309,6 +311,8 @@ function faultAt(
     kill: 4,
     powerCut: 4,
     tornWrite: 4,
+    stop: 1.5,
+    yield: servers > 1 ? 1.5 : 0,
     pause: 3,
     slowDisk: 2,
     fullDisk: 0.7,
@@ -359,7 +363,10 @@ function faultAt(
     case 'mute':
     case 'bridge':
     case 'resetPeers':
+    case 'stop':
       return { ...both, kind, server }
+    case 'yield':
+      return { ...both, kind, server: 0 }
   }
 }
 
