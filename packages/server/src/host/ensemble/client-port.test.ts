@@ -1,6 +1,6 @@
 import { OpCode, writeReconfigRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import { RawClient } from '../testdata/world.ts'
+import type { RawClient } from '../testdata/world.ts'
 import { Ensemble } from './testdata/ensemble.ts'
 
 const changing = { reconfigEnabled: true, skipAcl: true }
