@@ -9,7 +9,7 @@ const here = dirname(fileURLToPath(import.meta.url))
 const packages = resolve(here, '../..')
 const target = join(here, '../node_modules/.cache/zabra-sim')
 
-/** Bundles `entry` and resolves to the file. `mutation` has a name and a list of replacements in source files; plugins may do more. */
+/** Bundles `entry` and resolves to the file. `mutation`, or a variant, has a name and a list of replacements in source files; plugins may do more. */
 export async function bundle(entry, mutation, plugins = []) {
   mkdirSync(target, { recursive: true })
   const outfile = join(

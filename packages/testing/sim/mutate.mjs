@@ -7,15 +7,19 @@ import { bundle } from './build.mjs'
 
 const docs = join(dirname(fileURLToPath(import.meta.url)), '../../../docs/simulation.md')
 
-/** Resolves to the number of mistakes that were not found. */
-export async function mutate(names, { seeds, processes, write }) {
+/** The mistakes with these names, with commas between them, or `all`. */
+export async function mutationsOf(names) {
   const { mutations } = await import(pathToFileURL(await bundle('mutations/index.ts')).href)
   const chosen = names === 'all' ? mutations : mutations.filter(({ name }) => names.split(',').includes(name))
-  if (chosen.length === 0) {
-    throw new RangeError(
-      `Expected a mutation, got ${names}. There are ${mutations.map(({ name }) => name).join(', ')}`,
-    )
-  }
+  if (chosen.length > 0) return chosen
+  throw new RangeError(
+    `Expected a mutation, got ${names}. There are ${mutations.map(({ name }) => name).join(', ')}`,
+  )
+}
+
+/** Resolves to the number of mistakes that were not found. */
+export async function mutate(names, { seeds, processes, write }) {
+  const chosen = await mutationsOf(names)
   const rows = []
   const left = [...chosen.entries()]
   const work = async () => {

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { mutations } from '../sim/mutations/index.ts'
+import { variants } from '../sim/variants.mjs'
 
 const packages = resolve(import.meta.dirname, '../..')
-const places = mutations.flatMap(({ name, changes }) =>
+const places = [...mutations, ...variants].flatMap(({ name, changes }) =>
   changes.map((change) => [name, change.file, change.find] as const),
 )
 

@@ -370,6 +370,9 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
         ? this.#endWith(`Closed: it sent the op code ${type}, which no client may send`)
         : undefined
     }
+    // A write before it has made the session known to all.
+    if (type === OpCode.closeSession && !this.session!.local)
+      return this.#line.replaceFirst(this.#submit(xid, type, this.#reader.reset(body), startedAt))
     const current = this.identities
     this.identities = identities!
     this.#line.shift()
@@ -401,12 +404,8 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   #endLocal(xid: number, startedAt: number): void {
     const { locals, tree, stats } = this.#core
     locals!.remove(this.sessionId)
-    this.#finish(
-      this.outbox.begin(xid, tree.lastZxid, 0),
-      OpCode.closeSession,
-      startedAt,
-      stats.updateLatency,
-    )
+    const reply = this.outbox.begin(xid, tree.lastZxid, 0)
+    this.#finish(reply, OpCode.closeSession, startedAt, stats.updateLatency)
     this.#endWith('Closed by its client')
   }
 

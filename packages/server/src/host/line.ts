@@ -93,6 +93,16 @@ export class Line {
     return first
   }
 
+  /** The first one has become something else. */
+  replaceFirst(waiting: Waiting): void {
+    const { first } = this
+    // A connection that is closed meanwhile has no line any more.
+    if (first === undefined) return
+    this.#leaves(first)
+    this.#waiting[this.#front] = waiting
+    this.#enters(waiting)
+  }
+
   /** The oldest one that was put off has become something else. */
   replacePutOff(waiting: Waiting): void {
     const { firstPutOff } = this

@@ -25,6 +25,18 @@ export interface ServedPort {
   readonly secure: boolean
 }
 
+/** Where clients are served, as the configuration of an ensemble says it; 0.0.0.0 for every address of the machine. */
+export interface ClientPlace {
+  readonly host: string
+  readonly port: number
+}
+
+interface Open {
+  readonly wanted: Wanted
+  readonly served: ServedPort
+  readonly listener: Listener
+}
+
 interface Wanted {
   readonly key: ServedPort['key']
   readonly network: Network
@@ -37,7 +49,8 @@ interface Wanted {
 export class Listeners {
   readonly #settings: ServerSettings
   readonly #ports: Ports
-  readonly #open: { readonly served: ServedPort; readonly listener: Listener }[] = []
+  readonly #open: Open[] = []
+  #accepted: (wire: Connection) => void = (wire) => wire.destroy()
   #tls: TlsNetwork | undefined
   /** The last trouble with certificates, so that it is told once. */
   #trouble = ''
@@ -63,23 +76,10 @@ export class Listeners {
    * file with keys or certificates cannot be used.
    */
   async open(accepted: (wire: Connection) => void): Promise<void> {
-    const { clientPortListenBacklog: backlog, clientTcpKeepAlive: keepAlive } = this.#settings
-    const { logger } = this.#ports
+    this.#accepted = accepted
     try {
       // The one that needs no files is the last: whoever gets an answer there finds the others open too.
-      for (const { key, network, port, host, secure } of this.#wanted().toReversed()) {
-        const listener = await network.listen(
-          {
-            port,
-            keepAlive,
-            ...(host === undefined ? {} : { host }),
-            ...(backlog > 0 ? { backlog } : {}),
-          },
-          accepted,
-          (error) => logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
-        )
-        this.#open.unshift({ served: { key, address: listener.address, secure }, listener })
-      }
+      for (const wanted of this.#wanted().toReversed()) this.#open.unshift(await this.#listen(wanted))
     } catch (error) {
       await this.close()
       if (error instanceof TlsOptionError)
@@ -87,6 +87,44 @@ export class Listeners {
       throw error
     }
     if (this.#tls !== undefined && this.#settings.certReload) this.#lookLater(this.#tls)
+  }
+
+  /**
+   * Serves `clientPort` somewhere else. The new port is opened before the old one closes, except where both are the same port at
+   * different addresses. Connections stay. Rejects with a `NetworkError` when it cannot be had; the old one is open then.
+   */
+  async moveClientPort({ host, port }: ClientPlace): Promise<void> {
+    const index = this.#open.findIndex(({ served }) => served.key === 'clientPort')
+    const old = this.#open[index]
+    if (old === undefined || this.#isClosed) return
+    const wanted = { ...old.wanted, port, host: host === '0.0.0.0' ? undefined : host }
+    const isSamePort = old.served.address.port === port
+    if (isSamePort && wanted.host === old.wanted.host) return
+    if (isSamePort) await old.listener.close()
+    try {
+      this.#open[index] = await this.#listen(wanted)
+    } catch (error) {
+      if (isSamePort) this.#open[index] = await this.#listen({ ...old.wanted, port })
+      throw error
+    }
+    if (!isSamePort) await old.listener.close()
+  }
+
+  async #listen(wanted: Wanted): Promise<Open> {
+    const { key, network, port, host, secure } = wanted
+    const { clientPortListenBacklog: backlog, clientTcpKeepAlive: keepAlive } = this.#settings
+    const listener = await network.listen(
+      {
+        port,
+        keepAlive,
+        ...(host === undefined ? {} : { host }),
+        ...(backlog > 0 ? { backlog } : {}),
+      },
+      this.#accepted,
+      (error) =>
+        this.#ports.logger.warn({ port: key, error: error.message }, 'A client could not be accepted'),
+    )
+    return { wanted, served: { key, address: listener.address, secure }, listener }
   }
 
   /** What became of handshakes of TLS; all 0 where nobody speaks it. */

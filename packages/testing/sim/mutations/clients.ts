@@ -204,6 +204,18 @@ export const clients: readonly Mutation[] = [
       },
     ],
   },
+  {
+    name: 'quota-use-not-lowered',
+    mistake: 'Deletions do not lower the use of a quota.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/tree/quota-keeper.ts',
+        find: 'this.#add(path, -1, -bytes)',
+        replace: '',
+      },
+    ],
+  },
 ]
 
 function recover(): string {

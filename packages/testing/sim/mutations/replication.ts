@@ -118,6 +118,44 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'change-forgotten',
+    mistake:
+      'A leader that lost its role before a change of the ensemble was committed forgets it, and leads again by the old quorum alone.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/host/ensemble/membership.ts',
+        find: 'if (configuration.version === zxid) this.#logged = configuration',
+        replace: 'if (configuration.version < 0) this.#logged = configuration',
+      },
+    ],
+  },
+  {
+    name: 'own-change-demanded',
+    mistake:
+      'A leader that alone has logged a change of the ensemble joins no other leader without a quorum of that change.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/core/election/election.ts',
+        find: 'this.#isEstablished(this.#outside, ballot, { active: this.#quorums!.active })',
+        replace: 'this.#isEstablished(this.#outside, ballot)',
+      },
+    ],
+  },
+  {
+    name: 'local-session-stays-local',
+    mistake: 'A leader refuses ephemeral znodes of local sessions instead of making them known to all.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/host/ensemble/leading.ts',
+        find: 'upgradesSessions: settings.localSessionsUpgradingEnabled,',
+        replace: '',
+      },
+    ],
+  },
+  {
     name: 'uncommitted-tail-kept',
     mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
     servers: 3,

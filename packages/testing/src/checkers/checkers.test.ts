@@ -3,6 +3,7 @@ import type { LoggedTxn, Txn } from '@zabra/server/files'
 import { describe, expect, it } from 'vitest'
 import { chronicleOf, printOf, type ServerLog } from '../history/chronicle.ts'
 import { keptAcl, type AclKind } from '../history/acl.ts'
+import { LIMITED, MOST_BYTES, QUOTA_NODES, QUOTA_USE } from '../history/quota.ts'
 import {
   History,
   type Notice,
@@ -261,8 +262,83 @@ describe('the checkers', () => {
     [
       'watches that are removed and were not there',
       'watches',
-      (one: Case) => void one.answered({ op: 'removeWatches', path: '/w/a' }, 3, { err: 0 }),
+      (one: Case) => void one.answered({ op: 'removeWatches', watches: 'any', path: '/w/a' }, 3, { err: 0 }),
       'had none',
+    ],
+    [
+      'watches that are there and were not told of',
+      'watches',
+      (one: Case) => {
+        one.answered({ op: 'addWatch', path: '/w/a', recursive: true }, 3, { err: 0 })
+        one.answered({ op: 'checkWatches', watches: 'persistent', path: '/w/a' }, 3, { err: -121 })
+        one.answered({ op: 'checkWatches', watches: 'recursive', path: '/w/a' }, 3, { err: -121 })
+      },
+      'asked for recursive watches of /w/a, was told that it had none, and had some',
+    ],
+    [
+      'reads of several that one state does not answer',
+      'reads',
+      (one: Case) => {
+        const parts = [
+          { op: 'get', path: '/w/a' },
+          { op: 'children', path: '/w' },
+        ] as const
+        const operation = one.asked({ op: 'multiRead', parts })
+        const answers = [
+          { err: 0, data: 'x', stat: stat({}) },
+          { err: 0, children: [] },
+        ]
+        one.history.answered(operation, 20, 3, { err: 0 }, answers)
+      },
+      'part 1 shows the children [] instead of [a]',
+    ],
+    [
+      'somebody who is taken for somebody else',
+      'reads',
+      (one: Case) =>
+        void one.answered({ op: 'whoAmI' }, 3, { err: 0, identities: ['ip:1.2.3.4', 'digest:ann'] }),
+      'is taken for "digest:ann" instead of ""',
+    ],
+    [
+      'a wrong use of a quota',
+      'reads',
+      (one: Case) => {
+        one.transactions.push(make(4, 2, LIMITED, 2))
+        for (const [at, [path]] of QUOTA_NODES.entries()) one.transactions.push(make(5 + at, 3 + at, path, 1))
+        const seen = { err: 0, data: 'count=2,bytes=1', stat: stat({}) }
+        one.answered({ op: 'get', path: QUOTA_USE, watch: false }, 8, seen)
+      },
+      'shows the use "count=2,bytes=1" instead of "count=1,bytes=1"',
+    ],
+    [
+      'a refusal for a quota that is kept',
+      'results',
+      (one: Case) => {
+        one.transactions.push(make(4, 2, LIMITED, 2), logged(5, 10, { type: OpCode.error, err: -125 }))
+        one.answered({ op: 'create', path: `${LIMITED}/1`, data: 'x', mode: 'persistent' }, 5, { err: -125 })
+      },
+      'is refused, although it keeps the limits',
+    ],
+    [
+      'a write beyond a quota',
+      'results',
+      (one: Case) => {
+        one.transactions.push(make(4, 2, LIMITED, 2))
+        const [path, data] = [`${LIMITED}/1`, 'x'.repeat(MOST_BYTES + 1)]
+        one.transactions.push(make(5, 10, path, 1))
+        one.answered({ op: 'create', path, data, mode: 'persistent' }, 5, { err: 0, path })
+      },
+      'goes beyond the limits and is carried out',
+    ],
+    [
+      'an ephemeral node of a session that one server alone knows',
+      'transactions',
+      (one: Case) => {
+        one.transactions.shift()
+        one.transactions.push(make(4, 2, '/w/e', 2, true))
+        return { chronicle: chronicleOf(one.transactions, true) }
+      },
+      'creates /w/e for session 100, which was never created',
     ],
     [
       'a write that an access list forbids',

@@ -1,6 +1,6 @@
 import { EventType } from '@zabra/protocol'
 import type { Model, WatchEvent } from '../history/model.ts'
-import { formatZxid } from '../history/records.ts'
+import { formatZxid, type WatchKind } from '../history/records.ts'
 
 /**
  * The watches of one session that stay: they tell every event of a node, or of a node and all below it, once and in the order
@@ -30,10 +30,14 @@ export class Lasting {
     if (!this.#since.has(key)) this.#since.set(key, zxid)
   }
 
-  /** Whether there was one. */
-  remove(path: string): boolean {
-    const kinds = ['recursive', 'persistent'].filter((kind) => this.#since.delete(`${kind} ${path}`))
-    return kinds.length > 0
+  /** The keys of those at a path that are asked for so. */
+  holds(path: string, watches: WatchKind): string[] {
+    const kinds = watches === 'any' ? (['recursive', 'persistent'] as const) : [watches]
+    return kinds.map((kind) => `${kind} ${path}`).filter((key) => this.#since.has(key))
+  }
+
+  remove(keys: readonly string[]): void {
+    for (const key of keys) this.#since.delete(key)
   }
 
   /** The server has them again, as of a zxid. */

@@ -1,7 +1,8 @@
 import { ErrorCode, Perms } from '@zabra/protocol'
 import { allows, shownAcl } from '../history/acl.ts'
 import type { Model, NodeState } from '../history/model.ts'
-import { formatZxid, type Operation, type SeenStat } from '../history/records.ts'
+import { QUOTA_USE, QuotaUse } from '../history/quota.ts'
+import { formatZxid, type Operation, type ReadPart, type SeenStat } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { tell } from './tell.ts'
 
@@ -11,8 +12,9 @@ export const reads: Checker = {
     'A read shows exactly the state of its znode at the zxid of its answer, data, Stat and children: one state for everybody, of a prefix of the history, with the own writes in it.',
   check({ history, chronicle }) {
     const wrong: string[] = []
+    const known = { model: chronicle.model, use: new QuotaUse(chronicle.model) }
     for (const operation of history.operations) {
-      const problem = operation.outcome === 'answered' ? problemOf(operation, chronicle.model) : undefined
+      const problem = operation.outcome === 'answered' ? problemOf(operation, known) : undefined
       if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
     }
     return wrong
@@ -21,8 +23,16 @@ export const reads: Checker = {
 
 const JUDGED: ReadonlySet<string> = new Set(['get', 'exists', 'children', 'getAcl', 'count', 'ephemerals'])
 
-function problemOf(operation: Operation, model: Model): string | undefined {
+interface Known {
+  readonly model: Model
+  readonly use: QuotaUse
+}
+
+function problemOf(operation: Operation, known: Known): string | undefined {
   const { request, result, zxid, user } = operation
+  const { model } = known
+  if (request.op === 'multiRead') return partProblem(operation, request.parts, known)
+  if (request.op === 'whoAmI') return identityProblem(operation)
   if (!JUDGED.has(request.op) || !('path' in request)) return undefined
   if (zxid > model.lastZxid) return `shows ${formatZxid(zxid)}, which is not in the history that survives`
   if (request.op === 'ephemerals') return ephemeralsProblem(operation, model)
@@ -36,6 +46,10 @@ function problemOf(operation: Operation, model: Model): string | undefined {
   if (result.err !== 0) return undefined
   if (state === undefined) return 'shows a node that does not exist then'
   if (!mayRead) return `shows what "${user}" must not read`
+  if (request.path === QUOTA_USE) {
+    const expected = known.use.textAt(zxid)
+    return result.data === expected ? undefined : `shows the use "${result.data}" instead of "${expected}"`
+  }
   if (request.path === '/' || request.path.startsWith('/zookeeper')) return undefined
   if (request.op === 'children') {
     const expected = [...model.childrenAt(request.path, zxid)].sort().join()
@@ -52,7 +66,27 @@ function problemOf(operation: Operation, model: Model): string | undefined {
     const [got, expected] = [result.acl!.join(), shownAcl(state.acl, user).join()]
     if (got !== expected) return `shows the access list [${got}] instead of [${expected}]`
   }
-  return difference(state, result.data, result.stat!)
+  return result.stat === undefined ? undefined : difference(state, result.data, result.stat)
+}
+
+/** One state answers all parts; each is what a read of its own at that zxid shows. */
+function partProblem(operation: Operation, parts: readonly ReadPart[], known: Known): string | undefined {
+  const { results, result } = operation
+  if (result.err !== 0) return 'is refused as a whole'
+  if (results.length !== parts.length) return `has ${results.length} answers for ${parts.length} parts`
+  for (const [index, { op, path }] of parts.entries()) {
+    const request = { op, path, watch: false }
+    const problem = problemOf({ ...operation, request, result: results[index]! }, known)
+    if (problem !== undefined) return `part ${index} ${problem}`
+  }
+  return undefined
+}
+
+/** Whom a server takes a client for: nobody else, and not twice, however often it says so. */
+function identityProblem({ result, user }: Operation): string | undefined {
+  const named = (result.identities ?? []).filter((one) => !one.startsWith('ip:')).join()
+  const expected = user === '' ? '' : `digest:${user}`
+  return named === expected ? undefined : `is taken for "${named}" instead of "${expected}"`
 }
 
 function ephemeralsProblem({ request, result, session, zxid }: Operation, model: Model): string | undefined {

@@ -1,8 +1,10 @@
 import { ErrorCode, errorName, nameOf, parentOf, Perms } from '@zabra/protocol'
 import { allows, keptAcl, type AclKind } from '../history/acl.ts'
 import type { Model, NodeState } from '../history/model.ts'
+import { LIMITED, QuotaUse } from '../history/quota.ts'
 import { hasPlace, type Operation, type Part, type Result } from '../history/records.ts'
 import type { Checker } from './checker.ts'
+import { knownBefore } from './known.ts'
 import { tell } from './tell.ts'
 
 export const results: Checker = {
@@ -11,9 +13,13 @@ export const results: Checker = {
     'Every answer to a write is the one that carrying out all writes in the order of their zxids gives: versions, names, errors; and a transaction has the answers of all its parts or the error of one.',
   check({ history, chronicle }) {
     const wrong: string[] = []
+    const limits = new Limits(chronicle.model, knownBefore(history))
     for (const operation of history.operations) {
       const { request, result, zxid } = operation
       if (!hasPlace(operation)) continue
+      const limited = limits.problem(operation)
+      if (limited !== undefined) wrong.push(`${tell(operation)} ${limited}`)
+      if (result.err === ErrorCode.QUOTAEXCEEDED) continue
       if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, chronicle.model))
       else if (request.op === 'setAcl') {
         const problem = aclProblem(operation, chronicle.model)
@@ -28,6 +34,40 @@ export const results: Checker = {
     }
     return wrong
   },
+}
+
+/** The one subtree with limits. */
+class Limits {
+  readonly #model: Model
+  readonly #use: QuotaUse
+  readonly #known: (time: number) => number
+
+  constructor(model: Model, known: (time: number) => number) {
+    this.#model = model
+    this.#use = new QuotaUse(model)
+    this.#known = known
+  }
+
+  problem({ request, result, zxid, invoked }: Operation): string | undefined {
+    const isRefused = result.err === ErrorCode.QUOTAEXCEEDED
+    if ((request.op !== 'create' && request.op !== 'set') || !request.path.startsWith(`${LIMITED}/`))
+      return isRefused ? 'is refused, although nothing limits it' : undefined
+    if (!isRefused && result.err !== 0) return undefined
+    const before = this.#model.at(request.path, zxid - 1)
+    if (isRefused && (before === undefined) !== (request.op === 'create'))
+      return `is refused for a limit when its node ${before === undefined ? 'does not exist' : 'exists'}`
+    const bytes = new TextEncoder().encode(request.data).length - (before?.stat.dataLength ?? 0)
+    const verdicts = this.#use.verdicts(
+      this.#known(invoked),
+      zxid - 1,
+      request.op === 'create' ? 1 : 0,
+      bytes,
+    )
+    if (verdicts.has(isRefused ? 'refused' : 'fits')) return undefined
+    return isRefused
+      ? 'is refused, although it keeps the limits'
+      : 'goes beyond the limits and is carried out'
+  }
 }
 
 /** What a node must have as its access list once it is made. */

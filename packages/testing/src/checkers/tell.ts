@@ -24,8 +24,14 @@ function ask(request: Request): string {
   switch (request.op) {
     case 'multi':
       return `multi [${request.parts.map(ask).join(', ')}]`
+    case 'multiRead':
+      return `multiRead [${request.parts.map(({ op, path }) => `${op} ${path}`).join(', ')}]`
     case 'close':
-      return 'close'
+    case 'whoAmI':
+      return request.op
+    case 'removeWatches':
+    case 'checkWatches':
+      return `${request.op} ${request.watches} ${request.path}`
     case 'reconfig':
       return `reconfig +${request.joining} -${request.leaving}`
     case 'create':
@@ -38,7 +44,6 @@ function ask(request: Request): string {
       return `setAcl ${request.acl} ${request.path} v${request.version}`
     case 'addWatch':
       return `addWatch ${request.recursive ? 'recursive ' : ''}${request.path}`
-    case 'removeWatches':
     case 'getAcl':
     case 'ephemerals':
     case 'count':

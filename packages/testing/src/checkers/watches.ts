@@ -1,6 +1,6 @@
 import { ErrorCode, EventType } from '@zabra/protocol'
 import type { Model, Step } from '../history/model.ts'
-import { formatZxid, type Arrival, type Notice, type Operation } from '../history/records.ts'
+import { formatZxid, type Arrival, type Notice, type Operation, type WatchKind } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { Lasting } from './lasting-watches.ts'
 
@@ -20,6 +20,15 @@ export const watches: Checker = {
 }
 
 type Kind = 'data' | 'exist' | 'child'
+
+/** Watches that tell once, by what they are asked for as. */
+const KINDS: Readonly<Record<WatchKind, readonly Kind[]>> = {
+  any: ['data', 'exist', 'child'],
+  data: ['data', 'exist'],
+  children: ['child'],
+  persistent: [],
+  recursive: [],
+}
 
 /** What one session watches. */
 class Watching {
@@ -66,22 +75,26 @@ class Watching {
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
       return this.#lasting.add(request.path, request.recursive, zxid)
-    if (request.op === 'removeWatches') return this.#removed(request.path, result.err)
+    if (request.op === 'removeWatches' || request.op === 'checkWatches')
+      return this.#asked(request.path, request.watches, request.op === 'removeWatches', result.err)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
     if (!request.watch) return
     if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
     else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
   }
 
-  /** All watches at a path are gone, if there was any. */
-  #removed(path: string, err: number): void {
-    const kinds = (['data', 'exist', 'child'] as const).filter((kind) =>
-      this.#armed.delete(`${kind} ${path}`),
-    )
-    const had = this.#lasting.remove(path) || kinds.length > 0
+  /** Watches of a kind at a path are gone, or were asked for: whether there was any must be told. */
+  #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
+    const kinds = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#armed.has(key))
+    const lasting = this.#lasting.holds(path, watches)
+    const had = lasting.length > 0 || kinds.length > 0
+    if (remove) {
+      for (const key of kinds) this.#armed.delete(key)
+      this.#lasting.remove(lasting)
+    }
     if ((err === 0) !== had)
       this.wrong.push(
-        `Session ${this.#session} removed the watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
+        `Session ${this.#session} ${remove ? 'removed' : 'asked for'} ${watches} watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
       )
   }
 

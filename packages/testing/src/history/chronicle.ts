@@ -63,11 +63,11 @@ export async function readServerLog(
 }
 
 /** Puts transactions in their order and plays them. */
-export function chronicleOf(transactions: Iterable<LoggedTxn>): Chronicle {
+export function chronicleOf(transactions: Iterable<LoggedTxn>, localSessions = false): Chronicle {
   const entries = [...transactions]
     .map((logged) => ({ zxid: logged.header.zxid, logged }))
     .sort((a, b) => a.zxid - b.zxid)
-  const model = new Model()
+  const model = new Model(localSessions)
   const byZxid = new Map<number, Entry>()
   const byRequest = new Map<string, Entry[]>()
   for (const entry of entries) {

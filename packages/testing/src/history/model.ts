@@ -79,7 +79,14 @@ export class Model {
   readonly #children = new Map<string, Set<string>>()
   lastZxid = 0
 
-  constructor(reserved: readonly string[] = ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config']) {
+  readonly #localSessions: boolean
+
+  /** `localSessions`: whether there may be sessions that own nothing, of which no transaction tells. */
+  constructor(
+    localSessions = false,
+    reserved: readonly string[] = ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'],
+  ) {
+    this.#localSessions = localSessions
     for (const path of reserved) {
       this.#children.set(path, new Set())
       if (path !== '/') this.#children.get(parentOf(path))!.add(nameOf(path))
@@ -127,8 +134,10 @@ export class Model {
       txn.type === OpCode.error ||
       (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
     if (header.sessionId !== 0n && !isFailure) {
-      if (life === undefined) this.#complain(zxid, `belongs to session ${session}, which was never created`)
-      else if (life.ended < zxid)
+      if (life === undefined) {
+        if (!this.#localSessions)
+          this.#complain(zxid, `belongs to session ${session}, which was never created`)
+      } else if (life.ended < zxid)
         this.#complain(
           zxid,
           `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
@@ -250,6 +259,8 @@ export class Model {
     if (above === undefined) return
     if (above.stat.owner > 0n) this.#complain(zxid, `creates ${path} below an ephemeral node`)
     if (owner !== 0n) {
+      if (!this.sessions.has(session))
+        this.#complain(zxid, `creates ${path} for session ${session}, which was never created`)
       const owned = this.#owned.get(session)
       if (owned === undefined) this.#owned.set(session, new Set([path]))
       else owned.add(path)

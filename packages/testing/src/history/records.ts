@@ -30,6 +30,15 @@ export type Part =
   | { readonly op: 'set'; readonly path: string; readonly data: string; readonly version: number }
   | { readonly op: 'check'; readonly path: string; readonly version: number }
 
+/** A read of several that one state answers. */
+export interface ReadPart {
+  readonly op: 'get' | 'children'
+  readonly path: string
+}
+
+/** Which watches at a path are asked for, or removed. */
+export type WatchKind = 'any' | 'data' | 'children' | 'persistent' | 'recursive'
+
 /** What a client asks for. */
 export type Request =
   | Part
@@ -39,8 +48,10 @@ export type Request =
   /** The access list of a node, the paths of one's own ephemeral nodes below it, how many nodes are below it. */
   | { readonly op: 'getAcl' | 'ephemerals' | 'count'; readonly path: string }
   | { readonly op: 'addWatch'; readonly path: string; readonly recursive: boolean }
-  /** All watches of any kind at a path. */
-  | { readonly op: 'removeWatches'; readonly path: string }
+  | { readonly op: 'removeWatches' | 'checkWatches'; readonly path: string; readonly watches: WatchKind }
+  | { readonly op: 'multiRead'; readonly parts: readonly ReadPart[] }
+  /** Whom the server takes the client for. */
+  | { readonly op: 'whoAmI' }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
   | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string; readonly from: number }
@@ -54,6 +65,8 @@ export interface Result {
   /** Names of children, or paths of ephemeral nodes. */
   readonly children?: readonly string[]
   readonly acl?: readonly string[]
+  /** Schemes and names, with a colon between them. */
+  readonly identities?: readonly string[]
   readonly count?: number
 }
 
@@ -81,8 +94,10 @@ export interface Operation {
   /** The zxid in the reply's header. */
   zxid: number
   result: Result
-  /** The results of a multi. */
+  /** The results of a multi or multiRead. */
   results: readonly Result[]
+  /** The end of a session that one server alone knew, so that no transaction tells of it. */
+  isLocal?: boolean
 }
 
 /** A session is attached to a server, for the first time or again. */
@@ -202,6 +217,9 @@ const READS: ReadonlySet<Request['op']> = new Set([
   'count',
   'addWatch',
   'removeWatches',
+  'checkWatches',
+  'multiRead',
+  'whoAmI',
   'sync',
 ])
 
@@ -235,5 +253,5 @@ const WITHOUT_ZXID: ReadonlySet<number> = new Set([
 ])
 
 /** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */
-export const hasPlace = ({ outcome, zxid, result, request }: Operation): boolean =>
-  outcome === 'answered' && zxid > 0 && isWrite(request) && !WITHOUT_ZXID.has(result.err)
+export const hasPlace = ({ outcome, zxid, result, request, isLocal }: Operation): boolean =>
+  outcome === 'answered' && zxid > 0 && isLocal !== true && isWrite(request) && !WITHOUT_ZXID.has(result.err)

@@ -15,6 +15,8 @@ export interface Scene {
   readonly operator: Operator | undefined
   /** The host that leads now, as far as the wire tells. */
   readonly leader: () => Host | undefined
+  /** Calls back once, when a leader proposes a change of the ensemble. */
+  readonly nextChange: (proposed: (leader: Host) => void) => void
 }
 
 /** Makes faults happen, and ends them. */
@@ -23,6 +25,8 @@ export class Faults {
   /** How often each kind happened. */
   readonly counts: Record<string, number> = {}
   #healed = false
+  /** Where four-letter words come from. */
+  #admin: Host | undefined
   readonly #usualSync = new Map<Host, number>()
 
   constructor(scene: Scene) {
@@ -48,6 +52,7 @@ export class Faults {
       const { temper } = server.host.platter
       temper.full = false
       temper.failNextSync = false
+      server.host.platter.nextWrite = undefined
       temper.syncMs = this.#usualSync.get(server.host) ?? temper.syncMs
       setRate(server.host.clock, world.now, 1)
       server.start()
@@ -75,6 +80,15 @@ export class Faults {
         server.crash(fault.kind === 'kill' ? 'kill' : 'power')
         return () => server.start()
       }
+      case 'stop':
+        this.#stop(this.#server(fault.server), fault.forMs)
+        return undefined
+      case 'yield':
+        this.#say('ydld', this.#server(fault.server))
+        return undefined
+      case 'tornWrite':
+        this.#cutAmidWrite(fault)
+        return undefined
       case 'killAll':
       case 'powerCutAll': {
         const { servers } = this.#scene
@@ -97,6 +111,9 @@ export class Faults {
         return undefined
       case 'drift':
         setRate(this.#server(fault.server).host.clock, this.#scene.world.now, fault.by)
+        return undefined
+      case 'halfChange':
+        this.#scene.nextChange((leader) => this.#interrupt(fault, leader))
         return undefined
       case 'deposed':
         return this.#depose(this.#server(fault.server).host)
@@ -121,6 +138,57 @@ export class Faults {
       case 'resetPeers':
         return this.#network(fault)
     }
+  }
+
+  /** A change of the ensemble is proposed; its leader does not come to commit it, perhaps. */
+  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: Host): void {
+    const { world, servers } = this.#scene
+    const server = servers.find(({ host }) => host === leader)
+    if (server === undefined) return
+    world.later(afterMs, undefined, 'fault', () => {
+      if (this.#healed) return
+      this.counts['changes interrupted'] = (this.counts['changes interrupted'] ?? 0) + 1
+      const kind = how === 'reset' ? 'resetPeers' : how
+      this.#happen({ kind, server: server.id, at: world.now, forMs })
+    })
+  }
+
+  /** Stops a server as its operator does, who starts it again later. */
+  #stop(server: SimulatedServer, forMs: number): void {
+    const life = server.host.current
+    void server.server?.close().then(() => {
+      if (server.host.current !== life) return
+      server.crash('kill')
+      this.counts['stops that came to their end'] = (this.counts['stops that came to their end'] ?? 0) + 1
+      this.#scene.world.later(forMs, undefined, 'fault ends', () => server.start())
+    })
+  }
+
+  /** Says a four-letter word to a server, if it can be reached. */
+  #say(word: string, { place }: SimulatedServer): void {
+    const { world } = this.#scene
+    this.#admin ??= world.addHost('admin')
+    const { network } = (this.#admin.current ?? this.#admin.start()).ports
+    network.connect(place).then(
+      (wire) => {
+        wire.listen({ data: () => {}, drain: () => {}, closed: () => {} })
+        wire.write(new TextEncoder().encode(word))
+      },
+      () => {},
+    )
+  }
+
+  #cutAmidWrite({ server: id, afterMs, forMs }: Extract<Fault, { kind: 'tornWrite' }>): void {
+    const { world } = this.#scene
+    const server = this.#server(id)
+    server.host.platter.nextWrite = () =>
+      world.later(afterMs, undefined, 'fault', () => {
+        if (this.#healed) return
+        server.crash('power')
+        world.later(forMs, undefined, 'fault ends', () => {
+          if (!this.#healed) server.start()
+        })
+      })
   }
 
   #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {

@@ -37,8 +37,11 @@ export class Configurations {
     this.#first = first
   }
 
-  propose(zxid: number, text: string): void {
+  /** Whether nobody had proposed it before. */
+  propose(zxid: number, text: string): boolean {
+    const isNew = !this.#proposed.has(zxid)
     this.#proposed.set(zxid, readMembers(text).voters)
+    return isNew
   }
 
   /** Something is committed; when it is a change of the ensemble it is in force from here on. */

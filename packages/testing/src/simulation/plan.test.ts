@@ -28,3 +28,31 @@ it('gives some ensembles observers, servers that are no members yet, and changes
   // Whoever is left can lose one.
   for (const plan of plans) expect(plan.observers.length + plan.outsiders.length).toBeLessThanOrEqual(2)
 })
+
+it('plays every fault of disks and every request that there is', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => planOf(seed, { servers: 3, minutes: 0.1 }))
+  const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  for (const kind of ['powerCut', 'tornWrite', 'powerCutAll', 'slowDisk', 'fullDisk', 'syncError'] as const)
+    expect(kinds).toContain(kind)
+  expect(plans.filter(({ disk }) => disk.wild).length).toBeGreaterThan(30)
+  expect(plans.filter(({ knobs }) => knobs.localSessions).length).toBeGreaterThan(20)
+  const deeds = new Set(
+    plans.flatMap(({ clients }) => clients.flatMap(({ weights }) => Object.keys(weights))),
+  )
+  for (const deed of ['multiRead', 'checkWatches', 'removeWatches', 'whoAmI', 'prove', 'quota', 'quotaUse'])
+    expect(deeds).toContain(deed)
+})
+
+it('stops servers gently and has leadership handed over', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => planOf(seed, { servers: 3 }))
+  const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
+  expect([kinds.has('stop'), kinds.has('yield')]).toEqual([true, true])
+})
+
+it('interrupts some changes of the ensemble', () => {
+  const plans = Array.from({ length: 100 }, (_, seed) => planOf(seed, { servers: 5 }))
+  const ways = plans.flatMap(({ faults }) =>
+    faults.flatMap((one) => (one.kind === 'halfChange' ? [one.how] : [])),
+  )
+  expect([...new Set(ways)].sort()).toEqual(['isolate', 'kill', 'powerCut', 'reset'])
+})

@@ -8,6 +8,10 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
       readonly server: number
     }
+  /** Asked to stop, as by SIGTERM, and started again; or asked to hand leadership over (`ydld`). */
+  | { readonly kind: 'stop' | 'yield'; readonly server: number }
+  /** A machine loses power so long after it has begun its next durable write. */
+  | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
   | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
   | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
@@ -23,7 +27,12 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly server: number
     }
   | { readonly kind: Change; readonly server: number }
+  /** The next change of the ensemble that is proposed meets a leader with trouble `afterMs` later. */
+  | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
 )
+
+/** What happens to a leader that has proposed a change of the ensemble. */
+export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**
  * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
@@ -55,6 +64,12 @@ export type Deed =
   | 'count'
   | 'addWatch'
   | 'removeWatches'
+  | 'checkWatches'
+  | 'multiRead'
+  | 'whoAmI'
+  | 'prove'
+  | 'quota'
+  | 'quotaUse'
   | 'close'
   | 'move'
 
@@ -81,6 +96,8 @@ export interface ServerKnobs {
   readonly truncateFromBytes: number
   /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
   readonly snapshotSizeFactor: number
+  /** Whether sessions are known to one server alone until they make an ephemeral node. Only ensembles have them. */
+  readonly localSessions: boolean
 }
 
 /** All that a run is made of: with it and the code, everything else follows. */
@@ -110,7 +127,7 @@ export interface Plan {
 export interface PlanOptions {
   readonly servers?: number
   readonly minutes?: number
-  /** Disks that keep sectors in no order when power goes. */
+  /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
   readonly wild?: boolean
 }
 
@@ -154,7 +171,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       syncMs: chance.pick([0.2, 1, 6]),
       stall: harsh ? 0.02 : 0.001,
       stallMs: 100,
-      wild: options.wild ?? false,
+      wild: options.wild ?? chance.branch('wild').happens(0.35),
     },
     knobs: {
       tickTimeMs: 500,
@@ -164,6 +181,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       globalOutstandingLimit: chance.pick([5, 1000]),
       truncateFromBytes: chance.pick([0, 0, 1 << 20]),
       snapshotSizeFactor: chance.pick([0.33, 0, -1]),
+      localSessions: servers > 1 && chance.branch('local sessions').happens(0.25),
     },
   }
 }
@@ -200,7 +218,13 @@ function clientPlan(chance: Chance): ClientPlan {
       ephemerals: weight(0.4),
       count: weight(0.4),
       addWatch: weight(0.6),
-      removeWatches: weight(0.2),
+      removeWatches: weight(0.3),
+      checkWatches: weight(0.4),
+      multiRead: weight(1),
+      whoAmI: weight(0.2),
+      prove: weight(0.1),
+      quota: weight(1.5),
+      quotaUse: weight(0.6),
     },
   }
 }
@@ -245,7 +269,20 @@ function ensembleOf(
       forMs: chance.pick([50, 1000]),
     })
   }
-  return { observers, outsiders, changes }
+  return { observers, outsiders, changes: [...changes, ...interruptionsOf(chance.branch('half'), changes)] }
+}
+
+/** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
+function interruptionsOf(chance: Chance, changes: readonly Fault[]): Fault[] {
+  return changes
+    .filter(() => chance.happens(0.4))
+    .map(({ at }) => ({
+      kind: 'halfChange',
+      how: chance.weighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      afterMs: chance.pick([0, 0, 1, 10]),
+      at: at - 1,
+      forMs: chance.pick([100, 600, 3000]),
+    }))
 }
 
 function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {
@@ -272,7 +309,10 @@ function faultAt(
   const both = { at, forMs }
   const kind = chance.weighted({
     kill: 4,
-    powerCut: 5,
+    powerCut: 4,
+    tornWrite: 4,
+    stop: 1.5,
+    yield: servers > 1 ? 1.5 : 0,
     pause: 3,
     slowDisk: 2,
     fullDisk: 0.7,
@@ -293,6 +333,8 @@ function faultAt(
     case 'killAll':
     case 'powerCutAll':
       return { ...both, kind }
+    case 'tornWrite':
+      return { ...both, kind, server, afterMs: chance.pick([0, 0.1, 0.5, 3]) }
     case 'wallJump':
       return { ...both, kind, server, by: chance.pick([-3_600_000, -2000, 2000, 3_600_000]) }
     case 'drift':
@@ -321,7 +363,10 @@ function faultAt(
     case 'mute':
     case 'bridge':
     case 'resetPeers':
+    case 'stop':
       return { ...both, kind, server }
+    case 'yield':
+      return { ...both, kind, server: 0 }
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Logger } from '@zabra/runtime'
 import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
-import { chronicleOf, readServerLog, type ServerLog } from '../history/chronicle.ts'
+import { chronicleOf, readServerLog, type Chronicle, type ServerLog } from '../history/chronicle.ts'
+import { QUOTA_NODES } from '../history/quota.ts'
 import { History } from '../history/records.ts'
 import { SessionClient, type ServerPlace, type SessionClientOptions } from '../workload/session-client.ts'
 import { Asking, makeAll, walk } from '../workload/tasks.ts'
@@ -80,7 +81,7 @@ class Run {
     this.#world = world
     world.onNote = options.onNote
     world.onLog = (who, level, facts, sentence) => {
-      this.#tally.logged(sentence)
+      this.#tally.logged(sentence, facts)
       options.onLog?.(who, level, facts, sentence)
     }
     world.onError = (error, who) => this.#threw(error, who)
@@ -117,6 +118,7 @@ class Run {
       servers: this.#servers,
       workers: [...this.#workers, ...this.#participants],
       leader: () => this.#wire?.leader,
+      nextChange: (proposed) => this.#wire?.nextChange(proposed),
     })
   }
 
@@ -153,7 +155,7 @@ class Run {
     for (const server of this.#servers) server.start()
     const asking = new Asking(this.#client('setup'))
     const base = this.#participants.length > 0 ? [...BASE, ...PARTICIPANT_BASE] : BASE
-    await this.#world.settled(makeAll(asking, base), WRITE_WITHIN_MS)
+    await this.#world.settled(makeAll(asking, [...base, ...QUOTA_NODES]), WRITE_WITHIN_MS)
   }
 
   async #load(): Promise<void> {
@@ -249,7 +251,9 @@ class Run {
     const logs: ServerLog[] = []
     for (const { host, gone } of this.#servers)
       logs.push(await readServerLog(host.name, host.platter, DATA_DIR, gone))
-    const chronicle = chronicleOf(committedLogs(logs, this.#wire))
+    const { localSessions } = this.#plan.knobs
+    const chronicle = chronicleOf(committedLogs(logs, this.#wire), localSessions)
+    if (localSessions) this.#markLocals(chronicle)
     const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
     const silent = new Set(
@@ -278,6 +282,17 @@ class Run {
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
     for (const what of judgeCalls(this.#calls, chronicle)) this.#violate('calls', what)
     this.#judgeStops()
+  }
+
+  /** Sessions of which no transaction tells end without one. */
+  #markLocals({ model }: Chronicle): void {
+    for (const operation of this.#history.operations)
+      if (operation.request.op === 'close' && !model.sessions.has(operation.session)) operation.isLocal = true
+    const attached = new Set<string>()
+    for (const { kind, session } of this.#history.arrivals) if (kind === 'attached') attached.add(session)
+    const upgraded = [...attached].filter((session) => model.sessions.has(session)).length
+    this.#tally.add('local sessions', attached.size - upgraded)
+    this.#tally.add('local sessions that became global', upgraded)
   }
 
   /** A server may stop when its disk failed; for nothing else. */

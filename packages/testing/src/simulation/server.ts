@@ -1,4 +1,12 @@
-import { createServer, type EnsembleConfiguration, type Server, type ServerSettings } from '@zabra/server'
+import {
+  createServer,
+  DamageError,
+  type EnsembleConfiguration,
+  type Server,
+  type ServerSettings,
+} from '@zabra/server'
+import { readLog, repairLog } from '@zabra/server/files'
+import type { Disk } from '@zabra/runtime'
 import type { ServerPlace } from '../workload/session-client.ts'
 import type { CrashKind, Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
@@ -6,6 +14,8 @@ import type { World } from '../world/world.ts'
 export const CLIENT_PORT = 2181
 /** How long a supervisor waits before it starts a server again that has ended by itself. */
 const SUPERVISOR_MS = 500
+/** Bytes of an entry before the first that is never 0: a place may be told of as damaged so much before what a power cut changed. */
+const ENTRY_HEAD_BYTES = 16
 
 /** Why a server ended or did not begin, when nobody had killed it. */
 export interface Stop {
@@ -21,6 +31,10 @@ export class SimulatedServer {
   readonly id: number
   readonly host: Host
   readonly stops: Stop[] = []
+  /** How often an operator cut a log, as documented, that a power cut had left with sectors in no order. */
+  repairs = 0
+  /** The log to be cut before the next start. */
+  #damaged: string | undefined
   /** Logs that are gone from its disk. */
   readonly gone: Uint8Array[] = []
   server: Server | undefined
@@ -52,7 +66,11 @@ export class SimulatedServer {
   start(): void {
     if (this.isUp) return
     const life = this.host.start()
-    createServer(this.settings, life.ports).then(
+    const damaged = this.#damaged
+    this.#damaged = undefined
+    const repaired = damaged === undefined ? Promise.resolve() : cut(life.ports.disk, damaged)
+    const begun = repaired.then(() => createServer(this.settings, life.ports))
+    begun.then(
       (server) => {
         if (!life.alive) return
         this.server = server
@@ -103,18 +121,37 @@ export class SimulatedServer {
 
   #stopped(during: Stop['during'], reason: unknown): void {
     const message = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
-    this.stops.push({
-      server: this.host.name,
-      at: this.#world.now,
-      during,
-      reason: message,
-      code: codeOf(reason),
-    })
+    if (during === 'start' && this.#isUnordered(reason)) {
+      this.#damaged = reason.file
+      this.repairs++
+      this.#world.note(undefined, 'cuts', `${this.host.name} ${message}`)
+    } else {
+      this.stops.push({
+        server: this.host.name,
+        at: this.#world.now,
+        during,
+        reason: message,
+        code: codeOf(reason),
+      })
+    }
     this.crash('kill')
     this.#world.later(SUPERVISOR_MS, undefined, 'supervisor', () => {
       if (this.supervised) this.start()
     })
   }
+
+  /** Whether a start refuses what nothing but a power cut has made of a log: sectors behind others that never came. */
+  #isUnordered(reason: unknown): reason is DamageError {
+    if (!(reason instanceof DamageError)) return false
+    const { temper } = this.host.platter
+    const from = this.host.platter.file(reason.file)?.unsyncedFrom ?? Infinity
+    return temper.wild && reason.offset + ENTRY_HEAD_BYTES > from
+  }
+}
+
+/** What `zabra log --repair --force` does: the log ends before the first byte that cannot be trusted. */
+async function cut(disk: Disk, file: string): Promise<void> {
+  await repairLog(disk, await readLog(disk, file), { force: true })
 }
 
 /** The code of a failed disk call, however deep it lies. */

@@ -43,6 +43,8 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           commitLogCount: knobs.commitLogCount,
           truncateFromBytes: knobs.truncateFromBytes,
           snapshotSizeFactor: knobs.snapshotSizeFactor,
+          localSessionsEnabled: knobs.localSessions,
+          localSessionsUpgradingEnabled: knobs.localSessions,
         }
       : {}),
     superDigest: SUPER.digest,
@@ -57,6 +59,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
     globalOutstandingLimit: knobs.globalOutstandingLimit,
     extendedTypesEnabled: true,
     digestEnabled: true,
+    enforceQuota: true,
     maxClientCnxns: 0,
     containerCheckIntervalMs: 2000,
     fourLetterWords: ['*'],

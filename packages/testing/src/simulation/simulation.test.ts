@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -46,6 +47,35 @@ describe('a simulated ensemble', () => {
     const { code, output } = await sim([...args, '--quiet'])
     expect(output).toContain(`simulation: ${SEEDS} seeds, 0 violations`)
     expect(code).toBe(0)
+  })
+
+  it('keeps every promise where epochs end after few transactions', { timeout: 600_000 }, async () => {
+    const args = ['--variant', 'short-epochs', '--seeds', '4', '--start', '1', '--servers', '3']
+    const { code, output } = await sim([...args, '--minutes', '0.05', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    expect(Number(/epochs used up +(\d+)/.exec(output)?.[1])).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
+  it('tells of a violation with the line that plays it again, and writes down all that happened', async () => {
+    const args = ['--plant', 'version-ignored', '--seeds', '1', '--start', '1', '--servers', '1']
+    const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])
+    expect(code).toBe(1)
+    expect(output).toContain('VIOLATION results: ')
+    expect(output).toContain('replay: pnpm sim --seed 1 --servers 1 --minutes 0.1 --trace trace.txt')
+    const trace = readFileSync(/trace: (.+)/.exec(output)![1]!, 'utf8')
+    expect(trace).toMatch(/^\d+\.\d{3} s1 start $/m)
+    expect(trace).toMatch(/^VIOLATION results: /m)
+  })
+
+  it('makes a plan smaller as long as its runs still fail', async () => {
+    const plan = planOf(1, { servers: 1, minutes: 0.02 })
+    const broken = { ...plan, weather: { ...plan.weather, delayMs: 60_000 } }
+    const { violations } = await runPlan(broken)
+    const smaller = await shrink(broken, violations[0]!.checker, 12)
+    expect(smaller.clients.length + smaller.faults.length).toBeLessThan(
+      plan.clients.length + plan.faults.length,
+    )
   })
 
   it.each([

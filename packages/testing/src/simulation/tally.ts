@@ -1,7 +1,21 @@
-import { isWrite, type History } from '../history/records.ts'
+import { ErrorCode } from '@zabra/protocol'
+import { isWrite, type History, type Request } from '../history/records.ts'
 import type { Call } from '../participants/calls.ts'
 import type { SimulatedServer } from './server.ts'
 import type { ZabWire } from './zab-wire.ts'
+
+/** Requests that are counted by what they are. */
+const COUNTED: Readonly<Partial<Record<Request['op'], string>>> = {
+  sync: 'syncs',
+  multiRead: 'multiReads',
+  whoAmI: 'questions for identities',
+  checkWatches: 'questions for watches',
+  removeWatches: 'removals of watches',
+  addWatch: 'lasting watches',
+  ephemerals: 'lists of ephemerals',
+  count: 'counts of znodes below',
+  setAcl: 'changes of access lists',
+}
 
 /** What happened in a run, or in many: the proof that they were not empty. */
 export class Tally {
@@ -13,8 +27,10 @@ export class Tally {
     if (count > 0) this.counts[name] = (this.counts[name] ?? 0) + count
   }
 
-  logged(sentence: string): void {
+  logged(sentence: string, facts: object): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
+    if ('reason' in facts && facts.reason === 'the transactions of this epoch are used up')
+      this.add('epochs used up', 1)
   }
 
   /** What real clients called for. */
@@ -36,7 +52,10 @@ export class Tally {
       if (outcome === 'unknown') this.add('unknown outcomes', 1)
       if (outcome === 'answered' && isWrite(request))
         this.add(result.err === 0 ? 'writes' : 'refused writes', 1)
-      if (request.op === 'sync' && outcome === 'answered') this.add('syncs', 1)
+      if (outcome !== 'answered') continue
+      const counted = COUNTED[request.op]
+      if (counted !== undefined) this.add(counted, 1)
+      if (result.err === ErrorCode.QUOTAEXCEEDED) this.add('refused for a quota', 1)
     }
     const at = new Map<string, string>()
     for (const arrival of history.arrivals) {
@@ -48,11 +67,10 @@ export class Tally {
       if (before !== undefined && before !== arrival.server) this.add('sessions moved', 1)
       at.set(arrival.session, arrival.server)
     }
-    for (const { host, stops } of servers) {
-      this.add('torn tails', host.platter.met.tornTails)
-      this.add('lost tails', host.platter.met.lostTails)
-      this.add('lost names', host.platter.met.lostNames)
+    for (const { host, stops, repairs } of servers) {
+      for (const [name, count] of Object.entries(host.platter.met)) this.add(name, count)
       this.add('restarts', host.lives - 1)
+      this.add('logs cut by an operator', repairs)
       this.add('stops', stops.length)
     }
     for (const [name, count] of Object.entries(faults)) this.add(`fault ${name}`, count)

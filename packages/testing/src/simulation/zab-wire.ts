@@ -40,6 +40,8 @@ export class ZabWire {
   readonly counts: Record<string, number> = {}
   readonly configurations: Configurations
   leader: Host | undefined
+  /** Who wants to hear of the next change of the ensemble that is proposed. */
+  #onChange: ((leader: Host) => void)[] = []
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
   readonly #world: World
@@ -56,6 +58,11 @@ export class ZabWire {
     this.#world = world
     this.configurations = new Configurations(voters)
     world.network.tap = (from, bytes) => this.#hear(from, bytes)
+  }
+
+  /** Calls back once, when a leader proposes a change of the ensemble that nobody has proposed before. */
+  nextChange(proposed: (leader: Host) => void): void {
+    this.#onChange.push(proposed)
   }
 
   #hear(from: SimulatedConnection, bytes: Uint8Array): void {
@@ -116,7 +123,7 @@ export class ZabWire {
           this.#complain(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
         channel.lastProposal = zxid
         channel.proposed.add(zxid)
-        return this.#proposed(zxid, data)
+        return this.#proposed(channel.leader, zxid, data)
       case Packet.COMMIT:
       case Packet.COMMITANDACTIVATE:
         if (!channel.proposed.delete(zxid))
@@ -136,9 +143,11 @@ export class ZabWire {
     }
   }
 
-  #proposed(zxid: number, data: Uint8Array | undefined): void {
+  #proposed(leader: Host, zxid: number, data: Uint8Array | undefined): void {
     const text = data === undefined ? undefined : configurationIn(data)
-    if (text !== undefined) this.configurations.propose(zxid, text)
+    if (text === undefined) return
+    if (!this.configurations.propose(zxid, text)) return
+    for (const heard of this.#onChange.splice(0)) heard(leader)
   }
 
   #commit(zxid: number): void {

@@ -6,6 +6,7 @@ import {
   readGetACLResponse,
   readGetAllChildrenNumberResponse,
   readGetEphemeralsResponse,
+  readWhoAmIResponse,
   readSetACLResponse,
   WatcherType,
   WatchMode,
@@ -29,7 +30,15 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { aclOf, seenAcl } from '../history/acl.ts'
-import { seenStat, type Mode, type Part, type Request, type Result } from '../history/records.ts'
+import {
+  seenStat,
+  type Mode,
+  type Part,
+  type ReadPart,
+  type Request,
+  type Result,
+  type WatchKind,
+} from '../history/records.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -42,6 +51,13 @@ const flags: Readonly<Record<Mode, number>> = {
   ephemeralSequential: CreateMode.EPHEMERAL_SEQUENTIAL,
   container: CreateMode.CONTAINER,
   ttl: CreateMode.PERSISTENT_WITH_TTL,
+}
+const watcherTypes: Readonly<Record<WatchKind, number>> = {
+  any: WatcherType.Any,
+  data: WatcherType.Data,
+  children: WatcherType.Children,
+  persistent: WatcherType.Persistent,
+  recursive: WatcherType.PersistentRecursive,
 }
 /** Short enough for nodes to go while clients work. */
 const TTL_MS = 700n
@@ -80,6 +96,12 @@ export function opCodeOf(request: Request): number {
       return OpCode.addWatch
     case 'removeWatches':
       return OpCode.removeWatches
+    case 'checkWatches':
+      return OpCode.checkWatches
+    case 'multiRead':
+      return OpCode.multiRead
+    case 'whoAmI':
+      return OpCode.whoAmI
     case 'sync':
       return OpCode.sync
     case 'close':
@@ -93,6 +115,8 @@ export function writeRequest(w: Writer, request: Request): void {
   switch (request.op) {
     case 'multi':
       return writeMultiRequest(w, request.parts.map(operationOf))
+    case 'multiRead':
+      return writeMultiRequest(w, request.parts.map(readOf))
     case 'create': {
       const { path, data, mode, acl = 'open' } = request
       const body = { path, data: encoder.encode(data), acl: aclOf(acl), flags: flags[mode] }
@@ -119,13 +143,15 @@ export function writeRequest(w: Writer, request: Request): void {
       })
     }
     case 'removeWatches':
-      return writeRemoveWatchesRequest(w, { path: request.path, type: WatcherType.Any })
+    case 'checkWatches':
+      return writeRemoveWatchesRequest(w, { path: request.path, type: watcherTypes[request.watches] })
     case 'getAcl':
     case 'ephemerals':
     case 'count':
     case 'sync':
       return w.string(request.path)
     case 'close':
+    case 'whoAmI':
       return
     case 'check':
       throw new Error('A check is a part of a transaction only')
@@ -149,6 +175,7 @@ export function readResult(r: Reader, request: Request): { result: Result; resul
       results,
     }
   }
+  if (request.op === 'multiRead') return { result: { err: 0 }, results: readMultiResponse(r).map(resultOf) }
   return { result: readOne(r, request), results: [] }
 }
 
@@ -182,16 +209,28 @@ function readOne(r: Reader, request: Request): Result {
       return { err: 0, count: readGetAllChildrenNumberResponse(r).totalNumber }
     case 'reconfig':
       return { err: 0, data: text(readGetDataResponse(r).data) }
+    case 'whoAmI': {
+      const { clientInfo } = readWhoAmIResponse(r)
+      return { err: 0, identities: (clientInfo ?? []).map(({ authScheme, user }) => `${authScheme}:${user}`) }
+    }
     case 'delete':
     case 'check':
     case 'multi':
+    case 'multiRead':
     case 'addWatch':
     case 'removeWatches':
+    case 'checkWatches':
     case 'sync':
     case 'close':
       return { err: 0 }
   }
 }
+
+const readOf = ({ op, path }: ReadPart): MultiOperation => ({
+  type: op === 'get' ? OpCode.getData : OpCode.getChildren,
+  path,
+  watch: false,
+})
 
 function operationOf(part: Part): MultiOperation {
   switch (part.op) {
@@ -214,5 +253,7 @@ function resultOf(result: MultiResult): Result {
   if (result.type === OpCode.create2) return { err: 0, path: result.path!, stat: seenStat(result.stat) }
   if (result.type === OpCode.create) return { err: 0, path: result.path! }
   if (result.type === OpCode.setData) return { err: 0, stat: seenStat(result.stat) }
+  if (result.type === OpCode.getData) return { err: 0, data: text(result.data), stat: seenStat(result.stat) }
+  if (result.type === OpCode.getChildren) return { err: 0, children: (result.children ?? []) as string[] }
   return { err: 0 }
 }

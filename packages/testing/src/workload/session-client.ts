@@ -15,7 +15,7 @@ import {
 } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import { userOf } from '../history/acl.ts'
-import { hexOf, type History, type Operation, type Request } from '../history/records.ts'
+import { hexOf, type History, type Operation, type Request, type WatchKind } from '../history/records.ts'
 import type { Chance } from '../world/chance.ts'
 import type { Incarnation } from '../world/process.ts'
 import { opCodeOf, readResult, writeRequest } from './codec.ts'
@@ -40,6 +40,15 @@ export interface SessionClientOptions {
 }
 
 type Armed = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
+
+/** What a removal of watches takes. */
+const REMOVED: Readonly<Record<WatchKind, readonly Armed[]>> = {
+  any: ['data', 'exist', 'child', 'persistent', 'recursive'],
+  data: ['data', 'exist'],
+  children: ['child'],
+  persistent: ['persistent'],
+  recursive: ['recursive'],
+}
 
 /**
  * A client that speaks the protocol itself, so that it sees everything: the zxid of each reply, the order of replies and
@@ -98,6 +107,11 @@ export class SessionClient {
   /** Ends the connection and goes to another server; what is in flight becomes unknown. */
   move(): void {
     if (this.#wire !== undefined) this.#drop(this.#wire, 0)
+  }
+
+  /** Says once more who it is, amid its requests. */
+  prove(): void {
+    if (this.#wire?.attached === true && !this.#wire.isClosing) this.#prove(this.#wire)
   }
 
   /** Ends without a word: the session runs out. */
@@ -344,7 +358,7 @@ export class SessionClient {
     if (request.op === 'addWatch' && result.err === 0)
       this.#armed[request.recursive ? 'recursive' : 'persistent'].add(request.path)
     if (request.op === 'removeWatches' && result.err === 0)
-      for (const paths of Object.values(this.#armed)) paths.delete(request.path)
+      for (const kind of REMOVED[request.watches]) this.#armed[kind].delete(request.path)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
     if (!request.watch) return
     if (request.op === 'exists' && result.err === ErrorCode.NONODE) this.#armed.exist.add(request.path)

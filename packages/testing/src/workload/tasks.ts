@@ -32,11 +32,15 @@ export class Asking {
   }
 }
 
-/** Makes nodes that do not exist yet, in their order. */
-export async function makeAll(asking: Asking, paths: readonly string[]): Promise<void> {
-  for (const path of paths) {
+/** Makes nodes that do not exist yet, in their order, empty unless they come with data. */
+export async function makeAll(
+  asking: Asking,
+  nodes: readonly (string | readonly [path: string, data: string])[],
+): Promise<void> {
+  for (const node of nodes) {
+    const [path, data] = typeof node === 'string' ? [node, ''] : node
     for (;;) {
-      const { result } = await asking.ask({ op: 'create', path, data: '', mode: 'persistent' })
+      const { result } = await asking.ask({ op: 'create', path, data, mode: 'persistent' })
       if (result.err === 0 || result.err === ErrorCode.NODEEXISTS) break
     }
   }

@@ -1,5 +1,6 @@
 import { secretOf } from '../history/acl.ts'
-import type { History, Operation, Part, Request } from '../history/records.ts'
+import { LIMITED, QUOTA_USE } from '../history/quota.ts'
+import type { History, Operation, Part, ReadPart, Request } from '../history/records.ts'
 import type { ClientPlan, Deed } from '../simulation/plan.ts'
 import type { Chance } from '../world/chance.ts'
 import type { Host } from '../world/process.ts'
@@ -14,6 +15,7 @@ export const BASE: readonly string[] = [
   '/w/e',
   '/w/a',
   '/w/probe',
+  '/w/q',
   ...registers(6),
 ]
 
@@ -32,6 +34,11 @@ const READS: ReadonlySet<Deed> = new Set([
   'count',
   'addWatch',
   'removeWatches',
+  'checkWatches',
+  'multiRead',
+  'whoAmI',
+  'prove',
+  'quotaUse',
 ])
 
 function registers(count: number): string[] {
@@ -112,10 +119,11 @@ export class Worker {
   #act(deed: Deed): void {
     this.done[deed] = (this.done[deed] ?? 0) + 1
     if (deed === 'move') return this.client.move()
+    if (deed === 'prove') return this.client.prove()
     this.client.send(this.#request(deed))
   }
 
-  #request(deed: Exclude<Deed, 'move'>): Request {
+  #request(deed: Exclude<Deed, 'move' | 'prove'>): Request {
     const { chance, plan } = this.#o
     const watch = chance.happens(plan.watching)
     switch (deed) {
@@ -171,7 +179,20 @@ export class Worker {
         return { op: 'addWatch', path, recursive: RECURSIVE.has(path) }
       }
       case 'removeWatches':
-        return { op: 'removeWatches', path: chance.pick([this.#lastingPath(), this.#any()]) }
+      case 'checkWatches':
+        return {
+          op: deed,
+          path: chance.pick([this.#lastingPath(), this.#any()]),
+          watches: chance.pick(['any', 'any', 'data', 'children', 'persistent', 'recursive'] as const),
+        }
+      case 'multiRead':
+        return { op: 'multiRead', parts: this.#readParts() }
+      case 'whoAmI':
+        return { op: 'whoAmI' }
+      case 'quota':
+        return this.#limited()
+      case 'quotaUse':
+        return { op: 'get', path: QUOTA_USE, watch: false }
       case 'sync':
         return { op: 'sync', path: '/w' }
       case 'close':
@@ -212,6 +233,30 @@ export class Worker {
           ],
         }
     }
+  }
+
+  /** Something below a limit. */
+  #limited(): Request {
+    const { chance } = this.#o
+    const path = `${LIMITED}/${chance.below(8)}`
+    const data = `${this.#value()}${'+'.repeat(chance.below(60))}`
+    switch (chance.weighted({ create: 3, set: 2, delete: 1.5 })) {
+      case 'create':
+        return { op: 'create', path, data, mode: chance.pick(['persistent', 'ephemeral'] as const) }
+      case 'set':
+        return { op: 'set', path, data, version: -1 }
+      case 'delete':
+        return { op: 'delete', path, version: -1 }
+    }
+  }
+
+  #readParts(): ReadPart[] {
+    const { chance } = this.#o
+    return Array.from({ length: chance.whole(1, 5) }, () =>
+      chance.happens(0.3)
+        ? { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
+        : { op: 'get', path: chance.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_USE]) },
+    )
   }
 
   #guarded(): string {

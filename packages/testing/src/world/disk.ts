@@ -1,6 +1,6 @@
 import { DiskError, type Disk, type DiskReader, type DiskWriter } from '@zabra/runtime'
 import type { Chance } from './chance.ts'
-import { PlatterFile } from './platter-file.ts'
+import { PlatterFile, type PowerLoss } from './platter-file.ts'
 import type { CrashKind, Incarnation } from './process.ts'
 import type { World } from './world.ts'
 
@@ -25,6 +25,27 @@ type NameChange =
   | { readonly kind: 'remove'; readonly path: string }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: PlatterFile }
 
+/** What can happen to what is on a disk, or should be. */
+export type DiskTrouble =
+  | 'lost tails'
+  | 'torn tails'
+  | 'reordered tails'
+  | 'tails with flipped bytes'
+  | 'lost names'
+  | 'writes without space'
+  | 'failed syncs'
+  | 'slow syncs'
+
+const TAILS: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskTrouble>> = {
+  lost: 'lost tails',
+  torn: 'torn tails',
+  reordered: 'reordered tails',
+  rotten: 'tails with flipped bytes',
+}
+
+/** What a sync takes at least to be told of as slow, in milliseconds. */
+const SLOW_MS = 200
+
 interface Flight {
   readonly file: PlatterFile
   readonly position: number
@@ -46,8 +67,19 @@ export class Platter {
   }
   readonly chance: Chance
   /** What crashes have met, for showing that they met something. */
-  readonly met = { lostTails: 0, tornTails: 0, lostNames: 0 }
+  readonly met: Record<DiskTrouble, number> = {
+    'lost tails': 0,
+    'torn tails': 0,
+    'reordered tails': 0,
+    'tails with flipped bytes': 0,
+    'lost names': 0,
+    'writes without space': 0,
+    'failed syncs': 0,
+    'slow syncs': 0,
+  }
   readonly flights = new Set<Flight>()
+  /** Hears once of a durable write that begins. */
+  nextWrite: (() => void) | undefined
   /** Counts changes of names: who keeps a list of them must make it anew. */
   renamings = 0
   /** Hears of a file that goes, by its removal or under another name, with what was in it. */
@@ -143,9 +175,9 @@ export class Platter {
   /** The process is over; with its machine's power goes what was not synced. */
   crash(kind: CrashKind): void {
     for (const { file, position, bytes } of this.flights) {
-      // The system was in the middle of it.
-      if (this.chance.happens(0.7))
-        file.write(position, bytes.subarray(0, this.chance.below(bytes.length + 1)))
+      // The system was in the middle of it, or had all of it and its disk had not.
+      const had = this.chance.happens(0.5) ? this.chance.below(bytes.length + 1) : bytes.length
+      if (this.chance.happens(0.7)) file.write(position, bytes.subarray(0, had))
     }
     this.flights.clear()
     this.temper.failNextSync = false
@@ -154,16 +186,21 @@ export class Platter {
     const keep = this.chance.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {
       if (together ? index < keep : this.chance.happens(0.5)) this.#keep(change)
-      else this.met.lostNames++
+      else this.met['lost names']++
     })
     this.#pending = []
     this.renamings++
     this.#files = new Map(this.#durable)
     for (const file of new Set(this.#files.values())) {
       const end = file.losePower(this.chance, this.temper.wild)
-      if (end === 'lost') this.met.lostTails++
-      if (end === 'torn') this.met.tornTails++
+      if (end !== 'clean') this.met[TAILS[end]]++
     }
+  }
+
+  beginWrite(): void {
+    const heard = this.nextWrite
+    this.nextWrite = undefined
+    heard?.()
   }
 
   #keep(change: NameChange): void {
@@ -246,7 +283,7 @@ export class SimulatedDisk implements Disk {
     const file = await this.#call(() => {
       if (!options.create) return this.#file(path)
       if (this.#platter.file(path) !== undefined) throw failure('EEXIST', path)
-      if (this.#platter.temper.full && this.#platter.chance.happens(0.5)) throw failure('ENOSPC', path)
+      if (this.#platter.temper.full && this.#platter.chance.happens(0.5)) throw this.#noSpace(path)
       return this.#platter.create(path)
     })
     return this.#writer(path, file, options.durable)
@@ -283,7 +320,7 @@ export class SimulatedDisk implements Disk {
       },
       truncate: (length) =>
         this.#call(() => {
-          if (this.#platter.temper.full && length > file.length) throw failure('ENOSPC', path)
+          if (this.#platter.temper.full && length > file.length) throw this.#noSpace(path)
           file.truncate(length)
         }),
       close: () => this.#call(() => {}),
@@ -302,13 +339,14 @@ export class SimulatedDisk implements Disk {
     const flight = { file, position, bytes }
     platter.flights.add(flight)
     const time = durable ? this.#syncTime() : undefined
+    if (durable) platter.beginWrite()
     return this.#call(() => {
       platter.flights.delete(flight)
       const grows = position + bytes.length > file.length
       if (platter.temper.full && grows) {
         const room = Math.max(0, file.length - position)
         file.write(position, bytes.subarray(0, room))
-        throw failure('ENOSPC', path)
+        throw this.#noSpace(path)
       }
       file.write(position, bytes)
       if (durable) this.#sync(path, file, file.pending)
@@ -318,6 +356,7 @@ export class SimulatedDisk implements Disk {
   #sync(path: string, file: PlatterFile, count: number): void {
     if (this.#platter.temper.failNextSync) {
       this.#platter.temper.failNextSync = false
+      this.#platter.met['failed syncs']++
       file.forget()
       throw failure('EIO', path)
     }
@@ -327,7 +366,14 @@ export class SimulatedDisk implements Disk {
   #syncTime(): number {
     const { syncMs, stall, stallMs } = this.#platter.temper
     const { chance } = this.#platter
-    return chance.exponential(syncMs) + (chance.happens(stall) ? chance.exponential(stallMs) : 0)
+    const time = chance.exponential(syncMs) + (chance.happens(stall) ? chance.exponential(stallMs) : 0)
+    if (time >= SLOW_MS) this.#platter.met['slow syncs']++
+    return time
+  }
+
+  #noSpace(path: string): DiskError {
+    this.#platter.met['writes without space']++
+    return failure('ENOSPC', path)
   }
 
   /** Does something after a time, in the system: a process that stands still gets the result when it goes on. */

@@ -38,6 +38,9 @@ class Image {
   }
 }
 
+/** What a power cut did to a file: nothing, took everything away, cut it, or kept sectors of it in no order, with wrong bytes in them. */
+export type PowerLoss = 'clean' | 'lost' | 'torn' | 'reordered' | 'rotten'
+
 /** A file: what programs see, what has reached the platter, and the changes in between. */
 export class PlatterFile {
   readonly #seen = new Image()
@@ -45,6 +48,8 @@ export class PlatterFile {
   #pending: Change[] = []
   /** Counts what made the durable bytes shorter: whoever read them must begin anew. */
   truncations = 0
+  /** Where the first byte lay that power cuts since the last whole sync could change. */
+  unsyncedFrom = Infinity
 
   get length(): number {
     return this.#seen.length
@@ -76,6 +81,7 @@ export class PlatterFile {
       if (change.kind === 'truncate') this.truncations++
       this.#durable.apply(change)
     }
+    if (this.#pending.length === 0) this.unsyncedFrom = Infinity
   }
 
   /** After a sync that failed the system forgets what it had to write: it will never be durable. */
@@ -85,9 +91,11 @@ export class PlatterFile {
 
   /**
    * The file after its machine lost power: of the changes that were not synced a beginning is there, cut at any byte. On a
-   * `wild` disk each sector is there or not, whatever becomes of those before it, and may hold anything.
+   * `wild` disk each sector is there or not, whatever becomes of those before it, and bytes of it may hold anything. Bytes that
+   * were on the platter already, and that nobody wanted to be others, are as they were.
    */
-  losePower(chance: Chance, wild: boolean): 'clean' | 'lost' | 'torn' {
+  losePower(chance: Chance, wild: boolean): PowerLoss {
+    this.unsyncedFrom = Math.min(this.unsyncedFrom, this.#unsyncedFrom())
     if (this.#pending.length === 0) {
       this.#seen.copyFrom(this.#durable)
       return 'clean'
@@ -96,8 +104,8 @@ export class PlatterFile {
       nothing: 3,
       everything: 1,
       prefix: 3,
-      sectors: wild ? 3 : 0,
-      rotten: wild ? 1 : 0,
+      sectors: wild ? 6 : 0,
+      rotten: wild ? 4 : 0,
     })
     const keep = chance.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {
@@ -115,6 +123,7 @@ export class PlatterFile {
     this.#pending = []
     this.truncations++
     this.#seen.copyFrom(this.#durable)
+    if (mood === 'sectors' || mood === 'rotten') return mood === 'sectors' ? 'reordered' : 'rotten'
     return mood === 'nothing' ? 'lost' : 'torn'
   }
 
@@ -124,11 +133,26 @@ export class PlatterFile {
       if (chance.happens(0.6)) {
         const sector = bytes.slice(at, at + length)
         // A sector that was being written when the power went may hold anything.
-        if (rotten && chance.happens(0.3)) sector[chance.below(length)]! ^= 1 << chance.below(8)
+        if (rotten && chance.happens(0.3)) this.#spoil(sector, position + at, chance)
         this.#durable.apply({ kind: 'write', position: position + at, bytes: sector })
       }
       at += length
     }
+  }
+
+  /** Flips a bit of what is new in a part of a sector, if anything is. */
+  #spoil(sector: Uint8Array, position: number, chance: Chance): void {
+    const [at, bit] = [chance.below(sector.length), 1 << chance.below(8)]
+    const durable = this.#durable.view()
+    if (position + at >= durable.length || durable[position + at] !== sector[at]) sector[at]! ^= bit
+  }
+
+  /** Where the first byte lies that differs from the platter, or would. */
+  #unsyncedFrom(): number {
+    const [seen, durable] = [this.#seen.view(), this.#durable.view()]
+    const common = Math.min(seen.length, durable.length)
+    for (let at = 0; at < common; at++) if (seen[at] !== durable[at]) return at
+    return common
   }
 
   #change(change: Change): void {

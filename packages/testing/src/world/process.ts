@@ -92,7 +92,10 @@ export class Host {
   /** Ends the process at once. Nothing that it has begun goes on. */
   crash(kind: CrashKind): void {
     const ended = this.current
-    if (ended === undefined) return
+    if (ended === undefined) {
+      if (kind === 'power' && this.lives > 0) this.#darken()
+      return
+    }
     this.world.note(ended, 'crash', kind)
     ended.alive = false
     this.current = undefined
@@ -101,6 +104,12 @@ export class Host {
     if (kind === 'power') this.powered = false
     this.world.network.processEnded(ended, kind)
     this.platter.crash(kind)
+  }
+
+  /** A machine on which nothing runs any more loses power: with it goes what the last process has not synced. */
+  #darken(): void {
+    this.powered = false
+    this.platter.crash('power')
   }
 
   /** Stops the process where it is. Its clock goes on, and what happens to it waits. */

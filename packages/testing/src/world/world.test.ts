@@ -239,6 +239,50 @@ describe('the disk of a machine', () => {
     expect([...outcomes].sort()).toEqual(['lost', 'name kept', 'name lost', 'torn', 'whole'])
   })
 
+  it('loses what a process that has ended before did not sync, when its machine loses power afterwards', async () => {
+    const outcomes = new Set<number>()
+    for (let seed = 1; seed <= 20; seed++) {
+      const world = new World(seed)
+      const host = world.addHost('a')
+      const { disk } = host.start().ports
+      const writer = await world.settled(disk.openWrite('/f', { create: true, durable: false }), 1000)
+      await world.settled(disk.syncFolder(''), 1000)
+      await world.settled(writer.write(bytes('x'), 0), 1000)
+      host.crash('kill')
+      host.crash('power')
+      outcomes.add((await world.settled(host.start().ports.disk.readFile('/f'), 1000)).length)
+    }
+    expect(outcomes).toEqual(new Set([0, 1]))
+  })
+
+  it('spoils what was not synced, keeps sectors of it in no order, and tells from where on', async () => {
+    const met = new Set<string>()
+    for (let seed = 1; seed <= 60; seed++) {
+      const world = new World(seed)
+      const { platter } = world.addHost('a')
+      platter.temper.wild = true
+      const file = platter.create('/f')
+      platter.syncFolder('')
+      file.write(0, new Uint8Array(600).fill(1))
+      file.sync(file.pending)
+      // The first bytes are written again as they are: nothing can become of them.
+      file.write(
+        0,
+        Uint8Array.from({ length: 3000 }, (_, at) => (at < 600 ? 1 : 2)),
+      )
+      platter.crash('power')
+      expect([...file.bytes.subarray(0, 600)].every((byte) => byte === 1)).toBe(true)
+      expect(file.unsyncedFrom).toBe(600)
+      for (const [name, count] of Object.entries(platter.met)) if (count > 0) met.add(name)
+    }
+    expect([...met].sort()).toEqual([
+      'lost tails',
+      'reordered tails',
+      'tails with flipped bytes',
+      'torn tails',
+    ])
+  })
+
   it('fails a sync once, and never keeps then what it had to write', async () => {
     const world = new World(5)
     const host = world.addHost('a')

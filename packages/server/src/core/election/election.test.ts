@@ -384,6 +384,15 @@ describe('an ensemble that others have formed', () => {
     expect(restarted.election.state).toBe('looking')
   })
 
+  it('is joined by who proposed a change of the ensemble that never came about', () => {
+    // 4 led and wanted 5 to have a voice; nobody else knows of that, and 5 has none.
+    const active = ensemble([1, 3, 4], 'server.5=h5:1:2:observer')
+    const footing = { zxid: 99, epoch: 2, active, proposed: ensemble([1, 3, 4, 5], 'version=200000131') }
+    const desk = new Desk(4, { adoptsConfigurations: true }).look(footing)
+    expect(desk.hear(1, { state: 'following', vote: vote(3, 8) }).asked).toEqual([])
+    expect(desk.hear(3, { state: 'leading', vote: vote(3, 8) }).asked).toEqual(['following 3'])
+  })
+
   it('is joined by who does not trust its own data', () => {
     const desk = new Desk(3).look({ zxid: -1 }).hear(1, { state: 'following', vote: vote(2, 8) })
     expect(desk.hear(2, { state: 'leading', vote: vote(2, 8) }).asked).toEqual(['following 2'])

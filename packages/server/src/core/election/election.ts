@@ -18,6 +18,7 @@ import {
   NOBODY,
   UNTRUSTED,
   type Ballot,
+  type Ballots,
   type PeerState,
   type Vote,
 } from './vote.ts'
@@ -422,9 +423,10 @@ export class Election {
       this.#ballots.set(from, { ...ballot, version: 0 })
       if (this.#isEstablished(this.#ballots, ballot)) return this.#decide(vote)
     }
-    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand.
+    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand. It leads by the
+    // configuration in force: of one that I alone have logged, those whom it would give a voice may know nothing.
     this.#outside.set(from, ballot)
-    if (this.#isEstablished(this.#outside, ballot)) {
+    if (this.#isEstablished(this.#outside, ballot, { active: this.#quorums!.active })) {
       this.#round = vote.round
       return this.#decide(vote)
     }
@@ -435,11 +437,9 @@ export class Election {
     }
   }
 
-  #isEstablished(ballots: ReadonlyMap<ServerId, Ballot>, ballot: Ballot): boolean {
-    return (
-      isSupported(ballots, ballot, this.#quorums!) &&
-      doesLead(ballots, ballot, this.#settings.self, this.#round)
-    )
+  #isEstablished(ballots: Ballots, ballot: Ballot, quorums = this.#quorums!): boolean {
+    const { self } = this.#settings
+    return isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, self, this.#round)
   }
 
   /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */

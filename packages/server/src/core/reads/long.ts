@@ -51,17 +51,16 @@ export const longNames = (paths: readonly string[], end: Uint8Array): LongAnswer
   longVector(paths, nameOf, end)
 
 /** What counts below a path, for as long as it takes. */
-export function longCount(
-  tree: Tree,
-  count: { next(limit: number): boolean; done(): void; readonly count: number },
-): LongAnswer {
+export function longCount(count: {
+  next(limit: number): boolean
+  done(): void
+  readonly count: number
+}): LongAnswer {
   return {
     isTold: false,
     *write(writer) {
       try {
         while (count.next(COUNTED)) yield
-        // Of a transaction that is applied in steps nothing may show before its end.
-        while (tree.halfway) yield
         writer.int(count.count)
       } finally {
         count.done()

@@ -191,7 +191,7 @@ export class Reads<L extends Listener> {
       return ErrorCode.OK
     }
     const count = descendantCount(this.#tree, node, mayBeLong ? LONG : Infinity)
-    if (count === undefined) return longCount(this.#tree, new DescendantCount(this.#tree, path))
+    if (count === undefined) return longCount(new DescendantCount(this.#tree, path))
     writer.int(count)
     return ErrorCode.OK
   }

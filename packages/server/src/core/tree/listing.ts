@@ -31,13 +31,16 @@ export function descendantCount({ store }: Tree, node: number, most: number): nu
 
 /**
  * Counts the nodes below a path, some at a time while the tree changes. It goes through all nodes in the order of their
- * indices, so a change shows by its index whether it was counted already: `count` is right for the tree as it is at the end.
+ * indices, so a change shows by its index whether its node was looked at already: `count` is right for the tree as it was in the
+ * beginning, which is what the zxid of a reply speaks of.
  */
 export class DescendantCount implements Walker {
   readonly #tree: Tree
   readonly #prefix: string
   readonly #release: () => void
   #next = 0
+  /** Nodes that were added meanwhile, where nothing was looked at yet. */
+  readonly #fresh = new Set<number>()
   count = 0
 
   constructor(tree: Tree, path: string) {
@@ -50,17 +53,20 @@ export class DescendantCount implements Walker {
   next(limit: number): boolean {
     const { store } = this.#tree
     const end = Math.min(this.#next + limit, store.used)
-    for (; this.#next < end; this.#next++)
+    for (; this.#next < end; this.#next++) {
+      if (this.#fresh.delete(this.#next)) continue
       if (store.pathAt(this.#next)?.startsWith(this.#prefix) === true) this.count++
+    }
     return this.#next < store.used
   }
 
-  added(node: number, path: string): void {
-    if (node < this.#next && path.startsWith(this.#prefix)) this.count++
+  added(node: number): void {
+    if (node >= this.#next) this.#fresh.add(node)
   }
 
   removing(node: number): void {
-    if (node < this.#next && this.#tree.pathOf(node).startsWith(this.#prefix)) this.count--
+    if (node < this.#next || this.#fresh.delete(node)) return
+    if (this.#tree.pathOf(node).startsWith(this.#prefix)) this.count++
   }
 
   applied(): void {}

@@ -1,4 +1,4 @@
-import { OpCode } from '@zabra/protocol'
+import { CreateMode, OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../../core/quorum/index.ts'
 import { RawClient } from '../testdata/world.ts'
@@ -30,6 +30,38 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
   last.look(1, OpCode.getData, '/b')
   await ensemble.until('the answer', () => last.frames.length > 0)
   expect(last.heard()).toEqual(['1:0'])
+})
+
+it('makes a local session known to all with its first ephemeral znode, at a follower and at the leader', async () => {
+  const ensemble = await Ensemble.start(3, {
+    localSessionsEnabled: true,
+    localSessionsUpgradingEnabled: true,
+  })
+  for (const id of [1, ensemble.leader!]) {
+    const client = await ensemble.client(id)
+    client.create(1, `/e${id}`, CreateMode.EPHEMERAL)
+    await ensemble.until('the answer', () => client.frames.length > 0)
+    expect([id, client.heard()]).toEqual([id, ['1:0']])
+  }
+})
+
+it('ends a session for all that has become known to all while its end waited', async () => {
+  const ensemble = await Ensemble.start(3, {
+    localSessionsEnabled: true,
+    localSessionsUpgradingEnabled: true,
+  })
+  for (const id of [1, ensemble.leader!]) {
+    const client = await ensemble.client(id)
+    client.ask(1, OpCode.sync, (w) => w.string('/'))
+    client.create(2, '/e', CreateMode.EPHEMERAL)
+    client.ask(3, OpCode.closeSession)
+    await ensemble.until('the end', () => client.closed)
+    expect([id, client.heard()]).toEqual([id, ['1:0', '2:0', '3:0']])
+    const other = await ensemble.client(id)
+    other.look(1, OpCode.exists, '/e')
+    await ensemble.until('the answer', () => other.frames.length > 0)
+    expect([id, other.heard()]).toEqual([id, ['1:-101']])
+  }
 })
 
 /** Waits for so many frames and tells them. */
@@ -128,6 +160,29 @@ it('hands leadership over when the leader is asked to stop', async () => {
     'the return of 3',
     () => ensemble.server(3).role === 'following' && ensemble.server(3).serving,
   )
+})
+
+it('leaves when nobody takes the leadership over and something was asked meanwhile', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(3)
+  const { clock } = ensemble
+  const slowly = (): Promise<void> => new Promise((done) => void clock.after(4000, 'slow disk', done))
+  for (const id of [1, 2]) ensemble.member(id).disk.hold = slowly
+  client.create(1, '/first')
+  await ensemble.advance(1000)
+  client.create(2, '/second')
+  await ensemble.advance(500)
+  // What is on its way takes longer than a handing over may.
+  await ensemble.word(3, 'ydld')
+  client.create(3, '/third')
+  client.ask(4, OpCode.sync, (w) => w.string('/'))
+  await ensemble.until('the end of the connection', () => client.closed)
+  expect(client.heard()).toEqual(['1:0'])
+  expect(
+    ensemble.lines.filter((line) => line.includes('3 info This server is not leading any more')),
+  ).toEqual([expect.stringContaining('nobody has taken the leadership over')])
+  for (const id of [1, 2]) ensemble.member(id).disk.hold = undefined
+  await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })
 
 it('yields leadership when it is asked to by a word, and stays a member', async () => {

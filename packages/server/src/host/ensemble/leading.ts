@@ -166,6 +166,10 @@ export class LeaderTerm implements Term {
     const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
       this.#turns.step({ type: 'halfTick' })
+      if (this.#leader.accepting && this.#clients?.writes.swallowed === true)
+        this.#leave({
+          reason: 'nobody has taken the leadership over, and what was asked meanwhile has no answer',
+        })
       if (!this.#over) this.#tick(next)
     })
   }
@@ -311,6 +315,7 @@ export class LeaderTerm implements Term {
           quorum: this.#quorum(),
           lastZxid: zxid,
           serverId: settings.serverId,
+          upgradesSessions: settings.localSessionsUpgradingEnabled,
         }),
     })
     this.#leadsSince = now

@@ -12,6 +12,7 @@ import {
   type ServerId,
 } from '../../core/quorum/index.ts'
 import { configurationOf, showConfiguration, type Tree } from '../../core/tree/index.ts'
+import type { ClientPlaces } from './client-door.ts'
 import { keepActive, keepProposed } from './configuration-files.ts'
 
 /** What a member knows of who belongs to its ensemble, in memory and on disk. */
@@ -80,6 +81,14 @@ export class Membership {
    */
   shareOf(limit: number): number {
     return this.#voters > 2 ? Math.max(1, Math.floor(limit / (this.#voters - 1))) : limit
+  }
+
+  /** Where this member serves clients, by what its operator has written and by the configuration in force. */
+  get clientPlaces(): ClientPlaces {
+    const [written, active] = [this.#written, this.#active].map(
+      ({ members }) => members.get(this.self)?.client,
+    )
+    return { written, active }
   }
 
   /** Where a member takes the connections of others; none for a stranger. */

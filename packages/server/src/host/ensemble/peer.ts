@@ -95,7 +95,7 @@ class Peer implements Server {
       stats,
       sessionIds: new SessionIds(settings.serverId, ports.clock.wall()),
       window: new CommittedWindow(vault.lastZxid, settings.commitLogCount),
-      door: new ClientDoor(settings, ports, (core) => {
+      door: new ClientDoor(settings, ports, membership.clientPlaces, (core) => {
         core.words = new FourLetterWords(core, vault.folders, startedAt)
       }),
       snapshots: new MemberSnapshots(settings, ports, vault, stats),
@@ -376,8 +376,10 @@ class Peer implements Server {
   }
 
   #configured(): void {
+    const { door, membership } = this.#kit
     this.#links.membersChanged()
-    this.#driver.step({ type: 'configured', configurations: this.#kit.membership.configurations })
+    door.follow(membership.clientPlaces.active)
+    this.#driver.step({ type: 'configured', configurations: membership.configurations })
   }
 
   // The end

@@ -191,6 +191,26 @@ describe('a leader', () => {
     expect([client.heard(), trio.proposals.length, trio.leader.writes.outstanding]).toEqual([[], 0, 0])
   })
 
+  it('answers nothing behind what it does not propose, its own clients as little as learners', async () => {
+    const trio = await Trio.start()
+    const [own, far] = [await trio.leader.client({}), await trio.learners[0]!.side.client({})]
+    await trio.settle()
+    for (const client of [own, far]) client.greeting()
+    trio.accepting = false
+    for (const client of [own, far]) {
+      client.create(1, '/a')
+      client.ask(2, OpCode.sync, (w) => w.string('/'))
+    }
+    await trio.settle()
+    expect([own.heard(), far.heard(), trio.leader.writes.swallowed]).toEqual([[], [], true])
+    // What is prepared from now on would stand on what never came about.
+    trio.accepting = true
+    own.create(3, '/b')
+    await trio.settle()
+    expect([own.heard(), trio.proposals.length]).toEqual([[], trio.proposals.length])
+    expect(trio.leader.tree.has('/b')).toBe(false)
+  })
+
   it('serves a client that has seen the beginning of its epoch elsewhere', async () => {
     const trio = await Trio.start()
     const ahead = await trio.leader.client({ seen: BigInt(EPOCH) })

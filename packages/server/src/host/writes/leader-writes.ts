@@ -62,6 +62,8 @@ export class LeaderWrites<L extends Listener> implements Writes {
   /** Bytes of proposals. */
   readonly proposalSize = new Range()
   lastProposalSize = -1
+  /** Whether something was asked that is never answered: nothing behind it may be, and the role has to end. */
+  swallowed = false
   /** Requests that are prepared in steps, and those behind them. */
   readonly #preparing: Stepper
   /** How many of the latter have a requester here. */
@@ -439,7 +441,8 @@ export class LeaderWrites<L extends Listener> implements Writes {
     const { logged } = entry
     const { zxid } = logged.header
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
-    if (quorum?.accepting === false) return
+    this.swallowed ||= quorum?.accepting === false
+    if (this.swallowed) return
     this.#application.push(entry)
     this.#last = zxid
     journal.append(logged, payload)
@@ -475,7 +478,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   #confirm(done: () => void): void {
     this.#confirming++
     this.#parts.quorum!.confirm(() => {
-      if (this.#ended) return
+      if (this.#ended || this.swallowed) return
       this.#confirming--
       // What is committed by now may still be on its way into the tree.
       this.#application.whenApplied(done)
