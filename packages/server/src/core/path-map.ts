@@ -21,8 +21,9 @@ export class PathMap<V> {
     this.#shard(path).set(path, value)
   }
 
-  delete(path: string): void {
-    this.#shard(path).delete(path)
+  /** Whether it was there. */
+  delete(path: string): boolean {
+    return this.#shard(path).delete(path)
   }
 
   *[Symbol.iterator](): Generator<[path: string, value: V]> {

@@ -32,7 +32,7 @@ export function writeBody(
 function writeResult(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
   // A change of the ensemble is answered as a read of the configuration that it has made.
   if (txn.type === OpCode.reconfig) writer.buffer(txn.data)
-  if (changesNode(txn)) tree.writeStat(tree.find(txn.path), writer)
+  if (changesNode(txn)) tree.writeStat(tree.findWritten(txn.path), writer)
   else if (createsNode(txn)) {
     writer.string(txn.path)
     if (asked !== OpCode.create) tree.writeStat(tree.find(txn.path), writer)

@@ -1,6 +1,6 @@
 import type { ReconfigRequest } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
-import type { QuotaBreach, Tree } from '../tree/index.ts'
+import type { Hint, QuotaBreach, Tree } from '../tree/index.ts'
 import type { Digest, Identity, SessionId, Txn, Zxid } from '../types.ts'
 
 /** What preparing must know of sessions. */
@@ -37,8 +37,11 @@ export interface WriteRequest {
   readonly identities: readonly Identity[]
 }
 
-/** A transaction and the digest of the tree behind it (absent for errors and when digests are switched off). */
-export interface Prepared {
+/**
+ * A transaction and the digest of the tree behind it (absent for errors and when digests are switched off); of one that is about
+ * one node, where that is.
+ */
+export interface Prepared extends Hint {
   readonly txn: Txn
   readonly digest: Digest | undefined
 }

@@ -1,13 +1,19 @@
 import type { ACL } from '@zabra/protocol'
 import { PathMap } from '../path-map.ts'
-import { DigestSum, isUncounted, statDigest, type Tree } from '../tree/index.ts'
+import { DigestSum, isUncounted, statDigest, type Place, type Tree } from '../tree/index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
-/** A znode as it will be once every accepted change is applied. */
-export class FutureNode {
+/** A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, which finds it by it. */
+export class FutureNode implements Place {
   readonly path: string
+  /** Where it is in the tree, as far as that is known: -1 before it is applied. */
+  at = -1
+  /** What it was created below, or removed from. */
+  parent: FutureNode | undefined
   /** The change that made it so; 0 for what is committed. */
   zxid: Zxid = 0
+  /** Whether it is what `PendingTree` has for its path. */
+  held = false
   exists = true
   czxid = 0
   mzxid = 0
@@ -47,13 +53,16 @@ export class PendingTree {
   #entries = 0
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
-  /** What was changed, and by which transaction in the same place of the other list, to be dropped from the front. */
-  #queue: string[] = []
+  /**
+   * What was changed, and by which transaction in the same place of the other list, to be dropped from the front. A path stands
+   * for a node that went with its session.
+   */
+  #queue: (FutureNode | string)[] = []
   #zxids: Zxid[] = []
   #front = 0
   readonly #digest = new DigestSum()
   /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
-  #undo: { path: string; before: FutureNode | undefined }[] | undefined
+  #undo: { path: string; before: FutureNode | undefined; was: FutureNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
   #undoQueue = 0
   /** What was committed while a multi was prepared. */
@@ -76,24 +85,25 @@ export class PendingTree {
 
   /** A node as it will be, or undefined when it will not be there. Do not change it: `change` gives one to change. */
   get(path: string): FutureNode | undefined {
-    const pending = this.#changed.get(path)
-    if (pending !== undefined) return pending.exists ? pending : undefined
-    return this.#committed(path)
+    const node = this.look(path)
+    return node?.exists === true ? node : undefined
+  }
+
+  /** The same, or one that will have gone, which whoever creates a node in its place hands to `create`. */
+  look(path: string): FutureNode | undefined {
+    return this.#changed.get(path) ?? this.#committed(path)
   }
 
   /** The node to change at `zxid`; its digest is taken out of the sum until `settle` puts it back. */
   change(node: FutureNode, zxid: Zxid): void {
     const sum = this.digest
-    const before = this.#changed.get(node.path)
-    if (this.#undo !== undefined) this.#undo.push({ path: node.path, before: before?.clone() })
-    if (this.#tree.options.digest && node.exists) sum.subtract(node.counted)
-    if (node.zxid !== zxid) {
-      node.zxid = zxid
-      this.#queue.push(node.path)
-      this.#zxids.push(zxid)
+    if (this.#undo !== undefined) this.#remember(node.path, node.held ? node : undefined)
+    if (this.#tree.options.digest) sum.subtract(node.counted)
+    if (!node.held) {
+      this.#entries++
+      this.#hold(node)
     }
-    if (before === undefined) this.#entries++
-    if (before !== node) this.#changed.set(node.path, node)
+    this.#enqueue(node, zxid)
   }
 
   settle(node: FutureNode): void {
@@ -130,14 +140,17 @@ export class PendingTree {
     if (this.#tree.options.digest) this.digest.subtract(node.counted)
     this.#queue.push(path)
     this.#zxids.push(grave.zxid)
+    node.held = false
     this.#put(path, grave)
   }
 
-  /** A node that did not exist until now. */
-  create(node: FutureNode, zxid: Zxid): void {
-    node.exists = false
-    this.change(node, zxid)
-    node.exists = true
+  /** A node that did not exist until now, behind the change of its parent; `before` is what `look` gave for its path. */
+  create(node: FutureNode, before: FutureNode | undefined, zxid: Zxid): void {
+    if (this.#undo !== undefined) this.#remember(node.path, before)
+    if (before === undefined) this.#entries++
+    else before.held = false
+    this.#hold(node)
+    this.#enqueue(node, zxid)
     this.settle(node)
     if (node.owner === 0n) return
     const own = this.#created.get(node.owner)
@@ -158,9 +171,11 @@ export class PendingTree {
     // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
     // not wait for it: under load a busy parent is never at rest.
     for (; this.#front < end && zxids[this.#front]! <= zxid; this.#front++) {
-      const path = queue[this.#front]!
-      const node = this.#changed.get(path)
-      if (node !== undefined && node.zxid <= zxid) this.#forget(path, node)
+      const next = queue[this.#front]!
+      const node = typeof next === 'string' ? this.#changed.get(next) : next
+      if (node === undefined || node.zxid > zxid) continue
+      if (typeof next === 'string') this.#forget(next, node)
+      else if (node.held) this.#forget(node.path, node)
     }
     const isDone = this.#front === queue.length || zxids[this.#front]! > zxid
     if (this.#front === queue.length) {
@@ -202,11 +217,12 @@ export class PendingTree {
     for (let left = limit; left > 0; left--) {
       const last = this.#undo?.pop()
       if (last === undefined) break
-      const { path, before } = last
+      const { path, before, was } = last
       const node = this.#changed.get(path)
-      if (node !== undefined && before?.owner !== node.owner) this.#forget(path, node)
+      if (node !== undefined && was?.owner !== node.owner) this.#forget(path, node)
+      if (node !== undefined) node.held = false
       if (before === undefined) this.#drop(path)
-      else this.#put(path, before)
+      else this.#put(path, Object.assign(before, was))
     }
     if (this.#undo !== undefined && this.#undo.length > 0) return true
     this.#queue.length = this.#zxids.length = this.#undoQueue
@@ -215,21 +231,37 @@ export class PendingTree {
     return false
   }
 
-  #forget(path: string, { owner }: FutureNode): void {
+  #forget(path: string, node: FutureNode): void {
+    const { owner } = node
+    node.held = false
     this.#drop(path)
     const own = owner === 0n ? undefined : this.#created.get(owner)
     if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
   }
 
   #drop(path: string): void {
-    if (this.#changed.get(path) === undefined) return
-    this.#changed.delete(path)
-    this.#entries--
+    if (this.#changed.delete(path)) this.#entries--
   }
 
   #put(path: string, node: FutureNode): void {
     if (this.#changed.get(path) === undefined) this.#entries++
     this.#changed.set(path, node)
+  }
+
+  #hold(node: FutureNode): void {
+    node.held = true
+    this.#changed.set(node.path, node)
+  }
+
+  #enqueue(node: FutureNode, zxid: Zxid): void {
+    if (node.zxid === zxid) return
+    node.zxid = zxid
+    this.#queue.push(node)
+    this.#zxids.push(zxid)
+  }
+
+  #remember(path: string, before: FutureNode | undefined): void {
+    this.#undo!.push({ path, before, was: before?.clone() })
   }
 
   #committed(path: string): FutureNode | undefined {
@@ -240,6 +272,7 @@ export class PendingTree {
     const i = tree.store.slot(at)
     // The tree's own text of the path: it has been looked up before, which makes the next look cheap.
     const node = new FutureNode(tree.store.pathOf(at), tree.acls.get(c.acl[i]!))
+    node.at = at
     node.czxid = c.czxid[i]!
     node.mzxid = c.mzxid[i]!
     node.pzxid = c.pzxid[i]!

@@ -54,6 +54,10 @@ export class Preparer {
   /** What a request brings lies in bytes that are overwritten by the next ones. */
   readonly #copies = new Copies()
   #pending: PendingTree
+  /** The node that the last operation was about. */
+  #node: FutureNode | undefined
+  /** The parent that was looked up last. */
+  #parentBefore: FutureNode | undefined
 
   constructor(options: PrepareOptions) {
     this.#options = options
@@ -69,6 +73,7 @@ export class Preparer {
   /** Forgets every change that is not applied: none of them will be. */
   reset(): void {
     this.#pending = new PendingTree(this.#tree)
+    this.#parentBefore = undefined
   }
 
   /** Everything up to a zxid is applied to the tree. Forgets up to so many changes; false when there are more. */
@@ -142,11 +147,10 @@ export class Preparer {
       throw error
     }
     try {
-      return this.#done(
-        operation.type === OpCode.setACL
-          ? this.#setACL(request, operation, zxid)
-          : this.#write(request, operation, zxid, time),
-      )
+      if (operation.type === OpCode.setACL) return this.#done(this.#setACL(request, operation, zxid))
+      this.#node = undefined
+      const txn = this.#write(request, operation, zxid, time)
+      return this.#done(txn, this.#node)
     } catch (error) {
       return this.#failed(Refusal.codeOf(error))
     }
@@ -245,7 +249,8 @@ export class Preparer {
     this.#checkAccess(parent, Perms.CREATE, request)
     const path = isSequential(flags) ? asked + sequenceNumber(parent.cversion) : asked
     if (validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    if (this.#pending.get(path) !== undefined) return refuse(ErrorCode.NODEEXISTS)
+    const before = this.#pending.look(path)
+    if (before?.exists === true) return refuse(ErrorCode.NODEEXISTS)
     if (ownerKind(parent.owner, this.#tree.options) === 'ephemeral')
       return refuse(ErrorCode.NOCHILDRENFOREPHEMERALS)
     this.#checkQuota(path, 1, data?.length ?? 0)
@@ -253,6 +258,7 @@ export class Preparer {
       request,
       { path, data: this.#copies.of(data), acl: list, flags, type, ttl },
       parent,
+      before,
       zxid,
       time,
     )
@@ -276,6 +282,7 @@ export class Preparer {
       ttl: number
     },
     parent: FutureNode,
+    before: FutureNode | undefined,
     zxid: Zxid,
     time: number,
   ): SubTxn {
@@ -288,7 +295,8 @@ export class Preparer {
       parent.pzxid = zxid
     }
     this.#pending.settle(parent)
-    const node = new FutureNode(path, acl)
+    const node = (this.#node = new FutureNode(path, acl))
+    node.parent = parent
     node.czxid = node.mzxid = node.pzxid = zxid
     node.ctime = node.mtime = time
     node.dataLength = data?.length ?? 0
@@ -300,7 +308,7 @@ export class Preparer {
     const timed = type === OpCode.createTTL && isTtl(flags)
     const ephemeral = !container && !timed && isEphemeral(flags)
     node.owner = container ? CONTAINER_OWNER : timed ? ttlOwner(ttl) : ephemeral ? request.sessionId : 0n
-    this.#pending.create(node, zxid)
+    this.#pending.create(node, before, zxid)
     if (container) return { type: OpCode.createContainer, path, data, acl, parentCVersion }
     if (timed) return { type: OpCode.createTTL, path, data, acl, parentCVersion, ttl }
     const plain = type === OpCode.create2 ? OpCode.create2 : OpCode.create
@@ -338,6 +346,7 @@ export class Preparer {
     if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
     const copy = this.#copies.of(data)
+    this.#node = node
     this.#pending.change(node, zxid)
     node.version = next
     node.mzxid = zxid
@@ -383,6 +392,8 @@ export class Preparer {
   }
 
   #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
+    this.#node = node
+    node.parent = parent
     this.#leave(parent, zxid)
     this.#pending.change(node, zxid)
     node.exists = false
@@ -396,8 +407,11 @@ export class Preparer {
     this.#pending.settle(parent)
   }
 
+  /** The parent of a path. It is often that of the path before, which need not be cut out and looked up again. */
   #parent(path: string): FutureNode | undefined {
-    return this.#pending.get(parentOf(path))
+    const last = this.#parentBefore
+    if (last?.held === true && last.exists && isChild(path, last.path)) return last
+    return (this.#parentBefore = this.#pending.get(parentOf(path)))
   }
 
   #checkFlags(type: number, flags: number, ttl: number): void {
@@ -451,12 +465,13 @@ export class Preparer {
     this.#options.quotaExceeded?.(subject, breach)
   }
 
-  #done(txn: Txn): Prepared {
-    return { txn, digest: this.#tree.options.digest ? this.#pending.digest.value() : undefined }
+  #done(txn: Txn, place?: FutureNode): Prepared {
+    const digest = this.#tree.options.digest ? this.#pending.digest.value() : undefined
+    return { txn, digest, place, crc: place === undefined ? 0 : place.crcPrefix }
   }
 
   #failed(err: number): Prepared {
-    return { txn: { type: OpCode.error, err }, digest: undefined }
+    return { txn: { type: OpCode.error, err }, digest: undefined, place: undefined, crc: 0 }
   }
 }
 
@@ -465,3 +480,9 @@ function nextVersion(current: number, expected: number): number {
   if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
   return (current + 1) | 0
 }
+
+/** Whether a path is that of a child of a node other than the root. */
+const isChild = (path: string, parent: string): boolean =>
+  path.charCodeAt(parent.length) === 0x2f &&
+  path.lastIndexOf('/') === parent.length &&
+  path.startsWith(parent)

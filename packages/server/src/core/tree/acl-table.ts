@@ -79,7 +79,7 @@ export class AclTable {
 
   /** The list under a number. Throws when a snapshot names a number that its table lacks. */
   get(id: number): readonly ACL[] {
-    if (id === OPEN) return OPEN_ACL_UNSAFE
+    if (id === OPEN || id === this.#open) return OPEN_ACL_UNSAFE
     const list = this.#lists.get(id)
     if (list === undefined)
       throw new RangeError(`Expected the number of a known access control list, got ${id}`)

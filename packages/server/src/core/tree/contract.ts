@@ -26,3 +26,19 @@ export interface Walker {
   /** A transaction is applied. */
   applied(zxid: Zxid): void
 }
+
+/** What the preparer knows of the node that a transaction is about, so that the tree need not look for it again. */
+export interface Place {
+  readonly path: string
+  /** Its index, or -1. The tree makes sure that it is right, and notes that of a node that it creates. */
+  at: number
+  /** That of a node that is created or removed. */
+  readonly parent: Place | undefined
+}
+
+/** What the preparer has found out about a transaction of one node, so that the tree need not find it out again. */
+export interface Hint {
+  readonly place: Place | undefined
+  /** The checksum of the node's path and of the data that the transaction brings. */
+  readonly crc: number
+}

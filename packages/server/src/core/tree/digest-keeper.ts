@@ -31,8 +31,8 @@ export class DigestKeeper {
     this.#sum.hi = this.#sum.lo = 0
   }
 
-  /** Takes the checksums of a new node's path and of its data. */
-  hash(node: number, path: string, data: Uint8Array | null): void {
+  /** Takes the checksums of a new node's path and of its data; `known` is that of both, where somebody knows it. */
+  hash(node: number, path: string, data: Uint8Array | null, known?: number): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
     const parent = c.parent[i]!
@@ -40,14 +40,14 @@ export class DigestKeeper {
       const before = this.#store.columns(parent).pathCrc[this.#store.slot(parent)]!
       c.pathCrc[i] = pathCrc(path, this.#store.pathOf(parent), before)
     }
-    c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
+    c.crc[i] = known ?? crcPrefix(c.pathCrc[i]!, data)
   }
 
   /** Takes the checksum of a node's new data. */
-  hashData(node: number, data: Uint8Array | null): void {
+  hashData(node: number, data: Uint8Array | null, known?: number): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
-    c.crc[i] = crcPrefix(c.pathCrc[i]!, data)
+    c.crc[i] = known ?? crcPrefix(c.pathCrc[i]!, data)
   }
 
   /** Takes what a node adds out of the digest, until `changed` puts in what it adds then. */

@@ -53,9 +53,9 @@ export function statDigest(
 
 const ownerView = new DataView(new ArrayBuffer(8))
 
+/** The lower half needs no subtraction: cutting a number to 32 bits is what `|` does first. */
 function long(crc: number, value: number): number {
-  const high = Math.floor(value / 0x1_0000_0000)
-  return crc32Ints(high, value - high * 0x1_0000_0000, crc)
+  return crc32Ints(Math.floor(value / 0x1_0000_0000) | 0, value | 0, crc)
 }
 
 /** A sum modulo 2^64 that is changed in place. */

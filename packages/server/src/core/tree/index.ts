@@ -1,6 +1,6 @@
 /** The znodes and what each transaction does to them. */
 export { Tree } from './tree.ts'
-export type { ChangeSink, PartDone, TreeOptions } from './contract.ts'
+export type { ChangeSink, Hint, PartDone, Place, TreeOptions } from './contract.ts'
 export { applyInSteps, isLarge, STEP } from './stepwise.ts'
 export { childPaths, DescendantCount, descendantCount, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'

@@ -62,6 +62,11 @@ export class NodeStore {
     return this.#shard(path).get(path) ?? NONE
   }
 
+  /** As `find`, where the index may be known already. An index that has another path by now is not believed. */
+  findAt({ path, at }: { readonly path: string; readonly at: number }): number {
+    return at !== NONE && this.pathAt(at) === path ? at : this.find(path)
+  }
+
   /** The columns that hold a node; its place in them is `slot(node)`. */
   columns(node: number): Segment {
     return this.#segments[node >> BITS]!

@@ -30,7 +30,7 @@ import {
   type NaiveOperation,
 } from '../testdata/naive-tree.ts'
 import type { LoggedTxn, Txn } from '../types.ts'
-import { childPaths, Tree } from './index.ts'
+import { childPaths, Tree, type Hint } from './index.ts'
 
 type Step =
   | { readonly do: 'one'; readonly operation: NaiveOperation; readonly session: number }
@@ -165,7 +165,9 @@ class Pair {
     enforceQuota: false,
     reconfigEnabled: false,
   })
-  readonly #waiting: { logged: LoggedTxn; after: Map<string, NaiveNode> }[] = []
+  readonly #waiting: { logged: LoggedTxn; hint: Hint; after: Map<string, NaiveNode> }[] = []
+  /** A tree that is given no hints. */
+  readonly #plain = new Tree({ extendedTypes: true, digest: true })
   readonly #seen: Map<number, number>
   #zxid = 0
 
@@ -214,8 +216,10 @@ class Pair {
   }
 
   commit(count: number): void {
-    for (const { logged, after } of this.#waiting.splice(0, count)) {
-      const err = this.tree.apply(logged.header, logged.txn)
+    for (const { logged, hint, after } of this.#waiting.splice(0, count)) {
+      const err = this.tree.apply(logged.header, logged.txn, undefined, undefined, hint)
+      expect(this.#plain.apply(logged.header, logged.txn)).toBe(err)
+      expect(this.#plain.digest).toEqual(this.tree.digest)
       expect(err).toBe(logged.txn.type === OpCode.error ? logged.txn.err : 0)
       this.#preparer.committed(logged.header.zxid)
       expect(visible(this.tree)).toEqual(expectedOf(after))
@@ -225,11 +229,16 @@ class Pair {
     if (this.#waiting.length === 0) expect(this.#preparer.pendingNodes).toBe(0)
   }
 
-  #prepared(sessionId: bigint, { txn, digest }: Prepared, expected: number[]): void {
+  #prepared(sessionId: bigint, prepared: Prepared, expected: number[]): void {
+    const { txn, digest } = prepared
     expect(errorsOf(txn)).toEqual(expected)
     for (const code of expected) this.#seen.set(code, (this.#seen.get(code) ?? 0) + 1)
     const header = { sessionId, cxid: 0, zxid: this.#zxid, time: 5000 + this.#zxid }
-    this.#waiting.push({ logged: { header, txn, digest }, after: structuredClone(this.model.nodes) })
+    this.#waiting.push({
+      logged: { header, txn, digest },
+      hint: prepared,
+      after: structuredClone(this.model.nodes),
+    })
   }
 }
 

@@ -10,9 +10,9 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Digest, NodeFacts, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import type { Digest, NodeFacts, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { AclTable, OPEN } from './acl-table.ts'
-import type { ChangeSink, PartDone, TreeOptions, Walker } from './contract.ts'
+import type { ChangeSink, Hint, PartDone, Place, TreeOptions, Walker } from './contract.ts'
 import { TreeCursor } from './cursor.ts'
 import { DigestKeeper } from './digest-keeper.ts'
 import { NodeStore, NONE } from './node-store.ts'
@@ -37,6 +37,8 @@ export class Tree {
   readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
   readonly #walkers = new Set<Walker>()
   #halfway = false
+  /** The node that was written last. */
+  #written = NONE
   #waiting: (() => void)[] = []
 
   constructor(options: TreeOptions) {
@@ -79,6 +81,12 @@ export class Tree {
   /** The index of a node, or -1. The empty path is another name of the root. */
   find(path: string): number {
     return this.store.find(path === '' ? '/' : path)
+  }
+
+  /** The same, for the node that was just written. */
+  findWritten(path: string): number {
+    const node = this.#written
+    return node !== NONE && this.store.pathAt(node) === path ? node : this.find(path)
   }
 
   has(path: string): boolean {
@@ -184,30 +192,30 @@ export class Tree {
 
   /**
    * Applies a transaction and returns its error number, 0 for success. `sink` hears of changes; `part` is called
-   * after each part of a multi that succeeds.
+   * after each part of a multi that succeeds; `hint` comes from whoever has prepared it.
    */
-  apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
-    const err = this.applyPart(header, txn, sink, part)
+  apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone, hint?: Hint): number {
+    const err = this.applyPart(header, txn, sink, part, hint)
     this.#advance(header.zxid)
     return err
   }
 
   /** Does what a transaction or a part of one says, and does not count it as applied. */
-  applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone): number {
+  applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone, hint?: Hint): number {
     switch (txn.type) {
       case OpCode.create:
       case OpCode.create2:
-        return this.#create(header, txn, txn.ephemeral ? header.sessionId : 0n, sink)
+        return this.#create(header, txn, txn.ephemeral ? header.sessionId : 0n, sink, hint)
       case OpCode.createContainer:
-        return this.#create(header, txn, CONTAINER_OWNER, sink)
+        return this.#create(header, txn, CONTAINER_OWNER, sink, hint)
       case OpCode.createTTL:
-        return this.#create(header, txn, ttlOwner(txn.ttl), sink)
+        return this.#create(header, txn, ttlOwner(txn.ttl), sink, hint)
       case OpCode.delete:
       case OpCode.deleteContainer:
-        return this.remove(header.zxid, txn.path, sink)
+        return this.remove(header.zxid, txn.path, sink, hint?.place)
       case OpCode.setData:
       case OpCode.reconfig:
-        return this.#setData(header, txn.path, txn.data, txn.version, sink)
+        return this.#setData(header, txn, sink, hint)
       case OpCode.setACL:
         return this.#setACL(header.zxid, txn.path, txn.acl, txn.version)
       case OpCode.multi:
@@ -263,9 +271,12 @@ export class Tree {
     txn: { path: string; data: Uint8Array | null; acl: readonly ACL[]; parentCVersion: number },
     owner: bigint,
     sink?: ChangeSink,
+    hint?: Hint,
   ): number {
-    const parentPath = parentOf(txn.path)
-    const parent = this.store.find(parentPath)
+    const place = hint?.place
+    const above = place?.parent
+    const parentPath = above?.path ?? parentOf(txn.path)
+    const parent = this.#at(parentPath, above)
     if (parent === NONE || this.#isLater(parent, header.zxid)) return ErrorCode.NONODE
     const existing = this.store.find(txn.path)
     // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
@@ -275,6 +286,7 @@ export class Tree {
       return ErrorCode.NODEEXISTS
     }
     const node = this.store.add(txn.path, parent)
+    if (place !== undefined) place.at = node
     for (const walker of this.#walkers) walker.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
@@ -284,12 +296,16 @@ export class Tree {
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
-      this.#digest.hash(node, txn.path, txn.data)
+      this.#digest.hash(node, txn.path, txn.data, place === undefined ? undefined : hint!.crc)
       this.#changed(node, txn.path)
     }
     this.#quotaKeeper.created(txn.path, txn.data?.length ?? 0)
     sink?.created(txn.path, this.aclOf(node), parentPath, this.aclOf(parent))
     return ErrorCode.OK
+  }
+
+  #at(path: string, place: Place | undefined): number {
+    return place === undefined ? this.store.find(path) : this.store.findAt(place)
   }
 
   /**
@@ -313,9 +329,10 @@ export class Tree {
   }
 
   /** Removes a node as a transaction says. */
-  remove(zxid: Zxid, path: string, sink?: ChangeSink): number {
-    const parentPath = parentOf(path)
-    const parent = this.store.find(parentPath)
+  remove(zxid: Zxid, path: string, sink?: ChangeSink, place?: Place): number {
+    const above = place?.parent
+    const parentPath = above?.path ?? parentOf(path)
+    const parent = this.#at(parentPath, above)
     if (parent === NONE) return ErrorCode.NONODE
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
@@ -324,7 +341,7 @@ export class Tree {
       p.pzxid[pi] = zxid
       this.#changed(parent, parentPath)
     }
-    const node = this.store.find(path)
+    const node = this.#at(path, place)
     if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
     this.#changing(node)
@@ -339,15 +356,11 @@ export class Tree {
     return ErrorCode.OK
   }
 
-  #setData(
-    header: TxnHeader,
-    path: string,
-    data: Uint8Array | null,
-    version: number,
-    sink?: ChangeSink,
-  ): number {
-    const node = this.store.find(path)
+  #setData(header: TxnHeader, { path, data, version }: SetDataTxn, sink?: ChangeSink, hint?: Hint): number {
+    const place = hint?.place
+    const node = this.#at(path, place)
     if (node === NONE || this.#isLater(node, header.zxid)) return ErrorCode.NONODE
+    this.#written = node
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     const before = Math.max(0, c.length[i]!)
@@ -356,7 +369,7 @@ export class Tree {
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
-    if (this.#options.digest) this.#digest.hashData(node, data)
+    if (this.#options.digest) this.#digest.hashData(node, data, place === undefined ? undefined : hint!.crc)
     this.#changed(node, path)
     this.#quotaKeeper.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))

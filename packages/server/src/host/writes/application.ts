@@ -155,7 +155,7 @@ export class Application<L extends Listener> {
     const { tree, firing } = this.#parts
     const { header, txn } = entry.logged
     firing.zxid = header.zxid
-    const err = tree.apply(header, txn, firing, partsOf(entry))
+    const err = tree.apply(header, txn, firing, partsOf(entry), entry.hint)
     this.#parts.preparer.committed(header.zxid)
     this.#isApplied(entry, err)
   }

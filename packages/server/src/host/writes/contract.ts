@@ -2,7 +2,7 @@ import type { Reader } from '@zabra/protocol'
 import type { Clock } from '@zabra/runtime'
 import type { Preparer, SessionsView } from '../../core/prepare/index.ts'
 import type { Session, Sessions, SessionTracker } from '../../core/sessions/index.ts'
-import type { Tree } from '../../core/tree/index.ts'
+import type { Hint, Tree } from '../../core/tree/index.ts'
 import type { Digest, Identity, LoggedTxn, SessionId, SubTxn, Zxid } from '../../core/types.ts'
 import type { Firing, Listener } from '../../core/watches/index.ts'
 
@@ -21,6 +21,8 @@ export interface Requester {
 /** A write on its way from acceptance to its reply. */
 export interface Entry {
   readonly logged: LoggedTxn
+  /** What is known of it, where it was prepared here. */
+  readonly hint?: Hint
   readonly xid: number
   /** Op code of the request. */
   readonly type: number

@@ -8,6 +8,7 @@ import type { Listener } from '../../core/watches/index.ts'
 import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
 import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
 import { Application } from './application.ts'
+import { Flight } from './flight.ts'
 import type { Journal, LearnerRequest, Quorum } from './leader-contract.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerGates } from './learner-gates.ts'
@@ -410,13 +411,13 @@ export class LeaderWrites<L extends Listener> implements Writes {
     type: number,
     zxid: Zxid,
     time: number,
-    { txn, digest }: Prepared,
+    prepared: Prepared,
     requester: Requester | undefined,
     startedAt: number,
   ): void {
-    const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
-    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(logged)
-    this.#append({ logged, xid, type, requester, startedAt }, payload)
+    const entry = new Flight(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
+    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(entry)
+    this.#append(entry, payload)
   }
 
   /** As `#accept`, for what may be large. */
@@ -426,14 +427,14 @@ export class LeaderWrites<L extends Listener> implements Writes {
     type: number,
     zxid: Zxid,
     time: number,
-    { txn, digest }: Prepared,
+    prepared: Prepared,
     requester: Requester | undefined,
     startedAt: number,
   ): Generator<void> {
-    const logged: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }
+    const entry = new Flight(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
     const writer = new Writer(1 << 12)
-    yield* encodeInSteps(writer, logged, STEP)
-    this.#append({ logged, xid, type, requester, startedAt }, writer.take())
+    yield* encodeInSteps(writer, entry, STEP)
+    this.#append(entry, writer.take())
   }
 
   #append(entry: Entry, payload: Uint8Array | undefined): void {
@@ -494,4 +495,9 @@ export class LeaderWrites<L extends Listener> implements Writes {
 const isLargeRequest = (type: number, body: Reader): boolean =>
   type === OpCode.multi && body.remaining > LARGE_BYTES
 
-const failure = (err: number): Prepared => ({ txn: { type: OpCode.error, err }, digest: undefined })
+const failure = (err: number): Prepared => ({
+  txn: { type: OpCode.error, err },
+  digest: undefined,
+  place: undefined,
+  crc: 0,
+})
