@@ -41,4 +41,14 @@ describe('a snapshot on its way to the disk', () => {
   it('that is small is made durable once, at its end', async () => {
     expect(await mostWaiting(16)).toBeGreaterThan(MIB)
   })
+
+  it('fails when the disk could not take a part of it, though it says later that it has all', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    let syncs = 0
+    disk.fault = (call) => (call === 'sync' && ++syncs === 1 ? { code: 'EIO' } : undefined)
+    const options = { disk, folder: '/data', compression: 'none', compressor: nodeCompression } as const
+    await expect(takeSnapshot(treeOf(320), [], options)).rejects.toMatchObject({ code: 'EIO' })
+    expect(disk.paths()).toEqual([])
+  })
 })
