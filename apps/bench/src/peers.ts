@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -21,6 +21,8 @@ export interface Peer {
   cpuSeconds(): number
   /** Resident memory of all processes in bytes. */
   resident(): number
+  /** Milliseconds for which threads of the leader were ready to run and had no processor, since its start. */
+  leaderWaitedMs(): number
   /** Starts the member that was left out by `late`. Resolves to the milliseconds until it serves. */
   join(): Promise<number>
   /** Kills the leader at once. */
@@ -91,6 +93,7 @@ export async function startPeer(
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
     resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
+    leaderWaitedMs: () => waitedMsOf(children.get(leader)!.child.pid!),
     join: async () => {
       const asked = performance.now()
       const id = all.at(-1)!
@@ -180,6 +183,19 @@ function cpuSecondsOf(pid: number): number {
 
 function residentOf(pid: number): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+}
+
+/** Of all threads that are there now. */
+const waitedMsOf = (pid: number): number =>
+  readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + threadWaitedMs(pid, thread), 0)
+
+function threadWaitedMs(pid: number, thread: string): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[1]) / 1e6
+  } catch {
+    // It has ended since it was listed.
+    return 0
+  }
 }
 
 export function fourLetterWord(port: number, word: string): Promise<string> {

@@ -1,5 +1,6 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import { NetworkError, type Address, type Connection, type ConnectionEvents, type Peer } from '../network.ts'
+import { closeInSteps } from './leaving.ts'
 
 const NOWHERE: Address = { host: '', port: 0 }
 
@@ -120,7 +121,7 @@ export class SocketConnection implements Connection {
   }
 
   ended(): void {
-    if (this.#events?.ended?.() !== true) this.#socket.destroy()
+    if (this.#events?.ended?.() !== true) closeInSteps(this.#socket)
   }
 
   closed(): void {

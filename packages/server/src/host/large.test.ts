@@ -1,4 +1,13 @@
-import { CreateMode, EventType, OpCode, writeMultiRequest, type MultiOperation } from '@zabra/protocol'
+import {
+  CreateMode,
+  ErrorCode,
+  EventType,
+  OpCode,
+  readMultiResponse,
+  writeMultiHeader,
+  writeMultiRequest,
+  type MultiOperation,
+} from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import { World, type RawClient } from './testdata/world.ts'
 
@@ -90,6 +99,57 @@ describe('a large read', () => {
     expect(order[0]).toBe(1)
     expect(order.toSorted((a, b) => a - b)).toEqual([-1, 1, 2])
     expect(names(client)).toEqual(Array.from({ length: 7000 }, (_, i) => `${i}`))
+  })
+
+  it('of many things takes several turns, and all of it is of the moment when it was asked', async () => {
+    const { world, turns, afterEach } = await watched()
+    const [client, other] = [await session(world), await session(world)]
+    await plant(world, client, 7000)
+    const overlaps = overlap(client, other)
+    afterEach(overlaps)
+    const before = turns()
+    const look = (type: typeof OpCode.getData | typeof OpCode.getChildren, path: string): MultiOperation =>
+      ({ type, path, watch: false }) as MultiOperation
+    const { getChildren, getData } = OpCode
+    const asked = [look(getChildren, '/top'), look(getData, '/none'), look(getChildren, '/top/0')]
+    const more = [look(getChildren, '/top'), look(getData, '/top/1')]
+    client.ask(1, OpCode.multiRead, (w) => writeMultiRequest(w, [...asked, ...more]))
+    client.look(2, OpCode.exists, '/top')
+    other.look(1, OpCode.exists, '/top')
+    other.create(2, '/top/later')
+    other.set(3, '/top/1', 'new')
+    await world.settle()
+    expect(overlaps()).toBe(true)
+    expect(turns() - before).toBeGreaterThan(7)
+    const [reply, next] = client.replies()
+    expect([reply!.xid, reply!.err, next!.xid]).toEqual([1, 0, 2])
+    const children = Array.from({ length: 7000 }, (_, i) => `${i}`)
+    expect(readMultiResponse(reply!.body)).toMatchObject([
+      { type: getChildren, children },
+      { type: OpCode.error, err: ErrorCode.NONODE },
+      { type: getChildren, children: [] },
+      { type: getChildren, children },
+      { type: getData, stat: { version: 0 } },
+    ])
+  })
+
+  it('of many things fails with what it found before a part that is none', async () => {
+    const { world } = await watched()
+    const client = await session(world)
+    await plant(world, client, 7000)
+    client.ask(1, OpCode.multiRead, (w) => {
+      for (const path of ['/top', null]) {
+        writeMultiHeader(w, { type: OpCode.getChildren, done: false, err: -1 })
+        w.string(path)
+        w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    await world.settle()
+    const { err, body } = client.replies()[0]!
+    expect(err).toBe(ErrorCode.MARSHALLINGERROR)
+    const results = readMultiResponse(body)
+    expect(results.map((one) => 'children' in one && one.children?.length)).toEqual([7000])
   })
 
   it('is given up when its client goes', async () => {

@@ -52,7 +52,12 @@ export class Outbox {
 
   /** Changes the error of the reply that `begin` began. */
   setError(mark: number, err: number): void {
-    this.writer.intAt(mark + 16, err)
+    this.setErrorIn(this.writer, mark, err)
+  }
+
+  /** As `setError`, for a reply that is collected elsewhere. */
+  setErrorIn(writer: Writer, mark: number, err: number): void {
+    writer.intAt(mark + 16, err)
   }
 
   /** Ends a reply to a request of type `type` that came at `startedAt`. */

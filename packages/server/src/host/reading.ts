@@ -91,8 +91,9 @@ export class Reading {
   *#make({ xid, type, startedAt }: Request, zxid: Zxid, answer: LongAnswer): Generator<void> {
     const writer = this.#writer
     const begin = answer.isTold ? -1 : this.#outbox.header(writer, xid, zxid, 0)
-    yield* answer.write(writer)
+    const err = yield* answer.write(writer)
     const mark = begin === -1 ? this.#outbox.header(writer, xid, this.#core.tree.lastZxid, 0) : begin
+    if (err !== undefined) this.#outbox.setErrorIn(writer, mark, err)
     writer.endFrame(mark)
     const { turnTime, stats } = this.#core
     this.#outbox.count(writer.length - mark)

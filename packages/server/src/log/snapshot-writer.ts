@@ -8,6 +8,12 @@ import { SnappyPacker } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
 const SLICE_BYTES = 1 << 16
+/**
+ * After so many bytes the disk is told to take them, while the next ones are made. Whoever makes something else durable, a log
+ * first of all, waits for what the disk has to take before it: 150 ms for 220 MiB on a disk that takes 1.5 GB a second. A
+ * disk that is slower gets larger pieces: the snapshot does not wait for it until its end.
+ */
+const PIECE_BYTES = 8 << 20
 
 export interface SnapshotOptions {
   readonly disk: Disk
@@ -91,6 +97,9 @@ class SnapshotStream {
   #checked = 0
   #adler = 1
   #position = 0
+  /** How far the disk was told to take them, and its work on that. */
+  #told = 0
+  #syncing: Promise<void> | undefined
 
   constructor(file: DiskWriter, options: SnapshotOptions) {
     this.#file = file
@@ -128,9 +137,12 @@ class SnapshotStream {
       this.#tail(tree, lastZxid)
       await this.#drain()
       if (this.#pack) await this.#put(await this.#pack.end())
+      await this.#syncing
       return { lastZxid, nodes, bytes: this.#position }
     } finally {
       cursor.done()
+      // The file is not closed under it. Its failure has been thrown, unless something else went wrong before.
+      await this.#syncing?.catch(() => {})
     }
   }
 
@@ -181,5 +193,16 @@ class SnapshotStream {
     if (bytes.length === 0) return
     await this.#file.write(bytes, this.#position)
     this.#position += bytes.length
+    if (this.#syncing === undefined && this.#position - this.#told >= PIECE_BYTES) this.#sync()
+  }
+
+  #sync(): void {
+    this.#told = this.#position
+    this.#syncing = this.#file.sync()
+    // A failure stays, and is thrown at the end.
+    this.#syncing.then(
+      () => (this.#syncing = undefined),
+      () => {},
+    )
   }
 }

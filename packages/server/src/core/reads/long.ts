@@ -17,8 +17,8 @@ const COUNTED = 20_000
 export interface LongAnswer {
   /** Whether what it tells its client comes before the header of the reply. */
   readonly isTold: boolean
-  /** Writes the body in steps. The tree may change between two of them. */
-  readonly write: (writer: Writer) => Generator<void>
+  /** Writes the body in steps, and returns the error number of the reply, none for success. The tree may change between two. */
+  readonly write: (writer: Writer) => Generator<void, number | void>
 }
 
 /** A vector of strings that are at hand. `end` is what follows it. */
@@ -30,25 +30,65 @@ export function longVector(
   return {
     isTold: false,
     *write(writer) {
-      const mark = writer.length
-      writer.int(0)
-      let count = 0
-      for (let i = 0; i < texts.length; i++) {
-        if (i > 0 && i % STEP === 0) yield
-        const text = textOf(texts[i]!)
-        if (text === undefined) continue
-        writer.string(text)
-        count++
-      }
-      writer.intAt(mark, count)
+      yield* vector(writer, texts, textOf)
       if (end !== undefined) writer.raw(end)
     },
   }
 }
 
+function* vector(
+  writer: Writer,
+  texts: readonly string[],
+  textOf: (text: string) => string | undefined,
+): Generator<void, void> {
+  const mark = writer.length
+  writer.int(0)
+  let count = 0
+  for (let i = 0; i < texts.length; i++) {
+    if (i > 0 && i % STEP === 0) yield
+    const text = textOf(texts[i]!)
+    if (text === undefined) continue
+    writer.string(text)
+    count++
+  }
+  writer.intAt(mark, count)
+}
+
 /** The names of nodes at paths. */
 export const longNames = (paths: readonly string[], end: Uint8Array): LongAnswer =>
   longVector(paths, nameOf, end)
+
+/** A list of children that is missing in an answer, at an offset of its bytes. */
+export interface MissingList {
+  readonly at: number
+  /** Those of the moment of the request, as everything else in the answer. */
+  readonly paths: readonly string[]
+}
+
+/** The answer to a multiRead: all of it but for its long lists, which are put in. More than `limit` bytes are an error. */
+export function longMultiRead(
+  bytes: Uint8Array,
+  lists: readonly MissingList[],
+  { err, limit }: { readonly err: number; readonly limit: number },
+): LongAnswer {
+  return {
+    isTold: false,
+    *write(writer) {
+      const start = writer.length
+      let from = 0
+      for (const { at, paths } of lists) {
+        writer.raw(bytes.subarray(from, at))
+        from = at
+        yield* vector(writer, paths, nameOf)
+        if (writer.length - start + bytes.length - from <= limit) continue
+        writer.truncate(start)
+        return ErrorCode.MARSHALLINGERROR
+      }
+      writer.raw(bytes.subarray(from))
+      return err
+    },
+  }
+}
 
 /** What counts below a path, for as long as it takes. */
 export function longCount(count: {

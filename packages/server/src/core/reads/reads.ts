@@ -16,7 +16,16 @@ import { aclVisibility, maskDigests, userName, type AclRules } from '../auth/ind
 import { childPaths, DescendantCount, descendantCount, writeChildren, type Tree } from '../tree/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import type { Firing, Listener, Watches } from '../watches/index.ts'
-import { LONG, longCount, longNames, longVector, WatchSetter, type LongAnswer } from './long.ts'
+import {
+  LONG,
+  longCount,
+  longMultiRead,
+  longNames,
+  longVector,
+  WatchSetter,
+  type LongAnswer,
+  type MissingList,
+} from './long.ts'
 
 /** What reads look at. One for a server. */
 export interface ReadContext<L extends Listener> {
@@ -101,7 +110,7 @@ export class Reads<L extends Listener> {
       case OpCode.getEphemerals:
         return this.#getEphemerals(body.string(), writer, caller, mayBeLong)
       case OpCode.multiRead:
-        return this.#multiRead(body, writer, caller)
+        return this.#multiRead(body, writer, caller, mayBeLong)
       case OpCode.addWatch:
         return this.#addWatch(body.string(), body.int(), writer, caller)
       case OpCode.checkWatches:
@@ -222,13 +231,16 @@ export class Reads<L extends Listener> {
     return ErrorCode.OK
   }
 
-  #multiRead(body: Reader, writer: Writer, caller: Caller<L>): number {
+  /** All parts are of one moment. Long lists of children are only taken down now, and written in steps. */
+  #multiRead(body: Reader, writer: Writer, caller: Caller<L>, mayBeLong: boolean): number | LongAnswer {
     const operations = readMultiRequest(body)
     const isRead = ({ type }: MultiOperation): boolean =>
       type === OpCode.getData || type === OpCode.getChildren
     if (operations.some(isRead) && !operations.every(isRead))
       body.fail('Expected reads only or writes only', 'a multi')
     const start = writer.length
+    const lists: MissingList[] = []
+    const taken = new Map<number, readonly string[]>()
     let failure: number = ErrorCode.OK
     for (const { type, path } of operations) {
       if (path === null || (type !== OpCode.getData && type !== OpCode.getChildren)) {
@@ -237,6 +249,11 @@ export class Reads<L extends Listener> {
       }
       const mark = writer.length
       writeMultiHeader(writer, { type, done: false, err: 0 })
+      const long = mayBeLong && type === OpCode.getChildren ? this.#longList(path, caller, taken) : undefined
+      if (long !== undefined) {
+        lists.push({ at: writer.length - start, paths: long })
+        continue
+      }
       const err =
         type === OpCode.getData
           ? this.#getData(path, false, writer, caller)
@@ -250,7 +267,23 @@ export class Reads<L extends Listener> {
       writer.int(err)
     }
     writeMultiHeader(writer, END)
-    return failure
+    if (lists.length === 0) return failure
+    const bytes = writer.bytes().slice(start)
+    writer.truncate(start)
+    return longMultiRead(bytes, lists, { err: failure, limit: MULTI_READ_LIMIT })
+  }
+
+  /** The paths of the children of a node that has many, and that the caller may read. A node is gone through once. */
+  #longList(
+    path: string,
+    caller: Caller<L>,
+    taken: Map<number, readonly string[]>,
+  ): readonly string[] | undefined {
+    const node = this.#tree.find(path)
+    if (node === -1 || this.#tree.childCount(node) <= LONG || !this.#mayRead(node, caller)) return undefined
+    const paths = taken.get(node) ?? childPaths(this.#tree, node)
+    taken.set(node, paths)
+    return paths
   }
 
   #addWatch(path: string | null, mode: number, writer: Writer, caller: Caller<L>): number {
