@@ -22,7 +22,8 @@ function fileOf(bytes: Uint8Array, failAt = Infinity) {
   return { reader, reading: () => reading }
 }
 
-const sample = (length: number): Uint8Array => new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11)) & 255)
+const sample = (length: number): Uint8Array =>
+  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11)) & 255)
 
 it('A file read forwards is given as it is, whatever part of the last piece is still wanted', async () => {
   const bytes = sample(5 * MIB + 77)

@@ -28,7 +28,9 @@ export class ReadAhead {
     const fits = next?.at === at + tail.length && tail.length + next.bytes.length >= needed
     if (!fits) await this.done()
     this.#next = undefined
-    const bytes = fits ? await joined(tail, next) : await this.#read(at, Math.min(Math.max(needed, CHUNK), size - at))
+    const bytes = fits
+      ? await joined(tail, next)
+      : await this.#read(at, Math.min(Math.max(needed, CHUNK), size - at))
     const end = at + bytes.length
     if (end < size && bytes.length >= needed) this.#next = this.#begin(end, Math.min(CHUNK, size - end))
     return bytes

@@ -148,4 +148,5 @@ function isOrdinary(view: DataView, tail: number): boolean {
 
 const isExact = (high: number): boolean => high > -0x20_0000 && high < 0x20_0000
 
-const long = (view: DataView, at: number): number => view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4)
+const long = (view: DataView, at: number): number =>
+  view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4)
