@@ -84,11 +84,13 @@ class LogScan {
     let entries = 0
     for (;;) {
       if (at + ENTRY_HEAD_BYTES > this.#size) return this.#stopped(at, entries)
-      await this.#ensure(at, ENTRY_HEAD_BYTES)
+      // A wait for what is at hand would cost as much as the checksum.
+      if (!this.#has(at, ENTRY_HEAD_BYTES)) await this.#fetch(at, ENTRY_HEAD_BYTES)
       const length = this.#view.getInt32(at - this.#base + 8)
       const end = at + ENTRY_HEAD_BYTES + length
       if (length <= 0 || length > MAX_ENTRY_BYTES || end > this.#size) return this.#stopped(at, entries)
-      await this.#ensure(at, Math.min(end + 1, this.#size) - at)
+      const wanted = Math.min(end + 1, this.#size) - at
+      if (!this.#has(at, wanted)) await this.#fetch(at, wanted)
       const start = at - this.#base + ENTRY_HEAD_BYTES
       const checksum = this.#view.getUint32(at - this.#base + 4)
       const sound =
@@ -115,7 +117,7 @@ class LogScan {
   /** False for a file that a crash left without a whole header. */
   async #header(): Promise<boolean> {
     if (this.#size >= LOG_HEADER_BYTES) {
-      await this.#ensure(0, LOG_HEADER_BYTES)
+      await this.#fetch(0, LOG_HEADER_BYTES)
       if (this.#view.getInt32(0) === LOG_MAGIC && this.#view.getInt32(4) === 2) return true
     }
     const bytes = await this.#rest(0)
@@ -175,8 +177,11 @@ class LogScan {
     return rest
   }
 
-  async #ensure(at: number, length: number): Promise<void> {
-    if (at >= this.#base && at + length <= this.#base + this.#window.length) return
+  #has(at: number, length: number): boolean {
+    return at >= this.#base && at + length <= this.#base + this.#window.length
+  }
+
+  async #fetch(at: number, length: number): Promise<void> {
     const tail = at >= this.#base ? this.#window.subarray(at - this.#base) : this.#window.subarray(0, 0)
     this.#window = await this.#file.from(at, length, tail, this.#size)
     const read = this.#window.length
