@@ -27,6 +27,12 @@ it('judges by the ratio, upwards or downwards', () => {
   expect(isReached(figure([6], [10]))).toBe(undefined)
 })
 
+it('holds ours to a limit in every round, with or without a peer', () => {
+  expect(isReached(figure([6, 20], [], { limit: 20 }))).toBe(true)
+  expect(isReached(figure([6, 21, 7], [100], { limit: 20 }))).toBe(false)
+  expect(isReached(figure([], [100], { limit: 20 }))).toBe(undefined)
+})
+
 it('calls values noisy that lie far apart', () => {
   expect(isNoisy(figure([100, 110], [100]))).toBe(false)
   expect(isNoisy(figure([100, 140], [100]))).toBe(true)

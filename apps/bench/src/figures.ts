@@ -9,6 +9,8 @@ export interface Figure {
   readonly better: 'higher' | 'lower'
   /** What is to be reached: ours divided by the peer's, at least or at most, as `better` has it. */
   readonly aim?: number
+  /** What ours is to stay at or below, whatever the peer does. */
+  readonly limit?: number
   readonly values: Readonly<Record<Kind, number[]>>
 }
 
@@ -32,6 +34,8 @@ export const ratio = ({ values }: Figure): number => median(values.zabra) / medi
 
 /** Whether the aim is reached; undefined when there is none, or nothing to compare with. */
 export function isReached(figure: Figure): boolean | undefined {
+  if (figure.limit !== undefined && figure.values.zabra.length > 0)
+    return Math.max(...figure.values.zabra) <= figure.limit
   const reached = ratio(figure)
   if (figure.aim === undefined || Number.isNaN(reached)) return undefined
   return figure.better === 'higher' ? reached >= figure.aim : reached <= figure.aim

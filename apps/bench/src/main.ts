@@ -7,6 +7,7 @@ import { isNoisy, shown, type Figure, type Note } from './figures.ts'
 import { machine, restlessness, watchTheft } from './machine.ts'
 import { apacheMissing, kinds, startPeer, versionOf, type Kind } from './peers.ts'
 import { html, markdown, type Run } from './report.ts'
+import type { Series } from './series.ts'
 
 interface Flags extends Choices {
   readonly rounds: number
@@ -33,6 +34,7 @@ const program = new Command('bench')
   .option('--size <bytes>', 'bytes of data in a znode', number, 100)
   .option('--processes <n>', 'processes that make the load', number, 2)
   .option('--scale <share>', 'makes the large cases smaller, for a quick look', number, 1)
+  .option('--minutes <n>', 'minutes of the long run (endurance)', number, 10)
   .addOption(new Option('--only <peer>', 'one of them alone').choices([...kinds]))
   .option('--out <folder>', 'writes bench.json and bench.html there')
   .option('--node-flag <flag...>', 'flags for the Node that runs our server, such as --cpu-prof')
@@ -57,6 +59,7 @@ function choose(names: readonly string[]): Case[] {
 const missing = only === 'zabra' ? undefined : apacheMissing()
 const peers = kinds.filter((kind) => (only === undefined || only === kind) && !(kind === 'apache' && missing))
 const figures = new Map<string, Figure>()
+const series: Series[] = []
 const doubts: string[] = []
 const versions: Record<string, string> = {}
 
@@ -73,15 +76,25 @@ const noteOf =
 async function measure(one: Case, kind: Kind): Promise<void> {
   await one.run({
     choices,
+    kind,
+    record: (name, unit, points) => void series.push({ name, of: one.name, unit, kind, points }),
     figures: [...figures.values()],
     note: noteOf(one, kind),
-    noteApache: noteOf(one, 'apache'),
     start: async (options = {}) => {
-      const peer = await startPeer(kind, { ...options, ...(nodeFlag ? { nodeFlags: nodeFlag } : {}) })
+      const peer = await startPeer(kind, {
+        ...options,
+        nodeFlags: [...(nodeFlag ?? []), ...(options.nodeFlags ?? [])],
+      })
       versions[kind] ??= await versionOf(peer)
       return peer
     },
   })
+}
+
+/** Who goes first changes from round to round, where it does not matter to the case. */
+function order({ first }: Case, round: number): readonly Kind[] {
+  if (first !== undefined) return peers.toSorted((a, b) => Number(b === first) - Number(a === first))
+  return round % 2 === 1 ? peers : peers.toReversed()
 }
 
 const here = machine()
@@ -94,9 +107,9 @@ const theft = watchTheft()
 for (let round = 1; round <= rounds; round++) {
   console.log(`Round ${round} of ${rounds}`)
   for (const one of chosen) {
+    if (one.isLong && round > 1) continue
     console.log(` ${one.name}: ${one.about}`)
-    // Who goes first changes from round to round.
-    for (const kind of round % 2 === 1 ? peers : peers.toReversed())
+    for (const kind of order(one, round))
       if (one.only === undefined || one.only === kind) await measure(one, kind)
   }
 }
@@ -113,6 +126,7 @@ const run: Run = {
   rounds,
   doubts,
   figures: [...figures.values()],
+  series,
 }
 console.log(`\n${markdown(run)}`)
 for (const doubt of doubts) console.log(`\nNoisy: ${doubt}`)

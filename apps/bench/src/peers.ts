@@ -1,5 +1,15 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -38,6 +48,8 @@ export interface StartOptions {
   readonly late?: boolean
   /** Flags for the Node that runs our server, such as --cpu-prof. */
   readonly nodeFlags?: readonly string[]
+  /** A file that takes what our servers write to standard output. */
+  readonly output?: string
   /** Data of a peer of the same kind and size that was stopped with `keep`. */
   readonly folder?: string
 }
@@ -73,7 +85,7 @@ export async function startPeer(
   const lines = members === 1 ? [] : all.map((id) => `server.${id}=127.0.0.1:${port(id, 1)}:${port(id, 2)}`)
   const began = performance.now()
   const begin = (id: number): Launched =>
-    launch(kind, writeConfig(join(folder, String(id)), id, port(id, 0), lines), nodeFlags)
+    launch(kind, writeConfig(join(folder, String(id)), id, port(id, 0), lines), nodeFlags, options.output)
   const children = new Map(ids.map((id) => [id, begin(id)] as const))
   const alive = (): ChildProcess[] => [...children.values()].map(({ child }) => child).filter(isAlive)
   try {
@@ -133,7 +145,7 @@ interface Launched {
   readonly complaint: () => string
 }
 
-function launch(kind: Kind, config: string, nodeFlags: readonly string[]): Launched {
+function launch(kind: Kind, config: string, nodeFlags: readonly string[], output?: string): Launched {
   const main = createRequire(import.meta.url)
     .resolve('zabra-server/package.json')
     .replace('package.json', 'dist/main.js')
@@ -142,9 +154,11 @@ function launch(kind: Kind, config: string, nodeFlags: readonly string[]): Launc
     kind === 'zabra'
       ? [process.execPath, [...nodeFlags, main, config]]
       : ['java', ['-Xmx4g', '-cp', `/etc/zookeeper/conf:${apacheJar}`, quorumPeer, config]]
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const out = output === undefined ? 'ignore' : openSync(output, 'a')
+  const child = spawn(program, args, { stdio: ['ignore', out, 'pipe'] })
+  if (typeof out === 'number') closeSync(out)
   let complaint = ''
-  child.stderr.on('data', (chunk: Buffer) => (complaint = (complaint + chunk.toString()).slice(-2000)))
+  child.stderr!.on('data', (chunk: Buffer) => (complaint = (complaint + chunk.toString()).slice(-2000)))
   return { child, complaint: () => complaint }
 }
 

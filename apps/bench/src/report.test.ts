@@ -19,6 +19,19 @@ const run: Run = {
     },
     { name: 'alone', of: 'ceiling', unit: 'op/s', better: 'higher', values: { zabra: [9], apache: [] } },
   ],
+  series: [
+    {
+      name: 'resident memory',
+      of: 'ceiling',
+      unit: 'MB',
+      kind: 'zabra',
+      points: [
+        { at: 0, value: 50 },
+        { at: 60, value: 100 },
+      ],
+    },
+    { name: 'resident memory', of: 'ceiling', unit: 'MB', kind: 'apache', points: [{ at: 30, value: 25 }] },
+  ],
 }
 
 it('prints a table with ratios, aims and spreads', () => {
@@ -34,8 +47,17 @@ it('makes a page that names the machine, the doubts and every figure', () => {
   const page = html(run)
   expect(page).toContain('P &lt;1>')
   expect(page).toContain('<b>Noisy:</b> gets')
-  expect(page.match(/<svg/g)).toHaveLength(2)
+  expect(page.match(/<svg/g)).toHaveLength(3)
   expect(page).toContain('<h2>throughput-1</h2>')
   expect(page).toContain('class="reached"')
   expect(page).not.toContain('NaN')
+})
+
+it('draws what was watched over time, both peers on one scale', () => {
+  const page = html(run)
+  expect(page).toContain('<h3>resident memory (MB)</h3>')
+  expect(page.match(/<polyline [^>]*points="([^"]*)"/g)).toEqual([
+    '<polyline fill="none" stroke="#2b7a4b" stroke-width="1.5" points="70.0,64.0 710.0,4.0"',
+    '<polyline fill="none" stroke="#8a98a3" stroke-width="1.5" points="390.0,94.0"',
+  ])
 })

@@ -1,5 +1,7 @@
 import { isNoisy, isReached, median, ratio, shown, spread, type Figure } from './figures.ts'
 import type { Machine } from './machine.ts'
+import type { Series } from './series.ts'
+import { timeline } from './timeline.ts'
 
 /** Everything about a run. */
 export interface Run {
@@ -11,6 +13,8 @@ export interface Run {
   /** What makes the figures doubtful; empty when nothing does. */
   readonly doubts: readonly string[]
   readonly figures: readonly Figure[]
+  /** What was watched over the time of long runs. */
+  readonly series: readonly Series[]
 }
 
 const verdict = (figure: Figure): string => {
@@ -18,8 +22,12 @@ const verdict = (figure: Figure): string => {
   return reached === undefined ? '' : reached ? 'reached' : 'missed'
 }
 
-const aimText = ({ aim, better }: Figure): string =>
-  aim === undefined ? '' : `${better === 'higher' ? '≥' : '≤'} ${aim.toPrecision(2)}`
+const aimText = ({ aim, limit, better, unit }: Figure): string =>
+  limit !== undefined
+    ? `ours ≤ ${limit} ${unit}`
+    : aim === undefined
+      ? ''
+      : `${better === 'higher' ? '≥' : '≤'} ${aim.toPrecision(2)}`
 
 const spreads = ({ values }: Figure): string =>
   [values.zabra, values.apache]
@@ -61,7 +69,7 @@ function plot({ values }: Figure): string {
 
 /** A page that needs nothing else. */
 export function html(run: Run): string {
-  const { date, machine, versions, rounds, doubts, figures, choices } = run
+  const { date, machine, versions, rounds, doubts, figures, choices, series } = run
   const groups = [...new Set(figures.map(({ of }) => of))]
   const facts: Record<string, unknown> = { ...machine, ...versions, rounds, ...choices }
   const list = Object.entries(facts).map(
@@ -86,6 +94,7 @@ ${groups
     section(
       group,
       figures.filter(({ of }) => of === group),
+      series.filter(({ of }) => of === group),
     ),
   )
   .join('\n')}
@@ -93,7 +102,7 @@ ${groups
 `
 }
 
-function section(name: string, figures: readonly Figure[]): string {
+function section(name: string, figures: readonly Figure[], series: readonly Series[]): string {
   const rows = figures.map((figure) => {
     const { values, unit } = figure
     const share = ratio(figure)
@@ -102,5 +111,15 @@ function section(name: string, figures: readonly Figure[]): string {
 <td class="n">${shown(median(values.zabra))}</td><td class="n">${shown(median(values.apache))}</td><td>${escaped(unit)}</td>
 <td class="n">${Number.isNaN(share) ? '' : share.toFixed(2)}</td><td class="${mark}">${aimText(figure)} ${mark}</td></tr>`
   })
-  return `<h2>${escaped(name)}</h2><table><tr><th>figure</th><th></th><th>Zabra</th><th>Apache</th><th></th><th>ratio</th><th>aim</th></tr>${rows.join('\n')}</table>`
+  return `<h2>${escaped(name)}</h2><table><tr><th>figure</th><th></th><th>Zabra</th><th>Apache</th><th></th><th>ratio</th><th>aim</th></tr>${rows.join('\n')}</table>${timelines(series)}`
+}
+
+function timelines(series: readonly Series[]): string {
+  const names = [...new Set(series.map(({ name }) => name))]
+  return names
+    .map((name) => {
+      const own = series.filter((one) => one.name === name)
+      return `<h3>${escaped(name)} (${escaped(own[0]!.unit)})</h3>${timeline(own, shown)}`
+    })
+    .join('\n')
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
 import { httpUpgrades, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
-import { webSocketNetwork } from '@zabra/runtime/ws'
+import type { Ports } from '@zabra/runtime'
 import { createServer } from '@zabra/server'
+import type { ServerSettings } from '@zabra/server/settings'
 import { judge } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
@@ -11,6 +12,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 const terminal = process.stdout.isTTY
+const pretty = terminal ? (await import('pino-pretty')).PinoPretty : undefined
 
 // Nobody can vouch for a process after an error that nobody caught: say it and stop.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)
@@ -22,17 +24,25 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
     process.exit(exitCode)
   })
 
-const ports = nodePorts({
-  networks: {
-    tls: tlsNetwork,
-    webSocket: (limits, tls) =>
-      webSocketNetwork({
-        ...limits,
-        clock: ports.clock,
-        upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
+/** What is needed for the settings; a server that has no port for browsers does not load what they need. */
+async function portsFor({ webSocketPort }: ServerSettings): Promise<Ports> {
+  const ws = webSocketPort === undefined ? undefined : await import('@zabra/runtime/ws')
+  const ports = nodePorts({
+    networks: {
+      tls: tlsNetwork,
+      ...(ws && {
+        webSocket: (limits, tls) =>
+          ws.webSocketNetwork({
+            ...limits,
+            clock: ports.clock,
+            upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
+          }),
       }),
-  },
-})
+    },
+  })
+  return ports
+}
+
 process.exitCode = await run({
   argv: process.argv.slice(2),
   environment: process.env,
@@ -40,9 +50,9 @@ process.exitCode = await run({
   terminal,
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
-  logger: (level) => createLogger(level, terminal),
-  start: (settings, logger) => createServer(settings, { ...ports, logger }),
-  now: () => ports.clock.monotonic(),
+  logger: (level) => createLogger(level, pretty),
+  start: async (settings, logger) => createServer(settings, { ...(await portsFor(settings)), logger }),
+  now: () => performance.now(),
   onStop(stop) {
     // A terminal that is closed takes the server that a person runs in it along; elsewhere SIGHUP asks to read files again.
     const signals = ['SIGINT', 'SIGTERM', ...(terminal ? (['SIGHUP'] as const) : [])] as const

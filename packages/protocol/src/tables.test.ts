@@ -104,6 +104,22 @@ describe('checksums and hashes', () => {
       adler32(most, 1900, 3800, adler32(most, 0, 1900, 65520 * 65536 + 65520)),
     )
   })
+  it('sum up long stretches wherever they lie in an array, as byte for byte', () => {
+    for (const offset of [0, 1, 2, 3])
+      for (const filling of ['most', 'mixed'] as const) {
+        const bytes = new Uint8Array(new ArrayBuffer(9000), offset, 8000)
+        bytes.forEach((_, i) => (bytes[i] = filling === 'most' ? 255 : (i * 37 + (i >> 5)) & 255))
+        for (const start of [0, 1, 2, 3, 101])
+          for (const length of [511, 512, 513, 514, 515, 600, 4095, 7899]) {
+            let [low, high] = [65520, 65520]
+            for (let i = start; i < start + length; i++) {
+              low = (low + bytes[i]!) % 65521
+              high = (high + low) % 65521
+            }
+            expect(adler32(bytes, start, start + length, 65520 * 65536 + 65520)).toBe(high * 65536 + low)
+          }
+      }
+  })
   it('name the identity that a real server stores', () => {
     expect(digestId('bob:pw')).toBe('bob:ikIaKsbtGweaHnb/jKn7OHqbunM=')
   })

@@ -9,8 +9,12 @@ export interface System {
    * Absent where nobody can tell.
    */
   longestHold?(): number
-  /** Measures from now on. */
+  /** The longest collection of garbage since `forgetHolds`, in milliseconds. Absent where nobody can tell. */
+  longestCollection?(): number
+  /** Measures holds and collections from now on. */
   forgetHolds?(): void
+  /** Bytes of JavaScript objects, garbage included, and bytes that these hold outside of the heap, such as buffers. */
+  heap?(): { readonly used: number; readonly external: number }
   /** Open file descriptors and their limit; -1 where unknown. */
   descriptors(): { readonly open: number; readonly max: number }
   /** Identity of this process, for a lock file. */

@@ -1,6 +1,7 @@
 import type { Figure, Note } from '../figures.ts'
 import { load } from '../load.ts'
 import type { Kind, Peer } from '../peers.ts'
+import type { Point } from '../series.ts'
 
 /** What the caller may choose. */
 export interface Choices {
@@ -15,20 +16,26 @@ export interface Choices {
   readonly processes: number
   /** By how much the large cases are made smaller, for a quick look: 1 is their full size. */
   readonly scale: number
+  /** Minutes of the long run. */
+  readonly minutes: number
 }
 
 export interface Setting {
   readonly choices: Choices
+  /** The peer that is measured. */
+  readonly kind: Kind
   /** Takes a value of the peer that is measured. */
   readonly note: Note
-  /** Takes what the peer of comparison has by another measurement. */
-  readonly noteApache: Note
   /** Starts a peer of the kind that is measured. Stop it. */
   readonly start: (options?: {
     members?: number
     late?: boolean
     folder?: string
+    nodeFlags?: readonly string[]
+    output?: string
   }) => Promise<Peer & { readonly folder: string }>
+  /** Takes what was watched over the time of a long run, of the peer that is measured. */
+  readonly record: (name: string, unit: string, points: readonly Point[]) => void
   /** What was measured so far, of both peers. */
   readonly figures: readonly Figure[]
 }
@@ -40,6 +47,10 @@ export interface Case {
   readonly about: string
   /** Leaves a peer out about which there is nothing to ask. */
   readonly only?: Kind
+  /** Who goes first in every round, since the other one is given what it did. */
+  readonly first?: Kind
+  /** Runs in the first round only, and when it is asked for by name: it takes long. */
+  readonly isLong?: boolean
   readonly run: (setting: Setting) => Promise<void>
 }
 

@@ -2,6 +2,8 @@ import type { Case } from './case.ts'
 import { ceilingCase } from './ceiling.ts'
 import { classicCase } from './classic.ts'
 import { disturbedCases } from './disturbed.ts'
+import { enduranceCase } from './endurance.ts'
+import { garbageCase } from './garbage.ts'
 import { holdCases } from './holds.ts'
 import { sizeCases } from './size.ts'
 import { throughputCases } from './throughput.ts'
@@ -14,12 +16,16 @@ export const cases: readonly Case[] = [
   ...sizeCases,
   ...disturbedCases,
   ...holdCases,
+  garbageCase,
+  enduranceCase,
 ]
 
-/** Sets of questions by name. */
+const names = cases.filter(({ isLong }) => isLong !== true).map(({ name }) => name)
+
+/** Sets of questions by name. What takes very long is asked for by its own. */
 export const sets: Readonly<Record<string, readonly string[]>> = {
-  all: cases.map(({ name }) => name),
-  single: cases.map(({ name }) => name).filter((name) => !/-3$|fail-over/.test(name)),
-  three: cases.map(({ name }) => name).filter((name) => /-3$|fail-over/.test(name)),
+  all: names,
+  single: names.filter((name) => !/-3$|fail-over/.test(name)),
+  three: names.filter((name) => /-3$|fail-over/.test(name)),
   quick: ['throughput-1', 'latency-1', 'start'],
 }

@@ -70,11 +70,24 @@ describe('the process and its chance', () => {
     expect(nodeSystem.identityOf(nodeSystem.pid)).toMatch(/^\d+-/)
     expect(nodeSystem.identityOf(2 ** 30)).toBeUndefined()
     expect(nodeSystem.memory()).toBeGreaterThan(1 << 20)
+    expect(nodeSystem.heap!().used).toBeGreaterThan(1 << 20)
+    expect(nodeSystem.heap!().external).toBeGreaterThan(0)
     expect(nodeSystem.environment().map(([name]) => name)).toContain('java.version')
     const { open, max } = nodeSystem.descriptors()
     expect(open === -1 || (open > 0 && open < max)).toBe(true)
   })
 
+  it('tells the longest collection of garbage since it was asked to forget', async () => {
+    nodeSystem.forgetHolds!()
+    expect(nodeSystem.longestCollection!()).toBe(0)
+    const kept: unknown[] = []
+    while (nodeSystem.longestCollection!() === 0) {
+      for (let i = 0; i < 100_000; i++) kept[i % 1000] = { i }
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    nodeSystem.forgetHolds!()
+    expect(nodeSystem.longestCollection!()).toBe(0)
+  })
   it('draws below a limit', () => {
     for (let i = 0; i < 100; i++) expect(nodeRandom.below(3)).toBeLessThan(3)
     expect(nodeRandom.bytes(16).length).toBe(16)

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { monitorEventLoopDelay, type IntervalHistogram } from 'node:perf_hooks'
+import { monitorEventLoopDelay, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks'
+import { getHeapStatistics } from 'node:v8'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
 import type { System } from '../system.ts'
 
@@ -8,6 +9,15 @@ const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)}MB`
 /** A timer of the platform, outside of JavaScript, looks so often how late it is. */
 const HOLD_RESOLUTION_MS = 2
 let delays: IntervalHistogram | undefined
+let longestCollection = 0
+
+/** The platform tells of collections in a later turn of the event loop, so the last one may be missing for a moment. */
+function watchCollections(): void {
+  const observer = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) longestCollection = Math.max(longestCollection, duration)
+  })
+  observer.observe({ entryTypes: ['gc'] })
+}
 
 /** Names stay those of a JVM so that parsers survive; values are those of Node. */
 export const nodeSystem: System = {
@@ -49,8 +59,15 @@ export const nodeSystem: System = {
     if (delays === undefined) {
       delays = monitorEventLoopDelay({ resolution: HOLD_RESOLUTION_MS })
       delays.enable()
+      watchCollections()
     }
     delays.reset()
+    longestCollection = 0
+  },
+  longestCollection: () => longestCollection,
+  heap() {
+    const { used_heap_size: used, external_memory: external } = getHeapStatistics()
+    return { used, external }
   },
   descriptors() {
     try {

@@ -52,15 +52,25 @@ export function figures(core: ServerCore, startedAt: number): Figure[] {
     ...range('node_children_watch_count', core.firing.told.children),
     ['last_zxid', hexLong(tree.lastZxid)],
     ['process_memory_bytes', ports.system.memory()],
-    ...held(ports.system.longestHold?.()),
+    ...heap(ports.system.heap?.()),
+    ...longest('event_loop_hold', ports.system.longestHold?.()),
+    ...longest('gc_pause', ports.system.longestCollection?.()),
     ['log_writable', core.writes.writable ? 1 : 0],
     ...(core.role.member?.extra ?? []),
   ]
 }
 
-/** The longest time for which nobody was served, since the start or `srst`. */
-const held = (ms: number | undefined): Figure[] =>
-  ms === undefined ? [] : [['max_event_loop_hold_ms', decimal(ms)]]
+/** The longest time for which nobody was served, for any reason or for this one, since the start or `srst`. */
+const longest = (what: string, ms: number | undefined): Figure[] =>
+  ms === undefined ? [] : [[`max_${what}_ms`, decimal(ms)]]
+
+const heap = (bytes: { readonly used: number; readonly external: number } | undefined): Figure[] =>
+  bytes === undefined
+    ? []
+    : [
+        ['heap_used_bytes', bytes.used],
+        ['external_memory_bytes', bytes.external],
+      ]
 
 /** What stands third and fourth, since tools read the first lines only. */
 function peer({ member }: RoleFigures): Figure[] {

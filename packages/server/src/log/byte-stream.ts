@@ -2,13 +2,13 @@ import { adler32, Reader } from '@zabra/protocol'
 import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
 
-const CHUNK = 1 << 18
+const CHUNK = 1 << 19
 /** What to do about a snapshot file that is not sound. */
 export const TRY_OLDER = 'An older snapshot is tried if there is one'
 
 /** Where the bytes of a snapshot come from, a chunk at a time. */
 export interface ChunkSource {
-  /** The next chunk, or undefined at the end. */
+  /** The next chunk, or undefined at the end. It holds until the next call. */
   next(): Promise<Uint8Array | undefined>
 }
 
@@ -21,13 +21,16 @@ export class PeekReader extends Reader {
   }
 }
 
-/** Bytes of a snapshot through a window that moves. */
+/** Bytes of a snapshot through a window that moves. What was read from it holds until more bytes are asked for. */
 export class ByteStream {
   readonly #source: ChunkSource
   readonly #path: string
   readonly #action: string
-  #window: Uint8Array = new Uint8Array(0)
-  #reader = new PeekReader(this.#window)
+  /** What is at hand lies in the first `#length` bytes. The array is used again, since a new one has to be zeroed. */
+  #bytes = new Uint8Array(0)
+  #length = 0
+  #view = new DataView(this.#bytes.buffer)
+  readonly #reader = new PeekReader(this.#bytes)
   #base = 0
   #finished = false
   #adler = 1
@@ -51,6 +54,15 @@ export class ByteStream {
 
   reader(): PeekReader {
     return this.#reader
+  }
+
+  /** The bytes at hand; the reader's offset says where in them it is. */
+  get bytes(): Uint8Array {
+    return this.#bytes
+  }
+
+  get view(): DataView {
+    return this.#view
   }
 
   /** The reader when that many bytes are at hand. */
@@ -77,47 +89,51 @@ export class ByteStream {
 
   /** A view of what is at hand and not read. */
   rest(): Uint8Array {
-    return this.#window.subarray(this.#reader.offset)
+    return this.#bytes.subarray(this.#reader.offset, this.#length)
   }
 
   /** Adler-32 of everything read so far. */
   checksum(): number {
-    this.#adler = adler32(this.#window, this.#checked, this.#reader.offset, this.#adler)
+    this.#adler = adler32(this.#bytes, this.#checked, this.#reader.offset, this.#adler)
     this.#checked = this.#reader.offset
     return this.#adler
   }
 
   async #fill(count: number): Promise<void> {
     this.checksum()
-    const parts = [this.#window.subarray(this.#reader.offset)]
-    let length = parts[0]!.length
-    this.#base += this.#reader.offset
-    while (length < count && !this.#finished) {
-      const part = await this.#source.next()
-      if (part === undefined) {
-        this.#finished = true
-      } else {
-        parts.push(part)
-        length += part.length
-      }
-    }
-    const window = new Uint8Array(length)
-    let at = 0
-    for (const part of parts) {
-      window.set(part, at)
-      at += part.length
-    }
-    this.#window = window
+    const { offset } = this.#reader
+    this.#bytes.copyWithin(0, offset, this.#length)
+    this.#length -= offset
+    this.#base += offset
     this.#checked = 0
-    this.#reader = new PeekReader(window)
+    while (this.#length < count && !this.#finished) {
+      const part = await this.#source.next()
+      if (part === undefined) this.#finished = true
+      else this.#append(part)
+    }
+    this.#reader.reset(this.#bytes, 0, this.#length)
+  }
+
+  #append(part: Uint8Array): void {
+    const length = this.#length + part.length
+    if (length > this.#bytes.length) {
+      const larger = new Uint8Array(Math.max(length, 2 * this.#bytes.length))
+      larger.set(this.#bytes.subarray(0, this.#length))
+      this.#bytes = larger
+      this.#view = new DataView(larger.buffer)
+    }
+    this.#bytes.set(part, this.#length)
+    this.#length = length
   }
 }
 
-/** The bytes of a file, unpacked. */
+/** The bytes of a file, unpacked. While one chunk is looked at the next one is read. Call `done` at the end. */
 export class FileChunks implements ChunkSource {
   readonly #file: DiskReader
   readonly #path: string
   readonly #unpack: ByteTransform | undefined
+  readonly #buffers = [new Uint8Array(CHUNK), new Uint8Array(CHUNK)]
+  #reading: Promise<number> | undefined
   #at = 0
   #finished = false
 
@@ -129,11 +145,16 @@ export class FileChunks implements ChunkSource {
 
   async next(): Promise<Uint8Array | undefined> {
     if (this.#finished) return undefined
-    const bytes = new Uint8Array(CHUNK)
-    const read = await this.#file.read(bytes, this.#at)
+    const read = await (this.#reading ?? this.#read())
+    const bytes = this.#buffers[0]!
+    this.#reading = undefined
     this.#at += read
     const part = bytes.subarray(0, read)
     if (read < CHUNK) this.#finished = true
+    else {
+      this.#buffers.reverse()
+      this.#reading = this.#read()
+    }
     if (!this.#unpack) return part
     try {
       const unpacked = read > 0 ? await this.#unpack.write(part) : new Uint8Array(0)
@@ -147,5 +168,17 @@ export class FileChunks implements ChunkSource {
       const what = 'Expected a compressed stream that can be unpacked'
       throw new DamageError(what, this.#path, this.#at, `${TRY_OLDER}.`, { cause })
     }
+  }
+
+  /** Resolves once nothing is read any more, so that the file may be closed. */
+  async done(): Promise<void> {
+    await this.#reading?.catch(() => {})
+  }
+
+  #read(): Promise<number> {
+    const reading = this.#file.read(this.#buffers[0]!, this.#at)
+    // Whoever asks for the chunk hears of a failure; nobody may.
+    reading.catch(() => {})
+    return reading
   }
 }

@@ -1,8 +1,10 @@
 import { adler32, formatZxid } from '@zabra/protocol'
-import type { Disk, DiskReader } from '@zabra/runtime'
+import type { Disk } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { DamageError } from './errors.ts'
 import { ENTRY_END, ENTRY_HEAD_BYTES, LOG_HEADER_BYTES, LOG_MAGIC, MAX_ENTRY_BYTES } from './log-format.ts'
+import { ReadAhead } from './read-ahead.ts'
+import { withoutZeros } from './zeros.ts'
 
 /** One entry as it lies in a file. `bytes` from `start` to `end` is its payload: a view that the next entry overwrites. */
 export interface RawEntry {
@@ -32,7 +34,6 @@ export interface ScanStart {
   readonly last: Zxid
 }
 
-const CHUNK = 1 << 20
 const SECTOR = 512
 const ACTION =
   'Restore this file from a backup or from another copy; to give up everything from there on, move it and all later log files away'
@@ -51,25 +52,27 @@ export async function scanLog(
   from?: ScanStart,
 ): Promise<ScanEnd> {
   const reader = await disk.openRead(path)
+  const file = new ReadAhead(reader)
   try {
-    return await new LogScan(reader, path, await reader.size()).run(visit, from)
+    return await new LogScan(file, path, await reader.size()).run(visit, from)
   } finally {
+    await file.done()
     await reader.close()
   }
 }
 
 class LogScan {
-  readonly #reader: DiskReader
+  readonly #file: ReadAhead
   readonly #path: string
   readonly #size: number
-  #window = new Uint8Array(0)
+  #window: Uint8Array = new Uint8Array(0)
   #view = new DataView(this.#window.buffer)
   /** Offset in the file of the window's first byte. */
   #base = 0
   #last: Zxid = -1
 
-  constructor(reader: DiskReader, path: string, size: number) {
-    this.#reader = reader
+  constructor(file: ReadAhead, path: string, size: number) {
+    this.#file = file
     this.#path = path
     this.#size = size
   }
@@ -81,11 +84,13 @@ class LogScan {
     let entries = 0
     for (;;) {
       if (at + ENTRY_HEAD_BYTES > this.#size) return this.#stopped(at, entries)
-      await this.#ensure(at, ENTRY_HEAD_BYTES)
+      // A wait for what is at hand would cost as much as the checksum.
+      if (!this.#has(at, ENTRY_HEAD_BYTES)) await this.#fetch(at, ENTRY_HEAD_BYTES)
       const length = this.#view.getInt32(at - this.#base + 8)
       const end = at + ENTRY_HEAD_BYTES + length
       if (length <= 0 || length > MAX_ENTRY_BYTES || end > this.#size) return this.#stopped(at, entries)
-      await this.#ensure(at, Math.min(end + 1, this.#size) - at)
+      const wanted = Math.min(end + 1, this.#size) - at
+      if (!this.#has(at, wanted)) await this.#fetch(at, wanted)
       const start = at - this.#base + ENTRY_HEAD_BYTES
       const checksum = this.#view.getUint32(at - this.#base + 4)
       const sound =
@@ -112,7 +117,7 @@ class LogScan {
   /** False for a file that a crash left without a whole header. */
   async #header(): Promise<boolean> {
     if (this.#size >= LOG_HEADER_BYTES) {
-      await this.#ensure(0, LOG_HEADER_BYTES)
+      await this.#fetch(0, LOG_HEADER_BYTES)
       if (this.#view.getInt32(0) === LOG_MAGIC && this.#view.getInt32(4) === 2) return true
     }
     const bytes = await this.#rest(0)
@@ -161,27 +166,25 @@ class LogScan {
 
   /** Everything from an offset on without the zeros at its end. */
   async #rest(at: number): Promise<Uint8Array> {
-    const kept: Uint8Array[] = []
-    let length = 0
-    for (let from = at; from < this.#size; from += CHUNK) {
-      const bytes = new Uint8Array(Math.min(CHUNK, this.#size - from))
-      const read = await this.#reader.read(bytes, from)
-      kept.push(bytes)
-      const used = withoutZeros(bytes, read)
-      if (used > 0) length = from - at + used
-    }
-    const rest = new Uint8Array(length)
-    for (let i = 0, to = 0; to < length; i++, to += CHUNK)
-      rest.set(kept[i]!.subarray(0, Math.min(CHUNK, length - to)), to)
+    const kept: { readonly from: number; readonly bytes: Uint8Array }[] = []
+    await this.#file.pieces(at, this.#size, (bytes, from) => {
+      const used = withoutZeros(bytes, bytes.length)
+      if (used > 0) kept.push({ from: from - at, bytes: bytes.slice(0, used) })
+    })
+    const last = kept.at(-1)
+    const rest = new Uint8Array(last === undefined ? 0 : last.from + last.bytes.length)
+    for (const { from, bytes } of kept) rest.set(bytes, from)
     return rest
   }
 
-  async #ensure(at: number, length: number): Promise<void> {
-    if (at >= this.#base && at + length <= this.#base + this.#window.length) return
-    const wanted = Math.min(Math.max(length, CHUNK), this.#size - at)
-    const bytes = new Uint8Array(wanted)
-    const read = await this.#reader.read(bytes, at)
-    this.#window = read === wanted ? bytes : bytes.subarray(0, read)
+  #has(at: number, length: number): boolean {
+    return at >= this.#base && at + length <= this.#base + this.#window.length
+  }
+
+  async #fetch(at: number, length: number): Promise<void> {
+    const tail = at >= this.#base ? this.#window.subarray(at - this.#base) : this.#window.subarray(0, 0)
+    this.#window = await this.#file.from(at, length, tail, this.#size)
+    const read = this.#window.length
     this.#view = new DataView(this.#window.buffer, this.#window.byteOffset, this.#window.byteLength)
     this.#base = at
     if (read < length)
@@ -260,12 +263,6 @@ function hasZeroSector(rest: Uint8Array, at: number, length: number): boolean {
     from = to
   }
   return false
-}
-
-function withoutZeros(bytes: Uint8Array, length: number): number {
-  let end = length
-  while (end > 0 && bytes[end - 1] === 0) end--
-  return end
 }
 
 const hex = (byte: number | undefined): string => (byte ?? 0).toString(16).padStart(2, '0')

@@ -6,6 +6,7 @@ import { DamageError, DivergedFilesError, RecoveryError } from './errors.ts'
 import { logsIn, snapshotsIn, VERSION_FOLDER, type DataFolders, type NamedFile } from './file-names.ts'
 import { follows } from './history.ts'
 import { ENTRY_END, LOG_HEADER_BYTES } from './log-format.ts'
+import { RecentEntries } from './recent.ts'
 import { finishReplacement } from './replacement.ts'
 import { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
 import { loadSnapshot, looksWhole, type SnapshotLoaded } from './snapshot-reader.ts'
@@ -190,8 +191,7 @@ class Replay {
   cutFrom: { file: string; offset: number; zxid: Zxid } | undefined
   #last: Zxid
   #seen = false
-  /** Checksums of entries read, to know a repetition when one comes. */
-  #sums = new Map<Zxid, number>()
+  readonly #recent = new RecentEntries()
   /** The transaction from which on digests are known to hold; undefined once it is passed. */
   #fuzzyUntil: Zxid | undefined
   /** Digests speak of names in an encoding that is not ours. */
@@ -339,27 +339,19 @@ class Replay {
   }
 
   #repeated(entry: RawEntry, path: string): boolean {
-    if (!this.#seen || entry.zxid > this.#newest) return false
-    const known = this.#sums.get(entry.zxid)
+    if (!this.#seen || entry.zxid > this.#recent.last) return false
+    const known = this.#recent.checksumOf(entry.zxid)
     if (known === entry.checksum) return true
     throw this.#damage(
-      `Expected a transaction above 0x${formatZxid(this.#newest)}, got another 0x${formatZxid(entry.zxid)}`,
+      `Expected a transaction above 0x${formatZxid(this.#recent.last)}, got another 0x${formatZxid(entry.zxid)}`,
       entry,
       path,
     )
   }
 
-  #newest: Zxid = 0
-
   #remember(entry: RawEntry): void {
     this.#seen = true
-    this.#newest = Math.max(this.#newest, entry.zxid)
-    this.#sums.set(entry.zxid, entry.checksum)
-    // Repetitions are of the recent past; the rest is forgotten, half at a time.
-    if (this.#sums.size > 20_000) {
-      let left = 10_000
-      for (const zxid of this.#sums.keys()) if (left-- > 0) this.#sums.delete(zxid)
-    }
+    this.#recent.add(entry.zxid, entry.checksum)
   }
 
   #decode(entry: RawEntry, path: string): LoggedTxn {

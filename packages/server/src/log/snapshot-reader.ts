@@ -1,6 +1,6 @@
 import { formatZxid, type ACL } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk } from '@zabra/runtime'
-import type { Tree } from '../core/tree/index.ts'
+import { NODE_TAIL_BYTES, type Tree } from '../core/tree/index.ts'
 import type { Digest, SessionId, Zxid } from '../core/types.ts'
 import { ByteStream, FileChunks, TRY_OLDER, type ChunkSource, type PeekReader } from './byte-stream.ts'
 import { DamageError } from './errors.ts'
@@ -61,8 +61,8 @@ export async function endsWhole(
   const unpacker = unpackerOf(name, compressor)
   if (unpacker === undefined) return true
   const reader = await disk.openRead(path)
+  const chunks = new FileChunks(reader, path, unpacker)
   try {
-    const chunks = new FileChunks(reader, path, unpacker)
     let end = new Uint8Array(0)
     for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
       const joined = new Uint8Array(end.length + Math.min(5, chunk.length))
@@ -75,6 +75,7 @@ export async function endsWhole(
     if (error instanceof DamageError) return false
     throw error
   } finally {
+    await chunks.done()
     await reader.close()
   }
 }
@@ -92,10 +93,11 @@ export async function loadSnapshot(
 ): Promise<SnapshotLoaded> {
   const path = `${folder}/${file.name}`
   const reader = await disk.openRead(path)
+  const chunks = new FileChunks(reader, path, unpackerOf(file.name, compressor))
   try {
-    const chunks = new FileChunks(reader, path, unpackerOf(file.name, compressor))
     return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER), tree, MAX_PART).file(file.zxid)
   } finally {
+    await chunks.done()
     await reader.close()
   }
 }
@@ -201,7 +203,7 @@ class SnapshotLoad {
     }
   }
 
-  async #acl(): Promise<ACL[]> {
+  async #acl(): Promise<readonly ACL[]> {
     // How long a list is shows only when it is read; one that is longer than what is at hand is tried again with more.
     for (let wanted = 4; ; wanted = Math.min(wanted * 4, this.#maxPart)) {
       const available = await this.#in.upTo(wanted)
@@ -219,17 +221,25 @@ class SnapshotLoad {
 
   async #nodes(): Promise<number> {
     const stream = this.#in
+    const bulk = this.#tree.loading()
     for (let nodes = 0; ; nodes++) {
       const pathLength = (stream.has(4) ?? (await stream.need(4))).peekInt()
       this.#bound(pathLength, 0)
       let r = stream.has(pathLength + 8) ?? (await stream.need(pathLength + 4))
       const path = r.string()!
-      if (path === '/') return nodes
+      if (path === '/') {
+        bulk.settle()
+        return nodes
+      }
       const dataLength = (stream.has(4) ?? (await stream.need(4))).peekInt()
       this.#bound(dataLength, -1)
-      const needed = 4 + Math.max(0, dataLength) + 68
+      const needed = 4 + Math.max(0, dataLength) + NODE_TAIL_BYTES
       r = stream.has(needed) ?? (await stream.need(needed))
-      this.#node(path, r)
+      if (bulk.take(path, stream.bytes, stream.view, r.offset + 4, dataLength)) r.offset += needed
+      else {
+        bulk.settle()
+        this.#node(path, r)
+      }
     }
   }
 

@@ -240,7 +240,8 @@ function decodeCreate(r: Reader): { path: string; data: Uint8Array | null; acl: 
   return { path: pathOf(r), data: copyOf(r), acl: decodeAcl(r) }
 }
 
-export function decodeAcl(r: Reader): ACL[] {
+export function decodeAcl(r: Reader): readonly ACL[] {
+  if (r.skips(OPEN_ACL_BYTES)) return OPEN_ACL_UNSAFE
   const count = Math.max(0, r.vectorLength())
   const list: ACL[] = []
   for (let i = 0; i < count; i++) list.push(readACL(r))
@@ -248,4 +249,4 @@ export function decodeAcl(r: Reader): ACL[] {
 }
 
 const pathOf = (r: Reader): string => r.string() ?? r.fail('Expected a path, got null', 'path')
-const copyOf = (r: Reader): Uint8Array | null => r.buffer()?.slice() ?? null
+const copyOf = (r: Reader): Uint8Array | null => r.copy()

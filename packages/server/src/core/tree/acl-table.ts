@@ -43,11 +43,11 @@ export class AclTable {
     return this.#ids.get(keyOf(list))
   }
 
-  /** One use more of a number; false when no list has it. */
-  again(id: number): boolean {
+  /** One use more of a number, or so many; false when no list has it. */
+  again(id: number, times = 1): boolean {
     if (id === OPEN) return true
     if (!this.#lists.has(id)) return false
-    this.#uses.set(id, (this.#uses.get(id) ?? 0) + 1)
+    if (times > 0) this.#uses.set(id, (this.#uses.get(id) ?? 0) + times)
     return true
   }
 

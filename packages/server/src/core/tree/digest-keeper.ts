@@ -50,6 +50,11 @@ export class DigestKeeper {
     c.crc[i] = known ?? crcPrefix(c.pathCrc[i]!, data)
   }
 
+  /** Puts in what a new node adds, whose columns say it already. */
+  came(counted: number): void {
+    this.#sum.add(counted)
+  }
+
   /** Takes what a node adds out of the digest, until `changed` puts in what it adds then. */
   changing(node: number): void {
     this.#sum.subtract(this.#store.columns(node).counted[this.#store.slot(node)]!)

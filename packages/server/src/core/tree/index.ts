@@ -4,6 +4,7 @@ export type { ChangeSink, Hint, PartDone, Place, TreeOptions } from './contract.
 export { applyInSteps, isLarge, STEP } from './stepwise.ts'
 export { childPaths, DescendantCount, descendantCount, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'
+export { NODE_TAIL_BYTES, type BulkLoad } from './bulk-load.ts'
 export { AclTable, OPEN } from './acl-table.ts'
 export * from './digest.ts'
 export { parseQuota, QUOTA_ROOT, quotaBreach, LIMITS, STATS } from './quotas.ts'

@@ -93,6 +93,30 @@ export class NodeStore {
   /** Adds a node behind its siblings; all its numbers are 0 and its data null. */
   add(path: string, parent: number): number {
     const node = this.#free.pop() ?? this.#used++
+    this.#shard(path).set(path, node)
+    this.#begin(node, path, parent)
+    return node
+  }
+
+  /** As `add`, where a look before would cost as much again; `NONE`, and nothing has changed, when the path is there. */
+  addNew(path: string, parent: number): number {
+    const shard = this.#shard(path)
+    const before = shard.size
+    const node = this.#free.at(-1) ?? this.#used
+    shard.set(path, node)
+    if (shard.size === before) {
+      let there = this.firstChildOf(parent)
+      while (this.pathOf(there) !== path) there = this.nextOf(there)
+      shard.set(path, there)
+      return NONE
+    }
+    if (this.#free.length > 0) this.#free.pop()
+    else this.#used++
+    this.#begin(node, path, parent)
+    return node
+  }
+
+  #begin(node: number, path: string, parent: number): void {
     if (node >> BITS >= this.#segments.length) this.#segments.push(new Segment())
     const s = this.columns(node)
     const i = node & MASK
@@ -106,11 +130,9 @@ export class NodeStore {
     s.length[i] = -1
     s.parent[i] = parent
     s.path[i] = path
-    this.#shard(path).set(path, node)
     if (parent !== NONE) this.#link(node, parent)
     this.count++
     this.pathChars += path.length
-    return node
   }
 
   /** Removes a node that has no children. */
@@ -139,6 +161,17 @@ export class NodeStore {
     s.slab[i] = NONE
     if (data === null) return
     this.#slabs.put(data)
+    s.slab[i] = this.#slabs.slab
+    s.offset[i] = this.#slabs.offset
+  }
+
+  /** Gives data to a node that `add` has just made: the bytes between two offsets. */
+  setFirstData(node: number, bytes: Uint8Array, start: number, end: number): void {
+    const s = this.columns(node)
+    const i = node & MASK
+    this.dataBytes += end - start
+    s.length[i] = end - start
+    this.#slabs.put(bytes, start, end)
     s.slab[i] = this.#slabs.slab
     s.offset[i] = this.#slabs.offset
   }

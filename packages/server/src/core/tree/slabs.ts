@@ -36,20 +36,21 @@ export class Slabs {
   slab = -1
   offset = 0
 
-  /** Stores a copy of the bytes; `slab` and `offset` name it. */
-  put(data: Uint8Array): void {
-    if (data.length === 0) {
+  /** Stores a copy of the bytes between two offsets; `slab` and `offset` name it. */
+  put(data: Uint8Array, start = 0, end = data.length): void {
+    const length = end - start
+    if (length === 0) {
       this.slab = -1
       this.offset = 0
       return
     }
-    if (data.length > LARGEST_SLOT) {
-      this.slab = this.#add({ bytes: data.slice(), slot: 0, live: 1, fresh: 0 })
+    if (length > LARGEST_SLOT) {
+      this.slab = this.#add({ bytes: data.slice(start, end), slot: 0, live: 1, fresh: 0 })
       this.offset = 0
       return
     }
-    this.#claim(slotSize(data.length))
-    copy(data, this.#slabs[this.slab]!.bytes, this.offset)
+    this.#claim(slotSize(length))
+    copy(data, start, end, this.#slabs[this.slab]!.bytes, this.offset)
   }
 
   /** Writes other bytes over a stored value if they fit its slot exactly as well; else says false. */
@@ -57,7 +58,7 @@ export class Slabs {
     const held = slab < 0 ? undefined : this.#slabs[slab]
     if (held === undefined || held.slot === 0 || data.length === 0 || slotSize(data.length) !== held.slot)
       return false
-    copy(data, held.bytes, offset)
+    copy(data, 0, data.length, held.bytes, offset)
     return true
   }
 
@@ -124,7 +125,9 @@ function withoutSlab(free: readonly number[], slab: number): number[] {
 }
 
 /** A loop beats the call of `set` for what most znodes hold. */
-function copy(data: Uint8Array, into: Uint8Array, at: number): void {
-  if (data.length > 96) into.set(data, at)
-  else for (let i = 0; i < data.length; i++) into[at + i] = data[i]!
+function copy(data: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
+  // A view for a part of an array costs more than a longer loop.
+  const whole = end - start === data.length
+  if (end - start > (whole ? 96 : 192)) into.set(whole ? data : data.subarray(start, end), at)
+  else for (let i = start, to = at; i < end; i++, to++) into[to] = data[i]!
 }

@@ -12,6 +12,7 @@ import {
 import { invariant } from '@zabra/runtime'
 import type { Digest, NodeFacts, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
 import { AclTable, OPEN } from './acl-table.ts'
+import { BulkLoad } from './bulk-load.ts'
 import type { ChangeSink, Hint, PartDone, Place, TreeOptions, Walker } from './contract.ts'
 import { TreeCursor } from './cursor.ts'
 import { DigestKeeper } from './digest-keeper.ts'
@@ -456,6 +457,11 @@ export class Tree {
     const limited = quotaSubject(path, LIMITS)
     if (limited !== undefined) this.quotas.add(limited)
     return true
+  }
+
+  /** Takes nodes as `load` does, right from the bytes of a snapshot, where that is simple. */
+  loading(): BulkLoad {
+    return new BulkLoad(this.store, this.owners, this.acls, this.#options.digest ? this.#digest : undefined)
   }
 
   /** A node that was removed and created again during the walk comes twice; the later state counts. */

@@ -1,0 +1,107 @@
+import { OPEN_ACL_BYTES, OpCode, type Writer } from '@zabra/protocol'
+import { RawClient } from './raw-client.ts'
+
+const TURN_MS = 100
+/** Nodes that are made in a turn, and as many that are taken away. */
+const NODES = 40
+/** Turns after which a node goes. */
+const NODE_TURNS = 50
+/** Sessions that are there at a time; one comes and one goes in every turn. */
+const SESSIONS = 50
+const EPHEMERALS = 5
+/** Every so many sessions goes without a word and has to be expired. */
+const VANISHING = 5
+/** Longer than a session is to stay, since none of them pings. */
+const SESSION_MS = 20_000
+const DATA = new Uint8Array(100).fill(0x78)
+const ROOT = '/churn'
+
+/**
+ * What comes and goes on a server: nodes, watches that a deletion fires, sessions with ephemerals. What is there stays the
+ * same after half a minute, so a server that needs more and more memory keeps what nobody needs.
+ */
+export class Churn {
+  readonly #port: number
+  readonly #steady: RawClient
+  readonly #sessions: RawClient[] = []
+  #turn = 0
+  #running: Promise<void> | undefined
+  #over = false
+
+  private constructor(port: number, steady: RawClient) {
+    this.#port = port
+    this.#steady = steady
+  }
+
+  static async start(port: number): Promise<Churn> {
+    const churn = new Churn(port, await RawClient.open(port))
+    await churn.#steady.ask(OpCode.create, (w) => create(w, ROOT, 0))
+    churn.#running = churn.#run()
+    // Whoever stops it hears of a failure.
+    churn.#running.catch(() => {})
+    return churn
+  }
+
+  /** Ends it, and its sessions. Rejects when a session was refused or an answer does not come. */
+  async stop(): Promise<void> {
+    this.#over = true
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error('An answer to what comes and goes did not come')), SESSION_MS)
+    })
+    await Promise.race([this.#end(), late]).finally(() => clearTimeout(timer))
+  }
+
+  async #end(): Promise<void> {
+    await this.#running
+    for (const session of this.#sessions) await session.close()
+    await this.#steady.close()
+  }
+
+  async #run(): Promise<void> {
+    const began = performance.now()
+    while (!this.#over) {
+      const turn = this.#turn++
+      await this.#nodes(turn)
+      await this.#session(turn)
+      // A server that is late gets no pause, and no more load either.
+      const wait = began + this.#turn * TURN_MS - performance.now()
+      await new Promise((resolve) => setTimeout(resolve, Math.max(0, wait)))
+    }
+  }
+
+  async #nodes(turn: number): Promise<void> {
+    const path = (of: number, index: number): string => `${ROOT}/t${of}-${index}`
+    await this.#steady.askMany(NODES, OpCode.create, (w, i) => create(w, path(turn, i), 0))
+    await this.#steady.askMany(NODES, OpCode.getData, (w, i) => {
+      w.string(path(turn, i))
+      w.bool(true)
+    })
+    if (turn < NODE_TURNS) return
+    await this.#steady.askMany(NODES, OpCode.delete, (w, i) => {
+      w.string(path(turn - NODE_TURNS, i))
+      w.int(-1)
+    })
+  }
+
+  async #session(turn: number): Promise<void> {
+    const session = await RawClient.open(this.#port, SESSION_MS)
+    this.#sessions.push(session)
+    await session.askMany(EPHEMERALS, OpCode.create, (w, i) => create(w, `${ROOT}/e${turn}-${i}`, 1))
+    await session.ask(OpCode.getChildren, (w) => {
+      w.string('/zookeeper')
+      w.bool(true)
+    })
+    if (this.#sessions.length <= SESSIONS) return
+    const oldest = this.#sessions.shift()!
+    if (turn % VANISHING === 0) oldest.vanish()
+    else await oldest.close()
+  }
+}
+
+function create(w: Writer, path: string, flags: number): void {
+  w.string(path)
+  w.buffer(DATA)
+  w.raw(OPEN_ACL_BYTES)
+  w.int(flags)
+}

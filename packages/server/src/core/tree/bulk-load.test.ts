@@ -1,0 +1,138 @@
+import { Reader, Writer } from '@zabra/protocol'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { StoredStat } from '../types.ts'
+import { Tree } from './index.ts'
+
+interface Row {
+  readonly path: string
+  readonly data: Uint8Array | null
+  readonly acl: number
+  readonly stat: StoredStat
+}
+
+const options = { digest: true, extendedTypes: true, emulate353TTLNodes: false }
+const READ_ALL = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }]
+
+/** Loads rows by `Tree.load` alone, or by `BulkLoad` where it takes them. Says how many it took. */
+function loaded(rows: readonly Row[], inBulk: boolean): { tree: Tree; taken: number } {
+  const tree = new Tree(options)
+  tree.clear()
+  tree.acls.load(3, READ_ALL)
+  tree.acls.load(4, [{ perms: 31, id: { scheme: 'ip', id: '127.0.0.1' } }])
+  const bulk = tree.loading()
+  let taken = 0
+  for (const { path, data, acl, stat } of rows) {
+    const w = new Writer(64)
+    w.raw(Uint8Array.of(9, 9, 9))
+    w.buffer(data)
+    w.longNumber(acl)
+    for (const name of ['czxid', 'mzxid', 'ctime', 'mtime'] as const) w.longNumber(stat[name])
+    for (const name of ['version', 'cversion', 'aversion'] as const) w.int(stat[name])
+    w.long(stat.owner)
+    w.longNumber(stat.pzxid)
+    const bytes = w.take()
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    if (inBulk && bulk.take(path, bytes, view, 7, data === null ? -1 : data.length)) taken++
+    else {
+      bulk.settle()
+      const r = new Reader(bytes, 3)
+      expect(tree.load(path, r.buffer(), acl, stat)).toBe(true)
+    }
+  }
+  bulk.settle()
+  tree.loaded(77)
+  return { tree, taken }
+}
+
+function everything(tree: Tree) {
+  const nodes: unknown[] = []
+  const cursor = tree.scan()
+  cursor.next(Infinity, (node) => {
+    const path = tree.pathOf(node)
+    const data = tree.dataOf(node)
+    nodes.push([path, data && [...data], tree.aclOf(node), tree.aclIdOf(node), tree.facts(path)])
+  })
+  cursor.done()
+  const ephemerals = [...tree.owners.sessions()].map((id) => [id, tree.owners.ofSession(id).size])
+  const { digest, nodeCount, approximateDataSize } = tree
+  return { nodes, digest, nodeCount, approximateDataSize, ephemerals, acls: tree.acls.entries() }
+}
+
+const number = fc.oneof(fc.nat(), fc.maxSafeNat(), fc.constantFrom(-1, -(2 ** 52), 2 ** 32, 2 ** 31))
+const int = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
+const stat: fc.Arbitrary<StoredStat> = fc.record({
+  czxid: number,
+  mzxid: number,
+  pzxid: number,
+  ctime: number,
+  mtime: number,
+  version: int,
+  cversion: int,
+  aversion: int,
+  owner: fc.constantFrom(0n, 0n, 0n, 0x1234_5678_9abcn, -(2n ** 63n)),
+})
+const content = fc.record({
+  data: fc.option(fc.uint8Array({ maxLength: 300 })),
+  acl: fc.constantFrom(-1, 3, 3, 4),
+  stat,
+})
+
+/** Rows in an order in which every parent comes before its children: down each subtree, or level by level, or some of both. */
+const rows = fc
+  .array(
+    fc.record({
+      below: fc.nat(),
+      name: fc.constantFrom('a', 'b', 'cc', 'é', 'zookeeper', 'z', 'k0000001'),
+      content,
+    }),
+    { minLength: 1, maxLength: 60 },
+  )
+  .map((list) => {
+    const paths = ['']
+    return [
+      { path: '', data: new Uint8Array(0), acl: -1, stat: list[0]!.content.stat },
+      ...list.map(({ below, name, content }): Row => {
+        const path = `${paths[below % Math.min(paths.length, 12)]!}/${name}`
+        if (!paths.includes(path)) paths.unshift(path)
+        return { path, ...content }
+      }),
+    ]
+  })
+
+describe('Loading in bulk', () => {
+  it('gives the tree that loading one by one gives, with repetitions and any order of parents', () => {
+    let taken = 0
+    fc.assert(
+      fc.property(rows, (list) => {
+        const bulk = loaded(list, true)
+        taken += bulk.taken
+        expect(everything(bulk.tree)).toEqual(everything(loaded(list, false).tree))
+      }),
+      { numRuns: 500 },
+    )
+    expect(taken).toBeGreaterThan(1000)
+  })
+
+  it('leaves to the other way what has no parent, no known list or no exact number', () => {
+    const tree = new Tree(options)
+    const bulk = tree.loading()
+    const bytes = new Uint8Array(68)
+    const view = new DataView(bytes.buffer)
+    const before = everything(tree)
+    bytes.fill(0xff, 0, 8)
+    expect(bulk.take('/x/y', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.take('x', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.take('', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.take('/zookeeper/quota/x', bytes, view, 0, -1)).toBe(false)
+    view.setInt32(60, 0x20_0000)
+    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(false)
+    view.setInt32(60, 0)
+    bytes.fill(0, 0, 8)
+    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(false)
+    expect(everything(tree)).toEqual(before)
+    bytes.fill(0xff, 0, 8)
+    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(true)
+    expect(tree.has('/x')).toBe(true)
+  })
+})

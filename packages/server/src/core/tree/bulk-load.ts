@@ -1,0 +1,152 @@
+import { crc32 } from '@zabra/protocol'
+import { OPEN, type AclTable } from './acl-table.ts'
+import type { DigestKeeper } from './digest-keeper.ts'
+import { pathCrc } from './digest.ts'
+import { NONE, type NodeStore } from './node-store.ts'
+import type { OwnerIndex } from './owners.ts'
+
+/** Bytes behind a node's data: the number of its list, five longs, three ints, owner. */
+export const NODE_TAIL_BYTES = 68
+
+/**
+ * Takes the nodes of a snapshot from its bytes, one after the other.
+ *
+ * FENCED: no object for a stat, no view of the data, no search for the parent of siblings or of a first child, the digest
+ * straight from the bytes, uses of a list counted together.
+ * Why: a start reads every znode, and these were half of its time. Oracle: `Tree.load`, in `bulk-load.test.ts`.
+ * Rules: what is out of the ordinary is left to `Tree.load`. Call `settle` before anybody else changes the tree.
+ */
+export class BulkLoad {
+  readonly #store: NodeStore
+  readonly #owners: OwnerIndex
+  readonly #acls: AclTable
+  readonly #digest: DigestKeeper | undefined
+  readonly #root: number
+  /** The node taken last, and its parent with its path. */
+  #last = NONE
+  #parent = NONE
+  #parentPath = ''
+  /** A node came twice, so others may. */
+  #repeats = false
+  #aclId = OPEN
+  #uses = 0
+
+  constructor(store: NodeStore, owners: OwnerIndex, acls: AclTable, digest: DigestKeeper | undefined) {
+    this.#store = store
+    this.#owners = owners
+    this.#acls = acls
+    this.#digest = digest
+    this.#root = store.find('/')
+  }
+
+  /**
+   * Takes a node whose data, `length` bytes or -1 for null, begin at `at`, with what a snapshot has behind them. False, and
+   * nothing has changed, when `Tree.load` has to take it or to say what is wrong.
+   */
+  take(path: string, bytes: Uint8Array, view: DataView, at: number, length: number): boolean {
+    const dataEnd = length > 0 ? at + length : at
+    if (!isOrdinary(view, dataEnd) || path.startsWith('/zookeeper/')) return false
+    const aclId = long(view, dataEnd)
+    if (!this.#knows(aclId) || !this.#toParentOf(path)) return false
+    if (this.#repeats && this.#store.find(path) !== NONE) return false
+    const node = this.#store.addNew(path, this.#parent)
+    if (node === NONE) {
+      this.#repeats = true
+      return false
+    }
+    this.#last = node
+    this.#uses++
+    this.#fill(node, aclId, view, dataEnd)
+    if (length >= 0) this.#store.setFirstData(node, bytes, at, dataEnd)
+    if (this.#digest !== undefined) this.#hash(node, path, bytes, at, dataEnd)
+    return true
+  }
+
+  /** Counts the uses of lists that are not counted yet. */
+  settle(): void {
+    this.#acls.again(this.#aclId, this.#uses)
+    this.#aclId = OPEN
+    this.#uses = 0
+  }
+
+  /** Finds the parent of a path, most likely that of the node before or that node itself. */
+  #toParentOf(path: string): boolean {
+    const slash = path.lastIndexOf('/')
+    if (slash < 0) return false
+    if (slash > 0 && this.#parentPath.length === slash && path.startsWith(this.#parentPath)) return true
+    const parent = slash === 0 ? this.#root : this.#find(path, slash)
+    if (parent === NONE) return false
+    this.#parent = parent
+    this.#parentPath = this.#store.pathOf(parent)
+    return true
+  }
+
+  /** Climbs from the node before, as snapshots go down a subtree before the next one. */
+  #find(path: string, slash: number): number {
+    const store = this.#store
+    for (let node = this.#last; node !== NONE && node !== this.#root; node = store.parentOf(node)) {
+      const above = store.pathOf(node)
+      if (above.length > slash) continue
+      if (above.length === slash && path.startsWith(above)) return node
+      break
+    }
+    return store.find(path.slice(0, slash))
+  }
+
+  #fill(node: number, aclId: number, view: DataView, tail: number): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    c.acl[i] = aclId
+    c.czxid[i] = long(view, tail + 8)
+    c.mzxid[i] = long(view, tail + 16)
+    c.ctime[i] = long(view, tail + 24)
+    c.mtime[i] = long(view, tail + 32)
+    c.version[i] = view.getInt32(tail + 40)
+    c.cversion[i] = view.getInt32(tail + 44)
+    c.aversion[i] = view.getInt32(tail + 48)
+    c.pzxid[i] = long(view, tail + 60)
+    if (view.getInt32(tail + 52) !== 0 || view.getInt32(tail + 56) !== 0)
+      this.#owners.set(node, view.getBigInt64(tail + 52))
+  }
+
+  #knows(id: number): boolean {
+    if (id === this.#aclId) return true
+    if (!this.#acls.again(id, 0)) return false
+    this.settle()
+    this.#aclId = id
+    return true
+  }
+
+  /** The digest goes over the same fields in nearly the same order: only pzxid lies elsewhere. */
+  #hash(node: number, path: string, bytes: Uint8Array, at: number, tail: number): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    const above = this.#store.columns(this.#parent).pathCrc[this.#store.slot(this.#parent)]!
+    const own = pathCrc(path, this.#parentPath, above)
+    c.pathCrc[i] = own
+    const prefix = crc32(bytes, at, tail, own)
+    c.crc[i] = prefix
+    const withChange = crc32(bytes, tail + 8, tail + 24, prefix)
+    const withChildren = crc32(bytes, tail + 60, tail + 68, withChange)
+    const counted = crc32(bytes, tail + 24, tail + 60, withChildren)
+    c.counted[i] = counted
+    this.#digest!.came(counted)
+  }
+}
+
+/** Whether all longs of a node are exact as numbers. */
+function isOrdinary(view: DataView, tail: number): boolean {
+  return (
+    isExact(view.getInt32(tail)) &&
+    isExact(view.getInt32(tail + 8)) &&
+    isExact(view.getInt32(tail + 16)) &&
+    isExact(view.getInt32(tail + 24)) &&
+    isExact(view.getInt32(tail + 32)) &&
+    isExact(view.getInt32(tail + 60))
+  )
+}
+
+const isExact = (high: number): boolean => high > -0x20_0000 && high < 0x20_0000
+
+const long = (view: DataView, at: number): number =>
+  view.getInt32(at) * 0x1_0000_0000 + view.getUint32(at + 4)

@@ -1,0 +1,80 @@
+import type { DiskReader } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { ReadAhead } from './read-ahead.ts'
+
+const MIB = 1 << 20
+
+function fileOf(bytes: Uint8Array, failAt = Infinity) {
+  let reading = 0
+  const reader: DiskReader = {
+    async read(into, position) {
+      reading++
+      await new Promise(setImmediate)
+      reading--
+      if (position >= failAt) throw new Error(`No sector at ${position}`)
+      const part = bytes.subarray(position, position + into.length)
+      into.set(part)
+      return part.length
+    },
+    size: () => Promise.resolve(bytes.length),
+    close: () => Promise.resolve(),
+  }
+  return { reader, reading: () => reading }
+}
+
+const sample = (length: number): Uint8Array =>
+  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11)) & 255)
+
+it('A file read forwards is given as it is, whatever part of the last piece is still wanted', async () => {
+  const bytes = sample(5 * MIB + 77)
+  const file = new ReadAhead(fileOf(bytes).reader)
+  let at = 0
+  let window: Uint8Array = new Uint8Array(0)
+  let base = 0
+  for (const [step, needed] of [
+    [0, 16],
+    [MIB - 10, 20],
+    [MIB, 100],
+    [5000, 2 * MIB],
+    [2 * MIB, 10],
+    [900_000, 120_000],
+  ] as const) {
+    at += step
+    window = await file.from(at, needed, window.subarray(Math.min(window.length, at - base)), bytes.length)
+    base = at
+    expect(window.length).toBeGreaterThanOrEqual(Math.min(needed, bytes.length - at))
+    expect(Buffer.compare(window, bytes.subarray(at, at + window.length))).toBe(0)
+  }
+})
+
+it('All pieces from an offset on come in their order and as they are', async () => {
+  const bytes = sample(3 * MIB + 5)
+  const file = new ReadAhead(fileOf(bytes).reader)
+  await file.from(0, 16, new Uint8Array(0), bytes.length)
+  const seen = new Uint8Array(bytes.length - 1000)
+  await file.pieces(1000, bytes.length, (piece, at) => seen.set(piece, at - 1000))
+  expect(Buffer.compare(seen, bytes.subarray(1000))).toBe(0)
+  await file.pieces(bytes.length, bytes.length, () => expect.fail('there is no piece behind the end'))
+})
+
+it('A file that became shorter gives what is left', async () => {
+  const bytes = sample(MIB + 50)
+  const file = new ReadAhead(fileOf(bytes).reader)
+  const first = await file.from(0, 16, new Uint8Array(0), 3 * MIB)
+  const second = await file.from(MIB - 5, 100, first.subarray(MIB - 5), 3 * MIB)
+  expect(second.length).toBe(55)
+})
+
+it('A failed read is told to whoever wants the piece, and to nobody else', async () => {
+  const bytes = sample(3 * MIB)
+  const { reader, reading } = fileOf(bytes, MIB)
+  const file = new ReadAhead(reader)
+  const first = await file.from(0, 16, new Uint8Array(0), bytes.length)
+  expect(first.length).toBe(MIB)
+  await expect(file.from(MIB, 16, new Uint8Array(0), bytes.length)).rejects.toThrow('No sector')
+  const other = new ReadAhead(reader)
+  await other.from(0, 16, new Uint8Array(0), bytes.length)
+  expect(reading()).toBe(1)
+  await other.done()
+  expect(reading()).toBe(0)
+})
