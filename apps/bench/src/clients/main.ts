@@ -65,7 +65,10 @@ const missing = options.server === 'apache' ? apacheMissing() : undefined
 if (missing !== undefined) throw new Error(missing)
 const folder = resolve(options.peers)
 const present = libraries.filter(
-  (library) => library === '@zabra/client' || existsSync(join(folder, 'node_modules', library)),
+  (library) =>
+    library === '@zabra/client' ||
+    library === 'node:net' ||
+    existsSync(join(folder, 'node_modules', library)),
 )
 for (const library of libraries) {
   if (!present.includes(library))
@@ -124,6 +127,7 @@ try {
     for (const [work, name] of works) {
       if (wanted?.includes(work) === false) continue
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
+        if (library === 'node:net' && work !== 'memory') continue
         const { peers: _, rounds: __, server: ___, only: ____, ...settings } = options
         const task = { library, folder, port: server.ports[0]!, work, ...settings }
         try {
