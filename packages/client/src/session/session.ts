@@ -143,6 +143,7 @@ export class Session implements AttemptOwner, HeartbeatOwner, RequestsHost, Stat
   }
 
   get lastZxid(): bigint {
+    if (this.#zxidHigh === 0 && this.#zxidLow === 0) return 0n
     return (BigInt(this.#zxidHigh) << 32n) | BigInt(this.#zxidLow >>> 0)
   }
 
