@@ -112,6 +112,25 @@ describe('what waits for its time', () => {
     expect(told).toEqual(['one at 10'])
   })
 
+  it('sets its timer again when somebody has taken it away', () => {
+    const { clock, told, one } = stage()
+    let lost = true
+    const forgetful = Object.create(clock, {
+      after: {
+        value: (ms: number, name: string, action: () => void) =>
+          clock.after(ms, name, lost ? (): void => {} : action),
+      },
+      monotonic: { value: () => clock.monotonic() },
+    }) as ManualClock
+    const times = new DueTimes(forgetful)
+    times.set(one('forgotten'), 10)
+    clock.advance(2000)
+    lost = false
+    times.set(one('next'), 3000)
+    clock.advance(1500)
+    expect(told).toEqual(['forgotten at 2000', 'next at 3000'])
+  })
+
   it('keeps its order through any changes', () => {
     for (let seed = 1; seed <= 50; seed++) {
       const random = new SeededRandom(seed)

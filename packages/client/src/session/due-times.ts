@@ -11,6 +11,7 @@ export interface Due {
 
 /** A timer that came a little early is not set again for less than this, which a clock may round away. */
 const SHORTEST_MS = 0.01
+const LATE_MS = 1000
 
 /**
  * What waits for its time on one clock, behind a single timer: a process may hold thousands of clients, and a timer for
@@ -38,7 +39,8 @@ export class DueTimes {
     one.due = due
     this.#waiting.push(one)
     this.#rise(one, this.#waiting.length - 1)
-    if (due < this.#runs) this.#arm(due)
+    // A timer that is long overdue was taken away by whoever plays with those of the process.
+    if (due < this.#runs || this.#runs + LATE_MS < this.#clock.monotonic()) this.#arm(this.#waiting[0]!.due)
   }
 
   /** Nothing happens for one that is not set. */
