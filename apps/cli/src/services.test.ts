@@ -36,6 +36,33 @@ describe('a service named by --server', () => {
     })
   })
 
+  it('is what status asks and bench loads, each of its servers', async () => {
+    const service = 'dns-srv://_zk._tcp.zabra.test'
+    const port = stage.server.addresses.client.port
+    const standing = { code: 0, out: expect.stringContaining(`localhost:${port} `) }
+    expect(await stage.run(['status', service])).toMatchObject(standing)
+    expect(await stage.run(['status', '--server', service])).toMatchObject(standing)
+    const load = ['-m', 'get', '-c', '2', '-d', '2', '-s', '1', '--json']
+    const { code, err, out } = await stage.run(['bench', service, ...load])
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toContain('"operations"')
+  })
+
+  it.each([['status'], ['bench']])('that nobody knows ends %s with what to do', async (command) => {
+    const at = ['dns-srv://_none._tcp.zabra.test', '--timeout', '300']
+    expect(await stage.run([command, ...at])).toMatchObject({
+      code: 8,
+      err: expect.stringMatching(/_none\._tcp\.zabra\.test failed: querySrv ENOTFOUND.*Check the name/),
+    })
+  })
+
+  it.each([['status'], ['bench']])('that is written wrongly is a wrong use of %s', async (command) => {
+    expect(await stage.run([command, 'dns-srv://a:2181'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Expected a service as dns-srv://name/chroot'),
+    })
+  })
+
   it('is reached over TLS with --tls', () => {
     expect(new Networks({}, true).named('dns-srv://a/b')).toBe('dns-srv+tls://a/b')
     expect(new Networks({}, false).named('dns-srv://a/b')).toBe('dns-srv://a/b')

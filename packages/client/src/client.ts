@@ -51,17 +51,8 @@ import { WatcherStream } from './watches/watcher.ts'
 const CONFIG_PATH = '/zookeeper/config'
 const EVENT_BUFFER = 1024
 
-/** What the views of one client share. */
-export interface Shared {
-  readonly session: Session
-  readonly errorPolicy: ErrorPolicy
-  /** The chroot of the servers that were given first. */
-  readonly chroot: string
-}
-
 /** One root over a session. The first view owns the session; closing others leaves it. */
 export class View implements Client {
-  readonly shared: Shared
   readonly root: string
   readonly #session: Session
   readonly #owner: boolean
@@ -72,12 +63,16 @@ export class View implements Client {
   #ended: Promise<Error | undefined> | undefined
   #end: (() => void) | undefined
 
-  constructor(shared: Shared, root: string, owner: boolean, above?: View) {
-    this.shared = shared
+  constructor(session: Session, root: string, owner: boolean, above?: View) {
     this.root = root
-    this.#session = shared.session
+    this.#session = session
     this.#owner = owner
     this.#above = above
+  }
+
+  /** The machine that all views of one client share. */
+  get machine(): Session {
+    return this.#session
   }
 
   get state(): ConnectionState {
@@ -101,7 +96,7 @@ export class View implements Client {
   }
 
   get errorPolicy(): ErrorPolicy {
-    return this.shared.errorPolicy
+    return this.#session.options.errorPolicy
   }
 
   get instrumentation(): Instrumentation | undefined {
@@ -123,7 +118,7 @@ export class View implements Client {
   }
 
   chroot(path: string): Client {
-    return new View(this.shared, this.root + normalRoot(path), false, this)
+    return new View(this.#session, this.root + normalRoot(path), false, this)
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -144,12 +139,12 @@ export class View implements Client {
 
   /** The same session and root, for what goes on when this view is closed. */
   twin(): View {
-    return new View(this.shared, this.root, false)
+    return new View(this.#session, this.root, false)
   }
 
   /** The same session without any root. */
   absolute(): View {
-    return this.root === '' ? this : new View(this.shared, '', false)
+    return this.root === '' ? this : new View(this.#session, '', false)
   }
 
   /** A create as it is, without a guard against lost replies. */
@@ -389,7 +384,7 @@ export class View implements Client {
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
     const closed = this.#finished()
     if (closed !== undefined) throw closed
-    const list = laterServers(servers, this.shared.chroot)
+    const list = laterServers(servers, this.#session.options.chroot)
     checkSchemes(list, this.#session.options.transport.schemes)
     return this.#session.updateServers(list)
   }

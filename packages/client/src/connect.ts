@@ -1,9 +1,9 @@
-import { View, type Shared } from './client.ts'
+import { View } from './client.ts'
 import { checkOptions } from './options.ts'
 import { abortedBy, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
 import { backOff } from './insist.ts'
-import { parseServers } from './servers/connect-string.ts'
-import { firstServers, followService, lookUp, parseService } from './servers/service.ts'
+import { findServersWith, followService, lookUp } from './servers/service.ts'
+import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
 import type {
@@ -43,32 +43,27 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
   const { signal } = options
   const ports = options.ports === undefined ? surroundings.ports : { ...surroundings.ports, ...options.ports }
-  const service = parseService(options.servers, options.chroot)
-  const { servers, chroot } =
-    service === undefined
-      ? parseServers(options.servers, options.chroot)
-      : { servers: await firstServers(service, ports, signal), chroot: service.chroot }
+  const { servers, chroot, service } = await findServersWith(ports, options.servers, options)
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
       'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
     )
   }
-  const { errorPolicy = 'connection' } = options
-  const session = new Session({
+  const complete = inCommon({
     servers,
     transport,
     ports,
     clock: ports.clock,
     random: ports.random,
     sessionTimeout: options.sessionTimeout ?? 30_000,
-    resume: options.session,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
     auth: options.auth ?? NONE,
     sasl: options.sasl,
     retry: options.retry ?? ALWAYS,
-    leaseMargin: typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined,
+    chroot,
+    errorPolicy: options.errorPolicy ?? 'connection',
     offlineQueue: options.offlineQueue ?? 10_000,
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
@@ -76,8 +71,8 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
   })
-  const shared: Shared = { session, errorPolicy, chroot }
-  const client = new View(shared, chroot, true)
+  const session = new Session(complete, options.session)
+  const client = new View(session, chroot, true)
   await established(session, signal)
   try {
     if (options.createChroot && chroot !== '')
@@ -89,6 +84,18 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
   if (service !== undefined) followService(session, () => lookUp(service, ports.services!), ports.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
+}
+
+let latest: WeakRef<SessionOptions> | undefined
+let names: (keyof SessionOptions)[] | undefined
+
+/** The options of the client before, if they are the same: a process may hold thousands of clients with equal ones. */
+function inCommon(options: SessionOptions): SessionOptions {
+  const before = latest?.deref()
+  names ??= Object.keys(options) as (keyof SessionOptions)[]
+  if (before !== undefined && names.every((name) => options[name] === before[name])) return before
+  latest = new WeakRef(options)
+  return options
 }
 
 function established(session: Session, signal: AbortSignal | undefined): Promise<void> {
@@ -129,7 +136,7 @@ function established(session: Session, signal: AbortSignal | undefined): Promise
 async function trackEnsemble(client: View): Promise<void> {
   const decoder = new TextDecoder()
   const all = client.absolute().twin()
-  for (let failures = 0; all.shared.session.finished === undefined;) {
+  for (let failures = 0; all.machine.finished === undefined;) {
     try {
       const watch = await all.watchOnce('/zookeeper/config', 'data')
       failures = 0

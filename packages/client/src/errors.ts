@@ -323,3 +323,7 @@ export function endedBy(error: ZooKeeperError, facts: ErrorFacts): ZooKeeperErro
 /** Whether a call ended since its caller no longer waits: it is not for others to go on with it. */
 export const isGivenUp = (error: unknown): boolean =>
   error instanceof AbortedError || (error instanceof OperationTimeoutError && error.cause !== undefined)
+
+/** What a client tells of its end: nothing when it was closed. */
+export const reasonOf = (error: ZooKeeperError): Error | undefined =>
+  error instanceof ClosedError ? undefined : error

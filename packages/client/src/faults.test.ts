@@ -63,7 +63,15 @@ async function script(client: Client): Promise<Outcome> {
   }
 }
 
-/** Does something to the `at`-th chunk that goes in a direction. */
+/** Where each frame of a chunk begins; both sides write whole ones. */
+function frameStarts(chunk: Uint8Array): number[] {
+  const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  const starts: number[] = []
+  for (let at = 0; at < chunk.length; at += 4 + view.getInt32(at)) starts.push(at)
+  return starts
+}
+
+/** Does something to the `at`-th frame that goes in a direction; those before it in the same chunk get through. */
 function strike(world: World, fault: Fault, direction: Direction, at: number): void {
   let count = 0
   const held = new Map<Tapped, Uint8Array[]>()
@@ -75,16 +83,23 @@ function strike(world: World, fault: Fault, direction: Direction, at: number): v
       waiting.push(chunk.slice())
       return undefined
     }
-    if (count++ !== at) return chunk
+    const starts = frameStarts(chunk)
+    const start = starts[at - count]
+    const end = starts[at - count + 1] ?? chunk.length
+    count += starts.length
+    if (start === undefined || count - starts.length > at) return chunk
+    const upTo = (offset: number): Uint8Array | undefined =>
+      offset === 0 ? undefined : chunk.slice(0, offset)
+    const cutSoon = (): void => world.clock.soon(() => world.clock.soon(() => wire.cut()))
     switch (fault) {
       case 'expired':
         isolate(world)
-        return undefined
+        return upTo(start)
       case 'swallowed':
         silent.add(wire)
-        return undefined
+        return upTo(start)
       case 'delayed': {
-        const late = [chunk.slice()]
+        const late = [chunk.slice(start)]
         held.set(wire, late)
         world.clock.after(3000, 'late bytes', () => {
           held.delete(wire)
@@ -93,17 +108,18 @@ function strike(world: World, fault: Fault, direction: Direction, at: number): v
             else wire.deliver(part)
           }
         })
-        return undefined
+        return upTo(start)
       }
       case 'cut before':
-        wire.cut()
-        return undefined
+        if (start === 0) wire.cut()
+        else cutSoon()
+        return upTo(start)
       case 'cut after':
-        world.clock.soon(() => world.clock.soon(() => wire.cut()))
-        return chunk
+        cutSoon()
+        return upTo(end)
       case 'half written':
-        world.clock.soon(() => world.clock.soon(() => wire.cut()))
-        return chunk.slice(0, chunk.length >> 1)
+        cutSoon()
+        return upTo((start + end) >> 1)
     }
   }
 }
@@ -129,17 +145,17 @@ async function prepared(): Promise<{ world: World; other: Client }> {
   return { world, other }
 }
 
-/** Chunks that the script makes without faults. */
+/** Frames that the script makes without faults. */
 async function count(direction: Direction): Promise<number> {
   const { world } = await prepared()
-  let chunks = 0
+  let frames = 0
   world.interference[direction] = (chunk) => {
-    chunks++
+    frames += frameStarts(chunk).length
     return chunk
   }
   await world.within(10_000, script(await world.client()))
   // Not those that end the clients, which no fault of the script could strike.
-  const made = chunks
+  const made = frames
   await world.end()
   return made
 }
@@ -212,15 +228,15 @@ async function checkWatches(world: World, other: Client, { once, lasting }: Outc
   }
 }
 
-describe.each(['toServer', 'toClient'] as const)('a fault at every chunk %s', (direction) => {
+describe.each(['toServer', 'toClient'] as const)('a fault at every frame %s', (direction) => {
   it.each(faults)('%s: settles every promise and accounts for every watch', async (fault) => {
-    const chunks = await count(direction)
-    expect(chunks).toBeGreaterThan(6)
-    for (let at = 0; at < chunks; at++) {
+    const frames = await count(direction)
+    expect(frames).toBeGreaterThan(9)
+    for (let at = 0; at < frames; at++) {
       try {
         await live(fault, direction, at)
       } catch (error) {
-        throw new Error(`${fault} at chunk ${at} ${direction}: ${(error as Error).message}`, { cause: error })
+        throw new Error(`${fault} at frame ${at} ${direction}: ${(error as Error).message}`, { cause: error })
       }
     }
   })

@@ -250,11 +250,17 @@ const experience: readonly Row[] = [
     'our client on an ensemble of three Apache ZooKeeper servers',
   ],
   [
-    'a fault at every chunk of a session',
+    'a fault at every frame of a session',
     'faults.test.ts',
     '%s: settles every promise and accounts for every watch',
   ],
   ['exact numbers of 64 bits', scripted, 'with numbers of 64 bits gives them exactly'],
+  ['compressed values', 'node/compressed.test.ts', 'gives back what it was given, in fewer bytes'],
+  [
+    'thousands of clients behind one timer',
+    'session/due-times.test.ts',
+    'falls due at its own time, in order, behind a single timer',
+  ],
   ['values through codecs', operations, 'reads, writes and changes values through a codec'],
   ['hooks for tracing and metrics', 'otel.test.ts', 'makes a span and a measurement of each request'],
   [

@@ -17,7 +17,7 @@ async function connected(view: View): Promise<void> {
   for await (const { state } of view.states()) {
     if (state === 'connected' || state === 'connectedReadOnly') return
   }
-  throw view.shared.session.finished ?? new Error('The client is finished')
+  throw view.machine.finished ?? new Error('The client is finished')
 }
 
 /**

@@ -110,7 +110,7 @@ async function clean(find: Find): Promise<void> {
     } catch (error) {
       // Only a session that is followed by another one is worth another try: else the client or the parent is gone, or
       // nobody here may remove it.
-      if (!(error instanceof SessionExpiredError) || view.shared.session.finished !== undefined) return
+      if (!(error instanceof SessionExpiredError) || view.machine.finished !== undefined) return
     }
   }
 }

@@ -74,7 +74,7 @@ it('every entry point has the errors, the codecs and the permissions', () => {
 it('the entry points of platforms connect by themselves, and the core with what it is given', () => {
   for (const entry of [node, web])
     expect(entry).toMatchObject({ connect: expect.any(Function), digestMd5: expect.any(Function) })
-  expect(node).toHaveProperty('nodeTransport')
+  for (const name of ['nodeTransport', 'compressed', 'findServers']) expect(node).toHaveProperty(name)
   expect(core).toHaveProperty('connectWith')
   expect(core).not.toHaveProperty('connect')
 })

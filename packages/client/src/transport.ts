@@ -1,6 +1,7 @@
 import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressKey } from './servers/connect-string.ts'
+import { contentWithAbort } from './session/abort.ts'
 import type { ServerAddress, Transport } from './types.ts'
 
 /** Connections by the networks that a platform has, chosen by the scheme of the address. */
@@ -9,6 +10,7 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     checkSchemes([server], schemes)
     return networks[server.scheme]!.connect(server, { signal })
   }
+  contentWithAbort(open)
   const schemes = Object.keys(networks)
   return {
     schemes,

@@ -4,7 +4,16 @@ export { ManualClock } from './manual-clock.ts'
 export { SeededRandom, Sfc32 } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
 export { NetworkError } from './network.ts'
-export type { Address, Connection, ConnectionEvents, Listener, Network, Peer, Transport } from './network.ts'
+export type {
+  Abortable,
+  Address,
+  Connection,
+  ConnectionEvents,
+  Listener,
+  Network,
+  Peer,
+  Transport,
+} from './network.ts'
 export { CertificateError, TlsOptionError } from './secure.ts'
 export type {
   Handshakes,

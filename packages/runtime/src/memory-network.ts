@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts'
 import {
   NetworkError,
+  type Abortable,
   type Address,
   type Connection,
   type ConnectionEvents,
@@ -46,7 +47,7 @@ export class MemoryNetwork implements Network {
   /** Opens a connection. The other side sees `peer` as who connects. */
   connect(
     to: Address,
-    { signal, peer }: { signal?: AbortSignal; peer?: Peer } = {},
+    { signal, peer }: { signal?: Abortable; peer?: Peer } = {},
   ): Promise<MemoryConnection> {
     if (signal?.aborted === true) {
       const message = `Cannot connect to ${to.host}:${to.port} (ABORT_ERR)`

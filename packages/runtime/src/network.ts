@@ -69,6 +69,14 @@ export interface Listener {
   close(): Promise<void>
 }
 
+/** What tells that nobody waits any more: an `AbortSignal`, or something lighter that can do as much. */
+export interface Abortable {
+  readonly aborted: boolean
+  readonly reason: unknown
+  addEventListener(type: 'abort', listener: () => void, options?: { once: boolean }): void
+  removeEventListener(type: 'abort', listener: () => void): void
+}
+
 export interface Network {
   /**
    * Accepts connections on `host` and `port` (0 picks a free one). With `keepAlive` the system
@@ -81,7 +89,7 @@ export interface Network {
     refused?: (error: Error) => void,
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
-  connect(to: Address, options?: { signal?: AbortSignal }): Promise<Connection>
+  connect(to: Address, options?: { signal?: Abortable }): Promise<Connection>
 }
 
 /** A port that cannot be opened or a peer that cannot be reached. `code` is the system's name, such as EADDRINUSE. */

@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module'
+import { connect as connectSocket, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { connect } from '@zabra/client'
 
@@ -10,12 +11,14 @@ export interface BenchClient {
   close(): Promise<void>
 }
 
-export const libraries = ['@zabra/client', 'node-zookeeper-client', 'zookeeper'] as const
+/** `node:net` is no library: it is what a socket of Node costs, which a client that has one cannot go below. */
+export const libraries = ['@zabra/client', 'node-zookeeper-client', 'zookeeper', 'node:net'] as const
 export type Library = (typeof libraries)[number]
 
 /** Opens a session with a library; those of others come from `folder`, which has them in its `node_modules`. */
 export function open(library: Library, port: number, folder: string): Promise<BenchClient> {
   if (library === '@zabra/client') return openZabra(port)
+  if (library === 'node:net') return openSocket(port)
   const load = createRequire(join(folder, 'package.json'))
   return library === 'zookeeper'
     ? openBinding(load('zookeeper'), port)
@@ -30,6 +33,40 @@ async function openZabra(port: number): Promise<BenchClient> {
     create: async (path, data) => void (await client.create(path, data)),
     close: () => client.close(),
   }
+}
+
+/** All sockets read into one array and share what hears of it, which is the least that Node can do. */
+const reads = { buffer: new Uint8Array(65_536), callback: greeted }
+
+function greeted(this: Socket | void): boolean {
+  return (this as Socket).emit('greeted')
+}
+
+/** A ConnectRequest of 30 seconds: no transaction seen, no session, an empty password. */
+const greeting = new Uint8Array(49)
+for (const [at, value] of [
+  [0, 45],
+  [16, 30_000],
+  [28, 16],
+] as const)
+  new DataView(greeting.buffer).setInt32(at, value)
+
+const noRequests = (): never => {
+  throw new Error('Expected the work "memory": node:net takes part in nothing else')
+}
+
+/** A socket with a session that is opened by hand and never kept alive. */
+function openSocket(port: number): Promise<BenchClient> {
+  return new Promise((resolve, reject) => {
+    const socket = connectSocket({ port, host: '127.0.0.1', noDelay: true, onread: reads })
+    socket.once('error', reject)
+    socket.once('connect', () => socket.write(greeting))
+    socket.once('greeted', () => {
+      socket.removeListener('error', reject).on('error', noRequests)
+      const close = (): Promise<void> => Promise.resolve(void socket.destroy())
+      resolve({ get: noRequests, set: noRequests, create: noRequests, close })
+    })
+  })
 }
 
 /** What is used of `node-zookeeper-client`. */

@@ -20,6 +20,7 @@ const options = new Command('bench-clients')
   .option('--size <bytes>', 'bytes of data in a znode', Number, 100)
   .option('--clients <n>', 'clients in one process, for the memory figure', Number, 1000)
   .option('--server <name>', 'apache or zabra', 'apache')
+  .option('--flags <flags>', 'flags of the Node that runs a library, such as --no-opt', '')
   .option('--only <works>', 'some of get, set, one get, one set, garbage, memory, with commas between them')
   .parse()
   .opts<{
@@ -31,13 +32,14 @@ const options = new Command('bench-clients')
     size: number
     clients: number
     server: string
+    flags: string
     only?: string
   }>()
 
 function measure(task: ClientTask): Promise<ClientResult> {
   return new Promise((done, failed) => {
     const child = fork(fileURLToPath(new URL('clients/worker.js', import.meta.url)), [JSON.stringify(task)], {
-      execArgv: ['--expose-gc'],
+      execArgv: ['--expose-gc', ...options.flags.split(' ').filter((flag) => flag !== '')],
       // The C client logs there.
       stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
     })
@@ -65,7 +67,10 @@ const missing = options.server === 'apache' ? apacheMissing() : undefined
 if (missing !== undefined) throw new Error(missing)
 const folder = resolve(options.peers)
 const present = libraries.filter(
-  (library) => library === '@zabra/client' || existsSync(join(folder, 'node_modules', library)),
+  (library) =>
+    library === '@zabra/client' ||
+    library === 'node:net' ||
+    existsSync(join(folder, 'node_modules', library)),
 )
 for (const library of libraries) {
   if (!present.includes(library))
@@ -124,7 +129,8 @@ try {
     for (const [work, name] of works) {
       if (wanted?.includes(work) === false) continue
       for (const library of round % 2 === 0 ? present : present.toReversed()) {
-        const { peers: _, rounds: __, server: ___, only: ____, ...settings } = options
+        if (library === 'node:net' && work !== 'memory') continue
+        const { peers: _, rounds: __, server: ___, only: ____, flags: _____, ...settings } = options
         const task = { library, folder, port: server.ports[0]!, work, ...settings }
         try {
           const { value, cpu, heap, burst } = await measure(task)

@@ -12,7 +12,7 @@ import { integer, type CommandModule, type GlobalOptions } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { parseServers } from '../session/address.ts'
+import { findServers } from '../session/address.ts'
 import { openSession } from '../session/open.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 
@@ -63,7 +63,7 @@ export const bench: CommandModule = (program, { io, options }) => {
       const to = servers === undefined ? options() : { ...options(), server: servers }
       // Every connection listens to it.
       setMaxListeners(0, io.signal)
-      const reach = await reachOf(to)
+      const reach = await reachOf(to, io.signal)
       // Only one process watches one node; everything else is shared among them.
       const processes = flags.mode === 'watch' ? 1 : Math.min(flags.processes, flags.connections)
       const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
@@ -82,9 +82,12 @@ const modeHelp = (): string =>
     .map(([mode, what]) => `${mode}: ${what}`)
     .join('; ')
 
-async function reachOf({ networks, auth, timeoutMs, server }: GlobalOptions): Promise<Reach> {
+async function reachOf(
+  { networks, auth, timeoutMs, server }: GlobalOptions,
+  signal: AbortSignal,
+): Promise<Reach> {
   const named = networks.named(server)
-  const { servers, chroot } = parseServers(named)
+  const { servers, chroot } = await findServers(named, timeoutMs, signal)
   if (chroot !== '')
     throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
   await networks.ready(named)

@@ -112,16 +112,17 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
     return undefined
   })
   reader.on('history', (lines: string[]) => saveHistory(file, lines))
-  const prompt = (keepsLine: boolean): void => {
+  const prompt = (): void => {
     reader.setPrompt(shell.prompt)
-    reader.prompt(keepsLine)
+    // Something may be typed already, and the cursor stays behind it.
+    reader.prompt(true)
   }
-  onRefresh(() => prompt(true))
+  onRefresh(prompt)
   try {
-    prompt(false)
+    prompt()
     for await (const line of reader) {
       yield line
-      if (!shell.isOver) prompt(false)
+      if (!shell.isOver) prompt()
     }
   } finally {
     onRefresh(() => {})

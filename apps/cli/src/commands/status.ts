@@ -2,7 +2,7 @@ import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure, judge, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import type { ServerAddress } from '@zabra/client'
-import { formatServer, parseServers } from '../session/address.ts'
+import { findServers, formatServer } from '../session/address.ts'
 import type { Networks } from '../session/transport.ts'
 import { ask, isIdle, isRefusal } from '../session/word.ts'
 import { safeLine } from '../text/bytes.ts'
@@ -38,7 +38,8 @@ export const status: CommandModule = (program, { io, options }) => {
       const named = (hosts.length > 0 ? hosts : [server]).map((text) => networks.named(text))
       await networks.ready(named.join(','))
       // With blanks or commas between them: connect strings have commas, and are pasted.
-      const servers = named.flatMap((text) => parseServers(text).servers)
+      const lists = await Promise.all(named.map((text) => findServers(text, timeoutMs, io.signal)))
+      const servers = lists.flatMap((list) => list.servers)
       const web = servers.find(({ scheme }) => scheme.startsWith('ws'))
       if (web !== undefined)
         throw new UsageError(

@@ -1,6 +1,6 @@
 import { connect } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { parseServers } from './address.ts'
+import { isService, parseServers, serviceAdvice } from './address.ts'
 import { ClientSession } from './client-session.ts'
 import type { Login } from './login.ts'
 import type { Networks } from './transport.ts'
@@ -34,8 +34,8 @@ export async function openSession(
   const { timeoutMs, networks } = options
   const named = networks.named(options.server)
   // How many servers a service has is known when it has been looked up, which the client does.
-  const isService = named.startsWith('dns-srv')
-  const count = isService ? Infinity : parseServers(named).servers.length
+  const looked = isService(named)
+  const count = looked ? Infinity : parseServers(named).servers.length
   await networks.ready(named)
   // Before the time begins to count: a person may have to type a password.
   const sasl = await options.login?.mechanism()
@@ -75,7 +75,7 @@ export async function openSession(
     signal.throwIfAborted()
     if (!attempt.signal.aborted) throw error
     // What was wrong with the look for servers, only the client knows.
-    if (isService && reasons.length === 1) reasons.push((error as Error).message)
+    if (looked && reasons.length === 1) reasons.push((error as Error).message)
     throw new Failure(`${reasons.toSorted().join('; ')}. ${adviceFor(reasons, named)}`, ExitCode.connection, {
       cause: error,
     })
@@ -100,7 +100,6 @@ function adviceFor(reasons: readonly string[], servers: string): string {
     return 'That port speaks without TLS: leave out --tls and tls://, or name its port for TLS.'
   if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
     return 'Check that this is its port for TLS, and not the plain one.'
-  if (servers.startsWith('dns-srv'))
-    return 'Check the name of the service and that its servers run, or name them with --server or ZABRA_SERVER.'
+  if (isService(servers)) return serviceAdvice
   return 'Check that a server runs there, or name another one with --server or ZABRA_SERVER.'
 }

@@ -100,6 +100,23 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
     silent.close()
   })
 
+  it('keeps what is typed while a command is under way, and the cursor behind it', async () => {
+    const silent = createServer((socket) => void socket.on('error', () => {}))
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+    const { port } = silent.address() as { port: number }
+    using terminal = open(['shell', '--timeout', '600000'])
+    await terminal.shows(ready)
+    const asked = once(silent, 'connection')
+    await terminal.type(`connect 127.0.0.1:${port}\r`)
+    await asked
+    await terminal.shows(/get \/ap/, 'get /ap')
+    await terminal.shows(/\(CLOSED\) 1\] get \/ap/, CTRL_C)
+    await terminal
+      .shows(/Not connected|Command not found/, 'ple\r')
+      .then((shown) => expect(shown).toContain('Not connected'))
+    silent.close()
+  })
+
   it('goes on with a line when the size changes', async () => {
     using terminal = open()
     await terminal.shows(ready)

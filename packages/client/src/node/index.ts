@@ -2,12 +2,17 @@
 import { nodeRandom, nodeServices, wakefulNodeClock } from '@zabra/runtime/node'
 import { connectWith, type ConnectOptions, type Surroundings } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
+import type { ServerList } from '../servers/connect-string.ts'
+import { findServersWith, type FindOptions } from '../servers/service.ts'
 import type { Client } from '../types.ts'
 import { published } from './diagnostics.ts'
 import { nodeTransport } from './transport.ts'
 
 export * from '../core.ts'
+export type { FindOptions } from '../servers/service.ts'
+export type { ServerList } from '../servers/connect-string.ts'
 export type { RequestContext } from './diagnostics.ts'
+export { compressed, type CompressedOptions } from './compressed.ts'
 export { nodeTransport, type NodeTransport, type NodeTransportOptions } from './transport.ts'
 export { CertificateError, type TlsOptions } from '@zabra/runtime'
 
@@ -17,6 +22,18 @@ export const digestMd5 = digestMd5With(nodeRandom)
 const ports = { clock: wakefulNodeClock, random: nodeRandom, services: nodeServices }
 /** Shared by all clients: the transport has no certificates of its own. Made late, since importing must do nothing. */
 let surroundings: Surroundings | undefined
+
+/**
+ * The servers that a connect string names, for tools that talk to each of them: those of `dns-srv://name` are looked up.
+ * Rejects with a `UsageError` for what names none, and when `signal` aborts; without one it looks until there are some.
+ */
+export async function findServers(
+  servers: string | readonly string[],
+  options?: FindOptions,
+): Promise<ServerList> {
+  const { servers: list, chroot } = await findServersWith(ports, servers, options)
+  return { servers: list, chroot }
+}
 
 /** Opens a session and resolves when it exists; see `connectWith`. */
 export function connect(options: ConnectOptions): Promise<Client> {

@@ -12,7 +12,7 @@ it.each(seeds)(
     const { world, client, open, all } = await churnWatches(seed)
     for (const one of open) all.push(one.close())
     await world.within(20_000, Promise.all(all))
-    const { watches } = (client as View).shared.session
+    const { watches } = (client as View).machine
     expect(watches.size).toBe(0)
     for (const kind of watchKinds)
       for (let i = 0; i < 3; i++) expect(watches.wants(kind, `/n${i}`), `${kind} /n${i}`).toBe(false)

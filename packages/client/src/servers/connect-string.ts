@@ -124,3 +124,6 @@ const keys = new WeakMap<ServerAddress, string>()
 /** Whether two lists without duplicates name the same servers. */
 export const sameServers = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
   a.length === b.length && a.every((server) => b.some((other) => addressKey(other) === addressKey(server)))
+
+export const isSame = (server: ServerAddress, other: ServerAddress | undefined): boolean =>
+  other !== undefined && addressKey(server) === addressKey(other)

@@ -3,7 +3,7 @@ import { abortedBy, UsageError } from '../errors.ts'
 import { nothing } from '../nothing.ts'
 import type { Session } from '../session/session.ts'
 import type { ClientPorts, ServerAddress } from '../types.ts'
-import { addressKey, agreedRoot } from './connect-string.ts'
+import { addressKey, agreedRoot, parseServers, type ServerList } from './connect-string.ts'
 import { unit } from './host-list.ts'
 
 /** How often the servers of a service are looked up while the client is connected, and while it is not. */
@@ -30,6 +30,27 @@ export function parseService(servers: string | readonly string[], chroot?: strin
   }
   const [, secure, name = '', root] = match
   return { name, scheme: secure === undefined ? 'tcp' : 'tls', chroot: agreedRoot(root, chroot) }
+}
+
+/**
+ * The servers that a connect string or a list names; those of a service are looked up, again and again until there is an
+ * answer. Rejects with a `UsageError` for what names none, and when `signal` aborts.
+ */
+export async function findServersWith(
+  ports: ClientPorts,
+  servers: string | readonly string[],
+  { chroot, signal }: FindOptions = {},
+): Promise<ServerList & { readonly service?: Service }> {
+  const service = parseService(servers, chroot)
+  if (service === undefined) return parseServers(servers, chroot)
+  return { servers: await firstServers(service, ports, signal), chroot: service.chroot, service }
+}
+
+export interface FindOptions {
+  /** A root beside the one in the connect string, which must not differ. */
+  readonly chroot?: string | undefined
+  /** Gives up looking. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /** Looks the servers up. Rejects when there are none. */

@@ -1,55 +1,72 @@
-import { readConnectResponse, Reader, writeConnectRequest, type ConnectResponse } from '@zabra/protocol'
-import type { Cancel, Clock } from '@zabra/runtime'
+import {
+  readConnectResponse,
+  Reader,
+  writeConnectRequest,
+  Writer,
+  type ConnectRequest,
+  type ConnectResponse,
+} from '@zabra/protocol'
+import type { Clock, Connection } from '@zabra/runtime'
 import { addressKey } from '../servers/connect-string.ts'
-import type { Bytes, ServerAddress, Transport } from '../types.ts'
-import { Wire } from './wire.ts'
+import type { ServerAddress, Transport } from '../types.ts'
+import { abortFor } from './abort.ts'
+import { dueTimesOf, type Due } from './due-times.ts'
+import { Wire, type WireEvents } from './wire.ts'
 
 export interface AttemptOptions {
   readonly transport: Transport
   readonly clock: Clock
-  readonly server: ServerAddress
-  /** Milliseconds for all of it, from resolving the name to the answer. */
-  readonly limitMs: number
   readonly maxFrame: number
-  readonly hello: {
-    readonly lastZxidSeen: bigint
-    readonly timeOut: number
-    readonly sessionId: bigint
-    readonly passwd: Bytes
-    readonly readOnly: boolean
-  }
-  /** The password is a view that holds for the call only. */
-  readonly established: (wire: Wire, response: ConnectResponse) => void
-  readonly failed: (cause: Error) => void
 }
 
-/** One try to reach one server: opens the transport and shakes hands, within one limit. Ends in one of the two calls. */
-export class Attempt {
+export interface AttemptOwner {
+  /** Milliseconds for all of it, from resolving the name to the answer. */
+  limitMs(): number
+  /** How the client introduces itself. */
+  hello(readOnly: boolean): ConnectRequest
+  /** The password is a view that holds for the call only. */
+  established(server: ServerAddress, wire: Wire, response: ConnectResponse): void
+  failed(server: ServerAddress, cause: Error): void
+}
+
+/** The answer to a handshake is read to its end within one call, so all attempts share a cursor. */
+const sharedReader = new Reader()
+
+/** One try to reach one server: opens the transport and shakes hands, within one limit. Its owner hears of one end. */
+export class Attempt implements Due, WireEvents {
+  readonly server: ServerAddress
   readonly #options: AttemptOptions
-  readonly #abort = new AbortController()
-  readonly #cancelLimit: Cancel
+  readonly #owner: AttemptOwner
+  readonly #hello: ConnectRequest
+  readonly #limitMs: number
+  readonly #abort: ReturnType<typeof abortFor>
   #wire: Wire | undefined
   #over = false
+  due = 0
+  place = -1
 
-  constructor(options: AttemptOptions) {
+  constructor(options: AttemptOptions, server: ServerAddress, owner: AttemptOwner, readOnly: boolean) {
+    const { transport, clock } = options
+    this.server = server
     this.#options = options
-    const { clock, limitMs, server, transport } = options
-    this.#cancelLimit = clock.after(limitMs, 'connection attempt', () =>
-      this.#fail(new Error(`${addressKey(server)} did not answer within ${Math.round(limitMs)} ms`)),
+    this.#owner = owner
+    this.#hello = owner.hello(readOnly)
+    this.#limitMs = owner.limitMs()
+    this.#abort = abortFor(transport)
+    dueTimesOf(clock).set(this, clock.monotonic() + this.#limitMs)
+    this.#open(transport).then(
+      (connection) => this.#opened(connection),
+      (error: unknown) => this.#fail(errorOf(error)),
     )
-    // A transport may throw instead of rejecting.
-    new Promise<Awaited<ReturnType<Transport['open']>>>((resolve) =>
-      resolve(transport.open(server, this.#abort.signal)),
-    )
-      .then((connection) => {
-        if (this.#over) return connection.destroy()
-        this.#shakeHands(new Wire(connection, clock, options.maxFrame, this.#events()))
-      })
-      .catch((error: unknown) => this.#fail(error instanceof Error ? error : new Error(String(error))))
   }
 
-  get server(): ServerAddress {
-    return this.#options.server
+  /** A transport may throw instead of rejecting. */
+  #open(transport: Transport): Promise<Connection> {
+    try {
+      return Promise.resolve(transport.open(this.server, this.#abort.signal))
+    } catch (error) {
+      return Promise.reject(errorOf(error))
+    }
   }
 
   /** Gives up without a word. */
@@ -60,37 +77,48 @@ export class Attempt {
     this.#abort.abort()
   }
 
-  #events(): ConstructorParameters<typeof Wire>[3] {
-    return {
-      received: (bytes, start, end) => {
-        const response = readConnectResponse(new Reader(bytes, start, end))
-        this.#end()
-        this.#options.established(this.#wire!, response)
-      },
-      lost: (_wire, cause) =>
-        this.#fail(
-          cause ??
-            new Error(`${addressKey(this.#options.server)} closed the connection during the handshake`),
-        ),
+  fallDue(): void {
+    this.#fail(new Error(`${addressKey(this.server)} did not answer within ${Math.round(this.#limitMs)} ms`))
+  }
+
+  received(bytes: Uint8Array, start: number, end: number): void {
+    const response = readConnectResponse(sharedReader.reset(bytes, start, end))
+    this.#end()
+    this.#owner.established(this.server, this.#wire!, response)
+  }
+
+  lost(_wire: Wire, cause: Error | undefined): void {
+    this.#fail(cause ?? new Error(`${addressKey(this.server)} closed the connection during the handshake`))
+  }
+
+  #opened(connection: Connection): void {
+    if (this.#over) return connection.destroy()
+    try {
+      this.#shakeHands(new Wire(connection, this.#options.clock, this.#options.maxFrame, this))
+    } catch (error) {
+      this.#fail(errorOf(error))
     }
   }
 
   #shakeHands(wire: Wire): void {
     this.#wire = wire
-    const mark = wire.writer.beginFrame()
-    writeConnectRequest(wire.writer, { protocolVersion: 0, ...this.#options.hello })
-    wire.writer.endFrame(mark)
-    wire.flush()
+    const writer = new Writer(64)
+    const mark = writer.beginFrame()
+    writeConnectRequest(writer, this.#hello)
+    writer.endFrame(mark)
+    wire.send(writer.take())
   }
 
   #fail(cause: Error): void {
     if (this.#over) return
     this.cancel()
-    this.#options.failed(cause)
+    this.#owner.failed(this.server, cause)
   }
 
   #end(): void {
     this.#over = true
-    this.#cancelLimit()
+    dueTimesOf(this.#options.clock).clear(this)
   }
 }
+
+const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -13,8 +13,11 @@ const closeSession: Kind = {
   repeatable: () => false,
 }
 
-/** Asks the server to end the session, and calls `finish` with its answer or after so many milliseconds. */
-export function endSession(requests: Requests, clock: Clock, limitMs: number, finish: () => void): void {
-  const cancel = clock.after(limitMs, 'close', finish)
+/** How long the answer is waited for at most. */
+const LONGEST_MS = 2000
+
+/** Asks the server to end the session, and calls `finish` with its answer or when that takes too long. */
+export function endSession(requests: Requests, clock: Clock, timeout: number, finish: () => void): void {
+  const cancel = clock.after(Math.min(timeout / 3, LONGEST_MS), 'close', finish)
   requests.submit(requests.take(closeSession)).then(finish, finish).finally(cancel)
 }

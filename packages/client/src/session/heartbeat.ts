@@ -1,5 +1,5 @@
-import type { Cancel, Clock } from '@zabra/runtime'
-import { nothing } from '../nothing.ts'
+import type { Clock } from '@zabra/runtime'
+import { dueTimesOf, type Due } from './due-times.ts'
 import type { Wire } from './wire.ts'
 
 /** No server has to wait longer than this for a sign of life, however long its sessions live. */
@@ -14,14 +14,13 @@ export interface HeartbeatOwner {
  * Keeps a connection alive and notices when it is not: pings when nothing was sent for a third of the timeout, and gives
  * up when nothing came for two thirds, so that a third is left to reach another server.
  */
-export class Heartbeat {
+export class Heartbeat implements Due {
   readonly #clock: Clock
   readonly #owner: HeartbeatOwner
-  #cancel: Cancel = nothing
   #wire: Wire | undefined
   #timeout = 0
-  /** When the timer is to run. */
-  #due = 0
+  due = 0
+  place = -1
   /** When the pings left that are not answered yet, oldest first. */
   #pings: number[] | undefined
 
@@ -39,7 +38,7 @@ export class Heartbeat {
   }
 
   stop(): void {
-    this.#cancel()
+    dueTimesOf(this.#clock).clear(this)
     this.#wire = undefined
   }
 
@@ -59,15 +58,13 @@ export class Heartbeat {
   }
 
   #arm(): void {
-    this.#due = Math.min(this.#pingDue, this.#idleDue)
-    const delay = Math.max(0, this.#due - this.#clock.monotonic())
-    this.#cancel = this.#clock.after(delay, 'heartbeat', () => this.#beat())
+    dueTimesOf(this.#clock).set(this, Math.min(this.#pingDue, this.#idleDue))
   }
 
-  #beat(): void {
+  fallDue(): void {
     const wire = this.#wire!
     const now = this.#clock.monotonic()
-    const late = now - this.#due
+    const late = now - this.due
     if (late > this.#timeout / 6) {
       // The process stood still. A sign of life goes first; what has arrived meanwhile is read before anything is judged.
       this.#ping(wire, now)

@@ -2,15 +2,15 @@ import type { Clock, Random } from '@zabra/runtime'
 import type {
   AuthInfo,
   ClientPorts,
+  ErrorPolicy,
   Instrumentation,
   RetryPolicy,
   SaslMechanism,
   ServerAddress,
-  SessionCredentials,
   Transport,
 } from '../types.ts'
 
-/** The options of a client with everything that it left out. */
+/** The options of a client with everything that it left out. Clients share them, so nothing in them changes. */
 export interface SessionOptions {
   readonly servers: readonly ServerAddress[]
   readonly transport: Transport
@@ -18,13 +18,14 @@ export interface SessionOptions {
   readonly clock: Clock
   readonly random: Random
   readonly sessionTimeout: number
-  readonly resume: SessionCredentials | undefined
   readonly sessionExpiry: 'renew' | 'close'
   readonly readOnly: boolean
   readonly auth: readonly AuthInfo[]
   readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
   readonly retry: RetryPolicy
-  readonly leaseMargin: number | undefined
+  /** The root of the servers that were given first. */
+  readonly chroot: string
+  readonly errorPolicy: ErrorPolicy
   readonly offlineQueue: number
   readonly maxFrame: number
   readonly maxRequest: number

@@ -1,8 +1,8 @@
-import type { ConnectResponse } from '@zabra/protocol'
-import type { Cancel, Clock } from '@zabra/runtime'
+import type { ConnectRequest, ConnectResponse } from '@zabra/protocol'
+import type { Cancel } from '@zabra/runtime'
 import type { HostList } from '../servers/host-list.ts'
-import type { ServerAddress, Transport } from '../types.ts'
-import { Attempt, type AttemptOptions } from './attempt.ts'
+import type { ServerAddress } from '../types.ts'
+import { Attempt, type AttemptOptions, type AttemptOwner } from './attempt.ts'
 import type { Wire } from './wire.ts'
 
 const FIRST_MS = 100
@@ -10,19 +10,15 @@ const LONGEST_MS = 60_000
 /** Probes without a clear answer before a real handshake is tried instead. */
 const PATIENCE = 3
 
-export interface SearchEvents {
-  hello(readOnly: boolean): AttemptOptions['hello']
-  limitMs(): number
-  /** A server that takes writes has answered the handshake. */
-  adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void
-}
+/** What an attempt asks and tells, which is passed on. */
+export type SearchEvents = Omit<AttemptOwner, 'failed'>
 
 /**
  * Looks for a server that takes writes while the client is on one that does not. The read-only connection stays until
  * another one is good.
  */
-export class ReadWriteSearch {
-  readonly #options: { readonly transport: Transport; readonly clock: Clock; readonly maxFrame: number }
+export class ReadWriteSearch implements AttemptOwner {
+  readonly #options: AttemptOptions
   readonly #hosts: HostList
   readonly #events: SearchEvents
   #cancel: Cancel = () => {}
@@ -33,11 +29,7 @@ export class ReadWriteSearch {
   #at = 0
   #unclear = 0
 
-  constructor(
-    options: { readonly transport: Transport; readonly clock: Clock; readonly maxFrame: number },
-    hosts: HostList,
-    events: SearchEvents,
-  ) {
+  constructor(options: AttemptOptions, hosts: HostList, events: SearchEvents) {
     this.#options = options
     this.#hosts = hosts
     this.#events = events
@@ -87,22 +79,26 @@ export class ReadWriteSearch {
 
   /** Shakes hands as a client that wants to write. */
   #knock(server: ServerAddress): void {
-    const { transport, clock, maxFrame } = this.#options
-    this.#attempt = new Attempt({
-      transport,
-      clock,
-      server,
-      maxFrame,
-      limitMs: this.#events.limitMs(),
-      hello: this.#events.hello(false),
-      established: (wire, response) => {
-        this.#attempt = undefined
-        this.#events.adopt(server, wire, response)
-      },
-      failed: () => {
-        this.#attempt = undefined
-        this.#again()
-      },
-    })
+    this.#attempt = new Attempt(this.#options, server, this, false)
+  }
+
+  // What the attempt asks and tells
+
+  limitMs(): number {
+    return this.#events.limitMs()
+  }
+
+  hello(readOnly: boolean): ConnectRequest {
+    return this.#events.hello(readOnly)
+  }
+
+  established(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
+    this.#attempt = undefined
+    this.#events.established(server, wire, response)
+  }
+
+  failed(): void {
+    this.#attempt = undefined
+    this.#again()
   }
 }

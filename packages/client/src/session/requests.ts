@@ -19,8 +19,8 @@ import type { Lease } from './lease.ts'
 import { observeRequest } from './observed.ts'
 import type { SessionOptions } from './options.ts'
 import { Signals } from './signals.ts'
-import { laterCodes, openCodes } from './verdicts.ts'
-import { Slot, SlotQueue, type Kind } from './slot.ts'
+import { laterCodes, openCodes, zxidOf } from './verdicts.ts'
+import { NO_SLOTS, Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
 
 /** Slots that wait to be used again. More are left to the garbage collector. */
@@ -61,8 +61,8 @@ export class Requests {
   /** The connection on which requests are in flight, also while no more are sent on it. */
   #carrier: Wire | undefined
   #readOnly = false
-  readonly #inFlight = new SlotQueue()
-  readonly #offline = new SlotQueue()
+  #inFlight = NO_SLOTS
+  #offline = NO_SLOTS
   #awaitingReadWrite: SlotQueue | undefined
   /** Wait for a moment. */
   #parked: SlotQueue | undefined
@@ -129,6 +129,7 @@ export class Requests {
     this.answered = false
     // What a read-only server refused is older than what came while there was none.
     const refused = readOnly ? undefined : this.#awaitingReadWrite?.drain()
+    if (refused === undefined && this.#offline.length === 0) return
     const waiting = [...(refused ?? []), ...this.#offline.drain()]
     for (const slot of waiting) {
       if (slot.attempts > 0 && !this.#mayRetry(slot)) this.#lose(slot, 'no connection came in time')
@@ -179,7 +180,7 @@ export class Requests {
           this.#mayRetry(slot) &&
           (!slot.ambiguous || slot.kind.repeatable(slot)))
       if (again && !(broken && slot.kind.commits)) {
-        this.#offline.push(slot)
+        this.#hold(slot)
         this.#limitWait(slot)
         continue
       }
@@ -307,6 +308,11 @@ export class Requests {
     if (this.#carrier === undefined && this.#offline.length >= offlineQueue) {
       return this.#lose(slot, `there is no connection and ${this.#offline.length} requests wait already`)
     }
+    this.#hold(slot)
+  }
+
+  #hold(slot: Slot): void {
+    if (this.#offline === NO_SLOTS) this.#offline = new SlotQueue()
     this.#offline.push(slot)
   }
 
@@ -341,6 +347,7 @@ export class Requests {
     slot.flushes = wire.flushes
     slot.attempts++
     slot.sentAt = this.#now()
+    if (this.#inFlight === NO_SLOTS) this.#inFlight = new SlotQueue()
     this.#inFlight.push(slot)
     wire.schedule()
   }
@@ -474,7 +481,7 @@ export class Requests {
   /** The time at which the requests of this turn began to gather: never later than when they leave. */
   #now(): number {
     const wire = this.#wire
-    if (wire === undefined || wire.writer.length === 0 || this.#turn < wire.lastSent) {
+    if (wire === undefined || !wire.gathers || this.#turn < wire.lastSent) {
       this.#turn = this.#options.clock.monotonic()
     }
     return this.#turn
@@ -486,15 +493,6 @@ export class Requests {
     this.#idle = undefined
     idle()
   }
-}
-
-/** The zxid in the header of the reply that a reader stands in. */
-export function zxidOf(reader: Reader): bigint {
-  const { offset } = reader
-  reader.offset = reader.start + 4
-  const zxid = reader.long()
-  reader.offset = offset
-  return zxid
 }
 
 const TIMEOUT = { name: 'TimeoutError', message: 'The deadline of the call passed' }

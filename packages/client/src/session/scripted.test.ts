@@ -148,10 +148,10 @@ describe('a reply', () => {
       peer.reply(xid, { body: data('') })
     }
     await run(client.getData('/a'))
-    const { shared } = client as unknown as {
-      shared: { session: { requests: { skipTo(xid: number): void } } }
+    const { machine } = client as unknown as {
+      machine: { requests: { skipTo(xid: number): void } }
     }
-    shared.session.requests.skipTo(0x7fff_fffe)
+    machine.requests.skipTo(0x7fff_fffe)
     for (let i = 0; i < 3; i++) await run(client.getData('/a'))
     expect(xids).toEqual([1, 0x7fff_ffff, 1, 2])
   })

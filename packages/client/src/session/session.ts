@@ -1,22 +1,23 @@
-import { Reader, Xid, type ConnectResponse } from '@zabra/protocol'
+import { Reader, Xid, type ConnectRequest, type ConnectResponse } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import { AuthFailedError, ClosedError, endedBy, SessionExpiredError, type ZooKeeperError } from '../errors.ts'
+import { AuthFailedError, ClosedError, endedBy, reasonOf, SessionExpiredError } from '../errors.ts'
+import type { ZooKeeperError } from '../errors.ts'
 import { packed, unpacked } from '../bytes.ts'
 import { nothing } from '../nothing.ts'
 import { attemptDelay, attemptLimit, dropDelay } from '../servers/backoff.ts'
-import { addressKey, sameServers } from '../servers/connect-string.ts'
+import { addressKey, isSame, sameServers } from '../servers/connect-string.ts'
 import { HostList, type Attachment, type Candidate } from '../servers/host-list.ts'
 import type { AuthInfo, ConnectionState, ServerAddress, SessionCredentials, StateChange } from '../types.ts'
 import { readEvent, watchKinds, WatchRegistry } from '../watches/registry.ts'
 import { Restoration } from '../watches/restore.ts'
-import { Attempt, type AttemptOptions } from './attempt.ts'
+import { Attempt, type AttemptOwner } from './attempt.ts'
 import { endSession } from './close-session.ts'
 import { Heartbeat, type HeartbeatOwner } from './heartbeat.ts'
 import { Identities } from './identities.ts'
 import { Lease } from './lease.ts'
 import { Login } from './login.ts'
 import { observe } from './observed.ts'
-import { ReadWriteSearch, type SearchEvents } from './read-write-search.ts'
+import { ReadWriteSearch } from './read-write-search.ts'
 import type { SessionOptions } from './options.ts'
 import { Requests, type RequestsHost } from './requests.ts'
 import { States, type StatesOwner } from './states.ts'
@@ -24,20 +25,19 @@ import type { Wire, WireEvents } from './wire.ts'
 
 /** The longest wait between two attempts of a client that has a session, as a share of its timeout. */
 const PATIENCE = 0.8
-/** How long `close` waits for the answer of the server. */
-const LONGEST_CLOSE_MS = 2000
 /** Frames are read to their end within one call, so all sessions share a cursor. */
 const sharedReader = new Reader()
 const NO_PASSWORD = '\0'.repeat(16)
+const NO_BYTES = unpacked(NO_PASSWORD)
 
 /**
  * One client's side of a session: connects, keeps it alive, moves it between servers, renews it. A machine that takes
  * inputs (bytes, timers, calls) and never waits for anything itself.
  */
-export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, StatesOwner, WireEvents {
+export class Session implements AttemptOwner, HeartbeatOwner, RequestsHost, StatesOwner, WireEvents {
   readonly options: SessionOptions
   readonly hosts: HostList
-  readonly watches = new WatchRegistry()
+  #watches: WatchRegistry | undefined
   readonly requests: Requests
   readonly lease: Lease
   readonly states: States
@@ -61,6 +61,8 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   #zxidLow = 0
   #wire: Wire | undefined
   #attempt: Attempt | undefined
+  /** Of the attempt that was made last. */
+  #round = 0
   #attachment: Attachment | undefined
   /** When the connection that stands, or stood last, was made. */
   #since = 0
@@ -80,24 +82,30 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   #finished: ZooKeeperError | undefined
   #closing: ClosedError | undefined
 
-  constructor(options: SessionOptions) {
-    const { clock, random } = options
+  /** `resume` is a session to go on with. */
+  constructor(options: SessionOptions, resume?: SessionCredentials) {
+    const { clock, random, errorPolicy } = options
     this.options = options
     this.#timeout = options.sessionTimeout
     this.hosts = new HostList(options.servers, random)
-    this.lease = new Lease(options.leaseMargin)
+    this.lease = new Lease(typeof errorPolicy === 'object' ? errorPolicy.lease.margin : undefined)
     this.states = new States(this)
     if (options.auth.length > 0) this.#identities = new Identities(options.auth)
     this.requests = new Requests(options, this)
     this.#heartbeat = new Heartbeat(clock, this)
-    if (options.resume !== undefined) {
-      this.#id = options.resume.id
-      this.#password = packed(options.resume.password)
+    if (resume !== undefined) {
+      this.#id = resume.id
+      this.#password = packed(resume.password)
     }
   }
 
   get state(): ConnectionState {
     return this.states.state
+  }
+
+  /** Made for the first watch. */
+  get watches(): WatchRegistry {
+    return (this.#watches ??= new WatchRegistry())
   }
 
   get credentials(): SessionCredentials & { timeout: number; epoch: number } {
@@ -135,6 +143,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   }
 
   get lastZxid(): bigint {
+    if (this.#zxidHigh === 0 && this.#zxidLow === 0) return 0n
     return (BigInt(this.#zxidHigh) << 32n) | BigInt(this.#zxidLow >>> 0)
   }
 
@@ -162,7 +171,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     const moves = this.hosts.update(servers, this.#wire === undefined ? undefined : this.#attachment)
     if (this.#wire !== undefined) {
       if (moves) this.#leave()
-    } else if (!unchanged && !servers.some((server) => sameServers([server], this.#tried))) {
+    } else if (!unchanged && !servers.some((server) => isSame(server, this.#attempt?.server))) {
       // Whatever was being tried or waited for belongs to the old list.
       this.#attempt?.cancel()
       this.#seek(0)
@@ -176,16 +185,12 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     this.#finished = error
     this.#disconnect()
     this.lease.end()
-    this.states.change({ state, cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
+    this.#stop(state, error)
     this.requests.failAll((slot) => endedBy(error, this.requests.facts(slot)))
     this.#identities?.failAll(error)
-    this.watches.end(watchKinds, error)
+    this.#watches?.end(watchKinds, error)
     this.states.end()
     this.#settleClosed?.(reasonOf(error))
-  }
-
-  get #tried(): readonly ServerAddress[] {
-    return this.#attempt === undefined ? [] : [this.#attempt.server]
   }
 
   get #ready(): boolean {
@@ -201,8 +206,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
       else {
         this.#cancelDrain()
         this.requests.release()
-        const limit = Math.min(this.#timeout / 3, LONGEST_CLOSE_MS)
-        endSession(this.requests, this.options.clock, limit, finish)
+        endSession(this.requests, this.options.clock, this.#timeout, finish)
         this.#closing = error
       }
     }
@@ -242,25 +246,18 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   }
 
   #try({ server, round }: Candidate): void {
-    const { clock, transport, maxFrame, readOnly } = this.options
-    this.#attempt = new Attempt({
-      transport,
-      clock,
-      server,
-      maxFrame,
-      limitMs: this.limitMs(),
-      hello: this.hello(readOnly),
-      established: (wire, response) => this.adopt(server, wire, response),
-      failed: (cause) => {
-        this.#attempt = undefined
-        const info = { server: addressKey(server), error: cause }
-        this.lastFailure = info
-        // An ensemble that was set up anew must be able to take a client whose session is gone; it refuses who has seen more.
-        if (this.#id === 0n && round > 0) this.#zxidHigh = this.#zxidLow = 0
-        observe(() => this.options.instrumentation?.attempt?.(info))
-        this.#seek(0)
-      },
-    })
+    this.#round = round
+    this.#attempt = new Attempt(this.options, server, this, this.options.readOnly)
+  }
+
+  failed(server: ServerAddress, error: Error): void {
+    this.#attempt = undefined
+    const info = { server: addressKey(server), error }
+    this.lastFailure = info
+    // An ensemble that was set up anew must be able to take a client whose session is gone; it refuses who has seen more.
+    if (this.#id === 0n && this.#round > 0) this.#zxidHigh = this.#zxidLow = 0
+    observe(() => this.options.instrumentation?.attempt?.(info))
+    this.#seek(0)
   }
 
   /** Milliseconds that one attempt may take now. */
@@ -269,18 +266,19 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   }
 
   /** How the client introduces itself to a server. */
-  hello(readOnly: boolean): AttemptOptions['hello'] {
+  hello(readOnly: boolean): ConnectRequest {
     return {
+      protocolVersion: 0,
       lastZxidSeen: this.lastZxid,
       timeOut: this.options.sessionTimeout,
       sessionId: this.#id,
-      passwd: unpacked(this.#password),
+      passwd: this.#password === NO_PASSWORD ? NO_BYTES : unpacked(this.#password),
       readOnly,
     }
   }
 
   /** A server has answered the handshake: its connection becomes the one of the session. */
-  adopt(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
+  established(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
     this.#attempt = this.lastFailure = undefined
     const fresh = this.#id === 0n
     if (response.timeOut <= 0) {
@@ -341,6 +339,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     this.#restore(wire, fresh ? 'newSession' : 'reconnected')
     this.states.change({
       state: readOnly ? 'connectedReadOnly' : 'connected',
+      previous: this.state,
       server: addressKey(server),
       sessionEpoch: this.#epoch,
       order: this.nextOrder(),
@@ -353,7 +352,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
   }
 
   #restore(wire: Wire, reason: 'reconnected' | 'newSession'): void {
-    if (this.#restoration === undefined && this.watches.size === 0) return this.watches.forgetLeft()
+    if (this.#restoration === undefined && !this.#watches?.size) return this.#watches?.forgetLeft()
     this.#restoration ??= new Restoration(this.watches, () => this.nextOrder())
     this.#restoration.begin(wire, this.lastZxid, reason)
   }
@@ -377,6 +376,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     if (this.#ready)
       this.states.change({
         state: 'suspended',
+        previous: this.state,
         cause,
         server,
         sessionEpoch: this.#epoch,
@@ -424,22 +424,28 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     this.requests.hold()
   }
 
+  #stop(state: ConnectionState, cause: Error): void {
+    const { state: previous } = this
+    this.states.change({ state, previous, cause, sessionEpoch: this.#epoch, order: this.nextOrder() })
+  }
+
   #expire(reason: string): void {
     const error = new SessionExpiredError(`The session has expired: ${reason}`, this.#id)
     if (this.options.sessionExpiry === 'close') return this.finish(error, 'expired')
     this.#disconnect()
     this.lease.end()
-    this.states.change({ state: 'expired', cause: error, sessionEpoch: this.#epoch, order: this.nextOrder() })
+    this.#stop('expired', error)
     this.requests.failAll(
       (slot) => new SessionExpiredError(error.message, error.sessionId, this.requests.facts(slot)),
     )
-    this.watches.end(['data', 'exists', 'children'], error)
+    this.#watches?.end(['data', 'exists', 'children'], error)
     this.#id = 0n
     this.#password = NO_PASSWORD
     this.#timeout = this.options.sessionTimeout
     this.#epoch++
     this.#awaited = true
-    this.states.change({ state: 'connecting', sessionEpoch: this.#epoch, order: this.nextOrder() })
+    const order = this.nextOrder()
+    this.states.change({ state: 'connecting', previous: 'expired', sessionEpoch: this.#epoch, order })
     this.#seek(0)
   }
 
@@ -478,7 +484,7 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     const event = readEvent(reader, high, low, () => this.nextOrder())
     if (event === undefined) return
     const { type, path } = event
-    const watchers = this.watches.fire(event)
+    const watchers = this.#watches?.fire(event) ?? 0
     const { instrumentation, redactPath } = this.options
     observe(() => instrumentation?.event?.({ type, path: redactPath?.(path) ?? path, watchers }))
   }
@@ -488,6 +494,3 @@ export class Session implements HeartbeatOwner, RequestsHost, SearchEvents, Stat
     if (refused !== undefined) this.finish(refused, 'authFailed')
   }
 }
-
-const reasonOf = (error: ZooKeeperError): Error | undefined =>
-  error instanceof ClosedError ? undefined : error

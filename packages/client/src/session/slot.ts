@@ -167,3 +167,6 @@ export class SlotQueue {
     return true
   }
 }
+
+/** For clients that have had no requests yet: nothing is ever put into it. */
+export const NO_SLOTS = new SlotQueue()

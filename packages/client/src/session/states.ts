@@ -34,10 +34,9 @@ export class States {
   }
 
   /** The state is this from now on, for whoever reads it and then for whoever listens. The object is kept. */
-  change(to: Omit<StateChange, 'previous'>): void {
+  change(to: StateChange): void {
     if (to.state === this.#last.state && to.sessionEpoch === this.#last.sessionEpoch) return
-    // The same object, since spreading leaves a hidden class behind for each client.
-    this.#last = Object.assign(to, { previous: this.#last.state })
+    this.#last = to
     if (to.state === 'connected' || to.state === 'connectedReadOnly') {
       this.#opening?.resolve()
       this.#opening = undefined

@@ -14,7 +14,8 @@ export class Wire implements ConnectionEvents, FrameSplitterOptions {
   readonly #connection: Connection
   readonly #clock: Clock
   readonly #frames: FrameSplitter
-  readonly writer = new Writer(64)
+  /** Made for the first request: most of a thousand clients may never have one. */
+  #writer: Writer | undefined
   #events: WireEvents
   #scheduled = false
   /** The connection takes no more until it says so; frames gather in the writer. */
@@ -34,6 +35,15 @@ export class Wire implements ConnectionEvents, FrameSplitterOptions {
     this.maxLength = maxFrame
     this.#frames = new FrameSplitter(this)
     connection.listen(this)
+  }
+
+  get writer(): Writer {
+    return (this.#writer ??= new Writer(64))
+  }
+
+  /** Whether frames wait to leave. */
+  get gathers(): boolean {
+    return this.#writer !== undefined && this.#writer.length > 0
   }
 
   get remoteHost(): string {
@@ -65,18 +75,27 @@ export class Wire implements ConnectionEvents, FrameSplitterOptions {
   }
 
   flush(): void {
-    if (!this.#open || this.#blocked || this.writer.length === 0) return
+    const writer = this.#writer
+    if (!this.#open || this.#blocked || writer === undefined || writer.length === 0) return
+    this.send(writer.take())
+  }
+
+  /** Sends frames at once that were written elsewhere. Nothing may wait to leave. */
+  send(frames: Uint8Array): void {
     this.lastSent = this.#clock.monotonic()
     this.flushes++
-    this.#blocked = !this.#connection.write(this.writer.take())
+    this.#blocked = !this.#connection.write(frames)
   }
 
   ping(): void {
-    const mark = this.writer.beginFrame()
-    this.writer.int(Xid.ping)
-    this.writer.int(OpCode.ping)
-    this.writer.endFrame(mark)
-    this.flush()
+    // A client without requests needs no writer for this.
+    const writer = this.#blocked ? this.writer : (this.#writer ?? new Writer(16))
+    const mark = writer.beginFrame()
+    writer.int(Xid.ping)
+    writer.int(OpCode.ping)
+    writer.endFrame(mark)
+    if (writer === this.#writer) this.flush()
+    else if (this.#open) this.send(writer.take())
   }
 
   /** Ends the connection, at once or after what is written has left. Nothing is told any more. */

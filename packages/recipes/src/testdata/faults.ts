@@ -135,7 +135,7 @@ export async function leftovers(world: World, witness: Client, clients: readonly
   const { watches } = world.server.stats()
   if (watches > 0) found.push(`${watches} watches on the server`)
   for (const client of clients) {
-    const { size } = (client as unknown as { shared: { session: { watches: { size: number } } } }).shared.session.watches
+    const { size } = (client as unknown as { machine: { watches: { size: number } } }).machine.watches
     if (size > 0) found.push(`${size} watches in a client`)
   }
   for (const { name } of world.clock.pending()) {

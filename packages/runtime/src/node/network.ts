@@ -1,5 +1,12 @@
 import { connect as connectSocket, createServer, isIP, type Server, type Socket } from 'node:net'
-import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
+import {
+  NetworkError,
+  type Abortable,
+  type Address,
+  type Connection,
+  type Listener,
+  type Network,
+} from '../network.ts'
 import { opened, sharedReads, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
@@ -71,13 +78,17 @@ function explained(
   )
 }
 
-async function connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+async function connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
+  const { host, port } = to
   const onread = sharedReads()
-  const socket = connectSocket({ host: to.host, port: to.port, noDelay: true, ...(onread && { onread }) })
+  const socket = connectSocket(
+    onread === undefined ? { host, port, noDelay: true } : { host, port, noDelay: true, onread },
+  )
   if (onread !== undefined) socket.pause()
-  return new SocketConnection(await opened(socket, 'connect', to, signal), {
+  await opened(socket, 'connect', to, signal)
+  return new SocketConnection(socket, {
     transport: 'tcp',
     handsOver: onread !== undefined,
-    remote: isIP(to.host) === 0 ? undefined : to,
+    remote: isIP(host) === 0 ? undefined : to,
   })
 }

@@ -1,5 +1,12 @@
 import type { OnReadOpts, Socket } from 'node:net'
-import { NetworkError, type Address, type Connection, type ConnectionEvents, type Peer } from '../network.ts'
+import {
+  NetworkError,
+  type Abortable,
+  type Address,
+  type Connection,
+  type ConnectionEvents,
+  type Peer,
+} from '../network.ts'
 import { closeInSteps } from './leaving.ts'
 
 const NOWHERE: Address = { host: '', port: 0 }
@@ -151,7 +158,7 @@ function onClose(this: Owned): void {
 
 /** As much as the platform reads at once. */
 const CHUNK_BYTES = 65_536
-let shared: Uint8Array | undefined
+let shared: OnReadOpts | undefined
 
 /**
  * Options with which a socket reads into one array that all such sockets share, instead of a new one for each read; or
@@ -163,8 +170,7 @@ export function sharedReads(): OnReadOpts | undefined {
   const { platform, versions } = process
   if (platform === 'win32' || versions['bun'] !== undefined || versions['deno'] !== undefined)
     return undefined
-  shared ??= new Uint8Array(CHUNK_BYTES)
-  return { buffer: shared, callback: onRead }
+  return (shared ??= { buffer: new Uint8Array(CHUNK_BYTES), callback: onRead })
 }
 
 function onRead(this: Owned | void, length: number, bytes: Uint8Array): boolean {
@@ -176,33 +182,79 @@ export function opened<S extends Socket>(
   socket: S,
   event: 'connect' | 'secureConnect',
   to: Address,
-  signal: AbortSignal | undefined,
+  signal: Abortable | undefined,
 ): Promise<S> {
   return new Promise((resolve, reject) => {
-    const settle = (): void => {
-      socket.removeListener('error', failed)
-      signal?.removeEventListener('abort', aborted)
-    }
-    const failed = (error: NodeJS.ErrnoException): void => {
-      settle()
-      const code = error.code ?? error.name
-      const detail = /^(E[A-Z]+|ABORT_ERR)$/.test(code) ? '' : `: ${error.message}`
-      reject(
-        new NetworkError(`Cannot connect to ${to.host}:${to.port} (${code})${detail}`, code, {
-          cause: error,
-        }),
-      )
-    }
-    const aborted = (): void => {
-      socket.on('error', () => {}).destroy()
-      failed(Object.assign(new Error('It was aborted', { cause: signal!.reason }), { code: 'ABORT_ERR' }))
-    }
-    socket.once('error', failed)
-    socket.once(event, () => {
-      settle()
-      resolve(socket)
-    })
-    if (signal?.aborted === true) aborted()
-    else signal?.addEventListener('abort', aborted, { once: true })
+    const one = new Opening(socket, event, to, signal, resolve as (socket: Socket) => void, reject)
+    if (signal?.aborted === true) one.aborted()
+    else signal?.addEventListener('abort', one.aborted, { once: true })
   })
+}
+
+/** A socket that connects. */
+type Opens = Socket & { [opening]?: Opening | undefined }
+const opening = Symbol('opening')
+
+/** A socket until it stands or has failed. All share their listeners on it. */
+class Opening {
+  readonly #socket: Opens
+  readonly #event: 'connect' | 'secureConnect'
+  readonly #to: Address
+  readonly #signal: Abortable | undefined
+  readonly #resolve: (socket: Socket) => void
+  readonly #reject: (error: NetworkError) => void
+
+  constructor(
+    socket: Opens,
+    event: 'connect' | 'secureConnect',
+    to: Address,
+    signal: Abortable | undefined,
+    resolve: (socket: Socket) => void,
+    reject: (error: NetworkError) => void,
+  ) {
+    this.#socket = socket
+    this.#event = event
+    this.#to = to
+    this.#signal = signal
+    this.#resolve = resolve
+    this.#reject = reject
+    socket[opening] = this
+    socket.on('error', onRefused).on(event, onOpen)
+  }
+
+  done(): void {
+    this.#settle()
+    this.#resolve(this.#socket)
+  }
+
+  failed(error: NodeJS.ErrnoException): void {
+    this.#settle()
+    const { host, port } = this.#to
+    const code = error.code ?? error.name
+    const detail = /^(E[A-Z]+|ABORT_ERR)$/.test(code) ? '' : `: ${error.message}`
+    this.#reject(
+      new NetworkError(`Cannot connect to ${host}:${port} (${code})${detail}`, code, { cause: error }),
+    )
+  }
+
+  readonly aborted = (): void => {
+    this.#socket.on('error', () => {}).destroy()
+    this.failed(
+      Object.assign(new Error('It was aborted', { cause: this.#signal!.reason }), { code: 'ABORT_ERR' }),
+    )
+  }
+
+  #settle(): void {
+    this.#socket[opening] = undefined
+    this.#socket.removeListener('error', onRefused).removeListener(this.#event, onOpen)
+    this.#signal?.removeEventListener('abort', this.aborted)
+  }
+}
+
+function onOpen(this: Opens): void {
+  this[opening]?.done()
+}
+
+function onRefused(this: Opens, error: Error): void {
+  this[opening]?.failed(error)
 }

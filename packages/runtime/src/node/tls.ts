@@ -11,6 +11,7 @@ import {
 } from 'node:tls'
 import {
   NetworkError,
+  type Abortable,
   type Address,
   type Connection,
   type Listener,
@@ -150,7 +151,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  async connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+  async connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
     const socket = connectTls({
       ...(await this.clientOptions()),
       host: to.host,

@@ -1,5 +1,6 @@
 import {
   NetworkError,
+  type Abortable,
   type Address,
   type Connection,
   type ConnectionEvents,
@@ -55,11 +56,7 @@ export function webSocketClientNetwork({
   }
 }
 
-function connect(
-  WebSocket: WebSocketClass,
-  to: Address,
-  signal: AbortSignal | undefined,
-): Promise<Connection> {
+function connect(WebSocket: WebSocketClass, to: Address, signal: Abortable | undefined): Promise<Connection> {
   const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
   return new Promise((resolve, reject) => {
     const webSocket = new WebSocket(url)

@@ -1,6 +1,13 @@
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../clock.ts'
-import { NetworkError, type Address, type Connection, type Listener, type Network } from '../network.ts'
+import {
+  NetworkError,
+  type Abortable,
+  type Address,
+  type Connection,
+  type Listener,
+  type Network,
+} from '../network.ts'
 import type { Upgrade, UpgradeListener } from '../node/http.ts'
 import type { WebSocketLimits } from '../secure.ts'
 import { WebSocketConnection } from './connection.ts'
@@ -78,7 +85,7 @@ class WebSocketNetwork implements Network {
     )
   }
 
-  async connect(to: Address, { signal }: { signal?: AbortSignal } = {}): Promise<Connection> {
+  async connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
     const { client: given, clock, pingEveryMs = 30_000, maxMessageBytes = MOST_BYTES } = this.#options
     const client = typeof given === 'function' ? await given() : given
     const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`

@@ -101,7 +101,7 @@ async function leftovers(troupe: Troupe): Promise<string[]> {
 }
 
 const watchesOf = (client: Client): { readonly size: number } =>
-  (client as unknown as { shared: { session: { watches: { size: number } } } }).shared.session.watches
+  (client as unknown as { machine: { watches: { size: number } } }).machine.watches
 
 const tell = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)

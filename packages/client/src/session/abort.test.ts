@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { networkTransport } from '../transport.ts'
+import { Abort, abortFor } from './abort.ts'
+
+it('an abort tells who listens once, and nobody who has left', () => {
+  const told: unknown[] = []
+  const abort = new Abort()
+  abort.addEventListener('abort', () => told.push(abort.reason))
+  abort.abort()
+  abort.abort()
+  expect([abort.aborted, told]).toEqual([true, [new Error('The attempt was given up')]])
+
+  const left = new Abort()
+  left.addEventListener('abort', () => told.push('left'))
+  left.removeEventListener()
+  left.abort()
+  expect(told.length).toBe(1)
+})
+
+it('transports of others, and those that wrap ours, get a signal of the platform', () => {
+  const ours = networkTransport({})
+  expect(abortFor(ours)).toBeInstanceOf(Abort)
+  const wrapped = { ...ours, open: ours.open.bind(ours) }
+  expect(abortFor(wrapped).signal).toBeInstanceOf(AbortSignal)
+  expect(abortFor({ open: () => Promise.reject(new Error('no')) }).signal).toBeInstanceOf(AbortSignal)
+})
