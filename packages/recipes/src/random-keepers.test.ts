@@ -12,7 +12,7 @@ import { World } from './testdata/world.ts'
 async function suffer(seed: number, play: Play): Promise<void> {
   const dice = new Dice(seed)
   const world = await World.start()
-  const hosts = Array.from({ length: dice.between(2, 6) }, (_, i) => `p${i}`)
+  const hosts = Array.from({ length: dice.between(3, 9) }, (_, i) => `p${i}`)
   const clients: Client[] = []
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
   const witness = await world.client()
