@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../held/lost.ts'
-import { client, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { client, cutOff, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
 import { tree } from '../testdata/stage.ts'
-import { bytes, text } from '../testdata/world.ts'
+import { bytes, failureOf, text } from '../testdata/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
@@ -242,6 +243,39 @@ describe('receive', () => {
     await expect(run(late)).rejects.toBeInstanceOf(LostError)
     await run(message.ack())
     await expect(run(message.ack())).resolves.toBeUndefined()
+  })
+
+  it('does not take the acknowledgement of somebody else for one that it never sent', async () => {
+    await run(queueOf(client).put('x'))
+    const message = await nextOf(queueOf(other).receive())
+    const mend = cutOff('b')
+    await world.settle()
+    const acknowledged = failureOf(message.ack())
+    await world.advance(20_000)
+    await run((await nextOf(queueOf(client).receive())).ack())
+    mend()
+    await world.advance(12_000)
+    expect(await run(acknowledged)).toBeInstanceOf(LostError)
+  })
+
+  it('tells of a doubt when the session ended over an acknowledgement and the item is gone', async () => {
+    await run(queueOf(client).put('x'))
+    const message = await nextOf(queueOf(other).receive())
+    let mend = (): void => {}
+    world.interference.toServer = (chunk, wire) => {
+      if (wire.server.host !== 'b') return chunk
+      delete world.interference.toServer
+      mend = cutOff('b')
+      return undefined
+    }
+    const acknowledged = failureOf(message.ack())
+    await world.advance(20_000)
+    await run((await nextOf(queueOf(client).receive())).ack())
+    mend()
+    await world.advance(12_000)
+    const error = await run(acknowledged)
+    expect(error).toBeInstanceOf(AmbiguousResultError)
+    expect((error as AmbiguousResultError).value).toBe('x')
   })
 
   it('refuses an acknowledgement after the message was given back', async () => {
