@@ -53,6 +53,11 @@ export class Message<T> implements AsyncDisposable {
     return this.#at.item.slice(this.#at.item.lastIndexOf('/') + 1)
   }
 
+  /** `ack` was called, whatever came of it. */
+  get isAcknowledged(): boolean {
+    return this.#acked
+  }
+
   /** Aborts with a `LostError` when somebody else may get the message: stop working on it. */
   get signal(): AbortSignal {
     return this.#controller.signal

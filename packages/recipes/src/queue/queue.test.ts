@@ -4,7 +4,7 @@ import { LostError } from '../held/lost.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { client, cutOff, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
 import { tree } from '../testdata/stage.ts'
-import { bytes, failureOf, text } from '../testdata/world.ts'
+import { bytes, failureOf, text, watchSettled } from '../testdata/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
@@ -283,6 +283,58 @@ describe('receive', () => {
     const message = await nextOf(queueOf(client).receive())
     await run(message.nack())
     await expect(run(message.ack())).rejects.toMatchObject({ reason: 'released' })
+  })
+
+  it('claims the next message behind an acknowledgement that nobody waits for, without waiting either', async () => {
+    await run(queueOf(client).putAll(['a', 'b']))
+    const messages = queueOf(other).receive()
+    const first = await nextOf(messages)
+    // From here on no reply comes back to the consumer; what it asks for is counted.
+    const held: (() => void)[] = []
+    let asked = 0
+    world.interference.toServer = (chunk, wire) => {
+      for (let at = 0; wire.server.host === 'b' && at < chunk.length; asked++)
+        at += 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
+      return chunk
+    }
+    world.interference.toClient = (chunk, wire) => {
+      if (wire.server.host !== 'b') return chunk
+      held.push(() => wire.deliver(chunk))
+      return undefined
+    }
+    let order = ''
+    void first.ack().then(() => (order += 'acknowledged '))
+    const next = messages.next().then((result) => {
+      order += 'received'
+      return result
+    })
+    await world.settle()
+    expect(asked).toBe(2)
+    delete world.interference.toServer
+    delete world.interference.toClient
+    for (const deliver of held) deliver()
+    const { value } = await run(next)
+    expect([order, (value as Message<string>).value]).toEqual(['acknowledged received', 'b'])
+    await run((value as Message<string>).ack())
+    await run(messages.return())
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('waits for an acknowledgement on its way when the loop is left', async () => {
+    await run(queueOf(client).put('a'))
+    const messages = queueOf(other).receive()
+    const first = await nextOf(messages)
+    const mend = cutOff('b')
+    await world.settle()
+    void first.ack()
+    const left = messages.return()
+    const isLeft = watchSettled(left)
+    await world.settle()
+    expect(isLeft()).toBe(false)
+    mend()
+    await world.advance(3000)
+    await run(left)
+    expect(await leftOver()).toEqual([])
   })
 
   it('works on as many messages at a time as asked for', async () => {

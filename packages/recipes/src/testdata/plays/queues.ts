@@ -61,10 +61,8 @@ export const queues: Readonly<Record<string, Play>> = {
     const { dice } = cast
     const account = new Account()
     await whileProducing(cast, account, async (client, signal) => {
-      const work = async (message: Message<string>): Promise<void> => {
-        account.out.push(message.value)
-        await pauseFor(client, dice.between(0, 500))
-        if (dice.chance(20)) return message.nack()
+      const working: Promise<void>[] = []
+      const acknowledge = async (message: Message<string>): Promise<void> => {
         try {
           await message.ack()
           account.acknowledged.push(message.value)
@@ -72,8 +70,16 @@ export const queues: Readonly<Record<string, Play>> = {
           if (!(error instanceof LostError || error instanceof AmbiguousResultError)) throw error
         }
       }
+      const work = async (message: Message<string>): Promise<void> => {
+        account.out.push(message.value)
+        await pauseFor(client, dice.between(0, 500))
+        if (dice.chance(20)) return message.nack()
+        const acknowledged = acknowledge(message)
+        // Some do not wait for it before they ask for the next one.
+        if (dice.chance(30)) working.push(acknowledged)
+        else await acknowledged
+      }
       const concurrency = dice.oneOf([1, 1, 3])
-      const working: Promise<void>[] = []
       try {
         for await (const message of queueOf(client).receive({ signal, concurrency })) {
           if (concurrency === 1) await work(message)

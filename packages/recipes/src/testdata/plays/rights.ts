@@ -41,6 +41,7 @@ export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> =
     },
   },
   'mutex with a lease': {
+    long: 40,
     ask: async (client, _dice, signal) => ({
       held: await new Mutex(client, '/lock', { errorPolicy: { lease: {} } }).acquire({ signal }),
     }),
