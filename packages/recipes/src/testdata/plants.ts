@@ -125,11 +125,11 @@ export const plants: Readonly<Record<string, Plant>> = {
     way: 'lease',
   },
   'lease of a session': {
-    bug: 'a right whose lease has passed is held until the server says that its session is over',
+    bug: 'a right that has a lease is never lost, whatever becomes of its session',
     module: 'held/policy.ts',
     bend: (original) => ({
-      lossOf: (policy: unknown, situation: unknown) =>
-        original.lossOf(typeof policy === 'object' ? 'session' : policy, situation),
+      lossOf: (policy: unknown, situation: Exports) =>
+        typeof policy === 'object' && situation.state !== 'closed' ? undefined : original.lossOf(policy, situation),
     }),
     suite: locks,
     way: 'mutex with a lease',

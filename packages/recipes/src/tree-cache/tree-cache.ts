@@ -170,13 +170,16 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   #take(event: WatchedEvent): void {
     if (this.#over) return
-    // Some servers tell of the root whatever changed below it: what they say of it is worth a full look.
-    if (event.type === 'resync' || (event.path === this.root && event.type === 'nodeDeleted')) {
-      return this.#resync(event.order)
-    }
+    if (event.type === 'resync' || this.#isStrange(event)) return this.#resync(event.order)
     if (!this.#keeps(event.path)) return
     if (event.type === 'nodeDeleted') this.#deleted(event.path, event.order)
     else void this.#read(event.path)
+  }
+
+  /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
+  #isStrange({ path, type }: WatchedEvent): boolean {
+    if (path !== this.root) return false
+    return type === 'nodeDeleted' || (type === 'nodeCreated' && this.#entries.get(path) !== undefined)
   }
 
   #keeps(path: string): boolean {
