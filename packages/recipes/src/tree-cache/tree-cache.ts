@@ -177,9 +177,9 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   }
 
   /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
-  #isStrange({ path, type }: WatchedEvent): boolean {
-    if (path !== this.root) return false
-    return type === 'nodeDeleted' || (type === 'nodeCreated' && this.#entries.get(path) !== undefined)
+  #isStrange(event: WatchedEvent): boolean {
+    if (event.type === 'resync' || event.path !== this.root) return false
+    return event.type === 'nodeDeleted' || (event.type === 'nodeCreated' && this.get(this.root) !== undefined)
   }
 
   #keeps(path: string): boolean {
