@@ -17,6 +17,7 @@ export interface MessageAt {
  * process give it back to the queue.
  */
 export class Message<T> implements AsyncDisposable {
+  /** What was put. */
   readonly value: T
   /** Grows with every delivery, on whatever path: hand it to what must not see work of an older delivery. */
   readonly token: bigint

@@ -124,16 +124,6 @@ export const plants: Readonly<Record<string, Plant>> = {
     suite: locks,
     way: 'lease',
   },
-  'lease of a session': {
-    bug: 'a right that has a lease is never lost, whatever becomes of its session',
-    module: 'held/policy.ts',
-    bend: (original) => ({
-      lossOf: (policy: unknown, situation: Exports) =>
-        typeof policy === 'object' && situation.state !== 'closed' ? undefined : original.lossOf(policy, situation),
-    }),
-    suite: locks,
-    way: 'mutex with a lease',
-  },
   'revoke by force': {
     bug: 'a guarded transaction is carried out whether its right exists or not',
     module: 'held/right.ts',

@@ -96,10 +96,12 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return this.#stale
   }
 
+  /** Znodes that it holds. */
   get size(): number {
     return this.#entries.size
   }
 
+  /** A znode as it was read last; undefined when there is none, or it is not kept. */
   get(path: string): Entry<T> | undefined {
     return this.#entries.get(path)
   }

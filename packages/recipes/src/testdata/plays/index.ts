@@ -28,7 +28,7 @@ const keeper = (word: string): Play => {
 /** Every recipe, by the name that a command gives it. */
 export const scenes: Readonly<Record<string, Scene>> = {
   mutex: { play: right('mutex'), plant: 'Mutex' },
-  'mutex-lease': { play: right('mutex with a lease'), plant: 'lease of a session' },
+  'mutex-lease': { play: right('mutex with a lease'), plant: 'Mutex' },
   'read-write-lock': { play: right('read/write lock'), plant: 'ReadWriteLock' },
   semaphore: { play: right('semaphore'), plant: 'Semaphore' },
   'multi-lock': { play: right('several locks'), plant: 'acquireAll' },
