@@ -25,7 +25,7 @@ export async function playBodies({ dice, clients, names, witness, calm, sleep, l
               const long = dice.chance(20) ? 25_000 : 2000
               await pauseFor(client, dice.between(0, long), leadership.signal).catch(() => {})
               // Some leaders are slow to stop.
-              if (dice.chance(30)) await pauseFor(client, dice.between(0, 3000))
+              if (dice.chance(60)) await pauseFor(client, dice.between(0, 6000))
               await fence.write(leadership, true)
             } finally {
               bodies[i]!--
@@ -52,7 +52,7 @@ export async function playBodies({ dice, clients, names, witness, calm, sleep, l
   await sleep(20_000)
   await calm()
   const before = seen.length
-  await sleep(30_000)
+  await sleep(45_000)
   if (seen.length === before) throw new Error('nobody has led anew since all is well')
   stop.abort()
   await Promise.all(all)
