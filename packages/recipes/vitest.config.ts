@@ -1,7 +1,40 @@
-import { defineConfig } from 'vitest/config'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { defineConfig, type Plugin } from 'vitest/config'
+
+const source = (path: string): string => fileURLToPath(new URL(`src/${path}`, import.meta.url))
+
+const folderOf = (id: string): string | undefined => /([\w-]+)\/README\.example\.ts$/.exec(id)?.[1]
+
+/**
+ * Makes a module of the first example in the README of a folder: `example:queue` exports it as a function of the clients,
+ * the data and the console that it uses.
+ */
+const examples: Plugin = {
+  name: 'examples of READMEs',
+  enforce: 'pre',
+  resolveId(id, importer = '') {
+    // The name ends in `.ts`, so that types go and what Node 20 does not know is written in other words.
+    if (id.startsWith('example:')) return source(`${id.slice(8)}/README.example.ts`)
+    if (folderOf(importer) === undefined) return undefined
+    const own = source('index.ts')
+    return id === '@zabra/recipes' ? own : this.resolve(id, own, { skipSelf: true })
+  },
+  load(id) {
+    const folder = folderOf(id)
+    if (folder === undefined) return undefined
+    const readme = readFileSync(source(`${folder}/README.md`), 'utf8')
+    const lines = (/```ts\n([\s\S]*?)```/.exec(readme)?.[1] ?? '').split('\n')
+    const isImport = (line: string): boolean => line.startsWith('import ')
+    const body = lines.filter((line) => !isImport(line))
+    const head = 'export const example = async ({ client, other, data, console }) => {'
+    return [...lines.filter(isImport), head, ...body, '}'].join('\n')
+  },
+}
 
 // Tests see the sources of sibling packages, so a change in one is seen in the other without a build.
 export default defineConfig({
+  plugins: [examples],
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
   test: {

@@ -24,7 +24,7 @@ public final class Recipes {
         switch (args[1]) {
           case "locks" -> locks(args[3], amount, Integer.parseInt(args[4]));
           case "election" -> election(args[3], amount);
-          case "queue" -> queue(args[3], amount);
+          case "queue", "take" -> queue(args[3], amount);
           case "cache" -> cache(args[3]);
           default -> throw new IllegalArgumentException(args[1]);
         };

@@ -3,7 +3,7 @@
 import sys
 
 from kazoo.client import KazooClient
-from kazoo.recipe.lock import Lock, WriteLock
+from kazoo.recipe.lock import Lock, Semaphore, WriteLock
 
 address, rounds, kind = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 zk = KazooClient(hosts=address, timeout=10)
@@ -15,6 +15,11 @@ if kind == "rw":
     read = write
 elif kind == "patterns":
     write = read = Lock(zk, "/lock", "kazoo", extra_lock_patterns=["lock-"])
+elif kind == "semaphore":
+    write = read = Semaphore(zk, "/permits", "kazoo", max_leases=1)
+elif kind == "permits":
+    # Two may hold one each: whoever comes in sees how many there are.
+    write = read = Semaphore(zk, "/permits2", "kazoo", max_leases=2)
 elif kind == "lock":
     write = read = Lock(zk, "/lock", "kazoo")
 
@@ -29,6 +34,10 @@ sys.stdin.readline()
 for _ in range(rounds):
     if kind == "election":
         zk.Election("/e", "kazoo").run(increment)
+        continue
+    if kind == "permits":
+        with write:
+            assert len(write.lease_holders()) <= 2
         continue
     with write:
         increment()

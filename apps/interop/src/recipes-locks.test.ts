@@ -15,7 +15,10 @@ interface Kazoo {
 }
 
 /** A kazoo process that is connected and waits to begin. */
-async function kazoo(server: Server, kind: 'lock' | 'patterns' | 'rw' | 'election'): Promise<Kazoo> {
+async function kazoo(
+  server: Server,
+  kind: 'lock' | 'patterns' | 'rw' | 'semaphore' | 'permits' | 'election',
+): Promise<Kazoo> {
   const child = spawnOwned(python, [script, server.address, String(ROUNDS), kind])
   let output = ''
   let ready = (): void => {}
@@ -98,6 +101,33 @@ const suite = (kind: Kind): void => {
     await other.done
     expect(await total()).toBe(4 * ROUNDS)
     expect(await children('/rw')).toEqual([])
+  })
+
+  it('give the one permit of a semaphore to one of all, kazoo among them', async () => {
+    const other = await kazoo(server, 'semaphore')
+    other.go()
+    const options = { permits: 1, naming: 'kazoo' } as const
+    await everybody((client) => new Semaphore(client, '/permits', options).run(increment))
+    await other.done
+    expect(await total()).toBe(4 * ROUNDS)
+    for (const path of ['/permits', '/permits-__lock__']) expect(await children(path)).toEqual([])
+  })
+
+  it('never give more permits than there are together with kazoo, which is told another limit', async () => {
+    const other = await kazoo(server, 'permits')
+    other.go()
+    const options = { permits: 2, naming: 'kazoo' } as const
+    await everybody((client) =>
+      new Semaphore(client, '/permits2', options).run(async () =>
+        expect((await children('/permits2')).length).toBeLessThanOrEqual(2),
+      ),
+    )
+    await other.done
+    expect(await children('/permits2')).toEqual([])
+    await new Semaphore(clients[0]!, '/permits2', options).setPermits(3)
+    const refused = await kazoo(server, 'permits')
+    refused.go()
+    await expect(refused.done).rejects.toThrow('Inconsistent max leases: 3, expected: 2')
   })
 
   it('elect one leader at a time together with kazoo', async () => {

@@ -3,13 +3,15 @@ import { expect, it } from 'vitest'
 import { Barrier } from './barrier/index.ts'
 import { DoubleBarrier } from './double-barrier/index.ts'
 import { LeaderElection } from './leader-election/index.ts'
+import { acquireAll } from './multi-lock/index.ts'
 import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { client as a, cutOff, eachTest, other as b, run, world } from './testdata/each-test.ts'
 import { swiftly } from './testdata/stage.ts'
-import { watchSettled } from './testdata/world.ts'
+import { failureOf, watchSettled } from './testdata/world.ts'
+import { TreeCache } from './tree-cache/index.ts'
 
 // What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
 // repository, KZ one of kazoo's, ZK ZOOKEEPER-.
@@ -229,4 +231,79 @@ it('an election that is left while its znode is being made leaves none (CUR-18)'
     const left = (await run(b.exists('/e'))) === undefined ? [] : (await run(b.getChildren('/e'))).children
     expect(left).toEqual([])
   }
+})
+
+it('a deadline is one for the whole wait: a wake-up does not begin it anew (lock of kazoo)', async () => {
+  const first = await run(new Mutex(b, '/lock', { localQueue: false }).acquire())
+  const second = new Mutex(b, '/lock', { localQueue: false }).acquire()
+  await world.settle()
+  const stop = new AbortController()
+  world.clock.after(1000, 'deadline of a test', () => stop.abort())
+  const waiting = failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
+  const ended = watchSettled(waiting)
+  await world.advance(900)
+  // The second one goes from before it, which wakes it up to wait for the first one.
+  const right = (await run(Promise.all([first.release(), second])))[1]
+  cutOff()()
+  await world.advance(99)
+  expect(ended()).toBe(false)
+  await world.advance(2)
+  expect(await run(waiting)).toMatchObject({ name: 'AbortError' })
+  await run(right.release())
+  await world.advance(3000)
+  expect((await run(b.getChildren('/lock'))).children).toEqual([])
+})
+
+it('several locks of which one cannot be had are none, and those behind it are not asked for (multi-lock of Curator)', async () => {
+  await run(b.create('/y', undefined, { acl: [{ scheme: 'world', id: 'anyone', perms: 1 }] }))
+  const locks = ['/x', '/y', '/z'].map((path) => new Mutex(a, path))
+  await expect(run(acquireAll(locks))).rejects.toMatchObject({ name: 'NoAuthError' })
+  await world.advance(100)
+  expect((await run(b.getChildren('/x'))).children).toEqual([])
+  expect(await run(b.exists('/z'))).toBeUndefined()
+})
+
+it('two who want several permits each do not keep half of them from each other (semaphore of Curator)', async () => {
+  const semaphores = [a, b].map((client) => new Semaphore(client, '/s', { permits: 3 }))
+  const held = await run(new Semaphore(a, '/s', { permits: 3 }).acquire(2))
+  const both = semaphores.map((semaphore) => semaphore.run(() => Promise.resolve(), 2))
+  await world.settle()
+  await run(held.release())
+  await run(Promise.all(both))
+  expect((await run(b.getChildren('/s/leases'))).children).toEqual([])
+})
+
+it('a candidate that goes while others look is no failure of theirs (LeaderElectionSupport of ZooKeeper)', async () => {
+  const leader = new LeaderElection(b, '/e').leadership()
+  const first = (await run(leader.next())).value!
+  const stop = new AbortController()
+  const following = new LeaderElection(b, '/e').leadership({ signal: stop.signal }).next()
+  await world.settle()
+  const third = new LeaderElection(a, '/e').leadership()
+  const last = third.next()
+  stop.abort()
+  await run(Promise.all([following, first.resign()]))
+  expect((await run(last)).value!.token).toBeGreaterThan(first.token)
+  await run(Promise.all([leader.return(), third.return()]))
+})
+
+it('a server that names the root whatever was made or removed below it spoils no cache (ClickHouse Keeper 115475)', async () => {
+  await run(b.create('/t'))
+  const watch = a.watch.bind(a)
+  a.watch = (async (path: string, options: { mode: 'persistentRecursive' }) => {
+    const watcher = await watch(path, options)
+    const named = async function* (): AsyncGenerator<unknown> {
+      for await (const event of watcher) yield { ...event, path: '/t' }
+    }
+    return { close: () => watcher.close(), [Symbol.asyncIterator]: named }
+  }) as never
+  const cache = new TreeCache(a, '/t')
+  await run(cache.ready)
+  await run(b.create('/t/x'))
+  await world.advance(100)
+  expect(cache.children('/t')).toEqual(['x'])
+  await run(b.delete('/t/x'))
+  await world.advance(100)
+  expect(cache.children('/t')).toEqual([])
+  await run(cache.close())
 })

@@ -4,7 +4,9 @@ import { Chaos, Dice } from './testdata/chaos.ts'
 import { idle, leftovers, pass } from './testdata/faults.ts'
 import { Ledger } from './testdata/ledger.ts'
 import type { Play } from './testdata/plays/cast.ts'
+import { playBodies } from './testdata/plays/bodies.ts'
 import { keepers } from './testdata/plays/keepers.ts'
+import { queues } from './testdata/plays/queues.ts'
 import { seedsOf, withSeeds } from './testdata/stage.ts'
 import { World } from './testdata/world.ts'
 
@@ -12,7 +14,7 @@ import { World } from './testdata/world.ts'
 async function suffer(seed: number, play: Play): Promise<void> {
   const dice = new Dice(seed)
   const world = await World.start()
-  const hosts = Array.from({ length: dice.between(2, 6) }, (_, i) => `p${i}`)
+  const hosts = Array.from({ length: dice.between(3, 9) }, (_, i) => `p${i}`)
   const clients: Client[] = []
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
   const witness = await world.client()
@@ -34,7 +36,14 @@ async function suffer(seed: number, play: Play): Promise<void> {
   await world.end()
 }
 
-it.each(Object.entries(keepers))(
+const plays: Readonly<Record<string, Play>> = {
+  ...keepers,
+  'leaders lead in one body at a time': playBodies,
+  'messages are received until they are acknowledged': queues['queue, receive']!,
+  'bounded queues never hold more than they may': queues['queue, bounded']!,
+}
+
+it.each(Object.entries(plays))(
   'random: %s',
   async (_name, play) => {
     await withSeeds(seedsOf(12), (_random, seed) => suffer(seed, play))

@@ -36,11 +36,13 @@ async function play(seed: number): Promise<void> {
 
 /** `ZABRA_SEED=7` plays one; `ZABRA_SEEDS=5000` plays so many; `ZABRA_WAY=mutex` plays only that. */
 const seeds = seedsOf(240)
+/** One seed proves a bug that was planted; of others several are shown. */
+const ENOUGH = process.env['ZABRA_PLANT'] === undefined ? 5 : 1
 
 it(`random participants under random faults exclude each other, are never stuck and leave nothing (${seeds.length} seeds)`, async () => {
   const failures: string[] = []
   for (const seed of seeds) {
-    if (failures.length === 5) break
+    if (failures.length === ENOUGH) break
     try {
       await play(seed)
     } catch (error) {

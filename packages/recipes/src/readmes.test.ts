@@ -1,11 +1,19 @@
 // oxlint-disable-next-line no-restricted-imports -- a test reads the files that it checks
-import { readFileSync } from 'node:fs'
-import { expect, it } from 'vitest'
-import * as recipes from './index.ts'
-import { pass } from './testdata/faults.ts'
+import { readdirSync, readFileSync } from 'node:fs'
+import type { Client } from '@zabra/client/core'
+import { describe, expect, it } from 'vitest'
+import { leftovers, pass } from './testdata/faults.ts'
 import { bytes, World } from './testdata/world.ts'
 
-const printed: Record<string, unknown[][]> = {
+interface Setting {
+  readonly client: Client
+  readonly other: Client
+  readonly data: Uint8Array
+  readonly console: { log(...words: unknown[]): void }
+}
+
+/** What the example of each README prints. */
+const printed: Readonly<Record<string, readonly unknown[][]>> = {
   mutex: [
     ['stop:', 'released'],
     ['alone again', true],
@@ -16,31 +24,57 @@ const printed: Record<string, unknown[][]> = {
   'multi-lock': [[2, 'locks']],
   'leader-election': [['leading'], ['stop now'], ['leading again'], ['leader:', undefined]],
   lease: [['other:', undefined]],
+  'atomic-value': [[1n, 3n], [{ jobs: 2 }], [{ jobs: 3 }]],
+  barrier: [['back to work']],
+  configuration: [[4], [8]],
+  'double-barrier': [
+    ['together in round', 0],
+    ['together in round', 0],
+  ],
+  group: [
+    [['worker-7'], ['worker-7'], []],
+    [[], [], ['worker-7']],
+  ],
+  'name-service': [[{ host: 'a.example' }], [['archive (old)', 'billing/eu']]],
+  partitioner: ['0', '1', '2', '3'].map((item) => ['work on', item, true]),
+  'persistent-node': [['busy']],
+  queue: [
+    ['ada', 1],
+    ['grace', 1],
+  ],
+  'service-discovery': [['10.0.0.7', 8081, 'a']],
+  'tree-cache': [[['a'], '1'], ['added'], ['added'], ['initialized'], ['updated'], ['2']],
+  'two-phase-commit': [['committed']],
 }
 
-it.each(Object.keys(printed))(
-  'the README of %s begins with the lost connection, and its example runs',
-  async (folder) => {
-    const readme = readFileSync(new URL(`${folder}/README.md`, import.meta.url), 'utf8')
-    expect(readme).toMatch(/^# .+\n\n\*\*When the connection is lost\*\*/)
-    const [, names = '', body = ''] =
-      /```ts\nimport \{([^}]*)\} from '@zabra\/recipes'\n([\s\S]*?)```/.exec(readme) ?? []
+const read = (folder: string): string => readFileSync(new URL(`${folder}/README.md`, import.meta.url), 'utf8')
+
+describe.each(Object.keys(printed))('the README of %s', (folder) => {
+  it('begins with the lost connection', () => {
+    expect(read(folder)).toMatch(/^# .+\n\n\*\*When the connection is lost\*\*/)
+  })
+
+  it('has an example that runs, and leaves nothing behind', async () => {
+    const { example } = (await import(`example:${folder}`)) as {
+      example: (setting: Setting) => Promise<void>
+    }
     const world = await World.start()
-    const [client, other] = [await world.client(), await world.client()]
+    const [client, other, witness] = [await world.client(), await world.client(), await world.client()]
     await world.outcome(client.create('/report'))
     const lines: unknown[][] = []
-    const output = { log: (...words: unknown[]) => lines.push(words) }
-    // oxlint-disable-next-line no-implied-eval -- the example is our own text
-    const run = new Function(
-      'recipes',
-      'client',
-      'other',
-      'data',
-      'console',
-      `const {${names}} = recipes\nreturn (async () => {${body}})()`,
-    )
-    await pass(world, 10_000, run(recipes, client, other, bytes('x'), output) as Promise<void>)
+    const console = { log: (...words: unknown[]) => void lines.push(words) }
+    await pass(world, 20_000, example({ client, other, data: bytes('x'), console }))
     expect(lines).toEqual(printed[folder])
+    await world.advance(100)
+    expect(await pass(world, 10_000, leftovers(world, witness, [client, other]))).toEqual([])
     await world.end()
-  },
-)
+  })
+})
+
+it('no recipe is without a README whose example runs', () => {
+  const shared = ['held', 'line', 'testdata', 'waiting']
+  const folders = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
+    .flatMap((entry) => (entry.isDirectory() && !shared.includes(entry.name) ? [entry.name] : []))
+    .toSorted()
+  expect(folders).toEqual(Object.keys(printed).toSorted())
+})

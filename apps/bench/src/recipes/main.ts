@@ -65,6 +65,11 @@ const works: readonly Work[] = [
   })),
   { name: 'election, ms to the next leader', args: (path) => ['election', '9', path], better: 'less' },
   { name: 'queue, items a second', args: (path) => ['queue', String(options.items), path], better: 'more' },
+  {
+    name: 'queue, taken at most once, items a second',
+    args: (path) => ['take', String(options.items), path],
+    better: 'more',
+  },
   { name: `cache of ${options.nodes} znodes, ms`, args: () => ['cache', '1', '/tree'], better: 'less' },
 ]
 
@@ -125,7 +130,7 @@ function report(libraries: readonly string[], figures: ReadonlyMap<string, reado
   })
   const digits = (value: number): string => (value < 100 ? value.toFixed(1) : value.toFixed(0))
   const line = (cells: readonly string[]): string =>
-    cells.map((cell, i) => (i === 0 ? cell.padEnd(38) : cell.padStart(12))).join(' ')
+    cells.map((cell, i) => (i === 0 ? cell.padEnd(42) : cell.padStart(12))).join(' ')
   console.log(`\nAgainst ${options.server}, medians of ${options.rounds} rounds\n`)
   console.log(line(['', ...libraries, 'noisy']))
   for (const { name, medians, noisy } of rows) {

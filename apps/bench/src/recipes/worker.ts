@@ -50,22 +50,35 @@ async function election(rounds: number): Promise<number> {
 
 const asItIs: Codec<Uint8Array> = { encode: (value) => value, decode: (data) => data }
 
-/** Items a second, put one after the other, received and acknowledged at the same time. */
-async function queue(items: number): Promise<number> {
+/** Items a second, put one after the other and consumed at the same time. */
+async function throughQueue(
+  items: number,
+  consume: (queue: Queue<Uint8Array>) => Promise<void>,
+): Promise<number> {
   const producer = new Queue(await open(), path, { codec: asItIs })
   const consumer = new Queue(await open(), path, { codec: asItIs })
   const began = performance.now()
-  const consuming = (async () => {
+  const consuming = consume(consumer)
+  for (let n = 0; n < items; n++) await producer.put(new Uint8Array(100))
+  await consuming
+  return items / ((performance.now() - began) / 1000)
+}
+
+/** At least once: each is acknowledged before the next one is asked for. */
+const queue = (items: number): Promise<number> =>
+  throughQueue(items, async (consumer) => {
     let left = items
     for await (const message of consumer.receive()) {
       await message.ack()
       if (--left === 0) return
     }
-  })()
-  for (let n = 0; n < items; n++) await producer.put(new Uint8Array(100))
-  await consuming
-  return items / ((performance.now() - began) / 1000)
-}
+  })
+
+/** At most once: what is taken is gone. */
+const take = (items: number): Promise<number> =>
+  throughQueue(items, async (consumer) => {
+    for (let n = 0; n < items; n++) await consumer.take()
+  })
 
 /** Milliseconds until all is known. */
 async function cache(): Promise<number> {
@@ -97,6 +110,7 @@ const works: Readonly<Record<string, (amount: number) => Promise<number>>> = {
   locks,
   election,
   queue,
+  take,
   cache,
   fill,
 }

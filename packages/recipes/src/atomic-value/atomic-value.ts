@@ -171,6 +171,7 @@ export class AtomicValue<T> {
 export interface CounterOptions {
   /** Decimal text (default, as kazoo), or 4 or 8 bytes as Curator. */
   readonly format?: 'decimal' | 4 | 8
+  /** As of an `AtomicValue` (default `exact`). */
   readonly mode?: 'exact' | 'fast'
 }
 
@@ -183,6 +184,7 @@ export class Counter {
     this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode })
   }
 
+  /** The number now; 0 where there is none yet. */
   async get(options: Abortable = {}): Promise<bigint> {
     return (await this.#value.get(options)).value
   }
@@ -193,6 +195,7 @@ export class Counter {
     return this.#value.update((current) => current + by, options)
   }
 
+  /** The number at once, and the newest after each change. */
   updates(options: Abortable = {}): AsyncGenerator<bigint, void, undefined> {
     return this.#value.updates(options)
   }

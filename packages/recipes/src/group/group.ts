@@ -21,6 +21,7 @@ export class MemberIdConflictError extends NodeConflictError {
 
 /** A view of a group that differs from the last one; the first has everybody in `joined`. */
 export interface GroupChange<T> extends Difference {
+  /** Everybody who is in, with what they say of themselves. */
   readonly members: ReadonlyMap<string, T>
 }
 
@@ -29,6 +30,7 @@ export interface Membership<T> extends AsyncDisposable {
   readonly id: string
   /** From now on this is what the others see. */
   update(value: T): Promise<void>
+  /** Leaves the group; nothing is left of the member. */
   leave(): Promise<void>
 }
 

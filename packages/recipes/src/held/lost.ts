@@ -17,6 +17,7 @@ export type LostReason =
 /** A right is held no longer. */
 export class LostError extends StateError {
   static override readonly tag = 'LostError'
+  /** Why it ended. */
   readonly reason: LostReason
   /** The fencing token of the right that ended. */
   readonly token: bigint

@@ -33,7 +33,10 @@ export interface RecipeOptions {
   readonly acl?: readonly ACL[]
   /** When a right counts as lost (default: what the client says). */
   readonly errorPolicy?: ErrorPolicy
-  /** What missing parents are made as (default `container`; `persistent` for servers without containers). */
+  /**
+   * What missing parents are made as (default `container`, and `persistent` with the names of kazoo, which expects them to
+   * stay; `persistent` for servers without containers).
+   */
   readonly parents?: 'container' | 'persistent'
   /** Default `recipe`. Contenders with names of the other kinds are seen as well. */
   readonly naming?: Naming

@@ -18,6 +18,7 @@ import { decodeGrant, encodeGrant, isFree, over, type Grant } from './grant.ts'
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
   /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
   readonly holder: string
+  /** Milliseconds for which it is had, by the clock of the servers, from each renewal. */
   readonly durationMs: number
 }
 

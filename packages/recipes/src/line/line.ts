@@ -67,7 +67,9 @@ export class Line {
     word: string,
     signal: AbortSignal | undefined,
   ): Promise<{ place: Place; listing: Listing | undefined }> {
-    const { acl, data = EMPTY, parents, made } = this.#options
+    const { acl, data = EMPTY, made } = this.#options
+    // kazoo makes the folder once for each of its objects, and does not expect it to go.
+    const { parents = this.naming === 'kazoo' ? 'persistent' : 'container' } = this.#options
     const sentAt = this.client.ports.clock.monotonic()
     const created = this.client.create(this.pathOf(word), data, {
       mode: 'ephemeralSequential',

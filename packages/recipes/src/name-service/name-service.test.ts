@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run } from '../testdata/each-test.ts'
+import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
 import { enumerateFaults, tree } from '../testdata/stage.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { NameService } from './name-service.ts'
@@ -50,6 +50,40 @@ describe('a name service', () => {
     await expect(run(namesOf(client).rename('a', 'c'))).rejects.toBeInstanceOf(NoNodeError)
     await run(client.create('/names/c'))
     await expect(run(namesOf(client).rename('b', 'c'))).rejects.toBeInstanceOf(NodeExistsError)
+  })
+
+  it("renames a name that its holder keeps: the old one does not come back, and the new one is no longer the holder's", async () => {
+    const mine = await run(namesOf(client).register('a', '1'))
+    await run(namesOf(other).rename('a', 'b'))
+    await world.advance(1000)
+    expect(await run(namesOf(other).names())).toEqual(['b'])
+    await expect(run(mine.update('2'))).rejects.toBeInstanceOf(NoNodeError)
+    await run(mine.unregister())
+    expect(await run(namesOf(other).names())).toEqual(['b'])
+  })
+
+  it('refuses to rename a name that goes with its holder, which would make it again', async () => {
+    await run(namesOf(client).register('a', '1', { ephemeral: true }))
+    await expect(run(namesOf(other).rename('a', 'b'))).rejects.toThrow(
+      'Expected a name that outlives its session',
+    )
+    expect(await run(namesOf(other).names())).toEqual(['a'])
+  })
+
+  it('never changes or removes what somebody else has registered under the name since', async () => {
+    const mine = await run(namesOf(client).register('a', '1'))
+    await run(other.delete('/names/a'))
+    await run(namesOf(other).register('a', 'theirs'))
+    await expect(run(mine.update('2'))).rejects.toBeInstanceOf(NoNodeError)
+    await run(mine.unregister())
+    expect(await run(namesOf(other).resolve('a'))).toBe('theirs')
+  })
+
+  it('holds the last of several updates, and no watch', async () => {
+    const mine = await run(namesOf(client).register('a', '1'))
+    await run(Promise.all(['2', '3', '4'].map((value) => mine.update(value))))
+    expect(await run(namesOf(other).resolve('a', { fresh: true }))).toBe('4')
+    expect(world.server.stats().watches).toBe(0)
   })
 })
 

@@ -3,6 +3,7 @@ import {
   MultiError,
   NodeExistsError,
   NoNodeError,
+  UsageError,
   type CallOptions,
   type Client,
   type Codec,
@@ -12,9 +13,10 @@ import { PersistentNode } from '../persistent-node/persistent-node.ts'
 import { causeAt, orMissing, throughSessions } from '../waiting/errors.ts'
 import { commitMarked, dropMark, uniqueName } from '../waiting/marked.ts'
 import { decodeName, encodeName } from '../waiting/names.ts'
+import { KeptName } from './kept-name.ts'
 
 export interface RegisterOptions {
-  /** Gone with the session, and back in the next one, until it is disposed (default false). */
+  /** Gone with the session, and back in the next one, until it is disposed. Others stay until then (default false). */
   readonly ephemeral?: boolean
 }
 
@@ -25,7 +27,9 @@ export interface ResolveOptions extends CallOptions {
 
 /** A name that was registered. Disposal takes it back. */
 export interface Registration<T> extends AsyncDisposable {
+  /** Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by somebody else. */
   update(value: T): Promise<void>
+  /** Gives the name free, unless somebody else has it by now. */
   unregister(): Promise<void>
 }
 
@@ -48,18 +52,37 @@ export class NameService<T> {
     { ephemeral = false }: RegisterOptions = {},
   ): Promise<Registration<T>> {
     const data = this.#codec.encode(value)
-    if (!ephemeral) await this.#create(name, data)
-    const mode = ephemeral ? 'ephemeral' : 'persistent'
-    const node = new PersistentNode(this.#client, this.#path(name), data, { mode, parents: 'persistent' })
+    return ephemeral ? this.#keepAlive(name, data) : this.#keep(name, data)
+  }
+
+  async #keepAlive(name: string, data: Uint8Array): Promise<Registration<T>> {
+    const node = new PersistentNode(this.#client, this.#path(name), data, { parents: 'persistent' })
     try {
       await node.ready
     } catch (error) {
       await node.close()
       throw error
     }
-    const unregister = (): Promise<void> => node.close()
+    return this.#registration(
+      (next) => node.setData(next),
+      () => node.close(),
+    )
+  }
+
+  async #keep(name: string, data: Uint8Array): Promise<Registration<T>> {
+    const kept = new KeptName(this.#client, this.#path(name), await this.#create(name, data))
+    return this.#registration(
+      (next) => kept.update(next),
+      () => kept.remove(),
+    )
+  }
+
+  #registration(
+    update: (data: Uint8Array) => Promise<void>,
+    unregister: () => Promise<void>,
+  ): Registration<T> {
     return {
-      update: (next) => node.setData(this.#codec.encode(next)),
+      update: async (value) => update(this.#codec.encode(value)),
       unregister,
       [Symbol.asyncDispose]: unregister,
     }
@@ -82,10 +105,17 @@ export class NameService<T> {
     return (list?.children ?? []).flatMap((name) => decodeName(name) ?? []).toSorted()
   }
 
-  /** Gives a value another name, in one step for all who look. Rejects when there is no old or already a new one. */
+  /**
+   * Gives a value another name, in one step for all who look. Rejects when there is no old or already a new one. Whoever
+   * registered the old one has it no longer. A `UsageError` for an ephemeral name: its holder would make it again.
+   */
   async rename(from: string, to: string): Promise<void> {
     for (;;) {
       const { data, stat } = await throughSessions(this.#client, () => this.#client.getData(this.#path(from)))
+      if (stat.ephemeralOwner !== 0n)
+        throw new UsageError(
+          `Expected a name that outlives its session, got ${from}, which is ephemeral: unregister it and register ${to}`,
+        )
       if (await this.#move(from, to, data, stat)) return
     }
   }
@@ -106,12 +136,19 @@ export class NameService<T> {
     }
   }
 
-  async #create(name: string, data: Uint8Array): Promise<void> {
+  /** The transaction that made it. */
+  async #create(name: string, data: Uint8Array): Promise<bigint> {
+    const path = this.#path(name)
     for (;;) {
       const mark = this.#mark()
       try {
-        await commitMarked(this.#client, mark, [{ op: 'create', path: this.#path(name), data }])
-        return dropMark(this.#client, mark)
+        const made = await commitMarked(this.#client, mark, [{ op: 'create', path, data }], {
+          needMark: true,
+        })
+        dropMark(this.#client, mark)
+        // A mark that went with its session tells nothing any more; the name does.
+        const stat = made.mark ?? (await throughSessions(this.#client, () => this.#client.exists(path)))
+        return stat?.czxid ?? 0n
       } catch (error) {
         const cause = causeAt(error, 0)
         if (cause instanceof NodeExistsError) throw cause

@@ -1,6 +1,7 @@
 import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
 import { LostError, type LostReason } from '../held/lost.ts'
 import { lossOf, situationOf } from '../held/policy.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { inBackground, isNewSession, isUnclear, throughSessions } from '../waiting/errors.ts'
 
 /** Where a message is in its queue. */
@@ -16,6 +17,7 @@ export interface MessageAt {
  * process give it back to the queue.
  */
 export class Message<T> implements AsyncDisposable {
+  /** What was put. */
   readonly value: T
   /** Grows with every delivery, on whatever path: hand it to what must not see work of an older delivery. */
   readonly token: bigint
@@ -52,12 +54,20 @@ export class Message<T> implements AsyncDisposable {
     return this.#at.item.slice(this.#at.item.lastIndexOf('/') + 1)
   }
 
+  /** `ack` was called, whatever came of it. */
+  get isAcknowledged(): boolean {
+    return this.#acked
+  }
+
   /** Aborts with a `LostError` when somebody else may get the message: stop working on it. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
-  /** The work is done: removes the item. Rejects with a `LostError` when somebody else has got it meanwhile. */
+  /**
+   * The work is done: removes the item. Rejects with a `LostError` when somebody else has got it meanwhile, and with an
+   * `AmbiguousResultError` when its session ended on the way and nobody can tell any more who removed it.
+   */
   ack(): Promise<void> {
     if (this.#ending !== undefined && !this.#acked) return Promise.reject(this.#lost('released'))
     this.#acked = true
@@ -87,10 +97,10 @@ export class Message<T> implements AsyncDisposable {
     }
   }
 
-  /** Done as soon as the item is gone: nobody else can have acknowledged this delivery. */
+  /** Done when the item is gone and the claim has kept others away all the time. */
   async #acknowledge(): Promise<void> {
     const { item, claim, version } = this.#at
-    for (;;) {
+    for (let sent = false; ;) {
       try {
         await this.#client.multi([
           { op: 'delete', path: claim },
@@ -101,9 +111,18 @@ export class Message<T> implements AsyncDisposable {
         if (error instanceof MultiError)
           throw this.#lost(this.#lossIn(this.#client.state) ?? 'nodeDeleted', error)
         if (!isUnclear(error) && !isNewSession(this.#client, error)) throw error
-        if (await throughSessions(this.#client, () => this.#isGone())) return
+        sent ||= isUnclear(error)
+        if (!(await throughSessions(this.#client, () => this.#isGone()))) continue
+        if (this.#client.session.id === this.#owner) return
+        throw sent ? this.#doubt(error) : this.#lost('expired', error)
       }
     }
+  }
+
+  #doubt(cause: unknown): AmbiguousResultError {
+    const { item } = this.#at
+    const message = `The session ended before it could be told whether ${item} was acknowledged by us or by somebody else`
+    return new AmbiguousResultError(message, { path: item, cause, value: this.value })
   }
 
   async #isGone(): Promise<boolean> {

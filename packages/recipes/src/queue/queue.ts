@@ -123,10 +123,13 @@ export class Queue<T> {
         throw abortedBy(signal.reason, { operation: 'queue.receive', path: this.path })
       }
       if (concurrency === 1) {
+        let isAskedForMore = false
         try {
           yield message
+          isAskedForMore = true
         } finally {
-          await message.nack()
+          // What comes next arrives behind an acknowledgement that is on its way, and need not wait for its reply.
+          if (!(isAskedForMore && message.isAcknowledged)) await message.nack()
         }
         continue
       }

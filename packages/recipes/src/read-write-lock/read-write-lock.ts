@@ -26,7 +26,9 @@ export type SideOptions = Omit<AcquireOptions, 'owner'>
 
 /** One side of a read/write lock. The methods do what those of a `Mutex` do. */
 export interface LockSide {
+  /** Waits for the right, as `acquire` of a mutex does. */
   acquire(options?: SideOptions): Promise<Held>
+  /** Undefined when somebody would have to be waited for. */
   tryAcquire(options?: SideOptions): Promise<Held | undefined>
   run<T>(body: (held: Held) => Promise<T>, options?: SideOptions): Promise<T>
 }
@@ -43,7 +45,9 @@ interface Entry {
 export class ReadWriteLock {
   readonly client: Client
   readonly path: string
+  /** For those who may hold it together. */
   readonly read: LockSide
+  /** For one who holds it alone. */
   readonly write: LockSide
   readonly #line: Line
   readonly #policy: ErrorPolicy

@@ -3,7 +3,9 @@ import type { Naming } from '../held/types.ts'
 
 /** What a revoker says. */
 export interface RevokeRequest {
+  /** Who asks. */
   readonly by?: string
+  /** What for, in words. */
   readonly reason?: string
   /** Milliseconds after which it will take the right by force, or give up. */
   readonly graceMs?: number

@@ -7,10 +7,29 @@ export function permitsOf(name: string): number {
   return match[1] === undefined ? 1 : Number(match[1])
 }
 
-/** Whether so many more permits fit under the limit. A limit that was lowered may be exceeded for a while. */
-export const fits = (names: readonly string[], permits: number, limit: number): boolean =>
-  names.reduce((sum, name) => sum + permitsOf(name), permits) <= limit
+/** Where a semaphore keeps its leases and the line for them. */
+export interface Layout {
+  readonly leases: string
+  readonly line: string
+}
 
-/** How the name of a lease goes on after its mark. */
-export const leaseWord = (naming: Naming, permits: number): string =>
-  naming === 'curator' ? 'lease-' : `lease-${permits}-`
+/** Ours and Curator's have a folder each; kazoo's semaphore holds the leases itself, with the line beside it. */
+export const layoutOf = (path: string, naming: Naming): Layout =>
+  naming === 'kazoo'
+    ? { leases: path, line: `${path}-__lock__` }
+    : { leases: `${path}/leases`, line: `${path}/locks` }
+
+/** Whether so many more permits fit under the limit. A limit that was lowered may be exceeded for a while. */
+export const fits = (
+  names: readonly string[],
+  permits: number,
+  limit: number,
+  naming: Naming = 'recipe',
+): boolean => names.reduce((sum, name) => sum + (naming === 'kazoo' ? 1 : permitsOf(name)), permits) <= limit
+
+/** How the name of a lease goes on after its mark. kazoo's is the mark alone, without a sequence number. */
+export const leaseWords: Readonly<Record<Naming, (permits: number) => string>> = {
+  recipe: (permits) => `lease-${permits}-`,
+  curator: () => 'lease-',
+  kazoo: () => '',
+}

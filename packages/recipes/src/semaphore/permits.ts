@@ -12,7 +12,9 @@ import type { RecipeOptions } from '../held/types.ts'
 /** Somebody else has made the semaphore with another number of permits. Use that one, or change it with `setPermits`. */
 export class PermitsConflictError extends StateError {
   static override readonly tag = 'PermitsConflictError'
+  /** Permits as the caller has them. */
   readonly expected: number
+  /** Permits as the znode has them. */
   readonly actual: number
 
   constructor(path: string, expected: number, actual: number) {

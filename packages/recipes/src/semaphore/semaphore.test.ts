@@ -3,6 +3,7 @@ import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
 import { failureOf, refuseConnections, text, watchSettled } from '../testdata/world.ts'
+import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
 import { Semaphore } from './semaphore.ts'
@@ -150,6 +151,32 @@ describe('a semaphore', () => {
     await expect(semaphore.setPermits(2)).rejects.toThrow(UsageError)
     await run(held.release())
     await run(semaphore.run(async (again) => again.assertHeld()))
+  })
+
+  it('with the names of kazoo counts every child as one permit, and tells kazoo the limit', async () => {
+    const semaphore = new Semaphore(a, '/k', { permits: 2, naming: 'kazoo' })
+    const held = await run(semaphore.acquire())
+    expect(held.path).toMatch(/^\/k\/[0-9a-f]{32}$/)
+    expect(text((await run(a.getData('/k'))).data)).toBe('2')
+    // As kazoo makes them.
+    await run(b.create('/k/0123456789abcdef0123456789abcdef', undefined, { mode: 'ephemeral' }))
+    const waiting = new Semaphore(b, '/k', { permits: 2, naming: 'kazoo' }).acquire()
+    const settled = watchSettled(waiting)
+    await world.settle()
+    expect(settled()).toBe(false)
+    expect((await run(a.getChildren('/k-__lock__'))).children[0]).toMatch(/^[0-9a-f]{32}__lock__\d{10}$/)
+    await run(b.delete('/k/0123456789abcdef0123456789abcdef'))
+    await run((await run(waiting)).release())
+    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the names of kazoo')
+    await run(held.release())
+    expect((await run(a.getChildren('/k'))).children).toEqual([])
+  })
+
+  it('keeps the folders that kazoo expects to stay, where a container would go', async () => {
+    await run((await run(new Semaphore(a, '/k', { permits: 2, naming: 'kazoo' }).acquire())).release())
+    await run((await run(new Mutex(a, '/m', { naming: 'kazoo' }).acquire())).release())
+    for (const path of ['/k', '/k-__lock__', '/m'])
+      expect((await run(a.exists(path)))?.ephemeralOwner, path).toBe(0n)
   })
 
   it('leaves neither line nor permits behind when a waiter gives up (kazoo 429, CURATOR-335: the inner lock stayed)', async () => {

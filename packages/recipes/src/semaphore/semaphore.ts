@@ -20,7 +20,7 @@ import { Line, madePlace, marks, placeOf, type Place } from '../line/line.ts'
 import { deleted, isSafe, takeTurn, throwIfAborted } from '../line/turn.ts'
 import { uuid } from '../line/uuid.ts'
 import { lockWords, parseLock } from '../mutex/names.ts'
-import { fits, leaseWord } from './leases.ts'
+import { fits, layoutOf, leaseWords, type Layout } from './leases.ts'
 import { causeAt } from '../waiting/errors.ts'
 import { checkPermits, Permits, type Limit } from './permits.ts'
 
@@ -40,6 +40,7 @@ export class Semaphore {
   readonly path: string
   readonly #options: SemaphoreOptions
   readonly #policy: ErrorPolicy
+  readonly #layout: Layout
   readonly #line: Line
   readonly #permits: Permits
   /** Whether it is known to exist. */
@@ -51,7 +52,8 @@ export class Semaphore {
     this.path = path
     this.#options = options
     this.#policy = options.errorPolicy ?? client.errorPolicy
-    this.#line = new Line(client, `${path}/locks`, parseLock, options)
+    this.#layout = layoutOf(path, options.naming ?? 'recipe')
+    this.#line = new Line(client, this.#layout.line, parseLock, options)
     this.#permits = new Permits(client, path, options.permits, options)
   }
 
@@ -61,8 +63,10 @@ export class Semaphore {
    */
   async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<Held> {
     checkPermits(permits, 1)
-    if (this.#options.naming === 'curator' && permits !== 1) {
-      throw new UsageError(`Expected 1 permit at a time with the names of Curator, got ${permits}`)
+    const { naming = 'recipe' } = this.#options
+    if (naming !== 'recipe' && permits !== 1) {
+      const whose = naming === 'curator' ? 'Curator' : 'kazoo'
+      throw new UsageError(`Expected 1 permit at a time with the names of ${whose}, got ${permits}`)
     }
     throwIfAborted(options.signal, this.path)
     for (;;) {
@@ -139,7 +143,7 @@ export class Semaphore {
         // What was known will do for a first look, since the transaction checks that it still holds.
         const limiting = first ? this.#permits.recent(signal) : this.#permits.read(signal)
         const [names, limit] = await Promise.all([this.#list(signal), limiting])
-        if (fits(names, permits, limit.permits)) {
+        if (fits(names, permits, limit.permits, this.#options.naming)) {
           const lease = await this.#take(head, limit)
           if (lease !== undefined) return await this.#grant(lease, head)
           continue
@@ -160,7 +164,7 @@ export class Semaphore {
   }
 
   get #leases(): string {
-    return `${this.path}/leases`
+    return this.#layout.leases
   }
 
   async #list(signal: AbortSignal | undefined): Promise<string[]> {
@@ -185,11 +189,11 @@ export class Semaphore {
   async #take({ place, permits, signal }: Head, limit: Limit): Promise<Place | undefined> {
     const { naming = 'recipe', acl, data } = this.#options
     const mark = marks[naming](uuid(this.client))
-    const path = `${this.#leases}/${mark}${leaseWord(naming, permits)}`
+    const path = `${this.#leases}/${mark}${leaseWords[naming](permits)}`
     const create = {
       op: 'create',
       path,
-      mode: 'ephemeralSequential',
+      mode: naming === 'kazoo' ? 'ephemeral' : 'ephemeralSequential',
       ...(acl === undefined ? {} : { acl }),
       ...(data === undefined ? {} : { data }),
     } as const

@@ -9,7 +9,7 @@ import { World } from './world.ts'
 export async function playPartitionsOnKeeper(seed: number): Promise<string[]> {
   const dice = new Dice(seed)
   const world = await World.start()
-  const hosts = Array.from({ length: dice.between(2, 6) }, (_, i) => `p${i}`)
+  const hosts = Array.from({ length: dice.between(3, 9) }, (_, i) => `p${i}`)
   const clients: Client[] = []
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
   const chaos = new Chaos(world, dice, hosts)

@@ -124,6 +124,44 @@ export const plants: Readonly<Record<string, Plant>> = {
     suite: locks,
     way: 'lease',
   },
+  'revoke by force': {
+    bug: 'a guarded transaction is carried out whether its right exists or not',
+    module: 'held/right.ts',
+    bend: ({ Right }) => ({
+      Right: class extends Right {
+        readonly client: Client
+
+        constructor(client: Client, ...more: unknown[]) {
+          super(client, ...more)
+          this.client = client
+        }
+
+        guard(operations: readonly WriteOp[]): Promise<unknown> {
+          return this.client.multi(operations)
+        }
+      },
+    }),
+    suite: locks,
+    way: 'lock revoked by force',
+  },
+  'LeaderElection.lead': {
+    bug: 'the body of a leadership that is lost is not waited for (CURATOR-671)',
+    module: 'leader-election/leader-election.ts',
+    bend: ({ LeaderElection }) => ({
+      LeaderElection: class extends LeaderElection {
+        lead(body: Exports, options: Exports): Promise<void> {
+          const impatient = (leadership: Exports): Promise<unknown> => {
+            const lost = new Promise((resolve) => leadership.signal.addEventListener('abort', resolve))
+            const done = body(leadership)
+            done.catch(() => {})
+            return Promise.race([done, lost])
+          }
+          return super.lead(impatient, options)
+        }
+      },
+    }),
+    suite: keepers('leaders lead'),
+  },
   Barrier: {
     bug: 'after some stray wake-ups a waiter passes (CURATOR issue 1290)',
     module: 'barrier/decide.ts',
@@ -150,6 +188,30 @@ export const plants: Readonly<Record<string, Plant>> = {
     module: 'waiting/marked.ts',
     bend: carriedOutAgain,
     suite: ['queue/queue-faults.test.ts', 'with random cuts'],
+  },
+  'Queue.receive': {
+    bug: 'a message that is given back stays with who had it',
+    module: 'queue/message.ts',
+    bend: ({ Message }) => ({
+      Message: class extends Message {
+        nack(): Promise<void> {
+          return Promise.resolve()
+        }
+      },
+    }),
+    suite: keepers('messages'),
+  },
+  'hard bound': {
+    bug: 'two who put at once may find the same room',
+    module: 'queue/producer.ts',
+    bend: ({ Producer }) => ({
+      Producer: class extends Producer {
+        constructor(...all: Exports[]) {
+          super(...all.slice(0, 4), { ...all[4], hard: false })
+        }
+      },
+    }),
+    suite: keepers('bounded queues'),
   },
   'AtomicValue, Counter': {
     bug: 'what was added is added again when the reply is lost',

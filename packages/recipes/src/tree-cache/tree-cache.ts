@@ -96,10 +96,12 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return this.#stale
   }
 
+  /** Znodes that it holds. */
   get size(): number {
     return this.#entries.size
   }
 
+  /** A znode as it was read last; undefined when there is none, or it is not kept. */
   get(path: string): Entry<T> | undefined {
     return this.#entries.get(path)
   }
@@ -170,13 +172,16 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   #take(event: WatchedEvent): void {
     if (this.#over) return
-    // Some servers tell of the root whatever changed below it: what they say of it is worth a full look.
-    if (event.type === 'resync' || (event.path === this.root && event.type === 'nodeDeleted')) {
-      return this.#resync(event.order)
-    }
+    if (event.type === 'resync' || this.#isStrange(event)) return this.#resync(event.order)
     if (!this.#keeps(event.path)) return
     if (event.type === 'nodeDeleted') this.#deleted(event.path, event.order)
     else void this.#read(event.path)
+  }
+
+  /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
+  #isStrange(event: WatchedEvent): boolean {
+    if (event.type === 'resync' || event.path !== this.root) return false
+    return event.type === 'nodeDeleted' || (event.type === 'nodeCreated' && this.get(this.root) !== undefined)
   }
 
   #keeps(path: string): boolean {

@@ -11,6 +11,7 @@ import { decodeRecord, Transaction, voteOf } from './transaction.ts'
 export interface TransactionRequest {
   /** Sites that all have to agree. */
   readonly participants: readonly string[]
+  /** What every site is to agree on, as each of them gets it. */
   readonly payload: Bytes
   /** Milliseconds for the votes, by this client's clock from now, or by a successor's from when it takes over. */
   readonly deadlineMs: number

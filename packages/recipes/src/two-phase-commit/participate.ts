@@ -12,7 +12,9 @@ import { decodeRecord, Transaction } from './transaction.ts'
 export interface Handlers {
   /** Makes sure that the site can do either, durably, and votes. `signal` aborts when it is decided already. */
   prepare(transaction: { readonly id: string; readonly payload: Bytes }, signal: AbortSignal): Promise<Vote>
+  /** Carries out what was prepared: the transaction is committed. */
   commit(transaction: { readonly id: string }): Promise<void>
+  /** Undoes what was prepared, if anything was: the transaction is aborted. */
   abort(transaction: { readonly id: string }): Promise<void>
   /** A handler threw, or the site cannot go on with a transaction. A failed `prepare` is a vote to abort. */
   failed?(error: unknown, transaction: { readonly id: string }): void

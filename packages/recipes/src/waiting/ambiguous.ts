@@ -6,6 +6,7 @@ import { RecoverableError } from '@zabra/client/core'
  */
 export class AmbiguousResultError extends RecoverableError {
   static override readonly tag = 'AmbiguousResultError'
+  /** What was to be put, taken or acknowledged. */
   readonly value: unknown
 
   constructor(

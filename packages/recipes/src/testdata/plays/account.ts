@@ -6,6 +6,8 @@ export class Account {
   readonly maybePut: string[] = []
   readonly out: string[] = []
   readonly maybeOut: string[] = []
+  /** What a consumer was told that it had acknowledged. */
+  readonly acknowledged: string[] = []
 
   async putting(value: string, put: Promise<string>): Promise<void> {
     try {
@@ -39,5 +41,7 @@ export class Account {
   checkAtLeastOnce(): void {
     const lost = this.put.filter((value) => !this.out.includes(value))
     if (lost.length > 0) throw new Error(`never delivered: ${lost.join()}`)
+    const twice = this.acknowledged.filter((value, at, all) => all.indexOf(value) !== at)
+    if (twice.length > 0) throw new Error(`acknowledged twice: ${twice.join()}`)
   }
 }

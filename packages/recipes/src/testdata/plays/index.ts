@@ -1,4 +1,5 @@
 import { demand, type Play } from './cast.ts'
+import { playBodies } from './bodies.ts'
 import { keepers } from './keepers.ts'
 import { meetings } from './meetings.ts'
 import { playPartitions } from './partitions.ts'
@@ -27,18 +28,21 @@ const keeper = (word: string): Play => {
 /** Every recipe, by the name that a command gives it. */
 export const scenes: Readonly<Record<string, Scene>> = {
   mutex: { play: right('mutex'), plant: 'Mutex' },
-  'mutex-lease': { play: right('mutex with a lease') },
+  'mutex-lease': { play: right('mutex with a lease'), plant: 'Mutex' },
   'read-write-lock': { play: right('read/write lock'), plant: 'ReadWriteLock' },
   semaphore: { play: right('semaphore'), plant: 'Semaphore' },
   'multi-lock': { play: right('several locks'), plant: 'acquireAll' },
   revocable: { play: right('revocable mutex'), plant: 'RevocableMutex' },
+  'revocable-force': { play: right('lock revoked by force'), plant: 'revoke by force' },
   lease: { play: right('lease'), plant: 'lease' },
   'leader-election': { play: right('leader election'), plant: 'LeaderElection' },
+  'leader-election-body': { play: playBodies, plant: 'LeaderElection.lead' },
   barrier: { play: meetings['barrier']!, plant: 'Barrier' },
   'double-barrier': { play: meetings['double barrier']!, plant: 'DoubleBarrier' },
   'two-phase-commit': { play: meetings['two-phase commit']!, plant: 'twoPhaseCommit' },
   'queue-take': { play: queues['queue, take']!, plant: 'Queue' },
-  'queue-receive': { play: queues['queue, receive']! },
+  'queue-receive': { play: queues['queue, receive']!, plant: 'Queue.receive' },
+  'queue-bounded': { play: queues['queue, bounded']!, plant: 'hard bound' },
   'atomic-value': { play: values['atomic value and counter']!, plant: 'AtomicValue, Counter' },
   'tree-cache': { play: values['tree cache']!, plant: 'TreeCache' },
   group: { play: values['group']!, plant: 'Group' },

@@ -75,6 +75,7 @@ export const keepers: Readonly<Record<string, Play>> = {
           const found = await names.resolve(name, { fresh: true })
           if (found !== `${i}`) throw new Error(`${i} found ${found} under its own ${name}`)
           owners.delete(name)
+          if (dice.chance(30)) await names.rename(name, `moved-${i}-${round}`)
           await mine.unregister()
         } catch (error) {
           if (!(error instanceof ZooKeeperError)) throw error
@@ -89,6 +90,8 @@ export const keepers: Readonly<Record<string, Play>> = {
     await names.rename('from', 'to')
     demand('a name that moved', [await names.resolve('from'), await names.resolve('to')], [undefined, 'moved'])
     demand('names that are taken', (await names.names()).filter((name) => owners.has(name)), [])
+    for (const name of (await names.names()).filter((each) => each.startsWith('moved-')))
+      demand(`what moved to ${name}`, await names.resolve(name), name.split('-')[1])
   },
   'configurations show everybody the newest value, and no change is lost or made twice': async (cast) => {
     const { dice, clients, sleep, calm } = cast

@@ -1,6 +1,8 @@
 import { AbortedError, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../../held/lost.ts'
-import { Queue, type PutOptions } from '../../queue/index.ts'
+import { Queue, type Message, type PutOptions } from '../../queue/index.ts'
+import { AmbiguousResultError } from '../../waiting/ambiguous.ts'
+import { throughSessions, untilClear } from '../../waiting/errors.ts'
 import { pauseFor } from '../../waiting/pause.ts'
 import type { Dice } from '../chaos.ts'
 import { Account } from './account.ts'
@@ -9,6 +11,9 @@ import type { Cast, Play } from './cast.ts'
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
 
 const ROUNDS = 6
+
+/** Items that a bounded queue may hold. */
+const MOST = 2
 
 /** Plain items, urgent ones and late ones. */
 function optionsOf(dice: Dice): PutOptions {
@@ -56,18 +61,70 @@ export const queues: Readonly<Record<string, Play>> = {
     const { dice } = cast
     const account = new Account()
     await whileProducing(cast, account, async (client, signal) => {
-      for await (const message of queueOf(client).receive({ signal })) {
+      const working: Promise<void>[] = []
+      const acknowledge = async (message: Message<string>): Promise<void> => {
+        try {
+          await message.ack()
+          account.acknowledged.push(message.value)
+        } catch (error) {
+          if (!(error instanceof LostError || error instanceof AmbiguousResultError)) throw error
+        }
+      }
+      const work = async (message: Message<string>): Promise<void> => {
         account.out.push(message.value)
         await pauseFor(client, dice.between(0, 500))
-        if (dice.chance(20)) await message.nack()
-        else
-          try {
-            await message.ack()
-          } catch (error) {
-            if (!(error instanceof LostError)) throw error
-          }
+        if (dice.chance(20)) return message.nack()
+        const acknowledged = acknowledge(message)
+        // Some do not wait for it before they ask for the next one.
+        if (dice.chance(30)) working.push(acknowledged)
+        else await acknowledged
+      }
+      const concurrency = dice.oneOf([1, 1, 3])
+      try {
+        for await (const message of queueOf(client).receive({ signal, concurrency })) {
+          if (concurrency === 1) await work(message)
+          else working.push(work(message))
+        }
+      } finally {
+        await Promise.all(working)
       }
     })
     account.checkAtLeastOnce()
+  },
+  'queue, bounded': async (cast) => {
+    const { witness, calm, sleep } = cast
+    const account = new Account()
+    const stop = new AbortController()
+    const bounded = (client: Client): Queue<string> =>
+      new Queue(client, '/q', { codec: utf8, maxItems: MOST, bound: 'hard', deadLetterAfter: 1000 })
+    let longest = 0
+    const looking = (async () => {
+      for (; !stop.signal.aborted; await sleep(50))
+        longest = Math.max(longest, await throughSessions(witness, () => untilClear(witness, () => bounded(witness).size())))
+    })()
+    looking.catch(() => {})
+    const { dice, clients, names } = cast
+    const half = Math.ceil(clients.length / 2)
+    const taking = clients.slice(half).map(async (client) => {
+      while (!stop.signal.aborted) {
+        await pauseFor(client, dice.between(0, 1500))
+        await account.taking(bounded(client).take({ signal: stop.signal }))
+      }
+    })
+    for (const each of taking) each.catch(() => {})
+    const putting = clients.slice(0, half).map(async (client, i) => {
+      for (let n = 0; n < ROUNDS; n++) await account.putting(`${names[i]}-${n}`, bounded(client).put(`${names[i]}-${n}`))
+    })
+    for (const each of putting) each.catch(() => {})
+    await sleep(20_000)
+    await calm()
+    await Promise.all(putting)
+    while ((await bounded(witness).size()) > 0) await sleep(200)
+    stop.abort()
+    await looking
+    for (const { status, reason } of (await Promise.allSettled(taking)) as PromiseRejectedResult[])
+      if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
+    if (longest > MOST) throw new Error(`there were ${longest} items, ${MOST} may be`)
+    account.checkExactlyOnce()
   },
 }

@@ -11,6 +11,7 @@ import { pauseFor } from '../../waiting/pause.ts'
 import type { Dice } from '../chaos.ts'
 import type { Ledger } from '../ledger.ts'
 import type { Cast } from './cast.ts'
+import { Fence } from './fence.ts'
 
 /** Everybody asks in one of these ways. */
 type Ask = (
@@ -22,6 +23,16 @@ type Ask = (
 const naming = (dice: Dice): 'recipe' | 'curator' | 'kazoo' =>
   dice.oneOf(['recipe', 'curator', 'kazoo'] as const)
 
+/** Undefined when others read too; a reader that fails to become a writer has lost its right, or will hear of it. */
+async function upgraded(lock: ReadWriteLock, read: Held): Promise<Held | undefined> {
+  try {
+    return await lock.tryUpgrade(read)
+  } catch (error) {
+    await read.release()
+    throw error
+  }
+}
+
 export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> = {
   mutex: {
     ask: async (client, dice, signal) => {
@@ -30,6 +41,7 @@ export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> =
     },
   },
   'mutex with a lease': {
+    long: 40,
     ask: async (client, _dice, signal) => ({
       held: await new Mutex(client, '/lock', { errorPolicy: { lease: {} } }).acquire({ signal }),
     }),
@@ -38,7 +50,11 @@ export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> =
     limit: 50,
     ask: async (client, dice, signal) => {
       const lock = new ReadWriteLock(client, '/rw')
-      if (dice.chance(60)) return { held: await lock.read.acquire({ signal }), weight: 1 }
+      if (dice.chance(60)) {
+        const read = await lock.read.acquire({ signal })
+        const write = dice.chance(30) ? await upgraded(lock, read) : undefined
+        return write === undefined ? { held: read, weight: 1 } : { held: write, weight: 50 }
+      }
       const write = await lock.write.acquire({ signal })
       if (dice.chance(70)) return { held: write, weight: 50 }
       try {
@@ -70,6 +86,17 @@ export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> =
       return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
     },
   },
+  // Whoever has it hears of its loss later than the next one of its turn: what is fenced tells them apart.
+  'lock revoked by force': {
+    limit: Infinity,
+    ask: async (client, dice, signal) => {
+      if (dice.chance(50)) {
+        const graceMs = dice.between(0, 400)
+        await revoke(client, '/lock', { graceMs, force: true, signal })
+      }
+      return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
+    },
+  },
   lease: {
     ask: async (client, dice, signal) => {
       const options = { holder: `h${dice.between(0, 2 ** 31)}`, durationMs: dice.between(3000, 9000), signal }
@@ -93,7 +120,7 @@ export const ways: Record<string, { limit?: number; long?: number; ask: Ask }> =
 
 /** Some rounds of one participant, who gives up now and then. */
 async function participate(name: string, client: Client, ask: Ask, tools: Tools): Promise<void> {
-  const { dice, ledger, long } = tools
+  const { dice, ledger, fence, long, limit } = tools
   for (let round = 0; round < 3; round++) {
     await pauseFor(client, dice.between(0, 500))
     const stop = new AbortController()
@@ -102,10 +129,13 @@ async function participate(name: string, client: Client, ask: Ask, tools: Tools)
       const { held, weight } = await ask(client, dice, stop.signal)
       if (held === undefined) continue
       ledger.enter(name, held, weight)
+      const alone = weight === undefined || weight === limit
+      if ('guard' in held) await fence.write(held, alone)
       await Promise.race([
         pauseFor(client, dice.between(0, dice.chance(long) ? 25_000 : 800)),
         new Promise((resolve) => held.signal.addEventListener('abort', resolve)),
       ])
+      if ('guard' in held) await fence.write(held, alone)
       await held.release()
       // A leader whose leadership was lost keeps its place in line until it gives up.
       stop.abort()
@@ -118,14 +148,21 @@ async function participate(name: string, client: Client, ask: Ask, tools: Tools)
 interface Tools {
   readonly dice: Dice
   readonly ledger: Ledger
+  readonly fence: Fence
+  /** The weight of who holds all. */
+  readonly limit: number
   /** How often of a hundred times a right is held for longer than a session lives without a connection. */
   readonly long: number
 }
 
 /** All participants ask for one kind of right, some rounds long. Gives who held what, with what was wrong. */
-export async function playRights(way: string, { dice, clients, names, ledger }: Cast): Promise<Ledger> {
-  const { ask, limit, long = 10 } = ways[way]!
+export async function playRights(way: string, cast: Cast): Promise<Ledger> {
+  const { dice, clients, names, witness, ledger } = cast
+  const { ask, limit = 1, long = 10 } = ways[way]!
   const own = ledger(limit)
-  await Promise.all(clients.map((client, i) => participate(names[i]!, client, ask, { dice, ledger: own, long })))
+  const fence = await Fence.raise(witness)
+  const tools = { dice, ledger: own, fence, long, limit }
+  await Promise.all(clients.map((client, i) => participate(names[i]!, client, ask, tools)))
+  own.wrong.push(...fence.wrong)
   return own
 }

@@ -1,0 +1,108 @@
+import { describe, expect, it } from 'vitest'
+import { utf8, type Client } from '@zabra/client/core'
+import { LostError } from '../held/lost.ts'
+import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
+import { tree } from '../testdata/stage.ts'
+import { failureOf, watchSettled } from '../testdata/world.ts'
+import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import type { Message } from './message.ts'
+import { Queue } from './queue.ts'
+
+eachTest('a', 'b')
+const queueOf = (on: Client): Queue<string> => new Queue(on, '/q', { codec: utf8 })
+const nextOf = async (messages: AsyncGenerator<Message<string>>): Promise<Message<string>> => {
+  const { done, value } = await run(messages.next())
+  if (done) throw new Error('Expected a message')
+  return value as Message<string>
+}
+const leftOver = async (): Promise<string[]> => {
+  await world.settle()
+  return (await run(tree(client))).filter((path) => /\/(items|claims|line)\//.test(path))
+}
+
+describe('an acknowledgement', () => {
+  it('does not take the acknowledgement of somebody else for one that it never sent', async () => {
+    await run(queueOf(client).put('x'))
+    const message = await nextOf(queueOf(other).receive())
+    const mend = cutOff('b')
+    await world.settle()
+    const acknowledged = failureOf(message.ack())
+    await world.advance(20_000)
+    await run((await nextOf(queueOf(client).receive())).ack())
+    mend()
+    await world.advance(12_000)
+    expect(await run(acknowledged)).toBeInstanceOf(LostError)
+  })
+
+  it('tells of a doubt when the session ended over an acknowledgement and the item is gone', async () => {
+    await run(queueOf(client).put('x'))
+    const message = await nextOf(queueOf(other).receive())
+    let mend = (): void => {}
+    world.interference.toServer = (chunk, wire) => {
+      if (wire.server.host !== 'b') return chunk
+      delete world.interference.toServer
+      mend = cutOff('b')
+      return undefined
+    }
+    const acknowledged = failureOf(message.ack())
+    await world.advance(20_000)
+    await run((await nextOf(queueOf(client).receive())).ack())
+    mend()
+    await world.advance(12_000)
+    const error = await run(acknowledged)
+    expect(error).toBeInstanceOf(AmbiguousResultError)
+    expect((error as AmbiguousResultError).value).toBe('x')
+  })
+
+  it('claims the next message behind an acknowledgement that nobody waits for, without waiting either', async () => {
+    await run(queueOf(client).putAll(['a', 'b']))
+    const messages = queueOf(other).receive()
+    const first = await nextOf(messages)
+    // From here on no reply comes back to the consumer; what it asks for is counted.
+    const held: (() => void)[] = []
+    let asked = 0
+    world.interference.toServer = (chunk, wire) => {
+      for (let at = 0; wire.server.host === 'b' && at < chunk.length; asked++)
+        at += 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
+      return chunk
+    }
+    world.interference.toClient = (chunk, wire) => {
+      if (wire.server.host !== 'b') return chunk
+      held.push(() => wire.deliver(chunk))
+      return undefined
+    }
+    let order = ''
+    void first.ack().then(() => (order += 'acknowledged '))
+    const next = messages.next().then((result) => {
+      order += 'received'
+      return result
+    })
+    await world.settle()
+    expect(asked).toBe(2)
+    delete world.interference.toServer
+    delete world.interference.toClient
+    for (const deliver of held) deliver()
+    const { value } = await run(next)
+    expect([order, (value as Message<string>).value]).toEqual(['acknowledged received', 'b'])
+    await run((value as Message<string>).ack())
+    await run(messages.return())
+    expect(await leftOver()).toEqual([])
+  })
+
+  it('waits for an acknowledgement on its way when the loop is left', async () => {
+    await run(queueOf(client).put('a'))
+    const messages = queueOf(other).receive()
+    const first = await nextOf(messages)
+    const mend = cutOff('b')
+    await world.settle()
+    void first.ack()
+    const left = messages.return()
+    const isLeft = watchSettled(left)
+    await world.settle()
+    expect(isLeft()).toBe(false)
+    mend()
+    await world.advance(3000)
+    await run(left)
+    expect(await leftOver()).toEqual([])
+  })
+})

@@ -1,0 +1,53 @@
+import { NodeExistsError, utf8, ZooKeeperError, type Client } from '@zabra/client/core'
+import type { Held } from '../../held/types.ts'
+import { untilClear } from '../../waiting/errors.ts'
+
+const PATH = '/fenced'
+
+interface Write {
+  readonly token: bigint
+  /** The transaction that wrote it. */
+  readonly zxid: bigint
+  /** Nobody else may hold anything beside it. */
+  readonly alone: boolean
+}
+
+/** A znode that only holders write to, each under the guard of its right, and what became of that. */
+export class Fence {
+  readonly #writes: Write[] = []
+
+  static async raise(witness: Client): Promise<Fence> {
+    await untilClear(witness, async () => {
+      try {
+        await witness.create(PATH)
+      } catch (error) {
+        if (!(error instanceof NodeExistsError)) throw error
+      }
+    })
+    return new Fence()
+  }
+
+  /** Writes as a holder; who has lost its right is refused, and who is in doubt is not counted. */
+  async write(held: Pick<Held, 'token' | 'guard'>, alone: boolean): Promise<void> {
+    const data = utf8.encode(String(held.token))
+    try {
+      const [stat] = await held.guard([{ op: 'setData', path: PATH, data }])
+      this.#writes.push({ token: held.token, zxid: stat.mzxid, alone })
+    } catch (error) {
+      if (!(error instanceof ZooKeeperError)) throw error
+    }
+  }
+
+  /** Writes that were carried out although another right had come between. */
+  get wrong(): string[] {
+    const found: string[] = []
+    let [highest, highestAlone] = [0n, 0n]
+    for (const { token, alone } of this.#writes.toSorted((a, b) => (a.zxid < b.zxid ? -1 : 1))) {
+      const before = alone ? highest : highestAlone
+      if (token < before) found.push(`${token} has written after ${before}`)
+      if (token > highest) highest = token
+      if (alone && token > highestAlone) highestAlone = token
+    }
+    return found
+  }
+}
