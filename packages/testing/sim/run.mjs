@@ -27,7 +27,10 @@ if (at >= 0) {
   }
   process.exitCode = (await plantAll(args[recipes + 1], options)) > 0 ? 1 : 0
 } else {
-  const file = await bundle(recipes >= 0 ? 'recipes/main.ts' : 'main.ts', variant ?? (planted && (await mutationsOf(planted))[0]))
+  const file = await bundle(
+    recipes >= 0 ? 'recipes/main.ts' : 'main.ts',
+    variant ?? (planted && (await mutationsOf(planted))[0]),
+  )
   const child = spawn(process.execPath, ['--enable-source-maps', file, ...args], { stdio: 'inherit' })
   child.on('exit', (code, signal) => (process.exitCode = signal ? 1 : (code ?? 1)))
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
