@@ -1,4 +1,5 @@
 import { demand, type Play } from './cast.ts'
+import { playBodies } from './bodies.ts'
 import { keepers } from './keepers.ts'
 import { meetings } from './meetings.ts'
 import { playPartitions } from './partitions.ts'
@@ -35,6 +36,7 @@ export const scenes: Readonly<Record<string, Scene>> = {
   'revocable-force': { play: right('lock revoked by force'), plant: 'revoke by force' },
   lease: { play: right('lease'), plant: 'lease' },
   'leader-election': { play: right('leader election'), plant: 'LeaderElection' },
+  'leader-election-body': { play: playBodies, plant: 'LeaderElection.lead' },
   barrier: { play: meetings['barrier']!, plant: 'Barrier' },
   'double-barrier': { play: meetings['double barrier']!, plant: 'DoubleBarrier' },
   'two-phase-commit': { play: meetings['two-phase commit']!, plant: 'twoPhaseCommit' },
