@@ -31,6 +31,7 @@ export interface Surroundings {
 
 const NONE: readonly AuthInfo[] = []
 const ALWAYS: RetryPolicy = {}
+const USUAL_BATCH = 64
 
 /**
  * Opens a session, and resolves when it exists. Without a `signal` it tries for ever. Rejects with a `UsageError` when an
@@ -67,6 +68,7 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     offlineQueue: options.offlineQueue ?? 10_000,
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
+    batchReads: mostOf(options.batchReads),
     instrumentation: surroundings.published?.(options.instrumentation) ?? options.instrumentation,
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
@@ -84,6 +86,12 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
   if (service !== undefined) followService(session, () => lookUp(service, ports.services!), ports.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
+}
+
+/** How many reads leave together, 0 for never. */
+function mostOf(batchReads: ClientOptions['batchReads']): number {
+  if (batchReads === undefined || batchReads === false) return 0
+  return batchReads === true ? USUAL_BATCH : (batchReads.most ?? USUAL_BATCH)
 }
 
 let latest: WeakRef<SessionOptions> | undefined

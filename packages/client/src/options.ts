@@ -66,6 +66,15 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
   trackEnsemble: ['true or false', flag],
   maxFrame: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
   maxRequest: ['whole bytes from 1024', whole(1024, 0x7fff_ffff)],
+  batchReads: [
+    'true, false or { most }, a whole number from 2 to 1024',
+    (value) => {
+      if (flag(value)) return true
+      if (!object(value)) return false
+      const { most } = value as { most?: unknown }
+      return most === undefined || whole(2, 1024)(most)
+    },
+  ],
   ports: ['an object', object],
   instrumentation: ['an object', object],
   callerStacks: ['true or false', flag],

@@ -29,6 +29,8 @@ export interface SessionOptions {
   readonly offlineQueue: number
   readonly maxFrame: number
   readonly maxRequest: number
+  /** Most reads that leave together; 0 for clients whose reads all leave alone. */
+  readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean
   readonly redactPath: ((path: string) => string) | undefined

@@ -1,26 +1,25 @@
 import { ErrorCode, ProtocolError, type Reader } from '@zabra/protocol'
-import { toClient } from '../chroot.ts'
 import {
   abortedBy,
   AuthFailedError,
   connectionLoss,
   endedBy,
   errorOf,
-  noChroot,
   UsageError,
   type ErrorFacts,
   type ZooKeeperError,
 } from '../errors.ts'
-import { addressKey } from '../servers/connect-string.ts'
 import { unit } from '../servers/host-list.ts'
 import type { RetryPolicy, ServerAddress } from '../types.ts'
+import { Batches, forgive, separate } from './batches.ts'
 import { callSite, tellCaller } from './caller.ts'
+import { answerError, factsOf, infoOf, tooLong, wrongLimit } from './facts.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observed.ts'
 import type { SessionOptions } from './options.ts'
 import { Signals } from './signals.ts'
 import { laterCodes, openCodes, zxidOf } from './verdicts.ts'
-import { NO_SLOTS, Slot, SlotQueue, type Kind } from './slot.ts'
+import { NO_SLOTS, promiseOf, Slot, SlotQueue, type Kind } from './slot.ts'
 import type { Wire } from './wire.ts'
 
 /** Slots that wait to be used again. More are left to the garbage collector. */
@@ -29,21 +28,14 @@ const LAST_XID = 0x7fff_ffff
 /** A request that was the first to wait at so many losses in a row may be what breaks the connection each time. */
 const STRIKES = 5
 
-type Reject = (error: unknown) => void
-/** What settles the promise that was made last: one function for all of them, where each had a closure of its own. */
-let resolveNew: (value: never) => void
-let rejectNew: Reject
-function settle(resolve: (value: never) => void, reject: Reject): void {
-  resolveNew = resolve
-  rejectNew = reject
-}
-
 /** The session that requests belong to. */
 export interface RequestsHost {
   readonly lease: Lease
   /** The error with which a call fails now, when the client is finished. */
   readonly refusal: ZooKeeperError | undefined
   readonly sessionId: bigint
+  /** A number for the next thing that is told. */
+  nextOrder(): number
   /** The server says that the session is elsewhere. */
   moved(): void
   /** The server does not take this client's credentials, or demands some. */
@@ -79,10 +71,13 @@ export class Requests {
   #told = false
   /** Whether the connection that stands has answered anything. */
   answered = false
+  /** Only for clients whose reads leave together. */
+  readonly #batches: Batches | undefined
 
   constructor(options: SessionOptions, host: RequestsHost) {
     this.#options = options
     this.#host = host
+    if (options.batchReads > 0) this.#batches = new Batches(options, host)
   }
 
   get sessionId(): bigint {
@@ -102,18 +97,16 @@ export class Requests {
 
   /** Sends a request, or holds it until that is possible. */
   submit<T>(slot: Slot): Promise<T> {
-    const promise = new Promise<T>(settle as (resolve: (value: T) => void, reject: Reject) => void)
-    slot.resolve = resolveNew
-    slot.reject = rejectNew
+    const promise = promiseOf<T>(slot)
     slot.startedAt = this.#now()
     if (this.#options.callerStacks) slot.site = callSite()
     const { instrumentation, redactPath } = this.#options
     if (instrumentation?.request !== undefined) {
-      slot.ended = observeRequest(instrumentation, () => this.#info(slot), redactPath)
+      slot.ended = observeRequest(instrumentation, () => infoOf(slot, this.#server, redactPath), redactPath)
     }
     const { refusal } = this.#host
     if (refusal !== undefined) {
-      this.#reject(slot, slot.site === undefined ? refusal : endedBy(refusal, this.#facts(slot)))
+      this.#reject(slot, slot.site === undefined ? refusal : endedBy(refusal, factsOf(slot)))
       return promise
     }
     if (slot.options !== undefined && !this.#limit(slot)) return promise
@@ -132,7 +125,7 @@ export class Requests {
     if (refused === undefined && this.#offline.length === 0) return
     const waiting = [...(refused ?? []), ...this.#offline.drain()]
     for (const slot of waiting) {
-      if (slot.attempts > 0 && !this.#mayRetry(slot)) this.#lose(slot, 'no connection came in time')
+      if (slot.attempts > 0 && !this.mayRetry(slot)) this.#lose(slot, 'no connection came in time')
       else this.#send(slot)
     }
   }
@@ -164,11 +157,17 @@ export class Requests {
   detach(cause: Error): void {
     const head = this.#inFlight.head
     if (head !== undefined && head.xid !== 0) head.strikes++
-    const guilty = cause instanceof ProtocolError && !this.#told ? head : undefined
+    const unread = cause instanceof ProtocolError && !this.#told ? head : undefined
+    // Which of a batch it is remains to be seen.
+    const guilty = unread?.batched ? undefined : unread
     this.#told = false
     const slots = this.#inFlight.drain()
     const later = this.#offline.drain()
-    for (const slot of slots) slot.ambiguous ||= this.#left(slot)
+    for (const slot of slots) {
+      slot.ambiguous ||= this.#left(slot)
+      if (slot.batched && slot.xid === unread?.xid) forgive(slot)
+      separate(slot)
+    }
     this.#wire = this.#carrier = undefined
     this.#idle = undefined
     let broken = false
@@ -177,7 +176,7 @@ export class Requests {
         slot.attempts === 0 ||
         (slot !== guilty &&
           slot.strikes < STRIKES &&
-          this.#mayRetry(slot) &&
+          this.mayRetry(slot) &&
           (!slot.ambiguous || slot.kind.repeatable(slot)))
       if (again && !(broken && slot.kind.commits)) {
         this.#hold(slot)
@@ -199,6 +198,7 @@ export class Requests {
     }
     this.#wire = this.#carrier = undefined
     this.#idle = undefined
+    this.#batches?.startAnew()
     for (const queue of [this.#awaitingReadWrite, this.#offline, this.#parked]) {
       for (const slot of queue?.drain() ?? []) this.#reject(slot, error(slot))
     }
@@ -206,7 +206,7 @@ export class Requests {
 
   /** What an error of a request says of it. */
   facts(slot: Slot): ErrorFacts {
-    return { ...this.#facts(slot), maybeApplied: slot.kind.commits && (slot.ambiguous || this.#left(slot)) }
+    return { ...factsOf(slot), maybeApplied: slot.kind.commits && (slot.ambiguous || this.#left(slot)) }
   }
 
   /** The answer to the oldest request in flight. Throws when it is the answer to another one. */
@@ -217,12 +217,24 @@ export class Requests {
         `Expected the answer to request ${slot?.xid ?? 'none'}, got one to ${xid}: the stream of replies is broken`,
       )
     }
+    if (slot.batched) return this.#answerBatch(slot, reader, code)
     this.#inFlight.shift()
     this.answered = true
     if (!this.#readOnly)
       this.#host.lease.answered(slot.sentAt, slot.kind.commits && code === 0 ? 'commit' : 'contact')
     if (code === 0) this.#succeed(slot, reader, order)
-    else this.#refused(slot, code, order)
+    else this.refused(slot, code, order)
+    if (this.#idle !== undefined) this.#checkIdle()
+  }
+
+  /** One answer for the requests of a batch, each of which succeeds or fails as it would have by itself. */
+  #answerBatch(first: Slot, reader: Reader, code: number): void {
+    const { sentAt } = first
+    const told = code === 0 ? this.#batches!.read(reader, first) : undefined
+    this.answered = true
+    if (!this.#readOnly) this.#host.lease.answered(sentAt, 'contact')
+    if (told === undefined) this.#batches!.refused(this.#inFlight, code, this)
+    else this.#batches!.settle(this.#inFlight, told, this)
     if (this.#idle !== undefined) this.#checkIdle()
   }
 
@@ -233,7 +245,12 @@ export class Requests {
 
   /** Settles a request that `Kind.interpret` took over. */
   resolveLater(slot: Slot, value: unknown): void {
-    slot.ended?.({ sent: slot.bytes, bytes: 0 })
+    this.resolvePart(slot, value, { bytes: 0 })
+  }
+
+  /** Settles a request that was answered together with others. */
+  resolvePart(slot: Slot, value: unknown, end: { bytes: number; zxid?: bigint }): void {
+    slot.ended?.({ sent: slot.bytes, ...end })
     this.#resolve(slot, value)
   }
 
@@ -249,16 +266,18 @@ export class Requests {
     } catch (cause) {
       // The caller hears of it, and the connection ends: nothing behind a malformed reply can be trusted.
       this.#told = true
-      const facts = { ...this.#facts(slot), maybeApplied: slot.kind.commits, cause }
+      const facts = { ...factsOf(slot), maybeApplied: slot.kind.commits, cause }
       this.#reject(slot, errorOf(ErrorCode.MARSHALLINGERROR, facts))
       throw cause
     }
     slot.kind.answered?.(slot, 0)
+    this.#batches?.single(slot, reader.end - start)
     slot.ended?.({ sent: slot.bytes, bytes: reader.end - start, zxid: zxidOf(reader) })
     this.#resolve(slot, value)
   }
 
-  #refused(slot: Slot, code: number, order: number): void {
+  /** A request, which is no longer in flight, was answered with an error. */
+  refused(slot: Slot, code: number, order: number): void {
     const instead = slot.kind.instead?.(slot, code, order)
     if (instead !== undefined) {
       slot.kind.answered?.(slot, code)
@@ -269,11 +288,11 @@ export class Requests {
     slot.ambiguous ||= open && slot.kind.commits
     // Otherwise this try was not carried out.
     slot.xid = 0
-    if (code === ErrorCode.SESSIONMOVED && this.#mayRetry(slot)) {
+    if (code === ErrorCode.SESSIONMOVED && this.mayRetry(slot)) {
       this.#inFlight.unshift(slot)
       return this.#host.moved()
     }
-    if ((laterCodes.has(code) || (open && slot.kind.repeatable(slot))) && this.#mayRetry(slot)) {
+    if ((laterCodes.has(code) || (open && slot.kind.repeatable(slot))) && this.mayRetry(slot)) {
       return this.#park(slot)
     }
     if (code === ErrorCode.NOTREADONLY && slot.options?.waitForReadWrite && !slot.abandoned) {
@@ -282,17 +301,9 @@ export class Requests {
     }
     if (slot.ambiguous && slot.kind.interpret?.(slot, code, this)) return
     slot.kind.answered?.(slot, code)
-    const error = this.#errorOf(slot, code)
+    const error = answerError(slot, code, this.facts(slot), this.#host.sessionId)
     this.#reject(slot, error, true)
     if (error instanceof AuthFailedError) this.#host.unwelcome(error)
-  }
-
-  #errorOf(slot: Slot, code: number): ZooKeeperError {
-    const facts = this.facts(slot)
-    if (code === ErrorCode.NONODE && slot.root !== '' && slot.kind.needs?.(slot) === slot.root) {
-      return noChroot(slot.root, facts)
-    }
-    return errorOf(code, facts, this.#host.sessionId)
   }
 
   #lose(slot: Slot, reason: string | undefined, cause?: Error): void {
@@ -318,6 +329,19 @@ export class Requests {
 
   #send(slot: Slot): void {
     const wire = this.#wire!
+    if (this.#batches?.join(slot, wire) !== true && !this.#write(slot, wire)) return
+    slot.cancelRetry?.()
+    slot.cancelRetry = undefined
+    slot.flushes = wire.flushes
+    slot.attempts++
+    slot.sentAt = this.#now()
+    if (this.#inFlight === NO_SLOTS) this.#inFlight = new SlotQueue()
+    this.#inFlight.push(slot)
+    wire.schedule()
+  }
+
+  /** Writes it in a frame of its own. False when it cannot be sent, and has failed. */
+  #write(slot: Slot, wire: Wire): boolean {
     const { writer } = wire
     const mark = writer.beginFrame()
     this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
@@ -329,27 +353,19 @@ export class Requests {
       writer.truncate(mark)
       const reason = cause instanceof Error ? cause.message : String(cause)
       const message = `Expected arguments that ${slot.kind.name} can send: ${reason}`
-      return this.#reject(slot, new UsageError(message, { ...this.#facts(slot), cause }))
+      this.#reject(slot, new UsageError(message, { ...factsOf(slot), cause }))
+      return false
     }
     writer.endFrame(mark)
     slot.bytes = writer.length - mark
     if (slot.bytes - 4 > this.#options.maxRequest) {
       writer.truncate(mark)
-      const error = new UsageError(
-        `Expected a request of at most ${this.#options.maxRequest} bytes, got ${slot.bytes - 4}. Store less in one znode, or raise maxRequest here and jute.maxbuffer on the servers`,
-        this.#facts(slot),
-      )
-      return this.#reject(slot, error)
+      this.#reject(slot, tooLong(slot, this.#options.maxRequest))
+      return false
     }
-    slot.cancelRetry?.()
-    slot.cancelRetry = undefined
     slot.xid = this.#xid
-    slot.flushes = wire.flushes
-    slot.attempts++
-    slot.sentAt = this.#now()
-    if (this.#inFlight === NO_SLOTS) this.#inFlight = new SlotQueue()
-    this.#inFlight.push(slot)
-    wire.schedule()
+    this.#batches?.open(slot, wire, mark)
+    return true
   }
 
   /** Whether a request in flight has been handed to the transport. */
@@ -360,13 +376,9 @@ export class Requests {
   /** Lets the caller's signal and time limit end the call. False when they have done so already. */
   #limit(slot: Slot): boolean {
     const { signal, timeout } = slot.options!
-    if (signal?.aborted) {
-      this.#reject(slot, abortedBy(signal.reason, this.#facts(slot)))
-      return false
-    }
-    if (timeout !== undefined && !(timeout >= 0)) {
-      const message = `Expected a timeout of 0 or more milliseconds, got ${String(timeout)}`
-      this.#reject(slot, new UsageError(message, this.#facts(slot)))
+    const wrong = wrongLimit(slot)
+    if (wrong !== undefined) {
+      this.#reject(slot, wrong)
       return false
     }
     if (signal !== undefined) {
@@ -387,7 +399,7 @@ export class Requests {
       slot.queue.remove(slot)
       return this.#reject(slot, abortedBy(reason, this.facts(slot)))
     }
-    const error = abortedBy(reason, { ...this.#facts(slot), maybeApplied: slot.kind.commits })
+    const error = abortedBy(reason, { ...factsOf(slot), maybeApplied: slot.kind.commits })
     slot.abandoned = true
     this.#loosen(slot)
     if (slot.site !== undefined) tellCaller(error, slot.site)
@@ -422,7 +434,7 @@ export class Requests {
     return slot.options?.retry || this.#options.retry
   }
 
-  #mayRetry(slot: Slot): boolean {
+  mayRetry(slot: Slot): boolean {
     if (slot.abandoned || slot.options?.retry === false) return false
     const { maxAttempts = Infinity, maxElapsed = Infinity } = this.#policy(slot)
     return slot.attempts < maxAttempts && this.#now() - slot.startedAt < maxElapsed
@@ -459,23 +471,6 @@ export class Requests {
     slot.next = this.#spare
     this.#spare = slot
     this.#spareCount++
-  }
-
-  #info(slot: Slot): { operation: string; path?: string; server?: string } {
-    const path = this.#clientPath(slot)
-    return {
-      operation: slot.kind.name,
-      ...(path === undefined ? {} : { path: this.#options.redactPath?.(path) ?? path }),
-      ...(this.#server === undefined ? {} : { server: addressKey(this.#server) }),
-    }
-  }
-
-  #clientPath(slot: Slot): string | undefined {
-    return slot.path === '' ? undefined : (toClient(slot.root, slot.path) ?? slot.path)
-  }
-
-  #facts(slot: Slot): ErrorFacts {
-    return { operation: slot.kind.name, path: this.#clientPath(slot) }
   }
 
   /** The time at which the requests of this turn began to gather: never later than when they leave. */

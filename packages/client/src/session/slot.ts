@@ -76,6 +76,10 @@ export class Slot {
   abandoned = false
   /** Losses of connections at which it was the first that waited for its answer. */
   strikes = 0
+  /** It left together with others, in a batch whose requests have the same xid. */
+  batched = false
+  /** It leaves in a frame of its own. */
+  alone = false
   /** Writes of the connection before it was put into one. */
   flushes = 0
   /** Its caller's signal is listened to. */
@@ -103,6 +107,8 @@ export class Slot {
     this.attempts = 0
     this.ambiguous = false
     this.abandoned = false
+    this.batched = false
+    this.alone = false
     this.xid = 0
     this.strikes = 0
     this.bytes = 0
@@ -170,3 +176,21 @@ export class SlotQueue {
 
 /** For clients that have had no requests yet: nothing is ever put into it. */
 export const NO_SLOTS = new SlotQueue()
+
+/** What settles the promise that was made last: one function for all of them, where each had a closure of its own. */
+let resolveNew: (value: never) => void
+let rejectNew: (error: unknown) => void
+function settle(resolve: (value: never) => void, reject: (error: unknown) => void): void {
+  resolveNew = resolve
+  rejectNew = reject
+}
+
+/** A promise that the slot settles. */
+export function promiseOf<T>(slot: Slot): Promise<T> {
+  const promise = new Promise<T>(
+    settle as (resolve: (value: T) => void, reject: (error: unknown) => void) => void,
+  )
+  slot.resolve = resolveNew
+  slot.reject = rejectNew
+  return promise
+}

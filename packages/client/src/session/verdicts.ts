@@ -14,6 +14,15 @@ export const openCodes: ReadonlySet<number> = new Set([
   ErrorCode.REQUESTTIMEOUT,
 ])
 
+/** Errors that say something of the session or the server, so of each request alike, and nothing of what was asked. */
+export const everyonesCodes: ReadonlySet<number> = new Set([
+  ...laterCodes,
+  ...openCodes,
+  ErrorCode.SESSIONEXPIRED,
+  ErrorCode.AUTHFAILED,
+  ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH,
+])
+
 /** The zxid in the header of the reply that a reader stands in. */
 export function zxidOf(reader: Reader): bigint {
   const { offset } = reader
