@@ -38,7 +38,7 @@ async function script(client: Client): Promise<Outcome> {
   const created = await fate(client.create('/a', bytes('0'), { idempotent: true }))
   const once = await fate(client.watchOnce('/a', 'exists'))
   const lasting = await fate(client.watch('/', { mode: 'persistentRecursive' }))
-  const [written, versioned, multi] = await Promise.all([
+  const [written, versioned, multi, ...reads] = await Promise.all([
     fate(client.setData('/w', bytes('1'))),
     fate(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
     fate(
@@ -48,7 +48,11 @@ async function script(client: Client): Promise<Outcome> {
       ]),
     ),
     fate(client.getData('/w')),
+    // These leave together where the client is told so.
+    fate(client.getData('/v')),
+    fate(client.getData('/none')),
   ])
+  checkReads(reads)
   const sequential = await fate(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
   const deleted = await fate(client.delete('/d'))
   return {
@@ -61,6 +65,13 @@ async function script(client: Client): Promise<Outcome> {
     once: 'value' in once ? once.value : undefined,
     lasting: 'value' in lasting ? lasting.value : undefined,
   }
+}
+
+/** Reads come to what is there, whatever happens but the end of their session. */
+function checkReads([, v, none]: Fate<unknown>[]): void {
+  const over = (what: Fate<unknown>): boolean => 'error' in what && what.error.code === 'SESSION_EXPIRED'
+  if (!over(v!)) expect('value' in v!).toBe(true)
+  if (!over(none!)) expect(none).toMatchObject({ error: { code: 'NO_NODE', path: '/none' } })
 }
 
 /** Where each frame of a chunk begins; both sides write whole ones. */
@@ -146,24 +157,24 @@ async function prepared(): Promise<{ world: World; other: Client }> {
 }
 
 /** Frames that the script makes without faults. */
-async function count(direction: Direction): Promise<number> {
+async function count(direction: Direction, batchReads: boolean): Promise<number> {
   const { world } = await prepared()
   let frames = 0
   world.interference[direction] = (chunk) => {
     frames += frameStarts(chunk).length
     return chunk
   }
-  await world.within(10_000, script(await world.client()))
+  await world.within(10_000, script(await world.client({ batchReads })))
   // Not those that end the clients, which no fault of the script could strike.
   const made = frames
   await world.end()
   return made
 }
 
-async function live(fault: Fault, direction: Direction, at: number): Promise<void> {
+async function live(fault: Fault, direction: Direction, at: number, batchReads: boolean): Promise<void> {
   const { world, other } = await prepared()
   strike(world, fault, direction, at)
-  const connecting = world.connecting({ sessionTimeout: 12_000 })
+  const connecting = world.connecting({ sessionTimeout: 12_000, batchReads })
   const client = await world.within(60_000, connecting)
   // Every promise settles, in bounded time.
   const outcome = await world.within(60_000, script(client))
@@ -228,13 +239,18 @@ async function checkWatches(world: World, other: Client, { once, lasting }: Outc
   }
 }
 
-describe.each(['toServer', 'toClient'] as const)('a fault at every frame %s', (direction) => {
+describe.each([
+  ['toServer', false],
+  ['toClient', false],
+  ['toServer', true],
+  ['toClient', true],
+] as const)('a fault at every frame %s, batchReads: %s', (direction, batchReads) => {
   it.each(faults)('%s: settles every promise and accounts for every watch', async (fault) => {
-    const frames = await count(direction)
+    const frames = await count(direction, batchReads)
     expect(frames).toBeGreaterThan(9)
     for (let at = 0; at < frames; at++) {
       try {
-        await live(fault, direction, at)
+        await live(fault, direction, at, batchReads)
       } catch (error) {
         throw new Error(`${fault} at frame ${at} ${direction}: ${(error as Error).message}`, { cause: error })
       }

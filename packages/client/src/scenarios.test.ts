@@ -9,7 +9,7 @@ beforeEach(async () => {
 afterEach(() => world.end())
 
 /** A server of ours on a simulated clock, network and disk. */
-function simulated(): Stage {
+function simulated(batchReads: boolean): Stage {
   /** Bytes wait on both ways, as in the buffers of a process that stands still. */
   const pause = (): (() => void) => {
     const held: (() => void)[] = []
@@ -27,7 +27,7 @@ function simulated(): Stage {
   }
   return {
     shortSession: 4000,
-    connect: (options) => world.connecting(options),
+    connect: (options) => world.connecting({ batchReads, ...options }),
     cut: () => world.wires.forEach((wire) => wire.cut()),
     isolate() {
       world.wires.forEach((wire) => wire.cut())
@@ -44,8 +44,8 @@ function simulated(): Stage {
   }
 }
 
-describe('on a simulated network', () => {
+describe.each([false, true])('on a simulated network, batchReads: %s', (batchReads) => {
   it.each(scenarios)('$name', async ({ play }) => {
-    await world.within(120_000, play(simulated()))
+    await world.within(120_000, play(simulated(batchReads)))
   })
 })

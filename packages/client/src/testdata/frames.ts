@@ -1,4 +1,4 @@
-import { OpCode, Reader, readConnectRequest, Xid } from '@zabra/protocol'
+import { OpCode, Reader, readConnectRequest, readMultiRequest, Xid } from '@zabra/protocol'
 
 const names = new Map<number, string>(Object.entries(OpCode).map(([name, code]) => [code, name]))
 
@@ -39,6 +39,7 @@ export class FrameLog {
     const xid = reader.int()
     const name = names.get(reader.int()) ?? 'unknown'
     if (xid === Xid.ping || xid === Xid.auth || xid === Xid.setWatches) return name
+    if (name === 'multiRead') return [name, ...readMultiRequest(reader).map(({ path }) => path)].join(' ')
     const path = reader.remaining > 4 && name !== 'multi' ? reader.string() : ''
     return path ? `${name} ${path}` : name
   }
