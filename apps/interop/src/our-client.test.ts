@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { scenarios } from '../../../packages/client/src/testdata/scenarios.ts'
+import { scenarios, type Stage } from '../../../packages/client/src/testdata/scenarios.ts'
 import { startEnsemble } from './client/ensemble.ts'
 import { RealStage } from './client/real-stage.ts'
 import { describeWith } from './harness/available.ts'
 import { ours, reference, Server } from './harness/servers.ts'
 
 /** Plays all scenarios, one after the other, on servers that stay. */
-function playOn(start: () => Promise<readonly Server[]>): void {
+function playOn(start: () => Promise<readonly Server[]>, batchReads = false): void {
   let servers: readonly Server[] = []
   let real: RealStage
   beforeAll(async () => {
@@ -17,7 +17,11 @@ function playOn(start: () => Promise<readonly Server[]>): void {
     await real.close()
     for (const server of servers) await server[Symbol.asyncDispose]()
   })
-  it.each(scenarios)('$name', async ({ play }) => play(real.stage))
+  const stage = (): Stage => {
+    const { connect, ...rest } = real.stage
+    return { ...rest, connect: (options) => connect({ batchReads, ...options }) }
+  }
+  it.each(scenarios)('$name', async ({ play }) => play(stage()))
 }
 
 const config = { tickTime: 500 }
@@ -26,8 +30,16 @@ describe('our client on our server', () => {
   playOn(async () => [await Server.start({ kind: ours, config })])
 })
 
+describe('our client on our server, with reads that leave together', () => {
+  playOn(async () => [await Server.start({ kind: ours, config })], true)
+})
+
 describeWith(['apache'], 'our client on Apache ZooKeeper', () => {
   playOn(async () => [await Server.start({ kind: reference, config })])
+})
+
+describeWith(['apache'], 'our client on Apache ZooKeeper, with reads that leave together', () => {
+  playOn(async () => [await Server.start({ kind: reference, config })], true)
 })
 
 describeWith(['apache'], 'our client on an ensemble of three Apache ZooKeeper servers', () => {

@@ -12,12 +12,19 @@ export interface BenchClient {
 }
 
 /** `node:net` is no library: it is what a socket of Node costs, which a client that has one cannot go below. */
-export const libraries = ['@zabra/client', 'node-zookeeper-client', 'zookeeper', 'node:net'] as const
+export const libraries = [
+  '@zabra/client',
+  '@zabra/client, batchReads',
+  'node-zookeeper-client',
+  'zookeeper',
+  'node:net',
+] as const
 export type Library = (typeof libraries)[number]
 
 /** Opens a session with a library; those of others come from `folder`, which has them in its `node_modules`. */
 export function open(library: Library, port: number, folder: string): Promise<BenchClient> {
-  if (library === '@zabra/client') return openZabra(port)
+  if (library === '@zabra/client') return openZabra(port, false)
+  if (library === '@zabra/client, batchReads') return openZabra(port, true)
   if (library === 'node:net') return openSocket(port)
   const load = createRequire(join(folder, 'package.json'))
   return library === 'zookeeper'
@@ -25,8 +32,8 @@ export function open(library: Library, port: number, folder: string): Promise<Be
     : openPlain(load('node-zookeeper-client'), port)
 }
 
-async function openZabra(port: number): Promise<BenchClient> {
-  const client = await connect({ servers: `127.0.0.1:${port}` })
+async function openZabra(port: number, batchReads: boolean): Promise<BenchClient> {
+  const client = await connect({ servers: `127.0.0.1:${port}`, batchReads })
   return {
     get: (path, end) => void client.getData(path).then(() => end(), end),
     set: (path, data, end) => void client.setData(path, data).then(() => end(), end),

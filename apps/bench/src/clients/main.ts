@@ -68,7 +68,7 @@ if (missing !== undefined) throw new Error(missing)
 const folder = resolve(options.peers)
 const present = libraries.filter(
   (library) =>
-    library === '@zabra/client' ||
+    library.startsWith('@zabra/client') ||
     library === 'node:net' ||
     existsSync(join(folder, 'node_modules', library)),
 )

@@ -134,6 +134,45 @@ export const scenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'many reads come to what each of them asks for, also while connections break',
+    async play({ connect, cut }) {
+      await using client = await connect()
+      await client.create('/s14')
+      // Everything but reading.
+      await client.create('/s14/secret', undefined, { acl: [{ perms: 30, scheme: 'world', id: 'anyone' }] })
+      for (let i = 0; i < 12; i++) {
+        await client.create(`/s14/${i}`, i % 4 === 3 ? new Uint8Array(100_000) : bytes(String(i)))
+      }
+      const names = Array.from({ length: 300 }, (_, i) => ['none', 'secret'][i % 20] ?? String(i % 12))
+      const wanted = names.map((name) => {
+        if (name === 'none') return 'NO_NODE'
+        if (name === 'secret') return 'NO_AUTH'
+        return Number(name) % 4 === 3 ? 100_000 : name
+      })
+      for (let round = 0; round < 6; round++) {
+        const reads = names.map((name) =>
+          client.getData(`/s14/${name}`).then(
+            ({ data }) => (data.length > 100 ? data.length : decoder.decode(data)),
+            (error: { code: string }) => error.code,
+          ),
+        )
+        if (round % 2 === 1) cut()
+        equal(await Promise.all(reads), wanted, `the reads of round ${round}`)
+      }
+      // What is between reads stays there.
+      const [, before, , after] = await Promise.all([
+        client.getData('/s14/0'),
+        client.getData('/s14/0'),
+        client.setData('/s14/0', bytes('new')),
+        client.getData('/s14/0'),
+        client.getData('/s14/0'),
+      ])
+      equal([before, after].map(({ data }) => decoder.decode(data)), ['0', 'new'], 'what is read')
+      await client.delete('/s14/secret')
+      await client.delete('/s14', { recursive: true })
+    },
+  },
+  {
     name: 'watches tell of changes, in their order',
     async play({ connect }) {
       await using client = await connect()

@@ -10,7 +10,7 @@ import {
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
-import type { Mode, Part, Request } from '../history/records.ts'
+import type { Mode, Part, ReadPart, Request } from '../history/records.ts'
 
 const decoder = new TextDecoder()
 const text = (data: Uint8Array | null): string => (data === null ? '' : decoder.decode(data))
@@ -43,6 +43,8 @@ export function decodeRequest(type: number, r: Reader): Request | undefined {
     }
     case OpCode.multi:
       return { op: 'multi', parts: readMultiRequest(r).map(partOf) }
+    case OpCode.multiRead:
+      return { op: 'multiRead', parts: readMultiRequest(r).map(readPartOf) }
     case OpCode.getData:
       return read('get', r)
     case OpCode.exists:
@@ -73,6 +75,12 @@ function created({
   flags: number
 }): Part {
   return { op: 'create', path: path!, data: text(data), mode: modes.get(flags) ?? 'persistent' }
+}
+
+function readPartOf(operation: MultiOperation): ReadPart {
+  if (operation.type === OpCode.getData) return { op: 'get', path: operation.path! }
+  if (operation.type === OpCode.getChildren) return { op: 'children', path: operation.path! }
+  throw new Error('Expected reads')
 }
 
 function partOf(operation: MultiOperation): Part {

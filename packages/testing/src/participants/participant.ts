@@ -97,6 +97,7 @@ export class Participant {
       {
         servers: this.#addresses(),
         sessionTimeout: plan.timeoutMs,
+        batchReads: plan.batchReads,
         transport: {
           schemes: ['tcp'],
           open: async (server, signal) =>
@@ -147,8 +148,12 @@ export class Participant {
   #act(client: Client, deed: ParticipantDeed): void {
     const { chance } = this.#o
     switch (deed) {
-      case 'get':
-        return void this.#get(client, this.#any())
+      case 'get': {
+        // Where reads leave together there should be some.
+        const count = this.#o.plan.batchReads === false ? 1 : chance.whole(1, 6)
+        for (let i = 0; i < count; i++) void this.#get(client, this.#any())
+        return
+      }
       case 'exists': {
         const path = this.#any()
         const exists = this.#track('exists', path, client.exists(path, this.#limits()), (stat) => ({

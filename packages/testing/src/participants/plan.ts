@@ -27,18 +27,21 @@ export interface ParticipantPlan {
   readonly burst: number
   /** Whether it follows znodes through streams of events. */
   readonly follows: boolean
+  /** Whether reads of one turn leave together, and how many at most. Drawn from a branch of its own. */
+  readonly batchReads: false | { readonly most: number }
   readonly weights: Readonly<Record<ParticipantDeed, number>>
 }
 
 /** The real clients of a run. Drawn from a branch of its own, so that the rest of a plan does not change with them. */
 export function participantsOf(chance: Chance): ParticipantPlan[] {
-  return Array.from({ length: chance.whole(1, 3) }, () => {
+  return Array.from({ length: chance.whole(1, 3) }, (_, i) => {
     const weight = (usual: number): number => (chance.happens(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
     return {
       timeoutMs: chance.pick([1500, 3000, 6000]),
       thinkMs: chance.pick([15, 40, 120]),
       burst: chance.pick([1, 3, 8]),
       follows: chance.happens(0.6),
+      batchReads: batchesOf(chance.branch(`batches ${i}`)),
       weights: {
         get: 3,
         exists: weight(2),
@@ -59,6 +62,9 @@ export function participantsOf(chance: Chance): ParticipantPlan[] {
     }
   })
 }
+
+const batchesOf = (chance: Chance): ParticipantPlan['batchReads'] =>
+  chance.happens(0.5) && { most: chance.pick([2, 3, 64]) }
 
 /** What happens to real clients, whose numbers follow those of the others. */
 export function participantFaultsOf(
