@@ -123,6 +123,32 @@ describe('an answer to reads that left together', () => {
     expect(asked).toEqual(three)
   })
 
+  it('that the server cannot give is tried again with the next session', async () => {
+    const client = await open()
+    answer = ({ xid, peer }) => peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
+    await fates(get(client, three))
+    answer = undefined
+    server.greeting = ({ sessionId }) => (sessionId === 0n ? {} : { timeOut: 0 })
+    server.peer.connection.destroy()
+    await world.advance(5000)
+    expect(client.session.epoch).toBe(2)
+    asked.length = 0
+    await fates(get(client, three))
+    expect(asked).toEqual(['/1 /none /3'])
+  })
+
+  it('that cannot be read is not asked for again for those who do not wait any more', async () => {
+    const client = await open()
+    const gone = new AbortController()
+    answer = ({ xid, peer }) => {
+      gone.abort()
+      peer.reply(xid)
+    }
+    const calls = [client.getData('/1', { signal: gone.signal }), ...get(client, ['/2', '/3'])]
+    expect(await fates(calls)).toEqual(['ABORTED', '/2', '/3'])
+    expect(asked).toEqual(['/1 /2 /3', '/2', '/3'])
+  })
+
   it.each([ErrorCode.MARSHALLINGERROR, ErrorCode.NONODE, -777])(
     'that is error %d as a whole says nothing of any of them',
     async (err) => {

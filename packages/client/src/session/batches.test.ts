@@ -121,6 +121,19 @@ describe('reads of one turn', () => {
     expect(log.splice()).toEqual(['connect again', 'multiRead /a /b'])
   })
 
+  it('join none of the connection before', async () => {
+    const client = await open()
+    const log = listen()
+    await run(client.getData('/').catch(() => {}))
+    world.wire.cut()
+    await world.settle()
+    // As long as what was written last on the other connection, after as many writes.
+    const calls = Promise.allSettled([client.exists('/'), client.getData('/')])
+    const [found, read] = await world.within(10_000, calls)
+    expect([found.status, read.status]).toEqual(['fulfilled', 'fulfilled'])
+    expect(log.splice()).toEqual(['getData /', 'connect again', 'exists /', 'getData /'])
+  })
+
   it('leave in groups that a request can hold', async () => {
     const { client, log } = await prepared({ maxRequest: 1024 })
     const outcome = await run(

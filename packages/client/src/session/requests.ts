@@ -157,15 +157,15 @@ export class Requests {
   detach(cause: Error): void {
     const head = this.#inFlight.head
     if (head !== undefined && head.xid !== 0) head.strikes++
-    const unread = cause instanceof ProtocolError && !this.#told ? head : undefined
-    // Which of a batch it is remains to be seen.
-    const guilty = unread?.batched ? undefined : unread
+    const guilty = cause instanceof ProtocolError && !this.#told ? head : undefined
+    const guiltyXid = guilty?.xid
     this.#told = false
     const slots = this.#inFlight.drain()
     const later = this.#offline.drain()
     for (const slot of slots) {
       slot.ambiguous ||= this.#left(slot)
-      if (slot.batched && slot.xid === unread?.xid) forgive(slot)
+      // Which of a batch it was remains to be seen.
+      if (slot.batched && slot.xid === guiltyXid) forgive(slot)
       separate(slot)
     }
     this.#wire = this.#carrier = undefined
