@@ -240,6 +240,11 @@ const experience: readonly Row[] = [
     'session/one-write.test.ts',
     'requests of one turn leave in one write',
   ],
+  [
+    'reads that leave together',
+    'session/batch-twin.test.ts',
+    'calls come to the same whether reads leave together or not',
+  ],
   ['Deno and Bun', `${interop}/runtimes.test.ts`, 'works %s, and ends when it is closed'],
   ['the scenarios on a simulated network', 'scenarios.test.ts', 'on a simulated network'],
   ['on our server', `${interop}/our-client.test.ts`, 'our client on our server'],

@@ -275,7 +275,7 @@ export interface ClientOptions {
    * 64), where nothing else was called between them (default false). Many reads cost client and server a fraction then;
    * each still has its own result or error, and comes no sooner than the slowest of its group. Groups are kept so small
    * that their answer is likely to stay below 256 KiB. For servers from 3.6 on: one that answers that it knows no
-   * `multiRead` gets them one by one for the rest of the session, and 3.4 does not even answer.
+   * `multiRead` gets them one by one for the rest of the session, on a connection made anew.
    */
   readonly batchReads?: boolean | { readonly most?: number }
   readonly ports?: Partial<ClientPorts>
