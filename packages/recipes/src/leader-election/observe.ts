@@ -23,9 +23,9 @@ export async function* observing(
 ): AsyncGenerator<Leader | undefined> {
   const bell = new Bell(client, signal)
   let last: Leader | 'nothing' | undefined = 'nothing'
-  let sight: Sight | undefined
   try {
     while (!signal.aborted) {
+      let sight: Sight
       try {
         sight = await look(signal)
       } catch (error) {
@@ -34,15 +34,14 @@ export async function* observing(
         if (!(error instanceof SessionExpiredError) || client.state === 'expired') throw error
         continue
       }
-      sight.watch.fired.then(bell.ring, bell.ring)
+      bell.heed(sight.watch)
       if (changed(last, sight.leader)) yield (last = sight.leader)
       await bell.wait()
-      await sight.watch.close()
+      await bell.hush()
       if (bell.over) return
     }
   } finally {
     bell.close()
-    void sight?.watch.close()
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Client } from '@zabra/client/core'
+import type { Client, OneShotWatch } from '@zabra/client/core'
 import { onReturn } from '../waiting/on-return.ts'
 
 /**
@@ -11,6 +11,7 @@ export class Bell {
   #rung = false
   #wake: (() => void) | undefined
   #over = false
+  #watch: OneShotWatch | undefined
   readonly ring = (): void => {
     this.#rung = true
     this.#wake?.()
@@ -37,7 +38,24 @@ export class Bell {
     this.#wake = undefined
   }
 
+  /** Rings when this watch tells something or fails, until `hush`. */
+  heed(watch: OneShotWatch): void {
+    this.#watch = watch
+    const told = (): void => {
+      if (this.#watch === watch) this.ring()
+    }
+    watch.fired.then(told, told)
+  }
+
+  /** Closes the watch. That is no ring: whoever closes it on every round would never rest. */
+  async hush(): Promise<void> {
+    const watch = this.#watch
+    this.#watch = undefined
+    await watch?.close()
+  }
+
   close(): void {
+    void this.hush()
     this.#signal?.removeEventListener('abort', this.ring)
     this.#forget()
   }

@@ -1,11 +1,4 @@
-import {
-  BadVersionError,
-  ConnectionLossError,
-  NoNodeError,
-  type Client,
-  type OneShotWatch,
-  type Stat,
-} from '@zabra/client/core'
+import { BadVersionError, ConnectionLossError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
 import type { Abortable, Naming } from '../held/types.ts'
 import { Bell } from '../line/bell.ts'
 import { inOrder } from '../line/contenders.ts'
@@ -80,14 +73,12 @@ async function gone(
           late = true
           bell.ring()
         })
-  let watch: OneShotWatch | undefined
   try {
     for (;;) {
       throwIfAborted(signal, path)
-      watch = await client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
-      watch.fired.then(bell.ring, bell.ring)
+      bell.heed(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
       await bell.wait()
-      await watch.close()
+      await bell.hush()
       if (late) return (await client.exists(path)) === undefined
     }
   } catch (error) {
@@ -96,7 +87,6 @@ async function gone(
   } finally {
     cancel()
     bell.close()
-    void watch?.close()
   }
 }
 

@@ -131,19 +131,6 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
-    name: 'own-change-demanded',
-    mistake:
-      'A leader that alone has logged a change of the ensemble joins no other leader without a quorum of that change.',
-    servers: 5,
-    changes: [
-      {
-        file: 'server/src/core/election/election.ts',
-        find: 'this.#isEstablished(this.#outside, ballot, { active: this.#quorums!.active })',
-        replace: 'this.#isEstablished(this.#outside, ballot)',
-      },
-    ],
-  },
-  {
     name: 'local-session-stays-local',
     mistake: 'A leader refuses ephemeral znodes of local sessions instead of making them known to all.',
     servers: 3,

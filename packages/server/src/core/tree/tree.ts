@@ -51,7 +51,8 @@ export class Tree {
     this.#plant('/zookeeper/quota', this.find('/zookeeper'), OPEN)
     this.#plant('/zookeeper/config', this.find('/zookeeper'), this.acls.use(READ_ACL_UNSAFE))
     // The configuration node is born with one change of its ACL undone, which clients see as aversion -1.
-    this.#columnsOf('/zookeeper/config').aversion[this.store.slot(this.find('/zookeeper/config'))] = -1
+    const config = this.find('/zookeeper/config')
+    this.store.columns(config).aversion[this.store.slot(config)] = -1
   }
 
   get options(): TreeOptions {
@@ -493,9 +494,5 @@ export class Tree {
     if (!this.#options.digest) return
     this.#digest.hash(node, path, null)
     this.#changed(node, path)
-  }
-
-  #columnsOf(path: string): ReturnType<NodeStore['columns']> {
-    return this.store.columns(this.find(path))
   }
 }

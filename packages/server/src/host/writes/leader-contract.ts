@@ -1,4 +1,6 @@
 import type { Identity, LoggedTxn, SessionId, Zxid } from '../../core/types.ts'
+import type { Listener } from '../../core/watches/index.ts'
+import type { WritesKit } from './contract.ts'
 
 /** Where transactions become durable. */
 export interface Journal {
@@ -34,4 +36,16 @@ export interface LearnerRequest {
   /** The client's bytes behind the header. */
   readonly body: Uint8Array
   readonly identities: readonly Identity[]
+}
+
+/** What a leader is made of. */
+export interface LeaderParts<L extends Listener> extends WritesKit<L> {
+  readonly journal: Journal
+  /** Absent when the server stands alone: durable is committed then. */
+  readonly quorum?: Quorum
+  /** What the zxids continue: the last transaction of a server that stands alone, else the first zxid of the epoch. */
+  readonly lastZxid: Zxid
+  readonly serverId: number
+  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
+  readonly upgradesSessions?: boolean
 }

@@ -6,24 +6,13 @@ import { STEP } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
 import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
-import type { Asker, Entry, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
+import type { Asker, Entry, KeptDigests, Requester, Write, Writes } from './contract.ts'
 import { Application } from './application.ts'
 import { Flight } from './flight.ts'
-import type { Journal, LearnerRequest, Quorum } from './leader-contract.ts'
+import type { LeaderParts, LearnerRequest } from './leader-contract.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerGates } from './learner-gates.ts'
 import { Stepper } from './stepper.ts'
-
-export interface LeaderParts<L extends Listener> extends WritesKit<L> {
-  readonly journal: Journal
-  /** Absent when the server stands alone: durable is committed then. */
-  readonly quorum?: Quorum
-  /** What the zxids continue: the last transaction of a server that stands alone, else the first zxid of the epoch. */
-  readonly lastZxid: Zxid
-  readonly serverId: number
-  /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
-  readonly upgradesSessions?: boolean
-}
 
 /** A request that may have to wait until another one is prepared. */
 interface Asked extends Pick<Entry, 'xid' | 'type' | 'requester' | 'startedAt'> {

@@ -1,0 +1,21 @@
+import { expect, it } from 'vitest'
+import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
+import { watchSettled } from '../testdata/world.ts'
+import { RevocableMutex } from './revocable-mutex.ts'
+import { revoke } from './revoke.ts'
+
+eachTest('a', 'b')
+
+it('who asks looks once more when the connection is back, and not again and again', async () => {
+  const held = await run(new RevocableMutex(a, '/lock').acquire())
+  const asked = revoke(b, '/lock')
+  await world.settle()
+  meters[1]!.take()
+  cutOff('b')()
+  await world.advance(1000)
+  expect(meters[1]!.take().requests.length).toBeLessThanOrEqual(3)
+  expect(watchSettled(asked)()).toBe(false)
+  await run(held.release())
+  expect(await run(asked)).toBe('released')
+  expect(world.server.stats().watches).toBe(0)
+})
