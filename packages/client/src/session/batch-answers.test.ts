@@ -203,6 +203,26 @@ describe('a connection that breaks before reads are answered that left together'
     expect(asked).toEqual(['/1 /none /3'])
   })
 
+  it.each([
+    ['breaks the connection', ({ peer }: Asked) => peer.connection.destroy()],
+    ['answers with what cannot be read', ({ peer, xid }: Asked) => peer.reply(xid)],
+  ])('three times in a row, when the server %s, makes reads leave alone in this session', async (_, deed) => {
+    const client = await open()
+    answer = deed
+    for (let turn = 0; turn < 6; turn++) expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+    expect(asked.filter((word) => word === '/1 /2').length).toBe(3)
+    expect(server.hellos.length).toBe(4)
+  })
+
+  it('now and then does not', async () => {
+    const client = await open()
+    for (let turn = 0; turn < 10; turn++) {
+      answer = turn % 3 === 2 ? undefined : ({ peer }) => peer.connection.destroy()
+      expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+    }
+    expect(asked.filter((word) => word === '/1 /2').length).toBe(10)
+  })
+
   it('fails those that are to be tried once', async () => {
     const client = await open()
     answer = ({ peer }) => peer.connection.destroy()

@@ -12,6 +12,8 @@ const ANSWER = 256 * 1024
 const FIRST_GUESS = 4096
 /** The largest answer is forgotten by such a share with each read that brings less. */
 const FORGETS = 1 / 64
+/** When so many connections in a row broke while a batch was next to be answered, batches may be what breaks them. */
+const LOSSES = 3
 /** Longest batch in bytes: paths may be long. */
 const REQUEST = 64 * 1024
 /** The header of a part, and the one behind the last: type, done, error. */
@@ -49,6 +51,7 @@ export class Batches {
   readonly #longest: number
   readonly #answer: number
   #stopped = false
+  #losses = 0
   /** Bytes that a read may well bring: the largest answer of late. */
   #size = FIRST_GUESS
   // The frame that was written last, if it holds nothing but reads: where it stands, and who is in it.
@@ -69,6 +72,12 @@ export class Batches {
   /** Another session may be with another server. */
   startAnew(): void {
     this.#stopped = false
+    this.#losses = 0
+  }
+
+  /** The connection broke before the answer to a batch that was next to be answered. */
+  lost(): void {
+    if (++this.#losses >= LOSSES) this.#stopped = true
   }
 
   /** A request was written in a frame of its own, which begins at `start`: if it is a plain read, others may join it. */
@@ -156,6 +165,7 @@ export class Batches {
     }
     reader.int()
     if (!reader.bool()) malformed(reader, 'a result for each read of a batch, got more')
+    this.#losses = 0
     return { xid, zxid: zxidOf(reader) }
   }
 

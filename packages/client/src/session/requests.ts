@@ -157,6 +157,7 @@ export class Requests {
   detach(cause: Error): void {
     const head = this.#inFlight.head
     if (head !== undefined && head.xid !== 0) head.strikes++
+    if (head?.batched && this.#left(head)) this.#batches!.lost()
     const guilty = cause instanceof ProtocolError && !this.#told ? head : undefined
     const guiltyXid = guilty?.xid
     this.#told = false
