@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module'
 import { connect as connectSocket, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { connect } from '@zabra/client'
 
 /** A client library under measurement. Calls end in `done`, which gets an error or nothing. */
 export interface BenchClient {
@@ -33,6 +32,8 @@ export function open(library: Library, port: number, folder: string): Promise<Be
 }
 
 async function openZabra(port: number, batchReads: boolean): Promise<BenchClient> {
+  // Only here, so that no process has more in it than the library that it measures.
+  const { connect } = await import('@zabra/client')
   const client = await connect({ servers: `127.0.0.1:${port}`, batchReads })
   return {
     get: (path, end) => void client.getData(path).then(() => end(), end),

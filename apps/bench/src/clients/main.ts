@@ -133,9 +133,10 @@ try {
         const { peers: _, rounds: __, server: ___, only: ____, flags: _____, ...settings } = options
         const task = { library, folder, port: server.ports[0]!, work, ...settings }
         try {
-          const { value, cpu, heap, burst } = await measure(task)
+          const { value, cpu, heap, burst, whole } = await measure(task)
           note(name, library, value)
           if (burst !== undefined) note('bytes a client, just connected', library, burst)
+          if (whole !== undefined) note('MiB of the whole process, at rest', library, whole / 2 ** 20)
           if (heap !== undefined) note('bytes of heap a client', library, heap)
           if (cpu !== undefined) note(`${work}: client CPU, µs each`, library, cpu)
         } catch (error) {

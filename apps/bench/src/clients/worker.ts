@@ -26,6 +26,8 @@ export interface ClientResult {
   readonly heap?: number
   /** Resident bytes for each client as soon as all are connected, where `value` is what is held at rest. */
   readonly burst?: number
+  /** Resident bytes of the whole process with all its clients, at rest. */
+  readonly whole?: number
 }
 
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
@@ -115,6 +117,7 @@ async function memory(task: ClientTask): Promise<ClientResult> {
     value: (rss - before.rss) / task.clients,
     heap: (heapUsed - before.heapUsed) / task.clients,
     burst,
+    whole: rss,
   }
 }
 
