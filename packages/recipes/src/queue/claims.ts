@@ -39,6 +39,8 @@ interface Found<T> {
   readonly value: T
   readonly data: Bytes
   readonly version: number
+  /** Tells it from another item of the same name: names begin anew when a server has removed the empty folder. */
+  readonly czxid: bigint
 }
 
 /** Takes an item out of the queue for good, for one caller of all. */
@@ -59,7 +61,7 @@ export async function take<T>(
   } catch (error) {
     if (!(error instanceof AmbiguousResultError)) throw error
     // The session is over, so nothing of it is on its way any more: an item that is there was not taken.
-    if (await throughSessions(client, () => isThere(client, path))) return 'again'
+    if (await throughSessions(client, () => isThere(client, path, found.czxid))) return 'again'
     const message = `The session ended before it could be told whether the item ${name} was taken by us or by somebody else`
     throw new AmbiguousResultError(message, { path, cause: error, value: found.value })
   }
@@ -89,9 +91,9 @@ export async function receive<T>(
   }
 }
 
-async function isThere(client: Client, path: string): Promise<boolean> {
+async function isThere(client: Client, path: string, czxid: bigint): Promise<boolean> {
   await client.sync(path)
-  return (await client.exists(path)) !== undefined
+  return (await client.exists(path))?.czxid === czxid
 }
 
 /** Makes the claim, does with the item what is to be done, and leaves the line, all at once. */
@@ -138,7 +140,7 @@ async function read<T>(
   const { data, stat } = found
   if (stat.version < deadLetterAfter) {
     try {
-      return { name, value: codec.decode(data), data, version: stat.version }
+      return { name, value: codec.decode(data), data, version: stat.version, czxid: stat.czxid }
     } catch {
       // It will not be readable the next time either: whoever looks at the dead letters sees what it is.
     }

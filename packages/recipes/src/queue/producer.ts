@@ -118,9 +118,10 @@ export class Producer<T> {
         }
         if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))
           continue
-        // An empty container is the server's to remove at any time.
         if (!isMissing(error, guard.length)) throw error
-        const options = { mode: parents, ...(signal && { signal }) } as const
+        // Not a container: once a server has removed an empty one names begin anew, and who is about to claim an item by its name
+        // and version could meet another one.
+        const options = { mode: 'persistent', ...(signal && { signal }) } as const
         await throughSessions(this.#client, () => this.#client.mkdirp(items, options))
       }
     }

@@ -1,5 +1,6 @@
 import {
   abortedBy,
+  ConnectionLossError,
   NoNodeError,
   type Bytes,
   type Client,
@@ -66,8 +67,9 @@ export async function* watchEach<T>(
       try {
         answer = await look(round)
       } catch (error) {
-        if (!isNewSession(client, error)) throw error
-        round.wake()
+        if (!isNewSession(client, error) && !isBroken(error)) throw error
+        // While the connection is away its return brings the next look.
+        if (client.state === 'connected') round.wake()
       } finally {
         // Only now, since what both rounds watch stays armed on the server.
         watching?.close()
@@ -82,6 +84,10 @@ export async function* watchEach<T>(
     forget()
   }
 }
+
+/** Connections broke at the same read again and again, and not by what the server answered: so it is worth another look. */
+const isBroken = (error: unknown): boolean =>
+  error instanceof ConnectionLossError && (error.cause as Error | undefined)?.name !== 'ProtocolError'
 
 /** The watches of one look. */
 class Round implements Look {
