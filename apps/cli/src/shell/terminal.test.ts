@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Stage } from '../testdata/stage.ts'
@@ -30,6 +30,18 @@ const open = (argv = ['shell'], home = `home-${homes++}`): Terminal =>
     ZABRA_SERVER: stage.address,
     XDG_STATE_HOME: join(stage.folder, home),
   })
+
+/** Has the shell under way with a command that does not end by itself: it connects to a server that says nothing. */
+async function connecting(terminal: Terminal): Promise<Server> {
+  const silent = createServer((socket) => void socket.on('error', () => {}))
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
+  const { port } = silent.address() as { port: number }
+  await terminal.shows(ready)
+  const asked = once(silent, 'connection')
+  await terminal.type(`connect 127.0.0.1:${port}\r`)
+  await asked
+  return silent
+}
 
 describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
   it('edits lines', async () => {
@@ -87,28 +99,16 @@ describe.skipIf(absent !== '')(`the shell at a terminal${absent}`, () => {
   })
 
   it('stops a command with Ctrl-C and goes on', async () => {
-    const silent = createServer((socket) => void socket.on('error', () => {}))
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    const { port } = silent.address() as { port: number }
     using terminal = open(['shell', '--timeout', '600000'])
-    await terminal.shows(ready)
-    const asked = once(silent, 'connection')
-    await terminal.type(`connect 127.0.0.1:${port}\r`)
-    await asked
+    const silent = await connecting(terminal)
     await terminal.shows(/\^C\r\n.*\(CLOSED\) 1\] /, CTRL_C)
     await terminal.shows(/fruit/, `connect ${stage.address}\rget /apple\r`)
     silent.close()
   })
 
   it('keeps what is typed while a command is under way, and the cursor behind it', async () => {
-    const silent = createServer((socket) => void socket.on('error', () => {}))
-    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve))
-    const { port } = silent.address() as { port: number }
     using terminal = open(['shell', '--timeout', '600000'])
-    await terminal.shows(ready)
-    const asked = once(silent, 'connection')
-    await terminal.type(`connect 127.0.0.1:${port}\r`)
-    await asked
+    const silent = await connecting(terminal)
     await terminal.shows(/get \/ap/, 'get /ap')
     await terminal.shows(/\(CLOSED\) 1\] get \/ap/, CTRL_C)
     await terminal

@@ -52,6 +52,23 @@ function overlap(client: RawClient, other: RawClient): () => boolean {
   return () => (seen ||= other.frames.length > 0 && client.frames.length === 0)
 }
 
+/** Two sessions above so many children, whether the second is answered while the first waits, and the turns from now on. */
+async function sideBySide(children: number): Promise<{
+  world: World
+  client: RawClient
+  other: RawClient
+  overlaps: () => boolean
+  took: () => number
+}> {
+  const { world, turns, afterEach } = await watched()
+  const [client, other] = [await session(world), await session(world)]
+  await plant(world, client, children)
+  const overlaps = overlap(client, other)
+  afterEach(overlaps)
+  const before = turns()
+  return { world, client, other, overlaps, took: () => turns() - before }
+}
+
 /**
  * Looks after a turn, once what it looked for before has come, until all were answered, and some times more. Between its turns
  * the promises have to be followed, so it looks so many times only before they are.
@@ -82,19 +99,14 @@ const sets = (count: number, last: string): MultiOperation[] =>
 
 describe('a large read', () => {
   it('of children takes several turns, others are answered meanwhile, and it shows the moment when it was asked', async () => {
-    const { world, turns, afterEach } = await watched()
-    const [client, other] = [await session(world), await session(world)]
-    await plant(world, client, 7000)
-    const overlaps = overlap(client, other)
-    afterEach(overlaps)
-    const before = turns()
+    const { world, client, other, overlaps, took } = await sideBySide(7000)
     client.look(1, OpCode.getChildren, '/top', true)
     client.look(2, OpCode.exists, '/top')
     other.look(1, OpCode.exists, '/top')
     other.create(2, '/top/later')
     await world.settle()
     expect(overlaps()).toBe(true)
-    expect(turns() - before).toBeGreaterThan(4)
+    expect(took()).toBeGreaterThan(4)
     const order = client.frames.map((frame) => new DataView(frame.buffer, frame.byteOffset).getInt32(0))
     expect(order[0]).toBe(1)
     expect(order.toSorted((a, b) => a - b)).toEqual([-1, 1, 2])
@@ -102,12 +114,7 @@ describe('a large read', () => {
   })
 
   it('of many things takes several turns, and all of it is of the moment when it was asked', async () => {
-    const { world, turns, afterEach } = await watched()
-    const [client, other] = [await session(world), await session(world)]
-    await plant(world, client, 7000)
-    const overlaps = overlap(client, other)
-    afterEach(overlaps)
-    const before = turns()
+    const { world, client, other, overlaps, took } = await sideBySide(7000)
     const look = (type: typeof OpCode.getData | typeof OpCode.getChildren, path: string): MultiOperation =>
       ({ type, path, watch: false }) as MultiOperation
     const { getChildren, getData } = OpCode
@@ -120,7 +127,7 @@ describe('a large read', () => {
     other.set(3, '/top/1', 'new')
     await world.settle()
     expect(overlaps()).toBe(true)
-    expect(turns() - before).toBeGreaterThan(7)
+    expect(took()).toBeGreaterThan(7)
     const [reply, next] = client.replies()
     expect([reply!.xid, reply!.err, next!.xid]).toEqual([1, 0, 2])
     const children = Array.from({ length: 7000 }, (_, i) => `${i}`)
