@@ -1,9 +1,9 @@
-import { readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { otherNodes } from './harness/available.ts'
 import { packedApp } from './harness/packed.ts'
-import { ours, run, Server } from './harness/servers.ts'
+import { freePort, ours, run, scratch, Server } from './harness/servers.ts'
 
 /** What a user does first with the client, in two ways of loading it. */
 const body = `
@@ -14,6 +14,19 @@ async function main({ connect, utf8 }, servers) {
   const { value } = await client.withCodec(utf8).get(path)
   await client.close()
   console.log(value)
+}
+`
+
+/** What the first session over plain TCP has loaded of what only other connections need. */
+const lean = `
+const before = new Set(process.moduleLoadList)
+async function main({ connect }, servers) {
+  const client = await connect({ servers })
+  await client.exists('/')
+  await client.close()
+  const loaded = process.moduleLoadList.filter((name) => !before.has(name))
+  console.log(loaded.includes('NativeModule net'))
+  console.log(loaded.filter((name) => /^NativeModule (internal.)?_?(tls|https?|zlib|crypto)\\b/.test(name)).join())
 }
 `
 
@@ -28,6 +41,11 @@ beforeAll(async () => {
     join(app, 'required.cjs'),
     `const client = require('@zabra/client')\n${body}\nmain(client, process.argv[2])\n`,
   )
+  writeFileSync(
+    join(app, 'lean.mjs'),
+    `${lean}\nawait main(await import('@zabra/client'), process.argv[2])\n`,
+  )
+  writeFileSync(join(app, 'lean.cjs'), `${lean}\nmain(require('@zabra/client'), process.argv[2])\n`)
   writeFileSync(
     join(app, 'workers.mjs'),
     `import { Worker } from 'node:worker_threads'
@@ -55,6 +73,32 @@ describe('the client from packed tarballs in an empty folder', () => {
     expect(readdirSync(join(modules, '@zabra')).toSorted()).toEqual(['client', 'protocol', 'runtime'])
   })
 
+  it('works without ws over TCP, and says what is missing over WebSockets', async () => {
+    const bare = join(scratch('bare'), 'app')
+    cpSync(app, bare, { recursive: true })
+    rmSync(join(bare, 'node_modules/ws'), { recursive: true })
+    const webSocketPort = await freePort()
+    await using server = await Server.start({ kind: ours, config: { webSocketPort } })
+    const plain = await run(process.execPath, [join(bare, 'esm.mjs'), server.address])
+    expect(plain).toMatchObject({ output: 'hello\n', code: 0 })
+    const url = `ws://127.0.0.1:${webSocketPort}/zabra`
+    writeFileSync(
+      join(bare, 'told.mjs'),
+      `import { connect } from '@zabra/client'
+const enough = new AbortController()
+const attempt = ({ error }) => enough.abort(error)
+await connect({ servers: process.argv[2], signal: enough.signal, instrumentation: { attempt } }).catch(
+  ({ message }) => console.log(message),
+)
+`,
+    )
+    const told = await run(process.execPath, [join(bare, 'told.mjs'), url])
+    expect(told.output).toContain(
+      `Cannot connect to ${url} (ERR_MODULE_NOT_FOUND): the package ws cannot be loaded; install what @zabra/runtime depends on`,
+    )
+    expect(told.code).toBe(0)
+  })
+
   const others = otherNodes()
   if (others.length === 0) {
     describe.skip('on other releases of Node (skipped: ZABRA_NODES names none)', () => {
@@ -69,6 +113,16 @@ describe('the client from packed tarballs in an empty folder', () => {
       expect(ran.output).toBe('hello\n')
       expect(ran.code).toBe(0)
     })
+
+    it.each(['lean.mjs', 'lean.cjs'])(
+      'loads no TLS, HTTP, compression or cryptography for a session over TCP (%s)',
+      async (file) => {
+        await using server = await Server.start({ kind: ours })
+        const ran = await run(node, ['--no-warnings', join(app, file), server.address])
+        expect(ran.output).toBe('true\n\n')
+        expect(ran.code).toBe(0)
+      },
+    )
 
     it('works in several worker threads at once', async () => {
       await using server = await Server.start({ kind: ours })

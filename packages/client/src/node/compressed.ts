@@ -1,4 +1,4 @@
-import { gunzipNow, gzipNow } from '@zabra/runtime/node'
+import { gunzipNow, gzipNow } from '@zabra/runtime/node/dial'
 import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {

@@ -1,4 +1,4 @@
-import { channel, tracingChannel } from '@zabra/runtime/node'
+import { channel, tracingChannel } from '@zabra/runtime/node/dial'
 import type { Instrumentation, RequestInfo, StateChange } from '../types.ts'
 
 /** What the tracing channel `zookeeper:request` carries for one request, from its start to its end. */

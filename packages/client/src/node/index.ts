@@ -1,5 +1,5 @@
 /** The client in Node, Deno and Bun: `connect({ servers })` needs nothing else. */
-import { nodeRandom, nodeServices, wakefulNodeClock } from '@zabra/runtime/node'
+import { lightRandom, nodeServices, wakefulNodeClock } from '@zabra/runtime/node/dial'
 import { connectWith, type ConnectOptions, type Surroundings } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
 import type { ServerList } from '../servers/connect-string.ts'
@@ -14,12 +14,13 @@ export type { ServerList } from '../servers/connect-string.ts'
 export type { RequestContext } from './diagnostics.ts'
 export { compressed, type CompressedOptions } from './compressed.ts'
 export { nodeTransport, type NodeTransport, type NodeTransportOptions } from './transport.ts'
-export { CertificateError, type TlsOptions } from '@zabra/runtime'
+export { CertificateError } from '@zabra/runtime/node/dial'
+export type { TlsOptions } from '@zabra/runtime'
 
 /** A login by SASL for the option `sasl`: `digestMd5({ username, password })`. */
-export const digestMd5 = digestMd5With(nodeRandom)
+export const digestMd5 = digestMd5With(lightRandom)
 
-const ports = { clock: wakefulNodeClock, random: nodeRandom, services: nodeServices }
+const ports = { clock: wakefulNodeClock, random: lightRandom, services: nodeServices }
 /** Shared by all clients: the transport has no certificates of its own. Made late, since importing must do nothing. */
 let surroundings: Surroundings | undefined
 

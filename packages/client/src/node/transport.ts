@@ -1,6 +1,5 @@
 import type { TlsOptions } from '@zabra/runtime'
-import { nodeNetwork, tlsNetwork, wakefulNodeClock } from '@zabra/runtime/node'
-import { webSocketNetwork } from '@zabra/runtime/ws'
+import { lateTlsNetwork, lateWebSocketNetwork, nodeNetwork, wakefulNodeClock } from '@zabra/runtime/node/dial'
 import { networkTransport } from '../transport.ts'
 import type { Transport } from '../types.ts'
 
@@ -17,15 +16,15 @@ export interface NodeTransport extends Transport {
   reload(): Promise<boolean>
 }
 
-/** TCP, TLS and WebSockets of this machine, by the scheme of the address. */
+/** TCP, TLS and WebSockets of this machine, by the scheme of the address. What one of them needs is loaded when it is dialled. */
 export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTransport {
-  const secure = tlsNetwork(tls)
+  const secure = lateTlsNetwork(tls)
   return {
     ...networkTransport({
       tcp: nodeNetwork,
       tls: secure,
-      ws: webSocketNetwork({ clock: wakefulNodeClock, pingEveryMs: 0 }),
-      wss: webSocketNetwork({
+      ws: lateWebSocketNetwork({ clock: wakefulNodeClock, pingEveryMs: 0 }),
+      wss: lateWebSocketNetwork({
         clock: wakefulNodeClock,
         pingEveryMs: 0,
         client: () => secure.clientOptions(),

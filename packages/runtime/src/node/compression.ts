@@ -1,4 +1,4 @@
-import { createGunzip, createGzip, gunzipSync, gzipSync, type Gunzip, type Gzip } from 'node:zlib'
+import { createGunzip, createGzip, type Gunzip, type Gzip } from 'node:zlib'
 import type { ByteTransform, Compression } from '../compression.ts'
 
 /** Compression by the platform's zlib, off the main thread. */
@@ -6,16 +6,6 @@ export const nodeCompression: Compression = {
   gzip: () => new ZlibTransform(createGzip()),
   gunzip: () => new ZlibTransform(createGunzip()),
 }
-
-/** The same at once and on the main thread, for bytes that are few. */
-export const gzipNow = (bytes: Uint8Array): Uint8Array => plain(gzipSync(bytes))
-
-/** Throws for what gzip has not written, and before it makes more than `maxLength` bytes of it. */
-export const gunzipNow = (bytes: Uint8Array, maxLength: number): Uint8Array =>
-  plain(gunzipSync(bytes, { maxOutputLength: maxLength }))
-
-const plain = ({ buffer, byteOffset, length }: Uint8Array): Uint8Array =>
-  new Uint8Array(buffer, byteOffset, length)
 
 class ZlibTransform implements ByteTransform {
   readonly #stream: Gzip | Gunzip

@@ -9,7 +9,7 @@ import { nodeSystem } from './system.ts'
 import { tlsNetwork } from './tls.ts'
 
 export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, wakefulNodeClock }
-export { gunzipNow, gzipNow } from './compression.ts'
+export { gunzipNow, gzipNow } from './gzip.ts'
 export { nodeServices } from './services.ts'
 export { channel, tracingChannel } from './channels.ts'
 export { httpUpgrades, type Upgrade, type UpgradeListener } from './http.ts'
