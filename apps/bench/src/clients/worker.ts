@@ -32,8 +32,11 @@ export interface ClientResult {
 
 const rest = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Within this time without work the platform gives back what it kept ready for a burst, such as that of connecting. */
-const REST_MS = 12_000
+/**
+ * Within this time without work the platform gives back what it kept ready for a burst, such as that of connecting. It looks
+ * every eight seconds whether it is idle, and at the first look the burst may be too near: there is time for a second one.
+ */
+const REST_MS = 20_000
 
 const path = '/bench-clients'
 
