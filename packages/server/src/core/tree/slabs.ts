@@ -1,3 +1,5 @@
+import { copyRange } from '@zabra/protocol'
+
 /**
  * The data of all znodes, in few large arrays.
  *
@@ -12,6 +14,7 @@ const LARGEST_SLOT = 1 << 14
 
 interface Slab {
   readonly bytes: Uint8Array
+  readonly view: DataView
   /** Slot size, or 0 for an array that holds one value alone. */
   readonly slot: number
   live: number
@@ -36,21 +39,16 @@ export class Slabs {
   slab = -1
   offset = 0
 
-  /** Stores a copy of the bytes between two offsets; `slab` and `offset` name it. */
-  put(data: Uint8Array, start = 0, end = data.length): void {
-    const length = end - start
-    if (length === 0) {
-      this.slab = -1
-      this.offset = 0
-      return
-    }
-    if (length > LARGEST_SLOT) {
-      this.slab = this.#add({ bytes: data.slice(start, end), slot: 0, live: 1, fresh: 0 })
-      this.offset = 0
-      return
-    }
-    this.#claim(slotSize(length))
-    copy(data, start, end, this.#slabs[this.slab]!.bytes, this.offset)
+  /** Stores a copy; `slab` and `offset` name it. */
+  put(data: Uint8Array): void {
+    this.#claim(data.length)
+    if (data.length > 0) this.#slabs[this.slab]!.bytes.set(data, this.offset)
+  }
+
+  /** Stores a copy of the bytes between two offsets. */
+  putRange(from: DataView, start: number, end: number): void {
+    this.#claim(end - start)
+    if (end > start) copyRange(from, start, end, this.#slabs[this.slab]!.view, this.offset)
   }
 
   /** Writes other bytes over a stored value if they fit its slot exactly as well; else says false. */
@@ -58,17 +56,17 @@ export class Slabs {
     const held = slab < 0 ? undefined : this.#slabs[slab]
     if (held === undefined || held.slot === 0 || data.length === 0 || slotSize(data.length) !== held.slot)
       return false
-    copy(data, 0, data.length, held.bytes, offset)
+    held.bytes.set(data, offset)
     return true
   }
 
-  /** The array that a value lies in. */
-  bytesOf(slab: number): Uint8Array {
-    return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes
+  /** What a value lies in, from its offset on. */
+  viewOf(slab: number): DataView {
+    return slab < 0 ? NO_VIEW : this.#slabs[slab]!.view
   }
 
   view(slab: number, offset: number, length: number): Uint8Array {
-    return this.bytesOf(slab).subarray(offset, offset + length)
+    return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes.subarray(offset, offset + length)
   }
 
   /** Gives a slot back. A slab without live values is dropped, so memory returns after a large deletion. */
@@ -85,28 +83,35 @@ export class Slabs {
     own.free.push(slab, offset)
   }
 
-  #claim(slot: number): void {
+  /** Finds a place for so many bytes, which `slab` and `offset` name then. */
+  #claim(length: number): void {
+    this.slab = -1
+    this.offset = 0
+    if (length > LARGEST_SLOT) this.slab = this.#add(length, 0)
+    else if (length > 0) this.#claimSlot(slotSize(length))
+    if (this.slab >= 0) this.#slabs[this.slab]!.live++
+  }
+
+  #claimSlot(slot: number): void {
     let own = this.#classes.get(slot)
     if (own === undefined) this.#classes.set(slot, (own = { free: [], filling: -1 }))
     if (own.free.length > 0) {
       this.offset = own.free.pop()!
       this.slab = own.free.pop()!
-    } else {
-      let held = own.filling < 0 ? undefined : this.#slabs[own.filling]
-      if (held === undefined || held.fresh + slot > held.bytes.length) {
-        held = { bytes: new Uint8Array(SLAB_BYTES), slot, live: 0, fresh: 0 }
-        own.filling = this.#add(held)
-      }
-      this.slab = own.filling
-      this.offset = held.fresh
-      held.fresh += slot
+      return
     }
-    this.#slabs[this.slab]!.live++
+    const filling = own.filling < 0 ? undefined : this.#slabs[own.filling]
+    if (filling === undefined || filling.fresh + slot > SLAB_BYTES) own.filling = this.#add(SLAB_BYTES, slot)
+    const held = this.#slabs[own.filling]!
+    this.slab = own.filling
+    this.offset = held.fresh
+    held.fresh += slot
   }
 
-  #add(slab: Slab): number {
+  #add(size: number, slot: number): number {
+    const bytes = new Uint8Array(size)
     const id = this.#freeIds.pop() ?? this.#slabs.length
-    this.#slabs[id] = slab
+    this.#slabs[id] = { bytes, view: new DataView(bytes.buffer), slot, live: 0, fresh: 0 }
     return id
   }
 
@@ -117,17 +122,10 @@ export class Slabs {
 }
 
 const EMPTY = new Uint8Array(0)
+const NO_VIEW = new DataView(EMPTY.buffer)
 
 function withoutSlab(free: readonly number[], slab: number): number[] {
   const kept: number[] = []
   for (let i = 0; i < free.length; i += 2) if (free[i] !== slab) kept.push(free[i]!, free[i + 1]!)
   return kept
-}
-
-/** A loop beats the call of `set` for what most znodes hold. */
-function copy(data: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
-  // A view for a part of an array costs more than a longer loop.
-  const whole = end - start === data.length
-  if (end - start > (whole ? 96 : 192)) into.set(whole ? data : data.subarray(start, end), at)
-  else for (let i = start, to = at; i < end; i++, to++) into[to] = data[i]!
 }
