@@ -123,9 +123,9 @@ export class Writer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** Adler-32 of what is written from an offset on. */
-  adler32(start: number): number {
-    return adler32(this.#bytes, start, this.#length)
+  /** Adler-32 of what is written from an offset on, going on from `previous`. */
+  adler32(start: number, previous = 1): number {
+    return adler32(this.#bytes, start, this.#length, previous, this.#view)
   }
 
   /** Hands over what is written and starts anew with an array of its own. */
