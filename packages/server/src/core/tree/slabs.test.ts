@@ -72,6 +72,23 @@ describe('Slabs', () => {
       expect(slabs.slab).toBeLessThanOrEqual(highest)
     }
   })
+
+  it('fill what others gave back before they take more memory', () => {
+    const slabs = new Slabs()
+    const places = Array.from({ length: 20_000 }, () => {
+      slabs.put(filled(100, 1))
+      return [slabs.slab, slabs.offset] as const
+    })
+    const highest = Math.max(...places.map(([slab]) => slab))
+    for (const [at, [slab, offset]] of places.entries()) if (at % 3 > 0) slabs.free(slab, offset)
+    for (const [at] of places.entries()) {
+      if (at % 3 === 0) continue
+      slabs.put(filled(100, 2))
+      expect(slabs.slab).toBeLessThanOrEqual(highest)
+    }
+    for (const [at, [slab, offset]] of places.entries())
+      if (at % 3 === 0) expect(slabs.view(slab, offset, 100)).toEqual(filled(100, 1))
+  })
 })
 
 describe('NodeStore', () => {

@@ -13,13 +13,24 @@ const SLAB_BYTES = 1 << 18
 const LARGEST_SLOT = 1 << 14
 
 interface Slab {
+  readonly id: number
   readonly bytes: Uint8Array
   readonly view: DataView
   /** Slot size, or 0 for an array that holds one value alone. */
   readonly slot: number
+  /** Offsets of slots that were given back. */
+  readonly free: number[]
   live: number
   /** Slots that were never used begin here. */
   fresh: number
+}
+
+/** The slabs of one slot size. */
+interface SlotClass {
+  /** It takes the next values as long as it has room. */
+  filling: Slab | undefined
+  /** Others in which slots were given back. */
+  readonly open: Set<Slab>
 }
 
 /** Rounds up to a class: steps of 16 up to 128, then quarters of a power of two. */
@@ -33,8 +44,7 @@ export function slotSize(length: number): number {
 export class Slabs {
   readonly #slabs: (Slab | undefined)[] = []
   readonly #freeIds: number[] = []
-  /** For each slot size: freed slots as pairs of slab and offset, and the slab that is being filled. */
-  readonly #classes = new Map<number, { free: number[]; filling: number }>()
+  readonly #classes = new Map<number, SlotClass>()
   /** The slab of the value stored last; its offset is `offset`. */
   slab = -1
   offset = 0
@@ -74,48 +84,51 @@ export class Slabs {
     if (slab < 0) return
     const held = this.#slabs[slab]!
     held.live--
-    if (held.slot === 0) return this.#drop(slab)
-    const own = this.#classes.get(held.slot)!
-    if (held.live === 0 && own.filling !== slab) {
-      own.free = withoutSlab(own.free, slab)
-      return this.#drop(slab)
+    if (held.slot === 0) return this.#drop(held)
+    const { filling, open } = this.#classes.get(held.slot)!
+    // The one that is filled stays, or a value that comes and goes would make a slab each time.
+    if (held.live === 0 && held !== filling) {
+      open.delete(held)
+      return this.#drop(held)
     }
-    own.free.push(slab, offset)
+    held.free.push(offset)
+    if (held !== filling && held.free.length === 1) open.add(held)
   }
 
   /** Finds a place for so many bytes, which `slab` and `offset` name then. */
   #claim(length: number): void {
     this.slab = -1
     this.offset = 0
-    if (length > LARGEST_SLOT) this.slab = this.#add(length, 0)
-    else if (length > 0) this.#claimSlot(slotSize(length))
-    if (this.slab >= 0) this.#slabs[this.slab]!.live++
-  }
-
-  #claimSlot(slot: number): void {
-    let own = this.#classes.get(slot)
-    if (own === undefined) this.#classes.set(slot, (own = { free: [], filling: -1 }))
-    if (own.free.length > 0) {
-      this.offset = own.free.pop()!
-      this.slab = own.free.pop()!
-      return
+    if (length === 0) return
+    const held = length > LARGEST_SLOT ? this.#add(length, 0) : this.#withRoom(slotSize(length))
+    held.live++
+    this.slab = held.id
+    if (held.free.length > 0) this.offset = held.free.pop()!
+    else {
+      this.offset = held.fresh
+      held.fresh += held.slot
     }
-    const filling = own.filling < 0 ? undefined : this.#slabs[own.filling]
-    if (filling === undefined || filling.fresh + slot > SLAB_BYTES) own.filling = this.#add(SLAB_BYTES, slot)
-    const held = this.#slabs[own.filling]!
-    this.slab = own.filling
-    this.offset = held.fresh
-    held.fresh += slot
   }
 
-  #add(size: number, slot: number): number {
+  #withRoom(slot: number): Slab {
+    let own = this.#classes.get(slot)
+    if (own === undefined) this.#classes.set(slot, (own = { filling: undefined, open: new Set() }))
+    const { filling, open } = own
+    if (filling !== undefined && (filling.free.length > 0 || filling.fresh + slot <= SLAB_BYTES))
+      return filling
+    const [next = this.#add(SLAB_BYTES, slot)] = open
+    open.delete(next)
+    return (own.filling = next)
+  }
+
+  #add(size: number, slot: number): Slab {
     const bytes = new Uint8Array(size)
+    const view = new DataView(bytes.buffer)
     const id = this.#freeIds.pop() ?? this.#slabs.length
-    this.#slabs[id] = { bytes, view: new DataView(bytes.buffer), slot, live: 0, fresh: 0 }
-    return id
+    return (this.#slabs[id] = { id, bytes, view, slot, free: [], live: 0, fresh: 0 })
   }
 
-  #drop(id: number): void {
+  #drop({ id }: Slab): void {
     this.#slabs[id] = undefined
     this.#freeIds.push(id)
   }
@@ -123,9 +136,3 @@ export class Slabs {
 
 const EMPTY = new Uint8Array(0)
 const NO_VIEW = new DataView(EMPTY.buffer)
-
-function withoutSlab(free: readonly number[], slab: number): number[] {
-  const kept: number[] = []
-  for (let i = 0; i < free.length; i += 2) if (free[i] !== slab) kept.push(free[i]!, free[i + 1]!)
-  return kept
-}
