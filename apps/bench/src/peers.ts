@@ -162,12 +162,14 @@ function launch(kind: Kind, config: string, nodeFlags: readonly string[], output
   return { child, complaint: () => complaint }
 }
 
+/** Asks the more seldom the longer it takes, at most every fiftieth of it: who is asked has less time to start. */
 async function ready({ child, complaint }: Launched, port: number): Promise<void> {
-  for (let tries = 0; tries < 6000; tries++) {
+  const began = performance.now()
+  for (let waited = 0; waited < 30_000; waited = performance.now() - began) {
     if (!isAlive(child))
       throw new Error(`A server ended with ${child.exitCode} before it served: ${complaint()}`)
     if ((await fourLetterWord(port, 'srvr').catch(() => '')).includes('Mode:')) return
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, 5 + waited / 50))
   }
   throw new Error(`A server did not serve within 30 s: ${complaint()}`)
 }

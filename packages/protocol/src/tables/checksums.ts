@@ -1,7 +1,7 @@
 /**
  * CRC-32 (as zlib's) and Adler-32 without a platform.
- * FENCED: CRC-32 takes eight bytes at a time from eight tables, Adler-32 defers its division, and sums up long stretches as
- * numbers of four bytes, two of which at a time are lanes of one sum.
+ * FENCED: CRC-32 takes eight bytes at a time from eight tables, Adler-32 defers its division, and takes numbers of four bytes,
+ * two of which at a time are lanes of one sum.
  * Why: both run over every byte that a log or snapshot holds. Oracles: the plain forms in the tests.
  */
 const tables: Int32Array[] = makeTables()
@@ -101,54 +101,34 @@ export function crc32Text(text: string, start = 0, previous = 0): number {
   return ~crc >>> 0
 }
 
-/** Shorter stretches are summed up before a view of them would be made. */
-const LONG = 512
-const LITTLE_ENDIAN = new Uint8Array(new Int32Array([1]).buffer)[0] === 1
-
-/** Adler-32 of the bytes between two offsets, going on from `previous` (1 at the start). An unsigned 32-bit number. */
-export function adler32(bytes: Uint8Array, start = 0, end = bytes.length, previous = 1): number {
-  if (end - start < LONG || !LITTLE_ENDIAN) return adlerOfBytes(bytes, start, end, previous)
-  const from = start + (-(bytes.byteOffset + start) & 3)
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + from, (end - from) >> 2)
-  const before = adlerOfBytes(bytes, start, from, previous)
-  return adlerOfBytes(bytes, from + 4 * words.length, end, adlerOfWords(words, before))
-}
-
-function adlerOfBytes(bytes: Uint8Array, start: number, end: number, previous: number): number {
-  let low = previous & 0xffff
-  let high = previous >>> 16
-  let i = start
-  while (i < end) {
-    // As many bytes as keep both sums exact below 2^31, so that they stay small integers.
-    const stop = Math.min(i + 3800, end)
-    for (; i < stop; i++) {
-      low = (low + bytes[i]!) | 0
-      high = (high + low) | 0
-    }
-    low %= 65521
-    high %= 65521
-  }
-  return ((high << 16) | low) >>> 0
-}
-
 /** So many words keep the sums of sums below 2^16 in each lane: 255 * 22 * 21 / 2. */
 const LANE_WORDS = 22
 
 /**
+ * Adler-32 of the bytes between two offsets, going on from `previous` (1 at the start). An unsigned 32-bit number. `view` is
+ * one of the same bytes, for who has it already.
+ *
  * The first and third bytes of words are summed up in the lanes of one number, the others in those of another. `earlier`
  * sums are those of the sums before each word: what a byte adds to the high sum for every word behind its own.
  */
-function adlerOfWords(words: Int32Array, previous: number): number {
+export function adler32(
+  bytes: Uint8Array,
+  start = 0,
+  end = bytes.length,
+  previous = 1,
+  view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+): number {
   let low = previous & 0xffff
   let high = previous >>> 16
-  for (let at = 0; at < words.length;) {
-    const count = Math.min(LANE_WORDS, words.length - at)
+  let at = start
+  for (let words = (end - start) >> 2; words > 0; words -= LANE_WORDS) {
+    const count = Math.min(LANE_WORDS, words)
     let even = 0
     let odd = 0
     let earlierEven = 0
     let earlierOdd = 0
-    for (const stop = at + count; at < stop; at++) {
-      const word = words[at]!
+    for (const stop = at + 4 * count; at < stop; at += 4) {
+      const word = view.getInt32(at, true)
       earlierEven = (earlierEven + even) | 0
       earlierOdd = (earlierOdd + odd) | 0
       even = (even + (word & 0xff00ff)) | 0
@@ -159,6 +139,10 @@ function adlerOfWords(words: Int32Array, previous: number): number {
     const [first, second, third, fourth] = [even & 0xffff, odd & 0xffff, even >>> 16, odd >>> 16]
     high = (high + 4 * (low * count + earlier + first) + 3 * second + 2 * third + fourth) % 65521
     low = (low + first + second + third + fourth) % 65521
+  }
+  for (; at < end; at++) {
+    low = (low + bytes[at]!) % 65521
+    high = (high + low) % 65521
   }
   return ((high << 16) | low) >>> 0
 }

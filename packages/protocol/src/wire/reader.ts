@@ -97,7 +97,7 @@ export class Reader {
     if (length === -1) return null
     const at = this.#take(length, 'a buffer')
     const copy = new Uint8Array(length)
-    if (length > 128) copy.set(this.#bytes.subarray(at, at + length))
+    if (length > 24) copy.set(this.#bytes.subarray(at, at + length))
     else for (let i = 0; i < length; i++) copy[i] = this.#bytes[at + i]!
     return copy
   }
@@ -106,7 +106,7 @@ export class Reader {
     const length = this.#length('a string')
     if (length === -1) return null
     const at = this.#take(length, 'a string')
-    return readText(this.#bytes, at, at + length)
+    return readText(this.#bytes, at, at + length, this.#view)
   }
 
   /** Passes over a string and returns how many bytes it has, -1 for null. */

@@ -37,12 +37,26 @@ export function writeText(text: string, into: Uint8Array, at: number): number {
   return at
 }
 
-/** Reads the text between two offsets. Never fails: what is malformed becomes U+FFFD. */
-export function readText(bytes: Uint8Array, start: number, end: number): string {
-  for (let i = start; i < end; i++) if (bytes[i]! >= 0x80) return readAnyText(bytes, start, end)
+/** Reads the text between two offsets; `view` is one of the same bytes. Never fails: what is malformed becomes U+FFFD. */
+export function readText(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+): string {
+  if (!isAscii(view, start, end)) return readAnyText(bytes, start, end)
   // Very short names are put together faster than any call returns.
   if (latin1Slice !== undefined && end - start > 3) return latin1Slice.call(bytes, start, end)
   return readAscii(bytes, start, end)
+}
+
+/** Four bytes at a time. */
+function isAscii(view: DataView, start: number, end: number): boolean {
+  let bits = 0
+  let i = start
+  for (; i + 4 <= end; i += 4) bits |= view.getInt32(i)
+  for (; i < end; i++) bits |= view.getUint8(i)
+  return (bits & 0x8080_8080) === 0
 }
 
 type Slice = (this: Uint8Array, start: number, end: number) => string

@@ -4,6 +4,7 @@ import { readACLList } from '../gen/records.gen.ts'
 import { OPEN_ACL_UNSAFE } from '../tables/acl.ts'
 import { adler32 } from '../tables/checksums.ts'
 import { OPEN_ACL_BYTES } from '../tables/open-acl.ts'
+import { copyRange } from './copy.ts'
 import { ProtocolError } from './error.ts'
 import { FrameSplitter } from './frames.ts'
 import { Reader } from './reader.ts'
@@ -95,8 +96,8 @@ describe('Writer and Reader', () => {
     writer.truncate(writer.length - 4)
     writer.longNumberAt(4, -(2 ** 40) - 7)
     writer.intAt(12, 9)
-    writer.range(Uint8Array.of(1, 2, 3, 4), 1, 3)
-    writer.range(new Uint8Array(300).fill(5), 10, 210)
+    writer.range(new DataView(Uint8Array.of(1, 2, 3, 4).buffer), 1, 3)
+    writer.range(new DataView(new Uint8Array(300).fill(5).buffer), 10, 210)
     writer.endFrame(mark)
     const taken = writer.take()
     expect(writer.length).toBe(0)
@@ -221,4 +222,23 @@ it('a writer gives the checksum of what it holds from an offset on', () => {
   const writer = new Writer(4)
   for (let i = 0; i < 100; i++) writer.int(i * 7919)
   expect(writer.adler32(8)).toBe(adler32(writer.bytes().slice(8)))
+})
+
+describe('copyRange', () => {
+  it('copies what set copies and nothing else, between any offsets of views that begin anywhere', () => {
+    const from = Uint8Array.from({ length: 700 }, (_, at) => (at * 7 + (at >> 8)) & 0xff)
+    const offset = fc.integer({ min: 0, max: 40 })
+    const length = fc.oneof(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 250, max: 600 }))
+    fc.assert(
+      fc.property(offset, offset, offset, length, (skipped, start, at, count) => {
+        const source = from.subarray(skipped)
+        const [plain, got] = [new Uint8Array(700).fill(0xee), new Uint8Array(700).fill(0xee)]
+        plain.subarray(3).set(source.subarray(start, start + count), at)
+        const into = new DataView(got.buffer, 3)
+        copyRange(new DataView(from.buffer, skipped), start, start + count, into, at)
+        expect(got).toEqual(plain)
+      }),
+      { numRuns: 1000 },
+    )
+  })
 })

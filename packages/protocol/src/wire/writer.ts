@@ -1,4 +1,5 @@
 import { adler32 } from '../tables/checksums.ts'
+import { copyRange } from './copy.ts'
 import { writeText } from './text.ts'
 
 const NOTHING = new Uint8Array(0)
@@ -81,11 +82,10 @@ export class Writer {
     this.#length += value.length
   }
 
-  /** The bytes between two offsets, without a length before them. A loop beats a view and a copy for what is short. */
-  range(bytes: Uint8Array, start: number, end: number): void {
+  /** The bytes between two offsets, without a length before them. */
+  range(bytes: DataView, start: number, end: number): void {
     this.#room(end - start)
-    if (end - start > 128) this.#bytes.set(bytes.subarray(start, end), this.#length)
-    else for (let i = start, to = this.#length; i < end; i++, to++) this.#bytes[to] = bytes[i]!
+    copyRange(bytes, start, end, this.#view, this.#length)
     this.#length += end - start
   }
 
@@ -123,9 +123,9 @@ export class Writer {
     return this.#bytes.subarray(0, this.#length)
   }
 
-  /** Adler-32 of what is written from an offset on. */
-  adler32(start: number): number {
-    return adler32(this.#bytes, start, this.#length)
+  /** Adler-32 of what is written from an offset on, going on from `previous`. */
+  adler32(start: number, previous = 1): number {
+    return adler32(this.#bytes, start, this.#length, previous, this.#view)
   }
 
   /** Hands over what is written and starts anew with an array of its own. */

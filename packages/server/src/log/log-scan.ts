@@ -95,7 +95,7 @@ class LogScan {
       const checksum = this.#view.getUint32(at - this.#base + 4)
       const sound =
         this.#view.getUint32(at - this.#base) === 0 &&
-        adler32(this.#window, start, start + length) === checksum
+        adler32(this.#window, start, start + length, 1, this.#view) === checksum
       if (!sound) return this.#stopped(at, entries)
       const zxid = this.#zxid(start, length, at)
       const marked = end < this.#size && this.#window[end - this.#base] === ENTRY_END
@@ -215,7 +215,7 @@ function validEntry(rest: Uint8Array, last: Zxid): number {
     left -= length
     // Too much looks like an entry to tell a cut write from damage: whoever knows must decide.
     if (left < 0) return at
-    if (adler32(rest, at + ENTRY_HEAD_BYTES, end) !== view.getUint32(at + 4)) continue
+    if (adler32(rest, at + ENTRY_HEAD_BYTES, end, 1, view) !== view.getUint32(at + 4)) continue
     const zxid = view.getInt32(at + 24) * 0x1_0000_0000 + view.getUint32(at + 28)
     if (zxid > last) return at
   }

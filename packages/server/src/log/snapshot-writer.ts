@@ -1,4 +1,4 @@
-import { adler32, Writer } from '@zabra/protocol'
+import { Writer } from '@zabra/protocol'
 import type { ByteTransform, Compression, Disk, DiskWriter } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
@@ -178,7 +178,7 @@ class SnapshotStream {
   }
 
   #check(): void {
-    this.#adler = adler32(this.#writer.bytes(), this.#checked, this.#writer.length, this.#adler)
+    this.#adler = this.#writer.adler32(this.#checked, this.#adler)
     this.#checked = this.#writer.length
   }
 

@@ -1,4 +1,4 @@
-import { adler32, epochOf, formatZxid, Writer } from '@zabra/protocol'
+import { epochOf, formatZxid, Writer } from '@zabra/protocol'
 import {
   DiskError,
   type Cancel,
@@ -11,7 +11,7 @@ import {
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { LogFullError } from './errors.ts'
 import { logName } from './file-names.ts'
-import { ENTRY_END, LOG_HEADER_BYTES, paddedSize, writeLogHeader } from './log-format.ts'
+import { ENTRY_END, ENTRY_HEAD_BYTES, LOG_HEADER_BYTES, paddedSize, writeLogHeader } from './log-format.ts'
 import { encodeLoggedTxn } from './txn-codec.ts'
 
 export interface TxnLogOptions {
@@ -477,8 +477,10 @@ export function payloadZxid(payload: Uint8Array): Zxid | undefined {
 
 /** Writes an entry whose payload is encoded already. */
 export function encodePayload(writer: Writer, payload: Uint8Array): void {
-  writer.longNumber(adler32(payload, 0, payload.length))
+  const at = writer.length
+  writer.longNumber(0)
   writer.buffer(payload)
+  writer.longNumberAt(at, writer.adler32(at + ENTRY_HEAD_BYTES))
   writer.byte(ENTRY_END)
 }
 

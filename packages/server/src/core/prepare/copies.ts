@@ -27,9 +27,7 @@ export class Copies {
     const shared = this.#shared
     const at = this.#used
     this.#used += length
-    // A loop beats a call for what most znodes hold.
-    if (length > 128) shared.set(data, at)
-    else for (let i = 0; i < length; i++) shared[at + i] = data[i]!
+    shared.set(data, at)
     return shared.subarray(at, at + length)
   }
 }

@@ -49,7 +49,7 @@ export class BulkLoad {
     const aclId = long(view, dataEnd)
     if (!this.#knows(aclId) || !this.#toParentOf(path)) return false
     if (this.#repeats && this.#store.find(path) !== NONE) return false
-    const node = this.#store.addNew(path, this.#parent)
+    const node = this.#store.add(path, this.#parent)
     if (node === NONE) {
       this.#repeats = true
       return false
@@ -57,7 +57,7 @@ export class BulkLoad {
     this.#last = node
     this.#uses++
     this.#fill(node, aclId, view, dataEnd)
-    if (length >= 0) this.#store.setFirstData(node, bytes, at, dataEnd)
+    if (length >= 0) this.#store.setFirstData(node, view, at, dataEnd)
     if (this.#digest !== undefined) this.#hash(node, path, bytes, at, dataEnd)
     return true
   }

@@ -4,6 +4,8 @@ import type { SubTxn, Zxid } from '../types.ts'
 export interface TreeOptions extends OwnerRules {
   /** Whether the digest of the tree is kept (`zookeeper.digest.enabled`). */
   readonly digest: boolean
+  /** A secret that spreads paths over the index; the same for all trees if left out. */
+  readonly hashKey?: number
 }
 
 /** Hears of changes in the order in which watches must fire. */

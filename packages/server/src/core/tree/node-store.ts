@@ -1,20 +1,21 @@
+import { NONE, PathIndex } from './path-index.ts'
 import { Slabs } from './slabs.ts'
+
+export { NONE }
 
 /**
  * All znodes as columns of numbers; a node is an index.
  *
  * FENCED: segments of typed arrays instead of objects, siblings as a linked ring of indices, lookup by full path.
  * Why: an object for each znode with its boxed 64-bit numbers costs about 500 bytes and is walked by every collection;
- * this costs under 300 with 100 bytes of data, and the collector sees only names. Segments and sharded maps keep growth
- * free of long pauses. The figure is "resident memory a znode" of apps/bench.
+ * this costs under 300 with 100 bytes of data, and the collector sees only names. Segments keep growth free of long
+ * pauses. The figure is "resident memory a znode" of apps/bench.
  * Rules: an index is valid until its node is removed. Nothing here knows what a transaction is.
  * Oracle: a map of nodes, in `slabs.test.ts`, and the naive tree of `tree.model.test.ts`.
  */
 const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
-const SHARDS = 256
-export const NONE = -1
 
 class Segment {
   readonly czxid = new Float64Array(SIZE)
@@ -42,12 +43,11 @@ class Segment {
   readonly offset = new Int32Array(SIZE)
   /** Bytes of data, -1 for null. */
   readonly length = new Int32Array(SIZE)
-  readonly path: (string | undefined)[] = []
 }
 
 export class NodeStore {
   readonly #segments: Segment[] = []
-  readonly #shards: Map<string, number>[] = Array.from({ length: SHARDS }, () => new Map())
+  readonly #index: PathIndex
   readonly #free: number[] = []
   readonly #slabs = new Slabs()
   #used = 0
@@ -57,9 +57,14 @@ export class NodeStore {
   /** Characters of all paths. */
   pathChars = 0
 
+  /** `hashKey` is that of `PathIndex`. */
+  constructor(hashKey = 0) {
+    this.#index = new PathIndex(hashKey)
+  }
+
   /** The index of the node at a path, or `NONE`. */
   find(path: string): number {
-    return this.#shard(path).get(path) ?? NONE
+    return this.#index.find(path)
   }
 
   /** As `find`, where the index may be known already. An index that has another path by now is not believed. */
@@ -77,7 +82,7 @@ export class NodeStore {
   }
 
   pathOf(node: number): string {
-    return this.#segments[node >> BITS]!.path[node & MASK]!
+    return this.#index.pathAt(node)!
   }
 
   /** Indices from here on were never given out. */
@@ -87,36 +92,21 @@ export class NodeStore {
 
   /** The path under an index below `used`; undefined when no node has it now. */
   pathAt(node: number): string | undefined {
-    return this.#segments[node >> BITS]!.path[node & MASK]
+    return this.#index.pathAt(node)
   }
 
-  /** Adds a node behind its siblings; all its numbers are 0 and its data null. */
+  /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NONE`, and nothing has changed, when the path is there. */
   add(path: string, parent: number): number {
-    const node = this.#free.pop() ?? this.#used++
-    this.#shard(path).set(path, node)
-    this.#begin(node, path, parent)
-    return node
-  }
-
-  /** As `add`, where a look before would cost as much again; `NONE`, and nothing has changed, when the path is there. */
-  addNew(path: string, parent: number): number {
-    const shard = this.#shard(path)
-    const before = shard.size
     const node = this.#free.at(-1) ?? this.#used
-    shard.set(path, node)
-    if (shard.size === before) {
-      let there = this.firstChildOf(parent)
-      while (this.pathOf(there) !== path) there = this.nextOf(there)
-      shard.set(path, there)
-      return NONE
-    }
+    if (!this.#index.add(path, node)) return NONE
     if (this.#free.length > 0) this.#free.pop()
     else this.#used++
-    this.#begin(node, path, parent)
+    this.#begin(node, parent)
+    this.pathChars += path.length
     return node
   }
 
-  #begin(node: number, path: string, parent: number): void {
+  #begin(node: number, parent: number): void {
     if (node >> BITS >= this.#segments.length) this.#segments.push(new Segment())
     const s = this.columns(node)
     const i = node & MASK
@@ -129,23 +119,19 @@ export class NodeStore {
     s.offset[i] = 0
     s.length[i] = -1
     s.parent[i] = parent
-    s.path[i] = path
     if (parent !== NONE) this.#link(node, parent)
     this.count++
-    this.pathChars += path.length
   }
 
   /** Removes a node that has no children. */
   remove(node: number): void {
     const s = this.columns(node)
     const i = node & MASK
-    const path = s.path[i]!
     this.#unlink(node)
-    this.#shard(path).delete(path)
+    this.pathChars -= this.pathOf(node).length
+    this.#index.remove(node)
     this.dataBytes -= Math.max(0, s.length[i]!)
-    this.pathChars -= path.length
     this.#slabs.free(s.slab[i]!, s.offset[i]!)
-    s.path[i] = undefined
     this.#free.push(node)
     this.count--
   }
@@ -166,12 +152,12 @@ export class NodeStore {
   }
 
   /** Gives data to a node that `add` has just made: the bytes between two offsets. */
-  setFirstData(node: number, bytes: Uint8Array, start: number, end: number): void {
+  setFirstData(node: number, bytes: DataView, start: number, end: number): void {
     const s = this.columns(node)
     const i = node & MASK
     this.dataBytes += end - start
     s.length[i] = end - start
-    this.#slabs.put(bytes, start, end)
+    this.#slabs.putRange(bytes, start, end)
     s.slab[i] = this.#slabs.slab
     s.offset[i] = this.#slabs.offset
   }
@@ -183,9 +169,9 @@ export class NodeStore {
     return s.length[i]! < 0 ? null : this.#slabs.view(s.slab[i]!, s.offset[i]!, s.length[i]!)
   }
 
-  /** The array in which a node's data lies, from `columns().offset` on. */
-  dataBytesOf(node: number): Uint8Array {
-    return this.#slabs.bytesOf(this.columns(node).slab[node & MASK]!)
+  /** What a node's data lies in, from `columns().offset` on. */
+  dataViewOf(node: number): DataView {
+    return this.#slabs.viewOf(this.columns(node).slab[node & MASK]!)
   }
 
   parentOf(node: number): number {
@@ -247,12 +233,5 @@ export class NodeStore {
     this.columns(previous).next[previous & MASK] = next
     const after = next === NONE ? first : next
     this.columns(after).previous[after & MASK] = previous
-  }
-
-  #shard(path: string): Map<string, number> {
-    const length = path.length
-    return this.#shards[
-      (path.charCodeAt(length - 1) * 31 + path.charCodeAt(length - 2) * 7 + length) & (SHARDS - 1)
-    ]!
   }
 }

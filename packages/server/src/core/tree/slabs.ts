@@ -1,3 +1,5 @@
+import { copyRange } from '@zabra/protocol'
+
 /**
  * The data of all znodes, in few large arrays.
  *
@@ -11,12 +13,24 @@ const SLAB_BYTES = 1 << 18
 const LARGEST_SLOT = 1 << 14
 
 interface Slab {
+  readonly id: number
   readonly bytes: Uint8Array
+  readonly view: DataView
   /** Slot size, or 0 for an array that holds one value alone. */
   readonly slot: number
+  /** Offsets of slots that were given back. */
+  readonly free: number[]
   live: number
   /** Slots that were never used begin here. */
   fresh: number
+}
+
+/** The slabs of one slot size. */
+interface SlotClass {
+  /** It takes the next values as long as it has room. */
+  filling: Slab | undefined
+  /** Others in which slots were given back. */
+  readonly open: Set<Slab>
 }
 
 /** Rounds up to a class: steps of 16 up to 128, then quarters of a power of two. */
@@ -30,27 +44,21 @@ export function slotSize(length: number): number {
 export class Slabs {
   readonly #slabs: (Slab | undefined)[] = []
   readonly #freeIds: number[] = []
-  /** For each slot size: freed slots as pairs of slab and offset, and the slab that is being filled. */
-  readonly #classes = new Map<number, { free: number[]; filling: number }>()
+  readonly #classes = new Map<number, SlotClass>()
   /** The slab of the value stored last; its offset is `offset`. */
   slab = -1
   offset = 0
 
-  /** Stores a copy of the bytes between two offsets; `slab` and `offset` name it. */
-  put(data: Uint8Array, start = 0, end = data.length): void {
-    const length = end - start
-    if (length === 0) {
-      this.slab = -1
-      this.offset = 0
-      return
-    }
-    if (length > LARGEST_SLOT) {
-      this.slab = this.#add({ bytes: data.slice(start, end), slot: 0, live: 1, fresh: 0 })
-      this.offset = 0
-      return
-    }
-    this.#claim(slotSize(length))
-    copy(data, start, end, this.#slabs[this.slab]!.bytes, this.offset)
+  /** Stores a copy; `slab` and `offset` name it. */
+  put(data: Uint8Array): void {
+    this.#claim(data.length)
+    if (data.length > 0) this.#slabs[this.slab]!.bytes.set(data, this.offset)
+  }
+
+  /** Stores a copy of the bytes between two offsets. */
+  putRange(from: DataView, start: number, end: number): void {
+    this.#claim(end - start)
+    if (end > start) copyRange(from, start, end, this.#slabs[this.slab]!.view, this.offset)
   }
 
   /** Writes other bytes over a stored value if they fit its slot exactly as well; else says false. */
@@ -58,17 +66,17 @@ export class Slabs {
     const held = slab < 0 ? undefined : this.#slabs[slab]
     if (held === undefined || held.slot === 0 || data.length === 0 || slotSize(data.length) !== held.slot)
       return false
-    copy(data, 0, data.length, held.bytes, offset)
+    held.bytes.set(data, offset)
     return true
   }
 
-  /** The array that a value lies in. */
-  bytesOf(slab: number): Uint8Array {
-    return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes
+  /** What a value lies in, from its offset on. */
+  viewOf(slab: number): DataView {
+    return slab < 0 ? NO_VIEW : this.#slabs[slab]!.view
   }
 
   view(slab: number, offset: number, length: number): Uint8Array {
-    return this.bytesOf(slab).subarray(offset, offset + length)
+    return slab < 0 ? EMPTY : this.#slabs[slab]!.bytes.subarray(offset, offset + length)
   }
 
   /** Gives a slot back. A slab without live values is dropped, so memory returns after a large deletion. */
@@ -76,58 +84,55 @@ export class Slabs {
     if (slab < 0) return
     const held = this.#slabs[slab]!
     held.live--
-    if (held.slot === 0) return this.#drop(slab)
-    const own = this.#classes.get(held.slot)!
-    if (held.live === 0 && own.filling !== slab) {
-      own.free = withoutSlab(own.free, slab)
-      return this.#drop(slab)
+    if (held.slot === 0) return this.#drop(held)
+    const { filling, open } = this.#classes.get(held.slot)!
+    // The one that is filled stays, or a value that comes and goes would make a slab each time.
+    if (held.live === 0 && held !== filling) {
+      open.delete(held)
+      return this.#drop(held)
     }
-    own.free.push(slab, offset)
+    held.free.push(offset)
+    if (held !== filling && held.free.length === 1) open.add(held)
   }
 
-  #claim(slot: number): void {
-    let own = this.#classes.get(slot)
-    if (own === undefined) this.#classes.set(slot, (own = { free: [], filling: -1 }))
-    if (own.free.length > 0) {
-      this.offset = own.free.pop()!
-      this.slab = own.free.pop()!
-    } else {
-      let held = own.filling < 0 ? undefined : this.#slabs[own.filling]
-      if (held === undefined || held.fresh + slot > held.bytes.length) {
-        held = { bytes: new Uint8Array(SLAB_BYTES), slot, live: 0, fresh: 0 }
-        own.filling = this.#add(held)
-      }
-      this.slab = own.filling
+  /** Finds a place for so many bytes, which `slab` and `offset` name then. */
+  #claim(length: number): void {
+    this.slab = -1
+    this.offset = 0
+    if (length === 0) return
+    const held = length > LARGEST_SLOT ? this.#add(length, 0) : this.#withRoom(slotSize(length))
+    held.live++
+    this.slab = held.id
+    if (held.free.length > 0) this.offset = held.free.pop()!
+    else {
       this.offset = held.fresh
-      held.fresh += slot
+      held.fresh += held.slot
     }
-    this.#slabs[this.slab]!.live++
   }
 
-  #add(slab: Slab): number {
+  #withRoom(slot: number): Slab {
+    let own = this.#classes.get(slot)
+    if (own === undefined) this.#classes.set(slot, (own = { filling: undefined, open: new Set() }))
+    const { filling, open } = own
+    if (filling !== undefined && (filling.free.length > 0 || filling.fresh + slot <= SLAB_BYTES))
+      return filling
+    const [next = this.#add(SLAB_BYTES, slot)] = open
+    open.delete(next)
+    return (own.filling = next)
+  }
+
+  #add(size: number, slot: number): Slab {
+    const bytes = new Uint8Array(size)
+    const view = new DataView(bytes.buffer)
     const id = this.#freeIds.pop() ?? this.#slabs.length
-    this.#slabs[id] = slab
-    return id
+    return (this.#slabs[id] = { id, bytes, view, slot, free: [], live: 0, fresh: 0 })
   }
 
-  #drop(id: number): void {
+  #drop({ id }: Slab): void {
     this.#slabs[id] = undefined
     this.#freeIds.push(id)
   }
 }
 
 const EMPTY = new Uint8Array(0)
-
-function withoutSlab(free: readonly number[], slab: number): number[] {
-  const kept: number[] = []
-  for (let i = 0; i < free.length; i += 2) if (free[i] !== slab) kept.push(free[i]!, free[i + 1]!)
-  return kept
-}
-
-/** A loop beats the call of `set` for what most znodes hold. */
-function copy(data: Uint8Array, start: number, end: number, into: Uint8Array, at: number): void {
-  // A view for a part of an array costs more than a longer loop.
-  const whole = end - start === data.length
-  if (end - start > (whole ? 96 : 192)) into.set(whole ? data : data.subarray(start, end), at)
-  else for (let i = start, to = at; i < end; i++, to++) into[to] = data[i]!
-}
+const NO_VIEW = new DataView(EMPTY.buffer)

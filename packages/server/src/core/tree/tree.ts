@@ -28,14 +28,14 @@ import { applyClose, applyMulti } from './stepwise.ts'
  */
 export class Tree {
   readonly acls = new AclTable()
-  readonly store = new NodeStore()
+  readonly store: NodeStore
   readonly owners: OwnerIndex
   readonly quotas = new QuotaIndex()
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
   readonly #options: TreeOptions
   readonly #digest: DigestKeeper
-  readonly #quotaKeeper = new QuotaKeeper(this.store, this.quotas)
+  readonly #quotaKeeper: QuotaKeeper
   readonly #walkers = new Set<Walker>()
   #halfway = false
   /** The node that was written last. */
@@ -44,6 +44,8 @@ export class Tree {
 
   constructor(options: TreeOptions) {
     this.#options = options
+    this.store = new NodeStore(options.hashKey)
+    this.#quotaKeeper = new QuotaKeeper(this.store, this.quotas)
     this.owners = new OwnerIndex(options)
     this.#digest = new DigestKeeper(this.store, this.owners)
     this.#plant('/', NONE, OPEN)
@@ -166,7 +168,7 @@ export class Tree {
     const i = this.store.slot(node)
     const length = c.length[i]!
     writer.int(length)
-    if (length > 0) writer.range(this.store.dataBytesOf(node), c.offset[i]!, c.offset[i]! + length)
+    if (length > 0) writer.range(this.store.dataViewOf(node), c.offset[i]!, c.offset[i]! + length)
   }
 
   /** A view of a node's data that holds until the next change, or null. */

@@ -3,11 +3,19 @@ import { Tree } from '../../core/tree/index.ts'
 import { lockFolder, type RecoveryOptions } from '../../log/index.ts'
 import type { ServerSettings } from '../../settings/index.ts'
 
-/** Takes the folders of a server for this process. Resolves to what gives them back. */
+/** The folders of a server, taken for this process. */
+interface Locked {
+  /** A secret of this run. */
+  readonly token: string
+  /** Gives them back. */
+  readonly unlock: () => Promise<void>
+}
+
+/** Takes the folders of a server for this process. */
 export async function lockFolders(
   settings: ServerSettings,
   { disk, random, system }: Ports,
-): Promise<() => Promise<void>> {
+): Promise<Locked> {
   const folders = new Set([settings.dataDir, settings.dataLogDir])
   const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   const unlocks: (() => Promise<void>)[] = []
@@ -19,15 +27,15 @@ export async function lockFolders(
       if (settings.autoCreateDataDir) await disk.makeFolder(folder)
       unlocks.push(await lockFolder(disk, folder, system, token))
     }
-    return unlock
+    return { token, unlock }
   } catch (error) {
     await unlock()
     throw error
   }
 }
 
-/** How the settings want files to be read. */
-export function recoveryOptions(settings: ServerSettings, ports: Ports): RecoveryOptions {
+/** How the settings want files to be read, and how trees spread their paths. */
+export function recoveryOptions(settings: ServerSettings, ports: Ports, hashKey: number): RecoveryOptions {
   return {
     disk: ports.disk,
     logger: ports.logger,
@@ -37,6 +45,6 @@ export function recoveryOptions(settings: ServerSettings, ports: Ports): Recover
     autoCreate: settings.autoCreateDataDir,
     trustEmptySnapshot: settings.snapshotTrustEmpty,
     createTree: () =>
-      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled }),
+      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled, hashKey }),
   }
 }

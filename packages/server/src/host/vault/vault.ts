@@ -26,6 +26,7 @@ import {
   type EpochFiles,
   type RawTxn,
   type Recovery,
+  type RecoveryOptions,
   type SessionTimeouts,
   type SnapshotKind,
   type SnapshotTaken,
@@ -58,15 +59,18 @@ export async function openVault(
   ports: Ports,
   { member }: { readonly member: boolean },
 ): Promise<Vault> {
-  const unlock = await lockFolders(settings, ports)
+  const { token, unlock } = await lockFolders(settings, ports)
+  // The folder tells the token to nobody but who may read the data.
+  const hashKey = Number.parseInt(token.slice(0, 8), 16)
   try {
     if (!member) await Trust.refuseAlone(ports, foldersOf(settings))
     const trust = member ? await Trust.open(ports, foldersOf(settings)) : undefined
-    const recovery = await recoverOrDistrust(settings, ports, trust)
+    const options = recoveryOptions(settings, ports, hashKey)
+    const recovery = await recoverOrDistrust(options, trust)
     if (recovery.fresh) await trust?.judgeEmpty(settings)
     const folder = `${settings.dataDir}/${VERSION_FOLDER}`
     const epochs = member ? await openEpochs(ports.disk, ports.logger, folder, recovery.lastZxid) : undefined
-    const vault = new OpenVault(settings, ports, recovery, { epochs, trust }, unlock)
+    const vault = new OpenVault(settings, ports, recovery, { options, epochs, trust, unlock })
     await vault.measure()
     return vault
   } catch (error) {
@@ -76,23 +80,27 @@ export async function openVault(
 }
 
 /** Files that are whole and not right end a server that stands alone. A member has others to ask. */
-async function recoverOrDistrust(
-  settings: ServerSettings,
-  ports: Ports,
-  trust: Trust | undefined,
-): Promise<Recovery> {
+async function recoverOrDistrust(options: RecoveryOptions, trust: Trust | undefined): Promise<Recovery> {
   try {
-    return await recover(recoveryOptions(settings, ports))
+    return await recover(options)
   } catch (error) {
     if (trust === undefined || !(error instanceof DivergedFilesError)) throw error
     await trust.withdraw(error.message)
-    return recover(recoveryOptions(settings, ports))
+    return recover(options)
   }
+}
+
+interface Opened {
+  readonly options: RecoveryOptions
+  readonly epochs: EpochFiles | undefined
+  readonly trust: Trust | undefined
+  readonly unlock: () => Promise<void>
 }
 
 class OpenVault implements Vault {
   readonly #settings: ServerSettings
   readonly #ports: Ports
+  readonly #options: RecoveryOptions
   readonly #epochs: EpochFiles | undefined
   readonly #trust: Trust | undefined
   readonly #unlock: () => Promise<void>
@@ -122,11 +130,11 @@ class OpenVault implements Vault {
     settings: ServerSettings,
     ports: Ports,
     recovery: Recovery,
-    { epochs, trust }: { readonly epochs: EpochFiles | undefined; readonly trust: Trust | undefined },
-    unlock: () => Promise<void>,
+    { options, epochs, trust, unlock }: Opened,
   ) {
     this.#settings = settings
     this.#ports = ports
+    this.#options = options
     this.#epochs = epochs
     this.#trust = trust
     this.#asksForAll = !this.trusted
@@ -231,7 +239,7 @@ class OpenVault implements Vault {
   truncateTo(zxid: Zxid): Promise<Truncated> {
     return this.#alone(async () => {
       await this.#idle()
-      const result = await truncateTo(recoveryOptions(this.#settings, this.#ports), zxid)
+      const result = await truncateTo(this.#options, zxid)
       if (!result.exact) {
         const facts = { zxid: formatZxid(zxid), reason: result.reason }
         this.#ports.logger.warn(facts, 'The history cannot be cut there; nothing is changed')
@@ -409,7 +417,7 @@ class OpenVault implements Vault {
       {},
       'Loading the data anew, because the role ended before they were right and complete',
     )
-    this.#take(await recoverOrDistrust(this.#settings, this.#ports, this.#trust))
+    this.#take(await recoverOrDistrust(this.#options, this.#trust))
     if (!this.trusted) this.#asksForAll = true
     await this.measure()
   }
@@ -434,7 +442,7 @@ class OpenVault implements Vault {
   }
 
   #newTree(): Tree {
-    return recoveryOptions(this.#settings, this.#ports).createTree()
+    return this.#options.createTree()
   }
 
   #refuseUnlisted(): void {

@@ -1,0 +1,26 @@
+/** From here on two more views and one call are cheaper than the loop. */
+const LONG = 256
+
+/**
+ * Copies the bytes between two offsets.
+ *
+ * FENCED: eight bytes at a time through views, where `set` would need a view made of the part first.
+ * Why: each read of a znode and each znode of a snapshot is such a copy; for 100 bytes it takes a quarter of a loop over bytes
+ * and a little more than half of `subarray` and `set`. Oracle: `set`, in `wire.test.ts`.
+ */
+export function copyRange(from: DataView, start: number, end: number, into: DataView, at: number): void {
+  if (end - start > LONG) {
+    bytesOf(into).set(bytesOf(from).subarray(start, end), at)
+    return
+  }
+  let i = start
+  let to = at
+  for (; i + 8 <= end; i += 8, to += 8) {
+    into.setInt32(to, from.getInt32(i, true), true)
+    into.setInt32(to + 4, from.getInt32(i + 4, true), true)
+  }
+  for (; i < end; i++, to++) into.setInt8(to, from.getInt8(i))
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: DataView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength)

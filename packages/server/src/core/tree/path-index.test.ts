@@ -1,0 +1,59 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { NONE, PathIndex } from './path-index.ts'
+
+describe('PathIndex', () => {
+  it('knows the paths and nodes of a map, in 500 random histories of adding and removing', () => {
+    const step = fc.tuple(fc.boolean(), fc.integer({ min: 0, max: 60 }))
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 300 }), fc.integer(), (steps, key) => {
+        const index = new PathIndex(key)
+        const plain = new Map<string, number>()
+        for (const [adds, number] of steps) {
+          const path = `/node-${number}`
+          if (adds) {
+            expect(index.add(path, plain.has(path) ? 1000 : number)).toBe(!plain.has(path))
+            plain.set(path, number)
+          } else if (plain.delete(path)) index.remove(number)
+        }
+        for (let number = 0; number <= 60; number++) {
+          const path = `/node-${number}`
+          expect(index.find(path)).toBe(plain.get(path) ?? NONE)
+          expect(index.pathAt(number)).toBe(plain.has(path) ? path : undefined)
+        }
+        expect(index.pathAt(1000)).toBeUndefined()
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('tells paths of one hash apart, of which there are some among 300,000, while it grows and shrinks', () => {
+    const index = new PathIndex(7)
+    const count = 300_000
+    const path = (node: number): string => `/a/${node.toString(36)}`
+    for (let node = 0; node < count; node++) if (!index.add(path(node), node)) expect.fail(path(node))
+    const wrong: number[] = []
+    const look = (from: number, step: number, wanted: (node: number) => number): void => {
+      for (let node = from; node < count; node += step)
+        if (index.find(path(node)) !== wanted(node)) wrong.push(node)
+    }
+    look(0, 1, (node) => node)
+    for (let node = 0; node < count; node += 2) index.remove(node)
+    look(0, 1, (node) => (node % 2 === 0 ? NONE : node))
+    for (let node = 1; node < count; node += 2) if (node % 100 !== 1) index.remove(node)
+    look(0, 1, (node) => (node % 100 === 1 ? node : NONE))
+    // Nodes of others are given new paths.
+    for (let node = 0; node < count; node += 2) index.add(path(node + 1_000_000), node)
+    look(1, 100, (node) => node)
+    expect(wrong).toEqual([])
+    expect(index.find(path(1_000_004))).toBe(4)
+  })
+
+  it('finds the empty path, the root and names of any characters', () => {
+    const index = new PathIndex(0)
+    const paths = ['', '/', '/ü', '/\u{1f600}', `/${'x'.repeat(5000)}`]
+    for (const [node, path] of paths.entries()) index.add(path, node)
+    expect(paths.map((path) => index.find(path))).toEqual([0, 1, 2, 3, 4])
+    expect(index.find('/u')).toBe(NONE)
+  })
+})

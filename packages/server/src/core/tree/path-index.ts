@@ -1,0 +1,118 @@
+const BITS = 13
+const SIZE = 1 << BITS
+const MASK = SIZE - 1
+const SHARDS = 256
+/** A small table has room for eight entries of two numbers, half of them free. */
+const SMALLEST = 16
+export const NONE = -1
+
+interface Shard {
+  /** Pairs of a node, plus one, and the hash of its path. 0 for a free place. Its length is a power of two. */
+  table: Int32Array
+  entries: number
+}
+
+/**
+ * The paths of all nodes, and the node of each path.
+ *
+ * FENCED: open addressing in typed arrays, with the hash of a path beside each node.
+ * Why: a `Map` from paths takes 37 bytes for each, is walked by the collector, and copies itself as a whole when it grows; that
+ * was a sixth of a start. There are many small tables, since one of them is made anew in one turn when it is full.
+ * Rules: a path has one node, and a node one path. No more is known here of either.
+ * Oracle: a map, in `path-index.test.ts`.
+ */
+export class PathIndex {
+  readonly #shards: Shard[] = Array.from({ length: SHARDS }, () => ({
+    table: new Int32Array(SMALLEST),
+    entries: 0,
+  }))
+  readonly #paths: (string | undefined)[][] = []
+  readonly #key: number
+
+  /** Whoever does not know `key` cannot choose paths that all have one hash, which would make looking for them slow. */
+  constructor(key: number) {
+    this.#key = (Math.imul(key, 0x9e37_79b1) ^ 0x2545_f491) | 1
+  }
+
+  /** The node of a path, or `NONE`. */
+  find(path: string): number {
+    const hash = this.#hash(path)
+    const { table } = this.#shards[hash >>> 24]!
+    const mask = table.length - 1
+    for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {
+      const held = table[at]!
+      if (held === 0) return NONE
+      if (table[at + 1] === hash && this.pathAt(held - 1) === path) return held - 1
+    }
+  }
+
+  /** The path of a node; undefined when it has none now. */
+  pathAt(node: number): string | undefined {
+    return this.#paths[node >> BITS]?.[node & MASK]
+  }
+
+  /** Gives a path to a node that has none. False, and nothing has changed, when another node has that path. */
+  add(path: string, node: number): boolean {
+    const hash = this.#hash(path)
+    const shard = this.#shards[hash >>> 24]!
+    if (shard.entries * 4 >= shard.table.length) resize(shard, shard.table.length * 2)
+    const { table } = shard
+    const mask = table.length - 1
+    let at = (hash << 1) & mask
+    for (; table[at] !== 0; at = (at + 2) & mask)
+      if (table[at + 1] === hash && this.pathAt(table[at]! - 1) === path) return false
+    table[at] = node + 1
+    table[at + 1] = hash
+    shard.entries++
+    while (node >> BITS >= this.#paths.length) this.#paths.push([])
+    this.#paths[node >> BITS]![node & MASK] = path
+    return true
+  }
+
+  /** Takes its path from a node that has one. */
+  remove(node: number): void {
+    const hash = this.#hash(this.pathAt(node)!)
+    this.#paths[node >> BITS]![node & MASK] = undefined
+    const shard = this.#shards[hash >>> 24]!
+    const { table } = shard
+    const mask = table.length - 1
+    let gap = (hash << 1) & mask
+    while (table[gap] !== node + 1) gap = (gap + 2) & mask
+    // What was put behind it because its place was taken moves up, so that no search ends too early.
+    for (let at = (gap + 2) & mask; table[at] !== 0; at = (at + 2) & mask) {
+      const home = (table[at + 1]! << 1) & mask
+      if (((at - home) & mask) < ((at - gap) & mask)) continue
+      table[gap] = table[at]!
+      table[gap + 1] = table[at + 1]!
+      gap = at
+    }
+    table[gap] = 0
+    shard.entries--
+    if (shard.entries * 16 < table.length && table.length > SMALLEST) resize(shard, table.length / 2)
+  }
+
+  #hash(path: string): number {
+    const key = this.#key
+    const { length } = path
+    let hash = length
+    for (let i = 0; i < length; i++) {
+      hash = Math.imul(hash ^ path.charCodeAt(i), key)
+      hash ^= hash >>> 15
+    }
+    return hash
+  }
+}
+
+function resize(shard: Shard, length: number): void {
+  const before = shard.table
+  const table = new Int32Array(length)
+  const mask = length - 1
+  for (let from = 0; from < before.length; from += 2) {
+    if (before[from] === 0) continue
+    let at = (before[from + 1]! << 1) & mask
+    while (table[at] !== 0) at = (at + 2) & mask
+    table[at] = before[from]!
+    table[at + 1] = before[from + 1]!
+  }
+  shard.table = table
+}
