@@ -2,7 +2,7 @@ import { demand, type Play } from './cast.ts'
 import { playBodies } from './bodies.ts'
 import { keepers } from './keepers.ts'
 import { meetings } from './meetings.ts'
-import { playPartitions } from './partitions.ts'
+import { playFencedPartitions, playPartitions } from './partitions.ts'
 import { queues } from './queues.ts'
 import { playRights } from './rights.ts'
 import { values } from './values.ts'
@@ -51,4 +51,5 @@ export const scenes: Readonly<Record<string, Scene>> = {
   'name-service': { play: keeper('names'), plant: 'NameService' },
   configuration: { play: keeper('configurations'), plant: 'Configuration' },
   partitioner: { play: playPartitions, plant: 'Partitioner' },
+  'partitioner-fenced': { play: playFencedPartitions, plant: 'revoke by force' },
 }
