@@ -35,6 +35,26 @@ describe('a persistent node', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
+  it('comes back when somebody deletes it between the look at what it holds and the write', async () => {
+    const node = new PersistentNode(client, '/n', bytes('1'))
+    await run(node.ready)
+    // The first request with the new data tries to make the znode, the second one writes.
+    const held: (() => void)[] = []
+    world.interference.toServer = (chunk, wire) => {
+      if (wire.server.host !== 'a' || !text(chunk).includes('newest')) return chunk
+      held.push(() => wire.send(chunk))
+      return held.length === 2 ? undefined : chunk
+    }
+    const written = node.setData(bytes('newest'))
+    await world.settle()
+    expect(held).toHaveLength(2)
+    await run(other.delete('/n'))
+    held[1]!()
+    await run(written)
+    expect(await dataOf('/n')).toBe('newest')
+    await run(node.close())
+  })
+
   it('comes back in a new session with the newest data (CUR-146, CUR-181, CUR-241)', async () => {
     const patient = await world.client({ servers: 'b:2181' })
     const node = new PersistentNode(client, '/n', bytes('1'))

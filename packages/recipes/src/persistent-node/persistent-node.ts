@@ -178,7 +178,11 @@ export class PersistentNode implements AsyncDisposable {
     const same = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
     const what = this.#keepers(ephemeralOwner, same)
     if (what === 'conflict') return this.#conflict(ephemeralOwner)
-    if (what === 'write') await this.#client.setData(this.#path, data, { version, idempotent: true })
+    if (what === 'write') {
+      const writing = this.#client.setData(this.#path, data, { version, idempotent: true })
+      // Somebody may have deleted it since the look.
+      if ((await orMissing(writing)) === undefined) return false
+    }
     if (what === 'replace') await this.#replace(version, data)
     this.#remember()
     return true

@@ -51,6 +51,8 @@ describe('recipes in a simulated world', () => {
     ['queue-bounded', 910056, 3],
     // A holder that had stood still took an old answer for a sign of life, and heard of its loss when others had the items.
     ['partitioner', 920047, 1],
+    // A keeper gave up for good when its znode was deleted between the look at what it holds and the write.
+    ['persistent-node', 930003, 3],
     // A stream of updates ended when three connections in a row broke at its reading.
     ['configuration', 910015, 1],
   ])('keep what %s broke with seed %i and %i servers', async (name, seed, servers) => {
