@@ -6,6 +6,7 @@ import { Ledger } from './testdata/ledger.ts'
 import type { Play } from './testdata/plays/cast.ts'
 import { playBodies } from './testdata/plays/bodies.ts'
 import { keepers } from './testdata/plays/keepers.ts'
+import { playPermits } from './testdata/plays/permits.ts'
 import { queues } from './testdata/plays/queues.ts'
 import { seedsOf, withSeeds } from './testdata/stage.ts'
 import { World } from './testdata/world.ts'
@@ -40,6 +41,8 @@ const plays: Readonly<Record<string, Play>> = {
   ...keepers,
   'leaders lead in one body at a time': playBodies,
   'messages are received until they are acknowledged': queues['queue, receive']!,
+  'dead letters are kept, and nothing else is': queues['queue, dead letters']!,
+  'permits are never more than there are, while that changes': playPermits,
   'bounded queues never hold more than they may': queues['queue, bounded']!,
 }
 

@@ -11,6 +11,7 @@ import {
   type WriteResult,
   type ZooKeeperError,
 } from '@zabra/client/core'
+import { atHorizon } from './horizon.ts'
 import { LostError, type LostReason } from './lost.ts'
 import { OwnNode } from './own-node.ts'
 import { lossOf, situationOf } from './policy.ts'
@@ -66,7 +67,7 @@ export class Right implements Held {
   readonly #controller = new AbortController()
   readonly #states: AsyncIterableIterator<StateChange>
   #leaveLease = (): void => {}
-  #cancelTimer = (): void => {}
+  #leaveHorizon = (): void => {}
   #cancelWatch = (): void => {}
   #givenBack: Promise<void> | undefined
   #afterRelease: (() => void)[] = []
@@ -83,10 +84,8 @@ export class Right implements Held {
         void new OwnNode(client, node.path, listener)
       })
     }
-    if (typeof options.policy === 'object') {
-      if (renews(options.policy)) this.#leaveLease = keepLease(client)
-      this.#armHorizon()
-    }
+    if (renews(options.policy)) this.#leaveLease = keepLease(client)
+    this.#leaveHorizon = atHorizon(client, options.policy, () => this.#check(situationOf(client, this.owner)))
     this.#tell('held', options.waitedMs)
   }
 
@@ -191,15 +190,6 @@ export class Right implements Held {
     this.#end('closed')
   }
 
-  #armHorizon(): void {
-    const { clock } = this.#client.ports
-    const left = Math.max(0, this.#client.leaseHorizon - clock.monotonic())
-    this.#cancelTimer = clock.after(left, 'end of the lease', () => {
-      this.#check(situationOf(this.#client, this.owner))
-      if (!this.signal.aborted) this.#armHorizon()
-    })
-  }
-
   #gone(): void {
     this.#end(this.#options.reasonWhenGone?.() ?? 'nodeDeleted')
   }
@@ -223,7 +213,7 @@ export class Right implements Held {
     const { recipe } = this.#options
     const message = `The ${recipe} ${this.path} is held no longer: ${sentences[reason]}`
     const error = new LostError(message, reason, this.token, this.path, cause)
-    this.#cancelTimer()
+    this.#leaveHorizon()
     this.#cancelWatch()
     this.#leaveLease()
     void this.#states.return?.()

@@ -102,9 +102,7 @@ export class LeaderElection implements AsyncDisposable {
   /** The leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the client. */
   observe({ signal }: Abortable = {}): AsyncGenerator<Leader | undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
-    const look = this.#options.announce
-      ? lookAtAnnouncement(this.client, this.#leaderPath)
-      : lookAtLine(this.#line)
+    const look = this.#options.announce ? lookAtAnnouncement(this.#leaderPath) : lookAtLine(this.#line)
     return observing(this.client, look, stop)
   }
 

@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
+import { ClosedError } from '@zabra/client/core'
 import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
+import { text } from '../testdata/world.ts'
 import { LeaderElection } from './leader-election.ts'
 
 eachTest('a', 'b')
@@ -30,3 +32,49 @@ it.each([false, true])(
     await run(election[Symbol.asyncDispose]())
   },
 )
+
+it.each([false, true])(
+  'who observes goes on when connections break again and again at its reading (leaders announce themselves: %s)',
+  async (announce) => {
+    const watcher = new LeaderElection(b, '/e', { id: 'b', announce })
+    const stop = new AbortController()
+    const seen = world.collect(watcher.observe({ signal: stop.signal }))
+    await world.settle()
+    expect(seen).toEqual([undefined])
+    let left = 7
+    world.interference.toServer = (chunk, wire) => {
+      if (left === 0 || wire.server.host !== 'b' || !text(chunk).includes('/e')) return chunk
+      left--
+      wire.cut()
+      return undefined
+    }
+    const election = new LeaderElection(a, '/e', { id: 'a', announce })
+    const leading = election.lead(
+      ({ signal }) => new Promise((resolve) => signal.addEventListener('abort', () => resolve())),
+      {
+        signal: stop.signal,
+      },
+    )
+    leading.catch(() => {})
+    await world.advance(30_000)
+    expect(left).toBe(0)
+    expect(seen).toMatchObject([undefined, { id: 'a' }])
+    stop.abort()
+    await world.advance(1000)
+    await run(election[Symbol.asyncDispose]())
+    expect(world.server.stats().watches).toBe(0)
+  },
+)
+
+it('who observes ends with its client, and hears of one that is finished already', async () => {
+  const watcher = new LeaderElection(b, '/e', { id: 'b' })
+  const seen: unknown[] = []
+  const watching = (async () => {
+    for await (const leader of watcher.observe()) seen.push(leader)
+  })()
+  await world.settle()
+  await world.within(1000, b.close())
+  await run(watching)
+  expect(seen).toEqual([undefined])
+  await expect(run(watcher.observe().next())).rejects.toBeInstanceOf(ClosedError)
+})

@@ -1,16 +1,16 @@
-import { NoNodeError, SessionExpiredError, type Client, type OneShotWatch } from '@zabra/client/core'
-import { Bell } from '../line/bell.ts'
+import type { Client } from '@zabra/client/core'
 import { inOrder } from '../line/contenders.ts'
 import type { Line } from '../line/line.ts'
+import { isFinished } from '../waiting/errors.ts'
+import { watchEach, type Look } from '../waiting/watch-until.ts'
 import { decodeLeader, type Leader } from './announcement.ts'
 
-/** What was seen, and the watch that tells when to look again. */
+/** What was seen: who leads, or that nobody does. */
 interface Sight {
   readonly leader: Leader | undefined
-  readonly watch: OneShotWatch
 }
 
-type Look = (signal: AbortSignal) => Promise<Sight>
+type LookForLeader = (look: Look) => Promise<Sight>
 
 /**
  * The leader whenever it changes, undefined while there is none, until the signal aborts or the client ends. A leader that
@@ -18,83 +18,53 @@ type Look = (signal: AbortSignal) => Promise<Sight>
  */
 export async function* observing(
   client: Client,
-  look: Look,
+  look: LookForLeader,
   signal: AbortSignal,
 ): AsyncGenerator<Leader | undefined> {
-  const bell = new Bell(client, signal)
-  let last: Leader | 'nothing' | undefined = 'nothing'
+  let last: Sight | undefined
   try {
-    while (!signal.aborted) {
-      let sight: Sight
-      try {
-        sight = await look(signal)
-      } catch (error) {
-        if (signal.aborted) return
-        // Under the next session all is looked at again.
-        if (!(error instanceof SessionExpiredError) || client.state === 'expired') throw error
-        continue
-      }
-      bell.heed(sight.watch)
-      if (changed(last, sight.leader)) yield (last = sight.leader)
-      await bell.wait()
-      await bell.hush()
-      if (bell.over) return
+    for await (const sight of watchEach(client, { signal, operation: 'election.observe' }, look)) {
+      if (changed(last, sight)) yield (last = sight).leader
     }
-  } finally {
-    bell.close()
+  } catch (error) {
+    // Who asks a client that is finished already hears of it.
+    const isOver = signal.aborted || (last !== undefined && isFinished(client))
+    if (!isOver) throw error
   }
 }
 
-const changed = (last: Leader | 'nothing' | undefined, now: Leader | undefined): boolean =>
-  last === 'nothing' || last?.token !== now?.token || last?.id !== now?.id
+const changed = (last: Sight | undefined, { leader }: Sight): boolean =>
+  last === undefined || last.leader?.token !== leader?.token || last.leader?.id !== leader?.id
 
 /** Looks at what leaders announce. */
-export function lookAtAnnouncement(client: Client, path: string): Look {
-  return async (signal) => {
+export function lookAtAnnouncement(path: string): LookForLeader {
+  return async (look) => {
     for (;;) {
-      try {
-        const watch = await client.watchOnce(path, 'data', { signal })
-        return { leader: decodeLeader(watch.data!), watch }
-      } catch (error) {
-        if (!(error instanceof NoNodeError)) throw error
-      }
-      const watch = await client.watchOnce(path, 'exists', { signal })
-      if (watch.stat === undefined) return { leader: undefined, watch }
-      await watch.close()
+      const found = await look.data(path)
+      if (found !== undefined) return { leader: decodeLeader(found.data) }
+      if ((await look.exists(path)) === undefined) return { leader: undefined }
     }
   }
 }
 
 /** Looks at the first in line, whose znode bears its name. */
-export function lookAtLine(line: Line): Look {
-  const { client } = line
-  return async (signal) => {
+export function lookAtLine(line: Line): LookForLeader {
+  return async (look) => {
     for (;;) {
-      const listing = await line.list(signal)
+      const listing = await line.list(look.signal)
       const [first] = inOrder(listing?.names ?? [], line.parse)
-      try {
-        if (first !== undefined) {
-          const watch = await client.watchOnce(line.pathOf(first.name), 'data', { signal })
-          return { leader: { id: new TextDecoder().decode(watch.data), token: watch.stat!.czxid }, watch }
-        }
-        const watch = await watchEmpty(line, listing !== undefined, signal)
-        if (watch !== undefined) return { leader: undefined, watch }
-      } catch (error) {
-        if (!(error instanceof NoNodeError)) throw error
-      }
+      if (first !== undefined) {
+        const found = await look.data(line.pathOf(first.name))
+        if (found !== undefined)
+          return { leader: { id: new TextDecoder().decode(found.data), token: found.stat.czxid } }
+      } else if (await isEmpty(line, listing !== undefined, look)) return { leader: undefined }
     }
   }
 }
 
-/** A watch on a line without contenders; undefined when somebody has come meanwhile. */
-async function watchEmpty(
-  line: Line,
-  exists: boolean,
-  signal: AbortSignal,
-): Promise<OneShotWatch | undefined> {
-  const watch = await line.client.watchOnce(line.directory, exists ? 'children' : 'exists', { signal })
-  const come = exists ? inOrder(watch.children ?? [], line.parse).length > 0 : watch.stat !== undefined
-  if (!come) return watch
-  await watch.close()
-  return undefined
+/** Whether a line has no contenders still, with a watch that tells of the first one. */
+async function isEmpty(line: Line, exists: boolean, look: Look): Promise<boolean> {
+  if (!exists) return (await look.exists(line.directory)) === undefined
+  const now = await look.children(line.directory)
+  return now !== undefined && inOrder(now.children, line.parse).length === 0
 }

@@ -35,6 +35,44 @@ describe('a persistent node', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
+  it('comes back when somebody deletes it between the look at what it holds and the write', async () => {
+    const node = new PersistentNode(client, '/n', bytes('1'))
+    await run(node.ready)
+    // The first request with the new data tries to make the znode, the second one writes.
+    const held: (() => void)[] = []
+    world.interference.toServer = (chunk, wire) => {
+      if (wire.server.host !== 'a' || !text(chunk).includes('newest')) return chunk
+      held.push(() => wire.send(chunk))
+      return held.length === 2 ? undefined : chunk
+    }
+    const written = node.setData(bytes('newest'))
+    await world.settle()
+    expect(held).toHaveLength(2)
+    await run(other.delete('/n'))
+    held[1]!()
+    await run(written)
+    expect(await dataOf('/n')).toBe('newest')
+    await run(node.close())
+  })
+
+  it('is written and removed in the end, however often connections break at it', async () => {
+    const node = new PersistentNode(client, '/n', bytes('1'))
+    await run(node.ready)
+    let left = 0
+    world.interference.toServer = (chunk, wire) => {
+      if (left === 0 || wire.server.host !== 'a' || !text(chunk).includes('/n')) return chunk
+      left--
+      wire.cut()
+      return undefined
+    }
+    left = 12
+    await world.within(60_000, node.setData(bytes('2')))
+    expect([left, await dataOf('/n')]).toEqual([0, '2'])
+    left = 12
+    await world.within(60_000, node.close())
+    expect([left, await run(other.exists('/n'))]).toEqual([0, undefined])
+  })
+
   it('comes back in a new session with the newest data (CUR-146, CUR-181, CUR-241)', async () => {
     const patient = await world.client({ servers: 'b:2181' })
     const node = new PersistentNode(client, '/n', bytes('1'))

@@ -1,6 +1,7 @@
 import {
   AbortedError,
   BadVersionError,
+  ConnectionLossError,
   MultiError,
   NodeExistsError,
   StateError,
@@ -8,8 +9,10 @@ import {
   type Bytes,
   type Client,
   type CreateMode,
+  type Stat,
   SessionExpiredError,
 } from '@zabra/client/core'
+import { connected } from '../held/own-node.ts'
 import { isFinished, isNewSession, isUnclear, orMissing, throughSessions } from '../waiting/errors.ts'
 import { watchUntil } from '../waiting/watch-until.ts'
 import { whenFound } from './decide.ts'
@@ -117,9 +120,21 @@ export class PersistentNode implements AsyncDisposable {
 
   /** Only what is ours. */
   async #remove(): Promise<void> {
-    const stat = await this.#client.exists(this.#path)
+    const stat = await this.#look()
     if (stat === undefined || this.#keepers(stat.ephemeralOwner, true) === 'conflict') return
     await this.#client.delete(this.#path, { guaranteed: true, missingOk: true })
+  }
+
+  /** Nobody calls this again, so it goes on however often connections break at it. */
+  async #look(): Promise<Stat | undefined> {
+    for (;;) {
+      try {
+        return await this.#client.exists(this.#path)
+      } catch (error) {
+        if (!(error instanceof ConnectionLossError)) throw error
+        await connected(this.#client)
+      }
+    }
   }
 
   async #run(): Promise<void> {
@@ -146,9 +161,14 @@ export class PersistentNode implements AsyncDisposable {
         // The call may have been made between two sessions: the one that ended may have made the znode.
         if (error instanceof SessionExpiredError) this.#earlier.add(error.sessionId)
         // Whatever came between, the next look tells.
-        const passing = error instanceof BadVersionError || error instanceof MultiError || isUnclear(error)
+        const passing =
+          error instanceof BadVersionError ||
+          error instanceof MultiError ||
+          error instanceof ConnectionLossError ||
+          isUnclear(error)
         if (!passing || isFinished(this.#client)) throw error
         if (isNewSession(this.#client, error)) throw error
+        if (error instanceof ConnectionLossError) await connected(this.#client)
       }
     }
   }
@@ -178,7 +198,11 @@ export class PersistentNode implements AsyncDisposable {
     const same = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
     const what = this.#keepers(ephemeralOwner, same)
     if (what === 'conflict') return this.#conflict(ephemeralOwner)
-    if (what === 'write') await this.#client.setData(this.#path, data, { version, idempotent: true })
+    if (what === 'write') {
+      const writing = this.#client.setData(this.#path, data, { version, idempotent: true })
+      // Somebody may have deleted it since the look.
+      if ((await orMissing(writing)) === undefined) return false
+    }
     if (what === 'replace') await this.#replace(version, data)
     this.#remember()
     return true

@@ -1,4 +1,5 @@
 import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
+import { atHorizon } from '../held/horizon.ts'
 import { LostError, type LostReason } from '../held/lost.ts'
 import { lossOf, situationOf } from '../held/policy.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
@@ -33,7 +34,7 @@ export class Message<T> implements AsyncDisposable {
   readonly settled: Promise<void>
   #ending: Promise<void> | undefined
   #acked = false
-  #cancelHorizon = (): void => {}
+  #leaveHorizon = (): void => {}
 
   constructor(client: Client, value: T, at: MessageAt, claim: Stat) {
     this.value = value
@@ -155,7 +156,9 @@ export class Message<T> implements AsyncDisposable {
   }
 
   async #follow(): Promise<void> {
-    if (typeof this.#client.errorPolicy === 'object') this.#armHorizon()
+    this.#leaveHorizon = atHorizon(this.#client, this.#client.errorPolicy, () =>
+      this.#check(this.#client.state),
+    )
     for await (const { state } of this.#states) this.#check(state)
     this.#lose('closed')
   }
@@ -169,15 +172,6 @@ export class Message<T> implements AsyncDisposable {
     return lossOf(this.#client.errorPolicy, situationOf(this.#client, this.#owner, state))
   }
 
-  #armHorizon(): void {
-    const { clock } = this.#client.ports
-    const left = Math.max(1, this.#client.leaseHorizon - clock.monotonic())
-    this.#cancelHorizon = clock.after(left, 'end of the lease of a message', () => {
-      this.#check(this.#client.state)
-      if (!this.signal.aborted) this.#armHorizon()
-    })
-  }
-
   #lost(reason: LostReason, cause?: unknown): LostError {
     const { item } = this.#at
     return new LostError(`The message ${item} is no longer ours (${reason})`, reason, this.token, item, cause)
@@ -186,7 +180,7 @@ export class Message<T> implements AsyncDisposable {
   #lose(reason: LostReason): void {
     if (this.signal.aborted) return
     this.#controller.abort(this.#lost(reason))
-    this.#cancelHorizon()
+    this.#leaveHorizon()
     void this.#states.return?.()
     this.#settled()
   }

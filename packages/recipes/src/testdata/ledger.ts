@@ -14,6 +14,8 @@ interface Entry {
 export class Ledger {
   readonly wrong: string[] = []
   readonly history: string[] = []
+  /** After each grant: the newest right of those that are held, and how much they weigh together. */
+  readonly sums: { readonly token: bigint; readonly weight: number }[] = []
   readonly #limit: number
   #entries: Entry[] = []
   #highest = 0n
@@ -44,5 +46,7 @@ export class Ledger {
     }
     if (held.token > this.#highest) this.#highest = held.token
     this.#entries.push({ who, held, weight })
+    const tokens = this.#entries.map((entry) => entry.held.token)
+    this.sums.push({ token: tokens.reduce((a, b) => (a > b ? a : b)), weight: sum })
   }
 }

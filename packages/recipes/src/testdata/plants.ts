@@ -44,6 +44,18 @@ const carriedOutAgain = ({ parentOf }: Exports): Exports => ({
   },
 })
 
+/** Only looks whether there is a folder for what it should put there. */
+const forgetful = (client: Client): Client =>
+  new Proxy(client, {
+    get: (_, key) => {
+      const value: unknown = Reflect.get(client, key)
+      if (key !== 'multi') return typeof value === 'function' ? value.bind(client) : value
+      const bent = ({ path }: WriteOp): WriteOp => ({ op: 'check', path: path.slice(0, path.lastIndexOf('/')) })
+      return (operations: readonly WriteOp[]) =>
+        client.multi(operations.map((each) => (each.path.includes('/dead/') ? bent(each) : each)))
+    },
+  })
+
 export const plants: Readonly<Record<string, Plant>> = {
   Mutex: {
     bug: 'contenders are ordered by their whole names (ZOOKEEPER-2931)',
@@ -84,6 +96,18 @@ export const plants: Readonly<Record<string, Plant>> = {
     }),
     suite: locks,
     way: 'semaphore',
+  },
+  'Semaphore.setPermits': {
+    bug: 'permits are granted by a limit that was read before it changed',
+    module: 'semaphore/permits.ts',
+    bend: ({ Permits }) => ({
+      Permits: class extends Permits {
+        async recent(signal: unknown): Promise<unknown> {
+          return { ...(await super.recent(signal)), version: undefined }
+        }
+      },
+    }),
+    suite: keepers('permits are never more'),
   },
   acquireAll: {
     bug: 'only the first lock that the caller names is taken',
@@ -200,6 +224,15 @@ export const plants: Readonly<Record<string, Plant>> = {
       },
     }),
     suite: keepers('messages'),
+  },
+  'dead letters': {
+    bug: 'what was delivered too often is thrown away',
+    module: 'queue/claims.ts',
+    bend: (original) => ({
+      receive: (context: Exports, ...more: unknown[]) =>
+        original.receive({ ...context, client: forgetful(context.client) }, ...more),
+    }),
+    suite: keepers('dead letters'),
   },
   'hard bound': {
     bug: 'two who put at once may find the same room',

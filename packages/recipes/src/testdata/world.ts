@@ -57,20 +57,37 @@ export function refuseConnections(world: World): () => void {
   return () => delete world.interference.open
 }
 
-/** A process that can stand still: its clock goes on and its timers come late. */
+/** A process that can stand still: its clock goes on, and timers that fell due meanwhile run as soon as it does. */
 export function stoppable(world: World): { clock: Clock; standStill(ms: number): void } {
   let offset = 0
   const { clock } = world
-  return {
-    clock: {
-      wall: () => clock.wall() + offset,
-      monotonic: () => clock.monotonic() + offset,
-      after: (ms, name, action) => clock.after(ms, name, action),
-      soon: (action) => clock.soon(action),
-      afterPromises: (action) => clock.afterPromises(action),
+  const timers = new Set<{ due: number; run: () => void; cancel: () => void }>()
+  const own: Clock = {
+    wall: () => clock.wall() + offset,
+    monotonic: () => clock.monotonic() + offset,
+    after: (ms, name, action) => {
+      const run = (): void => {
+        timers.delete(timer)
+        action()
+      }
+      const timer = { due: own.monotonic() + ms, run, cancel: clock.after(ms, name, run) }
+      timers.add(timer)
+      return () => {
+        timers.delete(timer)
+        timer.cancel()
+      }
     },
-    standStill: (ms) => void (offset += ms),
+    soon: (action) => clock.soon(action),
+    afterPromises: (action) => clock.afterPromises(action),
   }
+  const standStill = (ms: number): void => {
+    offset += ms
+    for (const timer of [...timers].toSorted((a, b) => a.due - b.due)) {
+      timer.cancel()
+      timer.cancel = clock.after(Math.max(0, timer.due - own.monotonic()), 'timer that was held up', timer.run)
+    }
+  }
+  return { clock: own, standStill }
 }
 
 /** How many listeners a signal has at the moment. */

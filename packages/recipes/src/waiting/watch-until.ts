@@ -67,7 +67,8 @@ export async function* watchEach<T>(
       try {
         answer = await look(round)
       } catch (error) {
-        if (!isNewSession(client, error) && !isBroken(error)) throw error
+        // Connections broke at the same read again and again. An answer that cannot be read is another error.
+        if (!isNewSession(client, error) && !(error instanceof ConnectionLossError)) throw error
         // While the connection is away its return brings the next look.
         if (client.state === 'connected') round.wake()
       } finally {
@@ -84,10 +85,6 @@ export async function* watchEach<T>(
     forget()
   }
 }
-
-/** Connections broke at the same read again and again, and not by what the server answered: so it is worth another look. */
-const isBroken = (error: unknown): boolean =>
-  error instanceof ConnectionLossError && (error.cause as Error | undefined)?.name !== 'ProtocolError'
 
 /** The watches of one look. */
 class Round implements Look {

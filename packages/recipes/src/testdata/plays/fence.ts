@@ -2,8 +2,6 @@ import { NodeExistsError, utf8, ZooKeeperError, type Client } from '@zabra/clien
 import type { Held } from '../../held/types.ts'
 import { untilClear } from '../../waiting/errors.ts'
 
-const PATH = '/fenced'
-
 interface Write {
   readonly token: bigint
   /** The transaction that wrote it. */
@@ -12,26 +10,31 @@ interface Write {
   readonly alone: boolean
 }
 
-/** A znode that only holders write to, each under the guard of its right, and what became of that. */
+/** A znode that only holders of one right write to, each under the guard of its right, and what became of that. */
 export class Fence {
   readonly #writes: Write[] = []
+  readonly #path: string
 
-  static async raise(witness: Client): Promise<Fence> {
+  private constructor(path: string) {
+    this.#path = path
+  }
+
+  static async raise(witness: Client, path = '/fenced'): Promise<Fence> {
     await untilClear(witness, async () => {
       try {
-        await witness.create(PATH)
+        await witness.create(path)
       } catch (error) {
         if (!(error instanceof NodeExistsError)) throw error
       }
     })
-    return new Fence()
+    return new Fence(path)
   }
 
   /** Writes as a holder; who has lost its right is refused, and who is in doubt is not counted. */
   async write(held: Pick<Held, 'token' | 'guard'>, alone: boolean): Promise<void> {
     const data = utf8.encode(String(held.token))
     try {
-      const [stat] = await held.guard([{ op: 'setData', path: PATH, data }])
+      const [stat] = await held.guard([{ op: 'setData', path: this.#path, data }])
       this.#writes.push({ token: held.token, zxid: stat.mzxid, alone })
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error

@@ -2,7 +2,8 @@ import { demand, type Play } from './cast.ts'
 import { playBodies } from './bodies.ts'
 import { keepers } from './keepers.ts'
 import { meetings } from './meetings.ts'
-import { playPartitions } from './partitions.ts'
+import { playFencedPartitions, playPartitions } from './partitions.ts'
+import { playPermits } from './permits.ts'
 import { queues } from './queues.ts'
 import { playRights } from './rights.ts'
 import { values } from './values.ts'
@@ -31,6 +32,7 @@ export const scenes: Readonly<Record<string, Scene>> = {
   'mutex-lease': { play: right('mutex with a lease'), plant: 'Mutex' },
   'read-write-lock': { play: right('read/write lock'), plant: 'ReadWriteLock' },
   semaphore: { play: right('semaphore'), plant: 'Semaphore' },
+  'semaphore-permits': { play: playPermits, plant: 'Semaphore.setPermits' },
   'multi-lock': { play: right('several locks'), plant: 'acquireAll' },
   revocable: { play: right('revocable mutex'), plant: 'RevocableMutex' },
   'revocable-force': { play: right('lock revoked by force'), plant: 'revoke by force' },
@@ -42,6 +44,7 @@ export const scenes: Readonly<Record<string, Scene>> = {
   'two-phase-commit': { play: meetings['two-phase commit']!, plant: 'twoPhaseCommit' },
   'queue-take': { play: queues['queue, take']!, plant: 'Queue' },
   'queue-receive': { play: queues['queue, receive']!, plant: 'Queue.receive' },
+  'queue-dead-letters': { play: queues['queue, dead letters']!, plant: 'dead letters' },
   'queue-bounded': { play: queues['queue, bounded']!, plant: 'hard bound' },
   'atomic-value': { play: values['atomic value and counter']!, plant: 'AtomicValue, Counter' },
   'tree-cache': { play: values['tree cache']!, plant: 'TreeCache' },
@@ -51,4 +54,5 @@ export const scenes: Readonly<Record<string, Scene>> = {
   'name-service': { play: keeper('names'), plant: 'NameService' },
   configuration: { play: keeper('configurations'), plant: 'Configuration' },
   partitioner: { play: playPartitions, plant: 'Partitioner' },
+  'partitioner-fenced': { play: playFencedPartitions, plant: 'revoke by force' },
 }

@@ -6,7 +6,7 @@ import { throughSessions, untilClear } from '../../waiting/errors.ts'
 import { pauseFor } from '../../waiting/pause.ts'
 import type { Dice } from '../chaos.ts'
 import { Account } from './account.ts'
-import type { Cast, Play } from './cast.ts'
+import { demand, type Cast, type Play } from './cast.ts'
 
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
 
@@ -35,6 +35,7 @@ async function whileProducing(
   cast: Cast,
   account: Account,
   consume: (client: Client, signal: AbortSignal) => Promise<void>,
+  atRest: () => Promise<void> = () => Promise.resolve(),
 ): Promise<void> {
   const { clients, names, witness, calm, sleep } = cast
   const half = Math.ceil(clients.length / 3)
@@ -43,10 +44,62 @@ async function whileProducing(
   for (const each of consuming) each.catch(() => {})
   await Promise.all(clients.slice(0, half).map((client, i) => produce(cast, client, names[i]!, account)))
   await calm()
+  await atRest()
   while ((await queueOf(witness).size()) > 0) await sleep(200)
   stop.abort()
   for (const { status, reason } of (await Promise.allSettled(consuming)) as PromiseRejectedResult[])
     if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
+}
+
+/** Deliveries that nothing survives without an acknowledgement. */
+const DELIVERIES = 3
+
+/** Of the items of a producer every other one is bad: nobody ever acknowledges it. */
+const isBad = (value: string): boolean => Number(value.at(-1)) % 2 === 0
+
+/** Whatever is not acknowledged ends among the dead letters, once and whole, and is delivered so often and no more. */
+async function playDeadLetters(cast: Cast): Promise<void> {
+  const { dice, witness } = cast
+  const account = new Account()
+  const delivered = new Map<string, number[]>()
+  const inDoubt = new Set<string>()
+  const work = async (client: Client, message: Message<string>): Promise<void> => {
+    const { value, deliveries } = message
+    delivered.set(value, [...(delivered.get(value) ?? []), deliveries])
+    await pauseFor(client, dice.between(0, 500))
+    if (isBad(value) || dice.chance(20)) return message.nack({ delayMs: dice.oneOf([0, 0, 300]) })
+    try {
+      await message.ack()
+      account.acknowledged.push(value)
+    } catch (error) {
+      if (error instanceof AmbiguousResultError) inDoubt.add(value)
+      else if (!(error instanceof LostError)) throw error
+    }
+  }
+  const late = Array.from({ length: 4 }, (_, i) => `late-${i}`)
+  await whileProducing(
+    cast,
+    account,
+    async (client, signal) => {
+      const queue = new Queue(client, '/q', { codec: utf8, deadLetterAfter: DELIVERIES })
+      for await (const message of queue.receive({ signal })) await work(client, message)
+    },
+    async () => {
+      for (const value of late) await account.putting(value, queueOf(witness).put(value))
+    },
+  )
+  await witness.sync('/q')
+  const dead = (await queueOf(witness).deadLetters()).map(({ data }) => utf8.decode(data))
+  const gone = [...account.acknowledged, ...inDoubt]
+  demand('lost', account.put.filter((value) => !dead.includes(value) && !gone.includes(value)), [])
+  demand('dead twice', dead.filter((value, at) => dead.indexOf(value) !== at), [])
+  demand('acknowledged and dead', account.acknowledged.filter((value) => dead.includes(value)), [])
+  const known = [...account.put, ...account.maybePut]
+  demand('dead, and from nowhere', dead.filter((value) => !known.includes(value)), [])
+  const often = [...delivered].filter(([, counts]) => counts.some((count) => count > DELIVERIES))
+  demand('delivered too often', often, [])
+  // With nobody in trouble each delivery arrives.
+  for (const value of late.filter(isBad)) demand(`deliveries of ${value}`, delivered.get(value), [1, 2, 3])
 }
 
 export const queues: Readonly<Record<string, Play>> = {
@@ -91,6 +144,7 @@ export const queues: Readonly<Record<string, Play>> = {
     })
     account.checkAtLeastOnce()
   },
+  'queue, dead letters': playDeadLetters,
   'queue, bounded': async (cast) => {
     const { witness, calm, sleep } = cast
     const account = new Account()
