@@ -89,6 +89,32 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'groups-ignored',
+    mistake: 'Where voters are in groups, more than half of them decide, whatever their groups and weights.',
+    servers: 5,
+    with: 'groups',
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'isQuorum: (ids) => counted.filter((group) => weigh(group.members, ids) > group.half).length > half,',
+        replace: 'isQuorum: (ids) => (counted, countIn(new Set(weightOf.keys()), ids) > weightOf.size / 2),',
+      },
+    ],
+  },
+  {
+    name: 'half-a-group-decides',
+    mistake: 'Half of the weight of a group is enough for its voice.',
+    servers: 5,
+    with: 'groups',
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'weigh(group.members, ids) > group.half)',
+        replace: 'weigh(group.members, ids) >= Math.max(1, group.half))',
+      },
+    ],
+  },
+  {
     name: 'observer-counts',
     mistake: 'An observer that is up to date counts for the quorum of a new leader.',
     servers: 5,
@@ -114,6 +140,20 @@ export const replication: readonly Mutation[] = [
         file: commits,
         find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
         replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+      },
+    ],
+  },
+  {
+    name: 'change-told-early',
+    mistake:
+      'A learner that comes to a leader puts a change of the ensemble into force that is not committed.',
+    servers: 5,
+    with: 'groups',
+    changes: [
+      {
+        file: 'server/src/core/zab/leader.ts',
+        find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
+        replace: 'printConfiguration(this.proposed)',
       },
     ],
   },

@@ -54,7 +54,14 @@ export type Request =
   | { readonly op: 'whoAmI' }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
-  | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string; readonly from: number }
+  | {
+      readonly op: 'reconfig'
+      readonly joining: string
+      readonly leaving: string
+      /** The whole membership, in place of single changes. */
+      readonly members?: string
+      readonly from: number
+    }
 
 /** What a server answered to a part or a request; fields are present where its reply has them. */
 export interface Result {

@@ -56,3 +56,15 @@ it('interrupts some changes of the ensemble', () => {
   )
   expect([...new Set(ways)].sort()).toEqual(['isolate', 'kill', 'powerCut', 'reset'])
 })
+
+it('weighs voices in groups where the seed or the caller says so, and leaves the rest of the plan as it is', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => planOf(seed, { servers: 5 }))
+  const grouped = plans.filter(({ groups }) => groups !== undefined).length
+  expect(grouped).toBeGreaterThan(10)
+  expect(grouped).toBeLessThan(50)
+  for (const plan of plans.slice(0, 20)) {
+    const asked = planOf(plan.seed, { servers: 5, features: ['groups'] })
+    expect(asked.groups!.members.flat().sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5])
+    expect({ ...plan, groups: asked.groups }).toEqual(asked)
+  }
+})

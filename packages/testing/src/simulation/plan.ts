@@ -100,6 +100,21 @@ export interface ServerKnobs {
   readonly localSessions: boolean
 }
 
+/** Something that an ensemble may have, which the seed decides unless it is asked for. */
+export type Feature = 'groups'
+
+export const FEATURES: readonly Feature[] = ['groups']
+
+/** How often a seed decides for a feature. */
+const FEATURE_CHANCE = 0.12
+
+/** Voices in groups, with weights. */
+export interface GroupsPlan {
+  readonly members: readonly (readonly number[])[]
+  /** Of server 1, 2 and so on. */
+  readonly weights: readonly number[]
+}
+
 /** All that a run is made of: with it and the code, everything else follows. */
 export interface Plan {
   readonly seed: number
@@ -108,6 +123,8 @@ export interface Plan {
   readonly observers: readonly number[]
   /** Servers that begin as no members. */
   readonly outsiders: readonly number[]
+  /** Present when voices are weighed in groups. */
+  readonly groups?: GroupsPlan
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -129,6 +146,8 @@ export interface PlanOptions {
   readonly minutes?: number
   /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
   readonly wild?: boolean
+  /** What the ensemble has whatever the seed says. */
+  readonly features?: readonly Feature[]
 }
 
 /** Draws a run from a seed. */
@@ -144,12 +163,16 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
   const all = deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients
   const participants = participantsOf(chance.branch('participants'))
+  const has = (feature: Feature): boolean =>
+    options.features?.includes(feature) === true || chance.branch(feature).happens(FEATURE_CHANCE)
+  const groups = servers >= 3 && has('groups') ? groupsOf(chance.branch('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
     seed,
     servers,
     observers: ensemble.observers,
     outsiders: ensemble.outsiders,
+    ...(groups === undefined ? {} : { groups }),
     loadMs,
     clients: all,
     participants,
@@ -270,6 +293,33 @@ function ensembleOf(
     })
   }
   return { observers, outsiders, changes: [...changes, ...interruptionsOf(chance.branch('half'), changes)] }
+}
+
+/** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
+export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
+  3: [
+    { members: [[1, 2, 3]], weights: [2, 1, 1] },
+    { members: [[1, 2, 3]], weights: [1, 1, 0] },
+    { members: [[1], [2], [3]], weights: [1, 1, 3] },
+    { members: [[1, 2, 3]], weights: [3, 1, 1] },
+  ],
+  5: [
+    { members: [[1, 2, 3], [4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2], [3, 4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2, 3, 4, 5]], weights: [3, 1, 1, 1, 1] },
+    {
+      members: [
+        [1, 2, 3],
+        [4, 5],
+      ],
+      weights: [1, 1, 1, 1, 0],
+    },
+  ],
+}
+
+function groupsOf(chance: Chance, servers: number): GroupsPlan | undefined {
+  const layouts = GROUPS[servers]
+  return layouts === undefined ? undefined : chance.pick(layouts)
 }
 
 /** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */

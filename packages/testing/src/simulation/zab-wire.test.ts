@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { SimulatedConnection } from '../world/connection.ts'
 import type { Host } from '../world/process.ts'
 import { World } from '../world/world.ts'
+import { majorityOf } from './membership.ts'
 import { Packet } from './quorum-stream.ts'
 import { DATA_DIR } from './settings.ts'
 import { QUORUM_PORT, ZabWire } from './zab-wire.ts'
@@ -75,7 +76,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     put(s1, 'acceptedEpoch', new TextEncoder().encode('3'))
@@ -100,7 +101,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     channel(world, s1, s2)(Packet.SNAP, tail)
@@ -117,7 +118,7 @@ describe('what is committed, as the wire tells it', () => {
   it('leaves out what a leader without its quorum has logged when an observer comes to it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    const wire = new ZabWire(world, new Set([1, 2]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2])))
     for (const host of [s1, s2])
       for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
     const [old, tail] = [EPOCH + 1, 2 * EPOCH + 1]
@@ -136,7 +137,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]
     const [s1, s2, , s4] = hosts
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     for (const host of [s1, s2])
       for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
     const [one, change, three, four] = [EPOCH + 1, EPOCH + 2, EPOCH + 3, EPOCH + 4]

@@ -4,7 +4,7 @@ import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
-import { Configurations, isMajority } from './membership.ts'
+import { Configurations, type Voices } from './membership.ts'
 import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
 
 export const QUORUM_PORT = 2888
@@ -28,6 +28,8 @@ interface Channel {
   early: number[]
   readonly proposed: Set<number>
   upToDate: boolean
+  /** The epoch that the learner was asked for a promise of. */
+  offered: number
   /** What the learner was told to be led in. */
   epoch: number
 }
@@ -53,10 +55,10 @@ export class ZabWire {
   /** How far the history of each leader goes, by its own words. */
   readonly #reach = new Map<Host, number>()
 
-  /** `voters` are those of the beginning. Hosts of servers are named `s` and a number. */
-  constructor(world: World, voters: ReadonlySet<number>) {
+  /** `voices` are those of the beginning. Hosts of servers are named `s` and a number. */
+  constructor(world: World, voices: Voices) {
     this.#world = world
-    this.configurations = new Configurations(voters)
+    this.configurations = new Configurations(voices)
     world.network.tap = (from, bytes) => this.#hear(from, bytes)
   }
 
@@ -81,7 +83,10 @@ export class ZabWire {
 
   #channel(leader: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
     const stream = new QuorumStream((packet) => {
-      if (packet.type === Packet.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
+      if (packet.type === Packet.LEADERINFO) {
+        channel.offered = packet.zxid / 2 ** 32
+        this.#offered.set(answers, channel.offered)
+      }
       this.#ofLeader(channel, packet)
     })
     const channel: Channel = {
@@ -93,6 +98,7 @@ export class ZabWire {
       early: [],
       proposed: new Set(),
       upToDate: false,
+      offered: 0,
       epoch: 0,
     }
     return stream
@@ -128,7 +134,8 @@ export class ZabWire {
       case Packet.COMMITANDACTIVATE:
         if (!channel.proposed.delete(zxid))
           this.#complain(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
-        if (channel.upToDate) this.#decided(channel, zxid)
+        // A learner believes it at once, also where it is a change of the ensemble that no other one has heard of.
+        if (channel.upToDate || this.#establishedEpochs.has(channel.offered)) this.#decided(channel, zxid)
         else channel.early.push(zxid)
         if (type === Packet.COMMITANDACTIVATE) this.#count('reconfigurations')
         return
@@ -158,8 +165,8 @@ export class ZabWire {
   /** A leader says that something is committed: a quorum must have it, of the old members and the new ones if it changes them. */
   #decided({ leader }: Channel, zxid: number): void {
     if (this.committed.has(zxid)) return
-    for (const voters of this.configurations.decidersOf(zxid))
-      if (!isMajority(voters, (id) => this.#diskOf(id)?.everHad(zxid) === true))
+    for (const { voters, isQuorum } of this.configurations.decidersOf(zxid))
+      if (!isQuorum((id) => this.#diskOf(id)?.everHad(zxid) === true))
         this.#say(
           `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
@@ -184,8 +191,8 @@ export class ZabWire {
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
     for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
     if (epoch < this.#epoch) return
-    for (const voters of this.configurations.decidersOf(epoch * 2 ** 32))
-      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
+    for (const { voters, isQuorum } of this.configurations.decidersOf(epoch * 2 ** 32))
+      if (!isQuorum((id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
           `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
