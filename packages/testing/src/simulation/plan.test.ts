@@ -68,3 +68,15 @@ it('weighs voices in groups where the seed or the caller says so, and leaves the
     expect({ ...plan, groups: asked.groups }).toEqual(asked)
   }
 })
+
+it('leaves servers without a quorum for so long that they serve those who only look', () => {
+  const plans = Array.from({ length: 20 }, (_, seed) =>
+    planOf(seed, { servers: 3, minutes: 0.05, features: ['read-only'] }),
+  )
+  for (const { readOnly, clients, faults, loadMs } of plans) {
+    expect(readOnly).toBe(true)
+    expect(clients.filter((client) => client.readOnly === true).length).toBe(3)
+    const lonely = faults.filter(({ at, forMs }) => forMs > 5000 && at + forMs < loadMs)
+    expect(lonely.length).toBeGreaterThan(0)
+  }
+})

@@ -84,6 +84,8 @@ export interface ClientPlan {
   /** Whom it proves to be; empty for nobody. */
   readonly user: string
   readonly weights: Readonly<Partial<Record<Deed, number>>>
+  /** Whether servers that have lost their quorum may serve it. */
+  readonly readOnly?: boolean
 }
 
 export interface ServerKnobs {
@@ -101,9 +103,9 @@ export interface ServerKnobs {
 }
 
 /** Something that an ensemble may have, which the seed decides unless it is asked for. */
-export type Feature = 'groups'
+export type Feature = 'groups' | 'read-only'
 
-export const FEATURES: readonly Feature[] = ['groups']
+export const FEATURES: readonly Feature[] = ['groups', 'read-only']
 
 /** How often a seed decides for a feature. */
 const FEATURE_CHANCE = 0.12
@@ -125,6 +127,8 @@ export interface Plan {
   readonly outsiders: readonly number[]
   /** Present when voices are weighed in groups. */
   readonly groups?: GroupsPlan
+  /** Whether servers without a quorum serve those who only want to look. */
+  readonly readOnly?: boolean
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -154,17 +158,20 @@ export interface PlanOptions {
 export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const chance = new Chance(seed).branch('plan')
   const servers = options.servers ?? chance.pick([1, 3, 3, 5])
-  const loadMs = (options.minutes ?? 1 / 6) * 60_000
+  const has = (feature: Feature): boolean =>
+    options.features?.includes(feature) === true || chance.branch(feature).happens(FEATURE_CHANCE)
+  const readOnly = servers > 1 && has('read-only')
+  const wishedMs = (options.minutes ?? 1 / 6) * 60_000
+  const loadMs = readOnly ? Math.max(wishedMs, LONELY_MS + 2000) : wishedMs
   const clients = Array.from({ length: chance.whole(2, 6) }, () =>
     clientPlan(chance.branch(`client ${chance.below(1e9)}`)),
   )
   const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
   const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
-  const all = deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients
+  const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
+  const all = [...clients, ...auditors, ...(readOnly ? [LOOKER, LOOKER, LOOKER] : [])]
   const participants = participantsOf(chance.branch('participants'))
-  const has = (feature: Feature): boolean =>
-    options.features?.includes(feature) === true || chance.branch(feature).happens(FEATURE_CHANCE)
   const groups = servers >= 3 && has('groups') ? groupsOf(chance.branch('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
@@ -173,6 +180,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
     observers: ensemble.observers,
     outsiders: ensemble.outsiders,
     ...(groups === undefined ? {} : { groups }),
+    ...(readOnly ? { readOnly } : {}),
     loadMs,
     clients: all,
     participants,
@@ -180,6 +188,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       ...faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
       ...deposals,
       ...ensemble.changes,
+      ...(readOnly ? lonelyOf(chance.branch('lonely'), servers, loadMs) : []),
       ...participantFaultsOf(chance.branch('participant faults'), place),
     ],
     weather: {
@@ -260,6 +269,44 @@ const AUDITOR: ClientPlan = {
   watching: 0,
   user: '',
   weights: { get: 2, exists: 1, sync: 2 },
+}
+
+/** A client that is content with what a server without a quorum knows, and asks it for everything all the same. */
+const LOOKER: ClientPlan = {
+  timeoutMs: 3000,
+  thinkMs: 30,
+  burst: 3,
+  watching: 0.2,
+  user: '',
+  weights: {
+    get: 6,
+    exists: 2,
+    children: 2,
+    count: 0.5,
+    multiRead: 1,
+    set: 1,
+    create: 0.5,
+    delete: 0.5,
+    ephemeral: 0.3,
+    multi: 0.5,
+    sync: 0.5,
+    close: 0.1,
+    move: 0.5,
+  },
+  readOnly: true,
+}
+
+/** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
+const LONELY_MS = 7000
+
+function lonelyOf(chance: Chance, servers: number, loadMs: number): Fault[] {
+  const at = chance.between(200, loadMs - LONELY_MS - 1000)
+  const forMs = chance.between(5500, LONELY_MS)
+  const minority = chance.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
+  const down = range(servers).filter((id) => !minority.includes(id))
+  return chance.weighted({ split: 1, down: 1 }) === 'split'
+    ? [{ kind: 'split', group: minority, at, forMs }]
+    : down.map((server) => ({ kind: 'kill', server, at: at + chance.between(0, 300), forMs }))
 }
 
 /** In some runs, a leader that learns late that it leads no more, while the others have found another one. */

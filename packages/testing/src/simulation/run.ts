@@ -186,6 +186,10 @@ class Run {
     if (!(await this.#world.play(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
       this.#violate('liveness', `No write was answered within ${WRITE_WITHIN_MS} ms once all was healed`)
     else this.#tally.healedMs = this.#world.now - this.#healedAt
+    const lookers = this.#workers.filter(({ isLooker, host }) => isLooker && host.current !== undefined)
+    const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
+    if (!(await this.#world.play(this.#healedAt + WRITE_WITHIN_MS, areBack)))
+      this.#violate('liveness', `Not everybody who may look is back at a quorum after ${WRITE_WITHIN_MS} ms`)
   }
 
   async #finish(): Promise<void> {
@@ -264,6 +268,7 @@ class Run {
     const { localSessions } = this.#plan.knobs
     const chronicle = chronicleOf(committedLogs(logs, this.#wire), localSessions)
     if (localSessions) this.#markLocals(chronicle)
+    this.#markLookers()
     const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
     const silent = new Set(
@@ -292,6 +297,12 @@ class Run {
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
     for (const what of judgeCalls(this.#calls, chronicle)) this.#violate('calls', what)
     this.#judgeStops()
+  }
+
+  /** Sessions of read-only servers end without a transaction too. */
+  #markLookers(): void {
+    for (const operation of this.#history.operations)
+      if (operation.isReadOnly === true && operation.request.op === 'close') operation.isLocal = true
   }
 
   /** Sessions of which no transaction tells end without one. */

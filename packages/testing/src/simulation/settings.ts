@@ -56,6 +56,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           commitLogCount: knobs.commitLogCount,
           truncateFromBytes: knobs.truncateFromBytes,
           snapshotSizeFactor: knobs.snapshotSizeFactor,
+          readOnlyModeEnabled: plan.readOnly ?? false,
           localSessionsEnabled: knobs.localSessions,
           localSessionsUpgradingEnabled: knobs.localSessions,
         }
