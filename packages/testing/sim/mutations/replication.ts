@@ -6,6 +6,7 @@ const plan = 'server/src/core/zab/sync-plan.ts'
 const leaderSessions = 'server/src/host/writes/leader-sessions.ts'
 const leaderWrites = 'server/src/host/writes/leader-writes.ts'
 const readOnly = 'server/src/host/writes/read-only-writes.ts'
+const observers = 'server/src/host/ensemble/observers.ts'
 
 export const replication: readonly Mutation[] = [
   {
@@ -172,6 +173,39 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'observer-told-early',
+    mistake: 'A follower tells its observers of a transaction when it is proposed.',
+    servers: 3,
+    with: 'observer-masters',
+    changes: [
+      {
+        file: 'server/src/host/ensemble/following.ts',
+        find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
+        replace:
+          'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
+      },
+      {
+        file: 'server/src/host/ensemble/following.ts',
+        find: 'return this.#observers?.committed(zxid, payload)',
+        replace: 'return',
+      },
+    ],
+  },
+  {
+    name: 'observer-synced-by-follower',
+    mistake: 'A follower answers the sync of its observer by itself.',
+    servers: 5,
+    with: 'observer-masters',
+    changes: [
+      {
+        file: observers,
+        find: 'const identities: readonly Identity[] = auth ?? []',
+        replace:
+          'if (request.type === 9) return link.send(PacketType.sync, 0)\n    const identities: readonly Identity[] = auth ?? []',
+      },
+    ],
+  },
+  {
     name: 'observer-counts',
     mistake: 'An observer that is up to date counts for the quorum of a new leader.',
     servers: 5,
@@ -197,6 +231,18 @@ export const replication: readonly Mutation[] = [
         file: commits,
         find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
         replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+      },
+    ],
+  },
+  {
+    name: 'change-told-early',
+    mistake: 'A learner that comes to a leader is given a change of the ensemble that is not committed.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/core/zab/leader.ts',
+        find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
+        replace: 'printConfiguration(this.proposed)',
       },
     ],
   },

@@ -88,6 +88,11 @@ export class Configurations {
     this.#committed.sort((a, b) => a - b)
   }
 
+  /** Whether it is wanted and not in force yet. */
+  isOnItsWay(zxid: number): boolean {
+    return this.#proposed.has(zxid) && !this.#committed.includes(zxid)
+  }
+
   /** Those whose quorums decide about a transaction: with a change of the ensemble, the old voters and the new ones. */
   decidersOf(zxid: number): readonly Voices[] {
     const before = this.#committed.findLast((change) => change < zxid)

@@ -80,3 +80,13 @@ it('leaves servers without a quorum for so long that they serve those who only l
     expect(lonely.length).toBeGreaterThan(0)
   }
 })
+
+it('gives followers observers to keep up to date', () => {
+  for (const servers of [3, 5])
+    for (let seed = 0; seed < 30; seed++) {
+      const plan = planOf(seed, { servers, features: ['observer-masters'] })
+      expect(plan.observerMasters).toBe(true)
+      expect(plan.observers.length).toBeGreaterThan(0)
+      expect(servers - plan.observers.length - plan.outsiders.length).toBeGreaterThan(1)
+    }
+})

@@ -103,9 +103,9 @@ export interface ServerKnobs {
 }
 
 /** Something that an ensemble may have, which the seed decides unless it is asked for. */
-export type Feature = 'groups' | 'read-only'
+export type Feature = 'groups' | 'read-only' | 'observer-masters'
 
-export const FEATURES: readonly Feature[] = ['groups', 'read-only']
+export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
 
 /** How often a seed decides for a feature. */
 const FEATURE_CHANCE = 0.12
@@ -129,6 +129,8 @@ export interface Plan {
   readonly groups?: GroupsPlan
   /** Whether servers without a quorum serve those who only want to look. */
   readonly readOnly?: boolean
+  /** Whether observers come to followers. */
+  readonly observerMasters?: boolean
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -168,7 +170,9 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
   )
   const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
-  const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
+  const observerMasters = servers >= 3 && has('observer-masters')
+  const drawn = ensembleOf(chance.branch('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(chance.branch('observers'), servers, drawn) : drawn
   const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
   const all = [...clients, ...auditors, ...(readOnly ? [LOOKER, LOOKER, LOOKER] : [])]
   const participants = participantsOf(chance.branch('participants'))
@@ -181,6 +185,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
     outsiders: ensemble.outsiders,
     ...(groups === undefined ? {} : { groups }),
     ...(readOnly ? { readOnly } : {}),
+    ...(observerMasters ? { observerMasters } : {}),
     loadMs,
     clients: all,
     participants,
@@ -316,12 +321,22 @@ function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
   return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
 }
 
+interface EnsemblePlan {
+  readonly observers: readonly number[]
+  readonly outsiders: readonly number[]
+  readonly changes: Fault[]
+}
+
+/** The same with at least one server that observes from the beginning. */
+function withObservers(chance: Chance, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+  const { observers, outsiders, changes } = drawn
+  if (observers.length > 0) return drawn
+  const some = chance.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
+  return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
+}
+
 /** Who has a voice in the beginning, and what of that changes. */
-function ensembleOf(
-  chance: Chance,
-  servers: number,
-  loadMs: number,
-): { observers: readonly number[]; outsiders: readonly number[]; changes: Fault[] } {
+function ensembleOf(chance: Chance, servers: number, loadMs: number): EnsemblePlan {
   const ids = range(servers)
   const quiet = servers < 3 ? 0 : chance.weighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
   const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)

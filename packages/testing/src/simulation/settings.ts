@@ -1,5 +1,6 @@
 import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
 import type { Role } from './membership.ts'
+import { OBSERVER_PORT } from './observer-wire.ts'
 import { CHANGES, type GroupsPlan, type Plan } from './plan.ts'
 import { CLIENT_PORT } from './server.ts'
 
@@ -56,6 +57,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           commitLogCount: knobs.commitLogCount,
           truncateFromBytes: knobs.truncateFromBytes,
           snapshotSizeFactor: knobs.snapshotSizeFactor,
+          observerMasterPort: plan.observerMasters === true ? OBSERVER_PORT : 0,
           readOnlyModeEnabled: plan.readOnly ?? false,
           localSessionsEnabled: knobs.localSessions,
           localSessionsUpgradingEnabled: knobs.localSessions,

@@ -4,7 +4,8 @@ import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
-import { Configurations, type Voices } from './membership.ts'
+import { Configurations, readMembers, type Voices } from './membership.ts'
+import { OBSERVER_PORT, ObserverChannel } from './observer-wire.ts'
 import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
 
 export const QUORUM_PORT = 2888
@@ -21,7 +22,6 @@ export interface WireRecord {
 interface Channel {
   readonly leader: Host
   readonly learner: Host
-  readonly stream: QuorumStream
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they hold once the leader is established. */
@@ -69,30 +69,43 @@ export class ZabWire {
 
   #hear(from: SimulatedConnection, bytes: Uint8Array): void {
     const port = from.isDialer ? from.remote.port : from.local.port
-    if (port !== QUORUM_PORT) return
+    if (port !== QUORUM_PORT && port !== OBSERVER_PORT) return
     let stream = this.#streams.get(from)
     if (stream === undefined) {
       const [own, other] = [from.owner.host, from.other.owner.host]
       stream = from.isDialer
         ? new QuorumStream((packet) => this.#ofLearner(own, packet, from))
-        : this.#channel(own, other, from.other)
+        : this.#toLearner(port, own, other, from.other)
       this.#streams.set(from, stream)
     }
     stream.push(bytes)
   }
 
-  #channel(leader: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
-    const stream = new QuorumStream((packet) => {
-      if (packet.type === Packet.LEADERINFO) {
-        channel.offered = packet.zxid / 2 ** 32
-        this.#offered.set(answers, channel.offered)
-      }
-      this.#ofLeader(channel, packet)
+  #toLearner(port: number, master: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
+    const heard = port === OBSERVER_PORT ? this.#behind(master, learner) : this.#channel(master, learner)
+    return new QuorumStream((packet) => {
+      if (packet.type === Packet.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
+      if (packet.type === Packet.NEWLEADER) this.#shows(master, learner, packet)
+      heard(packet)
     })
+  }
+
+  /** What an observer is told by the follower that it stands behind. */
+  #behind(master: Host, learner: Host): (packet: SeenPacket) => void {
+    const { committed } = this
+    const parts = {
+      committed,
+      count: (name: string) => this.#count(name),
+      say: (what: string) => this.#say(what),
+    }
+    const channel = new ObserverChannel(parts, master, learner)
+    return (packet) => channel.hears(packet)
+  }
+
+  #channel(leader: Host, learner: Host): (packet: SeenPacket) => void {
     const channel: Channel = {
       leader,
       learner,
-      stream,
       lastProposal: 0,
       lastInform: 0,
       early: [],
@@ -101,7 +114,7 @@ export class ZabWire {
       offered: 0,
       epoch: 0,
     }
-    return stream
+    return (packet) => this.#ofLeader(channel, packet)
   }
 
   /** The disk of a machine is about to be taken away. */
@@ -111,6 +124,9 @@ export class ZabWire {
 
   #ofLeader(channel: Channel, { type, zxid, data }: SeenPacket): void {
     switch (type) {
+      case Packet.LEADERINFO:
+        channel.offered = zxid / 2 ** 32
+        return
       case Packet.NEWLEADER:
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
@@ -150,6 +166,17 @@ export class ZabWire {
     }
   }
 
+  /** A configuration that a learner brings into force: once its leader is established, none that is not committed. */
+  #shows(master: Host, learner: Host, { zxid, data }: SeenPacket): void {
+    const epoch = zxid / 2 ** 32
+    if (!this.#establishedEpochs.has(epoch) || data === undefined) return
+    const { version } = readMembers(new TextDecoder().decode(data))
+    if (!this.configurations.isOnItsWay(version) || this.#isOnDisks(version)) return
+    this.#say(
+      `${master.name} gave ${learner.name} the configuration ${formatZxid(version)}, which is not committed`,
+    )
+  }
+
   #proposed(leader: Host, zxid: number, data: Uint8Array | undefined): void {
     const text = data === undefined ? undefined : configurationIn(data)
     if (text === undefined) return
@@ -166,7 +193,7 @@ export class ZabWire {
   #decided({ leader }: Channel, zxid: number): void {
     if (this.committed.has(zxid)) return
     for (const { voters, isQuorum } of this.configurations.decidersOf(zxid))
-      if (!isQuorum((id) => this.#diskOf(id)?.everHad(zxid) === true))
+      if (!isQuorum((id) => this.#everHad(id, zxid)))
         this.#say(
           `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
@@ -196,6 +223,16 @@ export class ZabWire {
         this.#say(
           `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
+  }
+
+  /** Whether quorums of all who decide about it have it, so that its leader may have committed it with nobody to tell. */
+  #isOnDisks(zxid: number): boolean {
+    const deciders = this.configurations.decidersOf(zxid)
+    return deciders.every(({ isQuorum }) => isQuorum((id) => this.#everHad(id, zxid)))
+  }
+
+  #everHad(id: number, zxid: number): boolean {
+    return this.#diskOf(id)?.everHad(zxid) === true
   }
 
   #diskOf(id: number): DurableLog | undefined {
