@@ -108,7 +108,7 @@ export type Feature = 'groups' | 'read-only' | 'observer-masters'
 export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
 
 /** How often a seed decides for a feature. */
-const FEATURE_CHANCE = 0.12
+const FEATURE_CHANCE = 0.1
 
 /** Voices in groups, with weights. */
 export interface GroupsPlan {

@@ -201,9 +201,14 @@ export class ZabWire {
   }
 
   /** The leader says how far its own history goes. */
-  #brings({ leader }: Channel, how: string, zxid: number): void {
+  #brings(channel: Channel, how: string, zxid: number): void {
+    const { leader, offered } = channel
     this.#count(how)
     this.#reach.set(leader, zxid)
+    if (!this.#establishedEpochs.has(offered)) return
+    // Some of that may have been committed when there was nobody to tell.
+    for (const known of this.#logOf(leader).all())
+      if (known > offered * 2 ** 32 && known <= zxid) this.#decided(channel, known)
   }
 
   /**
