@@ -62,14 +62,14 @@ describe('a simulated ensemble', () => {
       '--with',
       'groups,read-only,observer-masters',
       '--seeds',
-      '6',
+      '4',
       '--start',
       '1',
       '--processes',
       '2',
     ]
     const { code, output } = await sim([...args, '--servers', '5', '--minutes', '0.05', '--quiet'])
-    expect(output).toContain('simulation: 6 seeds, 0 violations')
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
     const counted = [
       'ensembles with groups',
       'read-only answers',
@@ -77,7 +77,7 @@ describe('a simulated ensemble', () => {
       'told by followers',
     ]
     for (const what of counted)
-      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(5)
+      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
     expect(code).toBe(0)
   })
 
