@@ -1,4 +1,4 @@
-import { planOf } from '../src/simulation/plan.ts'
+import { planOf, type Feature } from '../src/simulation/plan.ts'
 import { runPlan, type Report } from '../src/simulation/run.ts'
 import { Tally } from '../src/simulation/tally.ts'
 import { report, tellViolations } from './report.ts'
@@ -12,6 +12,7 @@ export interface Range {
 export interface CampaignOptions extends Range {
   readonly servers?: number
   readonly minutes?: number
+  readonly features?: readonly Feature[]
   readonly shrink: boolean
   /** Plays every seed twice and compares the histories; else one of fifty. */
   readonly twice: boolean

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { FEATURES, type Feature } from '../src/simulation/plan.ts'
 import { campaign, play, type CampaignOptions } from './campaign.ts'
 import { answer } from './part.ts'
 import { replay } from './replay.ts'
@@ -18,6 +19,7 @@ const { values } = parseArgs({
     twice: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
     processes: { type: 'string', default: '1' },
+    with: { type: 'string', default: '' },
     part: { type: 'string' },
   },
 })
@@ -29,9 +31,16 @@ const number = (text: string | undefined, name: string): number | undefined => {
   throw new RangeError(`Expected --${name} to be a number from 0 up, got ${text}`)
 }
 
+const featureOf = (name: string): Feature => {
+  const feature = FEATURES.find((one) => one === name)
+  if (feature !== undefined) return feature
+  throw new RangeError(`Expected --with to name some of ${FEATURES.join(', ')}, got ${name}`)
+}
+
 const options = {
   ...(values.servers === undefined ? {} : { servers: number(values.servers, 'servers')! }),
   ...(values.minutes === undefined ? {} : { minutes: number(values.minutes, 'minutes')! }),
+  ...(values.with === '' ? {} : { features: values.with.split(',').map(featureOf) }),
 }
 
 /** Resolves to the number of seeds with violations. */

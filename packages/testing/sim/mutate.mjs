@@ -46,7 +46,7 @@ function notFound(error) {
 async function hunt(mutation, seeds) {
   const file = await bundle('hunt.ts', mutation)
   const begun = performance.now()
-  const output = await run(file, [String(mutation.servers), String(seeds)])
+  const output = await run(file, [String(mutation.servers), String(seeds), mutation.with ?? ''])
   const result = JSON.parse(output.trim().split('\n').at(-1))
   return { ...result, seconds: (performance.now() - begun) / 1000 }
 }

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { planOf, type Plan } from '../src/simulation/plan.ts'
+import { planOf, type Feature, type Plan } from '../src/simulation/plan.ts'
 import { runPlan } from '../src/simulation/run.ts'
 import { guarded } from './guard.ts'
 import { report, tellViolations, writeTrace } from './report.ts'
@@ -9,6 +9,7 @@ export interface ReplayOptions {
   readonly plan: string | undefined
   readonly servers?: number
   readonly minutes?: number
+  readonly features?: readonly Feature[]
   readonly shrink: boolean
   readonly trace: string | undefined
 }

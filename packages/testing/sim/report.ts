@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Plan } from '../src/simulation/plan.ts'
+import type { Feature, Plan } from '../src/simulation/plan.ts'
 import { runPlan, type Report } from '../src/simulation/run.ts'
 import { shrink } from '../src/simulation/shrink.ts'
 import type { Tally } from '../src/simulation/tally.ts'
@@ -9,12 +9,15 @@ import type { Tally } from '../src/simulation/tally.ts'
 export interface Told {
   readonly servers?: number
   readonly minutes?: number
+  readonly features?: readonly Feature[]
   readonly shrink: boolean
 }
 
 /** The line that plays a seed again. */
-export function replayLine({ seed }: Plan, { servers, minutes }: Told): string {
-  return `pnpm sim --seed ${seed}${servers === undefined ? '' : ` --servers ${servers}`}${minutes === undefined ? '' : ` --minutes ${minutes}`}`
+export function replayLine({ seed }: Plan, { servers, minutes, features }: Told): string {
+  const options = { servers, minutes, with: features?.join() }
+  const told = Object.entries(options).filter(([, value]) => value !== undefined)
+  return ['pnpm sim --seed', seed, ...told.map(([name, value]) => `--${name} ${value}`)].join(' ')
 }
 
 /** Prints violations and how to see them again, writes the trace, and on request looks for a smaller plan. */

@@ -1,3 +1,5 @@
+import type { Feature } from '../../src/simulation/plan.ts'
+
 /** A mistake that can be planted in the sources for one run of the simulation. */
 export interface Mutation {
   readonly name: string
@@ -5,6 +7,8 @@ export interface Mutation {
   readonly mistake: string
   /** With how many servers it shows. */
   readonly servers: 1 | 3 | 5
+  /** What the ensemble must have for it. */
+  readonly with?: Feature
   readonly changes: readonly Change[]
 }
 

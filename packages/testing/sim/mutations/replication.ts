@@ -5,6 +5,8 @@ const commits = 'server/src/core/zab/commits.ts'
 const plan = 'server/src/core/zab/sync-plan.ts'
 const leaderSessions = 'server/src/host/writes/leader-sessions.ts'
 const leaderWrites = 'server/src/host/writes/leader-writes.ts'
+const readOnly = 'server/src/host/writes/read-only-writes.ts'
+const observers = 'server/src/host/ensemble/observers.ts'
 
 export const replication: readonly Mutation[] = [
   {
@@ -89,6 +91,121 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'groups-ignored',
+    mistake: 'Where voters are in groups, more than half of them decide, whatever their groups and weights.',
+    servers: 5,
+    with: 'groups',
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'isQuorum: (ids) => counted.filter((group) => weigh(group.members, ids) > group.half).length > half,',
+        replace: 'isQuorum: (ids) => (counted, countIn(new Set(weightOf.keys()), ids) > weightOf.size / 2),',
+      },
+    ],
+  },
+  {
+    name: 'half-a-group-decides',
+    mistake: 'Half of the weight of a group is enough for its voice.',
+    servers: 5,
+    with: 'groups',
+    changes: [
+      {
+        file: 'server/src/core/quorum/verifier.ts',
+        find: 'weigh(group.members, ids) > group.half)',
+        replace: 'weigh(group.members, ids) >= Math.max(1, group.half))',
+      },
+    ],
+  },
+  {
+    name: 'read-only-writes',
+    mistake: 'A server without a quorum says that it has deleted a znode.',
+    servers: 3,
+    with: 'read-only',
+    changes: [
+      {
+        file: readOnly,
+        find: 'write(): number {',
+        replace: `write(...[write, , requester]: Parameters<Writes['write']>): number {
+          const logged = { header: { zxid: this.#tree.lastZxid }, txn: { type: 2 } }
+          const entry = { logged, xid: write.xid, type: 2, requester, startedAt: 0 }
+          if (write.type === 2) return (queueMicrotask(() => requester.applied(entry as never, 0)), 0)`,
+      },
+    ],
+  },
+  {
+    name: 'read-only-syncs',
+    mistake: 'A server without a quorum answers sync.',
+    servers: 3,
+    with: 'read-only',
+    changes: [
+      {
+        file: readOnly,
+        find: 'sync(_write: Write, _requester: Requester): number {',
+        replace:
+          'sync(_write: Write, requester: Requester): number {\n    if (requester !== undefined) return 0',
+      },
+    ],
+  },
+  {
+    name: 'read-only-behind',
+    mistake: 'A server without a quorum lets in whoever has seen more than it has.',
+    servers: 5,
+    with: 'read-only',
+    changes: [
+      {
+        file: 'server/src/host/handshake.ts',
+        find: 'if (lastZxidSeen > BigInt(horizon)) {',
+        replace: 'if (!core.readOnly && lastZxidSeen > BigInt(horizon)) {',
+      },
+    ],
+  },
+  {
+    name: 'read-only-unasked',
+    mistake: 'A server without a quorum serves those who have not said that it may.',
+    servers: 3,
+    with: 'read-only',
+    changes: [
+      {
+        file: 'server/src/host/handshake.ts',
+        find: 'if (core.readOnly && readOnly !== true)',
+        replace: 'if (core.readOnly && readOnly === undefined)',
+      },
+    ],
+  },
+  {
+    name: 'observer-told-early',
+    mistake: 'A follower tells its observers of a transaction when it is proposed.',
+    servers: 3,
+    with: 'observer-masters',
+    changes: [
+      {
+        file: 'server/src/host/ensemble/following.ts',
+        find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
+        replace:
+          'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
+      },
+      {
+        file: 'server/src/host/ensemble/following.ts',
+        find: 'return this.#observers?.committed(zxid, payload)',
+        replace: 'return',
+      },
+    ],
+  },
+  {
+    name: 'observer-synced-by-follower',
+    mistake: 'A follower answers the sync of its observer by itself.',
+    servers: 5,
+    with: 'observer-masters',
+    changes: [
+      {
+        file: observers,
+        find: 'const identities: readonly Identity[] = auth ?? []',
+        replace:
+          'if (request.type === 9) return link.send(PacketType.sync, 0)\n    const identities: readonly Identity[] = auth ?? []',
+      },
+    ],
+  },
+  {
     name: 'observer-counts',
     mistake: 'An observer that is up to date counts for the quorum of a new leader.',
     servers: 5,
@@ -114,6 +231,18 @@ export const replication: readonly Mutation[] = [
         file: commits,
         find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
         replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+      },
+    ],
+  },
+  {
+    name: 'change-told-early',
+    mistake: 'A learner that comes to a leader is given a change of the ensemble that is not committed.',
+    servers: 5,
+    changes: [
+      {
+        file: 'server/src/core/zab/leader.ts',
+        find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
+        replace: 'printConfiguration(this.proposed)',
       },
     ],
   },

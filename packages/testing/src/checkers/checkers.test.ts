@@ -1,4 +1,4 @@
-import { EventType, OPEN_ACL_UNSAFE, OpCode, type ACL } from '@zabra/protocol'
+import { ErrorCode, EventType, OPEN_ACL_UNSAFE, OpCode, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, Txn } from '@zabra/server/files'
 import { describe, expect, it } from 'vitest'
 import { chronicleOf, printOf, type ServerLog } from '../history/chronicle.ts'
@@ -168,6 +168,8 @@ const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
     one.answered(get, 4, { err: 0 })
   },
   reads: (one) => void one.answered(get, 3, { err: 0, data: 'z', stat: stat({}) }),
+  'read-only': (one) =>
+    void Object.assign(one.answered(set, 3, { err: 0, stat: stat({ mzxid: 3 }) }), { isReadOnly: true }),
   syncs: (one) => {
     one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
     one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }, { invoked: 3 })
@@ -400,6 +402,34 @@ describe('the checkers', () => {
           path: '/w/a',
         }),
       'did not watch',
+    ],
+    [
+      'a read-only server that answers a sync',
+      'read-only',
+      (one: Case) =>
+        void Object.assign(one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }), { isReadOnly: true }),
+      'cannot know whether it leads',
+    ],
+    [
+      'a refusal by a server that is not read-only',
+      'read-only',
+      (one: Case) => void one.answered(set, 3, { err: ErrorCode.NOTREADONLY }),
+      'is refused as by a read-only server',
+    ],
+    [
+      'a server that stays read-only',
+      'read-only',
+      (one: Case) => void one.history.arrivals.push({ ...one.attached(), at: 16_000, isReadOnly: true }),
+      's1 is read-only at 16000.0 ms',
+    ],
+    [
+      'a server that lets in whoever has seen more than it has',
+      'session-order',
+      (one: Case) => {
+        one.history.arrivals.push({ ...one.attached(), seen: 3 })
+        one.answered(get, 2, { err: 0 })
+      },
+      'goes back behind 0x3',
     ],
     [
       'two leaders',

@@ -4,8 +4,8 @@ import { isWrite, type History } from '../history/records.ts'
 export function knownBefore({ operations }: History): (time: number) => number {
   const done = operations
     .filter(
-      ({ outcome, request, zxid, result }) =>
-        outcome === 'answered' && zxid > 0 && result.err === 0 && isWrite(request),
+      ({ outcome, request, zxid, result, isReadOnly }) =>
+        isReadOnly !== true && outcome === 'answered' && zxid > 0 && result.err === 0 && isWrite(request),
     )
     .sort((a, b) => a.returned - b.returned)
   const highest: number[] = []

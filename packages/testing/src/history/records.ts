@@ -54,7 +54,14 @@ export type Request =
   | { readonly op: 'whoAmI' }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
-  | { readonly op: 'reconfig'; readonly joining: string; readonly leaving: string; readonly from: number }
+  | {
+      readonly op: 'reconfig'
+      readonly joining: string
+      readonly leaving: string
+      /** The whole membership, in place of single changes. */
+      readonly members?: string
+      readonly from: number
+    }
 
 /** What a server answered to a part or a request; fields are present where its reply has them. */
 export interface Result {
@@ -96,6 +103,8 @@ export interface Operation {
   result: Result
   /** The results of a multi or multiRead. */
   results: readonly Result[]
+  /** Whether it was sent to a server that said that it is read-only. */
+  readonly isReadOnly?: boolean
   /** The end of a session that one server alone knew, so that no transaction tells of it. */
   isLocal?: boolean
 }
@@ -112,6 +121,8 @@ export interface Attached {
   readonly isNew: boolean
   /** The last zxid that the client had seen. */
   readonly seen: number
+  /** Whether the server said that it is read-only. */
+  readonly isReadOnly?: boolean
 }
 
 /** The watches that a client armed again, as answered at a zxid. */
@@ -161,9 +172,9 @@ export class History {
   begin(
     operation: Omit<
       Operation,
-      'kind' | 'id' | 'user' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'
+      'kind' | 'id' | 'user' | 'isReadOnly' | 'returned' | 'outcome' | 'zxid' | 'result' | 'results'
     > &
-      Partial<Pick<Operation, 'user'>>,
+      Partial<Pick<Operation, 'user' | 'isReadOnly'>>,
   ): Operation {
     const begun: Operation = {
       kind: 'operation',
@@ -250,6 +261,7 @@ const WITHOUT_ZXID: ReadonlySet<number> = new Set([
   ErrorCode.SESSIONEXPIRED,
   ErrorCode.SESSIONMOVED,
   ErrorCode.THROTTLEDOP,
+  ErrorCode.NOTREADONLY,
 ])
 
 /** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */

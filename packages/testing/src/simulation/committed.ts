@@ -1,6 +1,5 @@
 import type { LoggedTxn } from '@zabra/server/files'
 import type { ServerLog } from '../history/chronicle.ts'
-import { isMajority } from './membership.ts'
 import type { ZabWire } from './zab-wire.ts'
 
 /**
@@ -24,7 +23,7 @@ export function committedLogs(logs: readonly ServerLog[], wire: ZabWire | undefi
   for (const [zxid, prints] of votes) {
     const best = [...prints.values()].sort((a, b) => b.servers.size - a.servers.size)[0]!
     const deciders = wire?.configurations.decidersOf(zxid) ?? []
-    const isDecided = deciders.every((voters) => isMajority(voters, (id) => best.servers.has(id)))
+    const isDecided = deciders.every(({ isQuorum }) => isQuorum((id) => best.servers.has(id)))
     if (isDecided || wire?.committed.has(zxid) === true) result.push(best.logged)
   }
   return result

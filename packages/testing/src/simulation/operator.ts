@@ -4,9 +4,9 @@ import { Asking } from '../workload/tasks.ts'
 import type { SessionClient } from '../workload/session-client.ts'
 import type { World } from '../world/world.ts'
 import { readMembers, type Members, type Role } from './membership.ts'
-import type { Change } from './plan.ts'
+import type { Change, GroupsPlan } from './plan.ts'
 import type { SimulatedServer } from './server.ts'
-import { DATA_DIR, memberLine, writtenFor } from './settings.ts'
+import { DATA_DIR, memberLine, membershipText, writtenFor } from './settings.ts'
 
 /** Something that is to become of a server. */
 export interface Wish {
@@ -39,6 +39,8 @@ export class Operator {
   readonly #world: World
   readonly #servers: readonly SimulatedServer[]
   readonly #begin: () => SessionClient
+  /** Present when voices are weighed: single changes are not possible then. */
+  readonly #groups: GroupsPlan | undefined
   #asking: Asking | undefined
   /** Whether no change can be on its way that was not answered. */
   #certain = true
@@ -46,7 +48,13 @@ export class Operator {
   #busy = false
   #stopped = false
 
-  constructor(world: World, servers: readonly SimulatedServer[], begin: () => SessionClient) {
+  constructor(
+    world: World,
+    servers: readonly SimulatedServer[],
+    begin: () => SessionClient,
+    groups: GroupsPlan | undefined,
+  ) {
+    this.#groups = groups
     this.#world = world
     this.#servers = servers
     this.#begin = begin
@@ -101,12 +109,7 @@ export class Operator {
       const { version, roles } = await this.#look()
       if (roles.get(id) === role) return this.#certain
       this.#certain = false
-      const { result } = await this.#ask({
-        op: 'reconfig',
-        joining: role === undefined ? '' : memberLine(id, role),
-        leaving: role === undefined ? String(id) : '',
-        from: version,
-      })
+      const { result } = await this.#ask({ op: 'reconfig', ...this.#change(id, role, roles), from: version })
       this.#certain = result.err === ErrorCode.OK
       if (this.#certain) return true
       this.#count(`changes refused with ${errorName(result.err)}`)
@@ -116,13 +119,29 @@ export class Operator {
     return false
   }
 
+  #change(
+    id: number,
+    role: Role | undefined,
+    roles: ReadonlyMap<number, Role>,
+  ): { joining: string; leaving: string; members?: string } {
+    if (this.#groups === undefined)
+      return {
+        joining: role === undefined ? '' : memberLine(id, role),
+        leaving: role === undefined ? String(id) : '',
+      }
+    const next = new Map(roles)
+    if (role === undefined) next.delete(id)
+    else next.set(id, role)
+    return { joining: '', leaving: '', members: membershipText(next, this.#groups) }
+  }
+
   /** Gives a server without a voice an empty disk, with the configuration of the others on it. */
   #wipe(server: SimulatedServer, { text, version, roles }: Seen, forMs: number): boolean {
     if (!this.#certain || this.#stopped) return false
     server.replaceDisk({
       path: `${DATA_DIR}/zoo.cfg.dynamic.${version.toString(16)}`,
       text: text.slice(0, text.lastIndexOf('\n')),
-      ensemble: writtenFor(server.id, roles),
+      ensemble: writtenFor(server.id, roles, this.#groups),
     })
     this.#world.later(forMs, undefined, 'new disk', () => server.start())
     return true

@@ -56,3 +56,37 @@ it('interrupts some changes of the ensemble', () => {
   )
   expect([...new Set(ways)].sort()).toEqual(['isolate', 'kill', 'powerCut', 'reset'])
 })
+
+it('weighs voices in groups where the seed or the caller says so, and leaves the rest of the plan as it is', () => {
+  const plans = Array.from({ length: 200 }, (_, seed) => planOf(seed, { servers: 5 }))
+  const grouped = plans.filter(({ groups }) => groups !== undefined).length
+  expect(grouped).toBeGreaterThan(10)
+  expect(grouped).toBeLessThan(50)
+  for (const plan of plans.slice(0, 20)) {
+    const asked = planOf(plan.seed, { servers: 5, features: ['groups'] })
+    expect(asked.groups!.members.flat().sort((a, b) => a - b)).toEqual([1, 2, 3, 4, 5])
+    expect({ ...plan, groups: asked.groups }).toEqual(asked)
+  }
+})
+
+it('leaves servers without a quorum for so long that they serve those who only look', () => {
+  const plans = Array.from({ length: 20 }, (_, seed) =>
+    planOf(seed, { servers: 3, minutes: 0.05, features: ['read-only'] }),
+  )
+  for (const { readOnly, clients, faults, loadMs } of plans) {
+    expect(readOnly).toBe(true)
+    expect(clients.filter((client) => client.readOnly === true).length).toBe(3)
+    const lonely = faults.filter(({ at, forMs }) => forMs > 5000 && at + forMs < loadMs)
+    expect(lonely.length).toBeGreaterThan(0)
+  }
+})
+
+it('gives followers observers to keep up to date', () => {
+  for (const servers of [3, 5])
+    for (let seed = 0; seed < 30; seed++) {
+      const plan = planOf(seed, { servers, features: ['observer-masters'] })
+      expect(plan.observerMasters).toBe(true)
+      expect(plan.observers.length).toBeGreaterThan(0)
+      expect(servers - plan.observers.length - plan.outsiders.length).toBeGreaterThan(1)
+    }
+})

@@ -84,6 +84,8 @@ export interface ClientPlan {
   /** Whom it proves to be; empty for nobody. */
   readonly user: string
   readonly weights: Readonly<Partial<Record<Deed, number>>>
+  /** Whether servers that have lost their quorum may serve it. */
+  readonly readOnly?: boolean
 }
 
 export interface ServerKnobs {
@@ -100,6 +102,21 @@ export interface ServerKnobs {
   readonly localSessions: boolean
 }
 
+/** Something that an ensemble may have, which the seed decides unless it is asked for. */
+export type Feature = 'groups' | 'read-only' | 'observer-masters'
+
+export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
+
+/** How often a seed decides for a feature. */
+const FEATURE_CHANCE = 0.1
+
+/** Voices in groups, with weights. */
+export interface GroupsPlan {
+  readonly members: readonly (readonly number[])[]
+  /** Of server 1, 2 and so on. */
+  readonly weights: readonly number[]
+}
+
 /** All that a run is made of: with it and the code, everything else follows. */
 export interface Plan {
   readonly seed: number
@@ -108,6 +125,12 @@ export interface Plan {
   readonly observers: readonly number[]
   /** Servers that begin as no members. */
   readonly outsiders: readonly number[]
+  /** Present when voices are weighed in groups. */
+  readonly groups?: GroupsPlan
+  /** Whether servers without a quorum serve those who only want to look. */
+  readonly readOnly?: boolean
+  /** Whether observers come to followers. */
+  readonly observerMasters?: boolean
   /** How long clients work and things fail, in milliseconds of the world. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
@@ -129,27 +152,40 @@ export interface PlanOptions {
   readonly minutes?: number
   /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
   readonly wild?: boolean
+  /** What the ensemble has whatever the seed says. */
+  readonly features?: readonly Feature[]
 }
 
 /** Draws a run from a seed. */
 export function planOf(seed: number, options: PlanOptions = {}): Plan {
   const chance = new Chance(seed).branch('plan')
   const servers = options.servers ?? chance.pick([1, 3, 3, 5])
-  const loadMs = (options.minutes ?? 1 / 6) * 60_000
+  const has = (feature: Feature): boolean =>
+    options.features?.includes(feature) === true || chance.branch(feature).happens(FEATURE_CHANCE)
+  const readOnly = servers > 1 && has('read-only')
+  const wishedMs = (options.minutes ?? 1 / 6) * 60_000
+  const loadMs = readOnly ? Math.max(wishedMs, LONELY_MS + 2000) : wishedMs
   const clients = Array.from({ length: chance.whole(2, 6) }, () =>
     clientPlan(chance.branch(`client ${chance.below(1e9)}`)),
   )
   const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
   const harsh = chance.happens(0.3)
-  const ensemble = ensembleOf(chance.branch('ensemble'), servers, loadMs)
-  const all = deposals.length > 0 ? [...clients, AUDITOR, AUDITOR, AUDITOR] : clients
+  const observerMasters = servers >= 3 && has('observer-masters')
+  const drawn = ensembleOf(chance.branch('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(chance.branch('observers'), servers, drawn) : drawn
+  const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
+  const all = [...clients, ...auditors, ...(readOnly ? [LOOKER, LOOKER, LOOKER] : [])]
   const participants = participantsOf(chance.branch('participants'))
+  const groups = servers >= 3 && has('groups') ? groupsOf(chance.branch('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
     seed,
     servers,
     observers: ensemble.observers,
     outsiders: ensemble.outsiders,
+    ...(groups === undefined ? {} : { groups }),
+    ...(readOnly ? { readOnly } : {}),
+    ...(observerMasters ? { observerMasters } : {}),
     loadMs,
     clients: all,
     participants,
@@ -157,6 +193,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
       ...faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
       ...deposals,
       ...ensemble.changes,
+      ...(readOnly ? lonelyOf(chance.branch('lonely'), servers, loadMs) : []),
       ...participantFaultsOf(chance.branch('participant faults'), place),
     ],
     weather: {
@@ -239,6 +276,44 @@ const AUDITOR: ClientPlan = {
   weights: { get: 2, exists: 1, sync: 2 },
 }
 
+/** A client that is content with what a server without a quorum knows, and asks it for everything all the same. */
+const LOOKER: ClientPlan = {
+  timeoutMs: 3000,
+  thinkMs: 30,
+  burst: 3,
+  watching: 0.2,
+  user: '',
+  weights: {
+    get: 6,
+    exists: 2,
+    children: 2,
+    count: 0.5,
+    multiRead: 1,
+    set: 1,
+    create: 0.5,
+    delete: 0.5,
+    ephemeral: 0.3,
+    multi: 0.5,
+    sync: 0.5,
+    close: 0.1,
+    move: 0.5,
+  },
+  readOnly: true,
+}
+
+/** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
+const LONELY_MS = 7000
+
+function lonelyOf(chance: Chance, servers: number, loadMs: number): Fault[] {
+  const at = chance.between(200, loadMs - LONELY_MS - 1000)
+  const forMs = chance.between(5500, LONELY_MS)
+  const minority = chance.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
+  const down = range(servers).filter((id) => !minority.includes(id))
+  return chance.weighted({ split: 1, down: 1 }) === 'split'
+    ? [{ kind: 'split', group: minority, at, forMs }]
+    : down.map((server) => ({ kind: 'kill', server, at: at + chance.between(0, 300), forMs }))
+}
+
 /** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
 function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
   if (servers === 1 || !chance.happens(0.3)) return []
@@ -246,12 +321,22 @@ function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
   return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
 }
 
+interface EnsemblePlan {
+  readonly observers: readonly number[]
+  readonly outsiders: readonly number[]
+  readonly changes: Fault[]
+}
+
+/** The same with at least one server that observes from the beginning. */
+function withObservers(chance: Chance, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+  const { observers, outsiders, changes } = drawn
+  if (observers.length > 0) return drawn
+  const some = chance.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
+  return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
+}
+
 /** Who has a voice in the beginning, and what of that changes. */
-function ensembleOf(
-  chance: Chance,
-  servers: number,
-  loadMs: number,
-): { observers: readonly number[]; outsiders: readonly number[]; changes: Fault[] } {
+function ensembleOf(chance: Chance, servers: number, loadMs: number): EnsemblePlan {
   const ids = range(servers)
   const quiet = servers < 3 ? 0 : chance.weighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
   const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
@@ -270,6 +355,33 @@ function ensembleOf(
     })
   }
   return { observers, outsiders, changes: [...changes, ...interruptionsOf(chance.branch('half'), changes)] }
+}
+
+/** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
+export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
+  3: [
+    { members: [[1, 2, 3]], weights: [2, 1, 1] },
+    { members: [[1, 2, 3]], weights: [1, 1, 0] },
+    { members: [[1], [2], [3]], weights: [1, 1, 3] },
+    { members: [[1, 2, 3]], weights: [3, 1, 1] },
+  ],
+  5: [
+    { members: [[1, 2, 3], [4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2], [3, 4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2, 3, 4, 5]], weights: [3, 1, 1, 1, 1] },
+    {
+      members: [
+        [1, 2, 3],
+        [4, 5],
+      ],
+      weights: [1, 1, 1, 1, 0],
+    },
+  ],
+}
+
+function groupsOf(chance: Chance, servers: number): GroupsPlan | undefined {
+  const layouts = GROUPS[servers]
+  return layouts === undefined ? undefined : chance.pick(layouts)
 }
 
 /** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */

@@ -17,10 +17,11 @@ import { World, type Note } from '../world/world.ts'
 import { committedLogs } from './committed.ts'
 import { EpochWatch } from './epoch-watch.ts'
 import { Faults } from './faults.ts'
+import { readMembers } from './membership.ts'
 import { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
 import { SimulatedServer } from './server.ts'
-import { DATA_DIR, firstRoles, settingsFor, SUPER } from './settings.ts'
+import { DATA_DIR, firstRoles, membershipText, settingsFor, SUPER } from './settings.ts'
 import { Tally } from './tally.ts'
 import { ZabWire } from './zab-wire.ts'
 
@@ -91,7 +92,10 @@ class Run {
       Object.assign(host.platter.temper, plan.disk)
       return new SimulatedServer(world, host, index + 1, settingsFor(plan, index + 1))
     })
-    this.#wire = plan.servers > 1 ? new ZabWire(world, votersOf(plan)) : undefined
+    this.#wire =
+      plan.servers > 1
+        ? new ZabWire(world, readMembers(membershipText(firstRoles(plan), plan.groups)))
+        : undefined
     for (const { host, beforeNewDisk } of this.#servers) beforeNewDisk.push(() => this.#wire?.losesDisk(host))
     this.#epochs = new EpochWatch(world, this.#servers)
     this.#workers = plan.clients.map((client, index) => {
@@ -105,7 +109,12 @@ class Run {
     })
     this.#operator =
       plan.servers > 1
-        ? new Operator(world, this.#servers, () => this.#client('operator', { secret: SUPER.secret }))
+        ? new Operator(
+            world,
+            this.#servers,
+            () => this.#client('operator', { secret: SUPER.secret }),
+            plan.groups,
+          )
         : undefined
     this.#participants = plan.participants.map((participant, index) => {
       const host = world.addHost(`p${index}`)
@@ -134,6 +143,7 @@ class Run {
     }
     const { hash, steps, now } = this.#world
     this.#tally.called(this.#calls.calls)
+    if (this.#plan.groups !== undefined) this.#tally.add('ensembles with groups', 1)
     this.#tally.finish(
       this.#history,
       this.#servers,
@@ -176,6 +186,10 @@ class Run {
     if (!(await this.#world.play(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
       this.#violate('liveness', `No write was answered within ${WRITE_WITHIN_MS} ms once all was healed`)
     else this.#tally.healedMs = this.#world.now - this.#healedAt
+    const lookers = this.#workers.filter(({ isLooker, host }) => isLooker && host.current !== undefined)
+    const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
+    if (!(await this.#world.play(this.#healedAt + WRITE_WITHIN_MS, areBack)))
+      this.#violate('liveness', `Not everybody who may look is back at a quorum after ${WRITE_WITHIN_MS} ms`)
   }
 
   async #finish(): Promise<void> {
@@ -254,6 +268,7 @@ class Run {
     const { localSessions } = this.#plan.knobs
     const chronicle = chronicleOf(committedLogs(logs, this.#wire), localSessions)
     if (localSessions) this.#markLocals(chronicle)
+    this.#markLookers()
     const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
     const silent = new Set(
@@ -282,6 +297,12 @@ class Run {
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
     for (const what of judgeCalls(this.#calls, chronicle)) this.#violate('calls', what)
     this.#judgeStops()
+  }
+
+  /** Sessions of read-only servers end without a transaction too. */
+  #markLookers(): void {
+    for (const operation of this.#history.operations)
+      if (operation.isReadOnly === true && operation.request.op === 'close') operation.isLocal = true
   }
 
   /** Sessions of which no transaction tells end without one. */
@@ -313,6 +334,3 @@ class Run {
     this.#violations.push({ checker, what })
   }
 }
-
-const votersOf = (plan: Plan): Set<number> =>
-  new Set([...firstRoles(plan)].filter(([, role]) => role === 'participant').map(([id]) => id))

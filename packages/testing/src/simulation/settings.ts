@@ -1,6 +1,7 @@
 import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
 import type { Role } from './membership.ts'
-import { CHANGES, type Plan } from './plan.ts'
+import { OBSERVER_PORT } from './observer-wire.ts'
+import { CHANGES, type GroupsPlan, type Plan } from './plan.ts'
 import { CLIENT_PORT } from './server.ts'
 
 export const DATA_DIR = '/data'
@@ -21,12 +22,25 @@ export function firstRoles({ servers, observers, outsiders }: Plan): Map<number,
   return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
 }
 
+/** The text of a configuration, without a version. */
+export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): string {
+  const lines = [...roles].map(([id, role]) => memberLine(id, role))
+  const votes = (id: number): boolean => roles.get(id) === 'participant'
+  groups?.members.forEach((members, index) => {
+    const voters = members.filter(votes)
+    if (voters.length > 0) lines.push(`group.${index + 1}=${voters.join(':')}`)
+    lines.push(...voters.map((id) => `weight.${id}=${groups.weights[id - 1]!}`))
+  })
+  return lines.join('\n')
+}
+
 /** What the operator writes down for a server: the members, and the server itself, without a voice unless it is one of them. */
-export function writtenFor(id: number, roles: ReadonlyMap<number, Role>): EnsembleConfiguration {
-  const lines = [...new Map<number, Role>([[id, 'observer'], ...roles])].map(([one, role]) =>
-    memberLine(one, role),
-  )
-  return parseConfiguration(lines.join('\n'))
+export function writtenFor(
+  id: number,
+  roles: ReadonlyMap<number, Role>,
+  groups: GroupsPlan | undefined,
+): EnsembleConfiguration {
+  return parseConfiguration(membershipText(new Map<number, Role>([[id, 'observer'], ...roles]), groups))
 }
 
 /** The settings of one server of a run. */
@@ -35,7 +49,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
   return defaults({
     ...(servers > 1
       ? {
-          ensemble: writtenFor(id, firstRoles(plan)),
+          ensemble: writtenFor(id, firstRoles(plan), plan.groups),
           // Nobody lets in strangers without it.
           reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => CHANGES.has(kind)),
           initLimit: 10,
@@ -43,6 +57,8 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           commitLogCount: knobs.commitLogCount,
           truncateFromBytes: knobs.truncateFromBytes,
           snapshotSizeFactor: knobs.snapshotSizeFactor,
+          observerMasterPort: plan.observerMasters === true ? OBSERVER_PORT : 0,
+          readOnlyModeEnabled: plan.readOnly ?? false,
           localSessionsEnabled: knobs.localSessions,
           localSessionsUpgradingEnabled: knobs.localSessions,
         }

@@ -57,6 +57,30 @@ describe('a simulated ensemble', () => {
     expect(code).toBe(0)
   })
 
+  it('keeps every promise with voters in groups, read-only servers and observers behind followers', async () => {
+    const args = [
+      '--with',
+      'groups,read-only,observer-masters',
+      '--seeds',
+      '4',
+      '--start',
+      '1',
+      '--processes',
+      '2',
+    ]
+    const { code, output } = await sim([...args, '--servers', '5', '--minutes', '0.05', '--quiet'])
+    expect(output).toContain('simulation: 4 seeds, 0 violations')
+    const counted = [
+      'ensembles with groups',
+      'read-only answers',
+      'refused as read-only',
+      'told by followers',
+    ]
+    for (const what of counted)
+      expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
+    expect(code).toBe(0)
+  })
+
   it('tells of a violation with the line that plays it again, and writes down all that happened', async () => {
     const args = ['--plant', 'version-ignored', '--seeds', '1', '--start', '1', '--servers', '1']
     const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])

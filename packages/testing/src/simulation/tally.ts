@@ -47,12 +47,14 @@ export class Tally {
     faults: Readonly<Record<string, number>>,
     wire: ZabWire | undefined,
   ): void {
-    for (const { outcome, request, result } of history.operations) {
+    for (const { outcome, request, result, isReadOnly } of history.operations) {
       this.add('operations', 1)
       if (outcome === 'unknown') this.add('unknown outcomes', 1)
       if (outcome === 'answered' && isWrite(request))
         this.add(result.err === 0 ? 'writes' : 'refused writes', 1)
       if (outcome !== 'answered') continue
+      if (isReadOnly === true)
+        this.add(result.err === ErrorCode.NOTREADONLY ? 'refused as read-only' : 'read-only answers', 1)
       const counted = COUNTED[request.op]
       if (counted !== undefined) this.add(counted, 1)
       if (result.err === ErrorCode.QUOTAEXCEEDED) this.add('refused for a quota', 1)
@@ -62,6 +64,7 @@ export class Tally {
       if (arrival.kind === 'notice') this.add('watches fired', 1)
       if (arrival.kind === 'rearmed') this.add('watches armed again', 1)
       if (arrival.kind !== 'attached') continue
+      if (arrival.isReadOnly === true) this.add('sessions of read-only servers', 1)
       this.add(arrival.isNew ? 'sessions' : 'sessions attached again', 1)
       const before = at.get(arrival.session)
       if (before !== undefined && before !== arrival.server) this.add('sessions moved', 1)

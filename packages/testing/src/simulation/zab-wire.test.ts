@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { SimulatedConnection } from '../world/connection.ts'
 import type { Host } from '../world/process.ts'
 import { World } from '../world/world.ts'
+import { majorityOf } from './membership.ts'
+import { OBSERVER_PORT } from './observer-wire.ts'
 import { Packet } from './quorum-stream.ts'
 import { DATA_DIR } from './settings.ts'
 import { QUORUM_PORT, ZabWire } from './zab-wire.ts'
@@ -60,10 +62,11 @@ function channel(
   world: World,
   leader: Host,
   learner: Host,
+  port = QUORUM_PORT,
 ): (type: number, zxid: number, data?: Uint8Array) => void {
   const connection = {
     isDialer: false,
-    local: { port: QUORUM_PORT },
+    local: { port },
     owner: { host: leader },
     other: { owner: { host: learner } },
   } as unknown as SimulatedConnection
@@ -75,7 +78,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     put(s1, 'acceptedEpoch', new TextEncoder().encode('3'))
@@ -100,7 +103,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     const [known, tail] = [2 * EPOCH + 1, 2 * EPOCH + 2]
     put(s1, `log.200000001`, log(known, tail))
     channel(world, s1, s2)(Packet.SNAP, tail)
@@ -117,7 +120,7 @@ describe('what is committed, as the wire tells it', () => {
   it('leaves out what a leader without its quorum has logged when an observer comes to it', () => {
     const world = new World(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
-    const wire = new ZabWire(world, new Set([1, 2]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2])))
     for (const host of [s1, s2])
       for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
     const [old, tail] = [EPOCH + 1, 2 * EPOCH + 1]
@@ -136,7 +139,7 @@ describe('what is committed, as the wire tells it', () => {
     const world = new World(1)
     const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]
     const [s1, s2, , s4] = hosts
-    const wire = new ZabWire(world, new Set([1, 2, 3]))
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
     for (const host of [s1, s2])
       for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
     const [one, change, three, four] = [EPOCH + 1, EPOCH + 2, EPOCH + 3, EPOCH + 4]
@@ -159,5 +162,46 @@ describe('what is committed, as the wire tells it', () => {
     for (const host of [s1, s2]) put(host, 'log.100000004', log(four))
     decide(four, Packet.COMMIT)
     expect(wire.wrong.length).toBe(2)
+  })
+
+  it('is not told to an observer by its follower before', () => {
+    const world = new World(1)
+    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2])))
+    for (const host of [s1, s2])
+      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    const [toS2, toS3] = [channel(world, s1, s2), channel(world, s2, s3, OBSERVER_PORT)]
+    toS2(Packet.NEWLEADER, EPOCH)
+    toS2(Packet.UPTODATE, EPOCH)
+    for (const host of [s1, s2]) put(host, 'log.100000001', log(EPOCH + 1, EPOCH + 2))
+    toS2(Packet.PROPOSAL, EPOCH + 1)
+    toS2(Packet.COMMIT, EPOCH + 1)
+    toS3(Packet.INFORM, EPOCH + 1)
+    expect(wire.wrong).toEqual([])
+    toS2(Packet.PROPOSAL, EPOCH + 2)
+    toS3(Packet.INFORM, EPOCH + 2)
+    expect(wire.wrong.join()).toContain('s2 told its observer s3: it told of 0x100000002, which no leader')
+  })
+
+  it('is what a configuration must be that a learner is given', () => {
+    const world = new World(1)
+    const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+    const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
+    for (const host of [s1, s2])
+      for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('1'))
+    const [toS2, toS3] = [channel(world, s1, s2), channel(world, s1, s3)]
+    toS2(Packet.NEWLEADER, EPOCH)
+    toS2(Packet.UPTODATE, EPOCH)
+    const change = EPOCH + 1
+    toS2(Packet.PROPOSAL, change, reconfiguration([1, 2], change))
+    const text = new TextEncoder().encode(
+      `server.1=s1:2888:3888:participant;2181\nversion=${change.toString(16)}`,
+    )
+    toS3(Packet.NEWLEADER, EPOCH, text)
+    expect(wire.wrong.join()).toContain('s1 gave s3 the configuration 0x100000001, which is not committed')
+    // Once a quorum has it, its leader may have committed it.
+    for (const host of [s1, s2]) put(host, 'log.100000001', log(change))
+    toS3(Packet.NEWLEADER, EPOCH, text)
+    expect(wire.wrong.length).toBe(1)
   })
 })

@@ -4,7 +4,8 @@ import type { Host } from '../world/process.ts'
 import type { World } from '../world/world.ts'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
-import { Configurations, isMajority } from './membership.ts'
+import { Configurations, readMembers, type Voices } from './membership.ts'
+import { OBSERVER_PORT, ObserverChannel } from './observer-wire.ts'
 import { Packet, QuorumStream, type SeenPacket } from './quorum-stream.ts'
 
 export const QUORUM_PORT = 2888
@@ -21,13 +22,14 @@ export interface WireRecord {
 interface Channel {
   readonly leader: Host
   readonly learner: Host
-  readonly stream: QuorumStream
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they hold once the leader is established. */
   early: number[]
   readonly proposed: Set<number>
   upToDate: boolean
+  /** The epoch that the learner was asked for a promise of. */
+  offered: number
   /** What the learner was told to be led in. */
   epoch: number
 }
@@ -53,10 +55,10 @@ export class ZabWire {
   /** How far the history of each leader goes, by its own words. */
   readonly #reach = new Map<Host, number>()
 
-  /** `voters` are those of the beginning. Hosts of servers are named `s` and a number. */
-  constructor(world: World, voters: ReadonlySet<number>) {
+  /** `voices` are those of the beginning. Hosts of servers are named `s` and a number. */
+  constructor(world: World, voices: Voices) {
     this.#world = world
-    this.configurations = new Configurations(voters)
+    this.configurations = new Configurations(voices)
     world.network.tap = (from, bytes) => this.#hear(from, bytes)
   }
 
@@ -67,35 +69,52 @@ export class ZabWire {
 
   #hear(from: SimulatedConnection, bytes: Uint8Array): void {
     const port = from.isDialer ? from.remote.port : from.local.port
-    if (port !== QUORUM_PORT) return
+    if (port !== QUORUM_PORT && port !== OBSERVER_PORT) return
     let stream = this.#streams.get(from)
     if (stream === undefined) {
       const [own, other] = [from.owner.host, from.other.owner.host]
       stream = from.isDialer
         ? new QuorumStream((packet) => this.#ofLearner(own, packet, from))
-        : this.#channel(own, other, from.other)
+        : this.#toLearner(port, own, other, from.other)
       this.#streams.set(from, stream)
     }
     stream.push(bytes)
   }
 
-  #channel(leader: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
-    const stream = new QuorumStream((packet) => {
+  #toLearner(port: number, master: Host, learner: Host, answers: SimulatedConnection): QuorumStream {
+    const heard = port === OBSERVER_PORT ? this.#behind(master, learner) : this.#channel(master, learner)
+    return new QuorumStream((packet) => {
       if (packet.type === Packet.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
-      this.#ofLeader(channel, packet)
+      if (packet.type === Packet.NEWLEADER) this.#shows(master, learner, packet)
+      heard(packet)
     })
+  }
+
+  /** What an observer is told by the follower that it stands behind. */
+  #behind(master: Host, learner: Host): (packet: SeenPacket) => void {
+    const { committed } = this
+    const parts = {
+      committed,
+      count: (name: string) => this.#count(name),
+      say: (what: string) => this.#say(what),
+    }
+    const channel = new ObserverChannel(parts, master, learner)
+    return (packet) => channel.hears(packet)
+  }
+
+  #channel(leader: Host, learner: Host): (packet: SeenPacket) => void {
     const channel: Channel = {
       leader,
       learner,
-      stream,
       lastProposal: 0,
       lastInform: 0,
       early: [],
       proposed: new Set(),
       upToDate: false,
+      offered: 0,
       epoch: 0,
     }
-    return stream
+    return (packet) => this.#ofLeader(channel, packet)
   }
 
   /** The disk of a machine is about to be taken away. */
@@ -105,6 +124,9 @@ export class ZabWire {
 
   #ofLeader(channel: Channel, { type, zxid, data }: SeenPacket): void {
     switch (type) {
+      case Packet.LEADERINFO:
+        channel.offered = zxid / 2 ** 32
+        return
       case Packet.NEWLEADER:
         return this.#newLeader(channel, zxid / 2 ** 32)
       case Packet.UPTODATE:
@@ -128,7 +150,8 @@ export class ZabWire {
       case Packet.COMMITANDACTIVATE:
         if (!channel.proposed.delete(zxid))
           this.#complain(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
-        if (channel.upToDate) this.#decided(channel, zxid)
+        // A learner believes it at once, also where it is a change of the ensemble that no other one has heard of.
+        if (channel.upToDate || this.#establishedEpochs.has(channel.offered)) this.#decided(channel, zxid)
         else channel.early.push(zxid)
         if (type === Packet.COMMITANDACTIVATE) this.#count('reconfigurations')
         return
@@ -141,6 +164,17 @@ export class ZabWire {
         return
       default:
     }
+  }
+
+  /** A configuration that a learner brings into force: once its leader is established, none that is not committed. */
+  #shows(master: Host, learner: Host, { zxid, data }: SeenPacket): void {
+    const epoch = zxid / 2 ** 32
+    if (!this.#establishedEpochs.has(epoch) || data === undefined) return
+    const { version } = readMembers(new TextDecoder().decode(data))
+    if (!this.configurations.isOnItsWay(version) || this.#isOnDisks(version)) return
+    this.#say(
+      `${master.name} gave ${learner.name} the configuration ${formatZxid(version)}, which is not committed`,
+    )
   }
 
   #proposed(leader: Host, zxid: number, data: Uint8Array | undefined): void {
@@ -158,8 +192,8 @@ export class ZabWire {
   /** A leader says that something is committed: a quorum must have it, of the old members and the new ones if it changes them. */
   #decided({ leader }: Channel, zxid: number): void {
     if (this.committed.has(zxid)) return
-    for (const voters of this.configurations.decidersOf(zxid))
-      if (!isMajority(voters, (id) => this.#diskOf(id)?.everHad(zxid) === true))
+    for (const { voters, isQuorum } of this.configurations.decidersOf(zxid))
+      if (!isQuorum((id) => this.#everHad(id, zxid)))
         this.#say(
           `${leader.name} committed ${formatZxid(zxid)}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
@@ -167,9 +201,14 @@ export class ZabWire {
   }
 
   /** The leader says how far its own history goes. */
-  #brings({ leader }: Channel, how: string, zxid: number): void {
+  #brings(channel: Channel, how: string, zxid: number): void {
+    const { leader, offered } = channel
     this.#count(how)
     this.#reach.set(leader, zxid)
+    if (!this.#establishedEpochs.has(offered)) return
+    // Some of that may have been committed when there was nobody to tell.
+    for (const known of this.#logOf(leader).all())
+      if (known > offered * 2 ** 32 && known <= zxid) this.#decided(channel, known)
   }
 
   /**
@@ -184,11 +223,21 @@ export class ZabWire {
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
     for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
     if (epoch < this.#epoch) return
-    for (const voters of this.configurations.decidersOf(epoch * 2 ** 32))
-      if (!isMajority(voters, (id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
+    for (const { voters, isQuorum } of this.configurations.decidersOf(epoch * 2 ** 32))
+      if (!isQuorum((id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
           `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
         )
+  }
+
+  /** Whether quorums of all who decide about it have it, so that its leader may have committed it with nobody to tell. */
+  #isOnDisks(zxid: number): boolean {
+    const deciders = this.configurations.decidersOf(zxid)
+    return deciders.every(({ isQuorum }) => isQuorum((id) => this.#everHad(id, zxid)))
+  }
+
+  #everHad(id: number, zxid: number): boolean {
+    return this.#diskOf(id)?.everHad(zxid) === true
   }
 
   #diskOf(id: number): DurableLog | undefined {

@@ -130,7 +130,7 @@ export function writeRequest(w: Writer, request: Request): void {
       return writeReconfigRequest(w, {
         joiningServers: request.joining || null,
         leavingServers: request.leaving || null,
-        newMembers: null,
+        newMembers: request.members ?? null,
         curConfigId: BigInt(request.from),
       })
     case 'setAcl':

@@ -37,7 +37,15 @@ export interface SessionClientOptions {
   readonly secret?: string
   /** Number for the next connection, over all clients. */
   readonly nextConnection: () => number
+  /**
+   * Whether a server without a quorum may serve it. It stays there for a moment, and when nobody goes on with its session it
+   * begins another one, with what it has seen.
+   */
+  readonly readOnly?: boolean
 }
+
+/** How often in a row such a client asks for its session before it begins another one. */
+const REFUSALS = 4
 
 type Armed = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
 
@@ -72,6 +80,9 @@ export class SessionClient {
   #place = -1
   #wire: Wire | undefined
   #stopped = false
+  /** The session is known to one read-only server alone. */
+  #isLooking = false
+  #refusals = 0
   /** Called when a request is answered or its fate is unknown. */
   onEnd: (operation: Operation) => void = () => {}
   /** Called when requests may be sent. */
@@ -92,6 +103,10 @@ export class SessionClient {
   /** Whether requests can be sent now. */
   get isAttached(): boolean {
     return this.#wire?.attached === true
+  }
+  /** Whether the server has a quorum. */
+  get isAttachedToQuorum(): boolean {
+    return this.isAttached && this.#wire?.isReadOnly === false
   }
   get inFlight(): number {
     return this.#wire?.pending.length ?? 0
@@ -140,6 +155,7 @@ export class SessionClient {
       server: wire.place.name,
       xid,
       user: userOf(this.#o.secret),
+      ...(wire.isReadOnly ? { isReadOnly: true } : {}),
       request,
       invoked: life.host.world.now,
     })
@@ -199,7 +215,7 @@ export class SessionClient {
         timeOut: this.#o.timeoutMs,
         sessionId: this.#session,
         passwd: this.#password,
-        readOnly: false,
+        readOnly: this.#o.readOnly === true,
       }),
     )
     this.#beat(wire)
@@ -228,12 +244,21 @@ export class SessionClient {
     this.#wire = undefined
     wire.cancelBeat()
     wire.connection.destroy()
+    this.#lookOn(wire)
     for (const operation of wire.pending) {
       operation.outcome = 'unknown'
       // Whether the session has ended is known to the server alone: it is asked for its old one again.
       this.onEnd(operation)
     }
     this.#dialLater(again)
+  }
+
+  /** A session of a read-only server is no other server's; one that nobody goes on with may not be to be had for long. */
+  #lookOn(wire: Wire): void {
+    if (this.#o.readOnly !== true || this.#session === 0n) return
+    this.#refusals = wire.attached ? 0 : this.#refusals + 1
+    const gives = this.#isLooking ? this.#o.chance.happens(0.7) : this.#refusals >= REFUSALS
+    if (gives) this.#forget(this.#seen)
   }
 
   // Frames
@@ -251,7 +276,7 @@ export class SessionClient {
   }
 
   #greeted(wire: Wire, reader: Reader): void {
-    const { sessionId, passwd, timeOut } = readConnectResponse(reader)
+    const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
     const { history, life } = this.#o
     const { now } = life.host.world
     const common = { client: this.name, connection: wire.id, server: wire.place.name, at: now }
@@ -267,6 +292,11 @@ export class SessionClient {
     this.#password = passwd ?? new Uint8Array(16)
     this.#timeoutMs = timeOut
     wire.attached = true
+    wire.isReadOnly = readOnly
+    if (isNew) this.#isLooking = readOnly
+    if (readOnly && this.#o.readOnly !== true) this.#complain(wire, 'is read-only, which was not asked for')
+    if (readOnly)
+      life.ports.clock.after(this.#o.chance.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
     history.arrivals.push({
       kind: 'attached',
       ...common,
@@ -274,6 +304,7 @@ export class SessionClient {
       timeoutMs: timeOut,
       isNew,
       seen: this.#seen,
+      ...(readOnly ? { isReadOnly: true } : {}),
     })
     this.#prove(wire)
     this.#rearm(wire)
@@ -385,11 +416,13 @@ export class SessionClient {
     })
   }
 
-  /** The session is over; the next connection begins another. */
-  #forget(): void {
+  /** The session is over, or given up; the next connection begins another, and knows what was seen so far. */
+  #forget(seen = 0): void {
     this.#session = 0n
     this.#password = new Uint8Array(16)
-    this.#seen = 0
+    this.#seen = seen
+    this.#isLooking = false
+    this.#refusals = 0
     for (const paths of Object.values(this.#armed)) paths.clear()
   }
 
@@ -407,6 +440,7 @@ class Wire {
   readonly connection: Connection
   readonly pending: Operation[] = []
   attached = false
+  isReadOnly = false
   isClosing = false
   heard = 0
   rearming = 0

@@ -78,6 +78,11 @@ export class Worker {
     )
   }
 
+  /** Whether it may be served by a server without a quorum. */
+  get isLooker(): boolean {
+    return this.#o.plan.readOnly === true
+  }
+
   /** Begins, or begins anew after a crash, with a session of its own. */
   start(): void {
     const life = this.host.start()
@@ -92,6 +97,7 @@ export class Worker {
       timeoutMs: plan.timeoutMs,
       ...(plan.user === '' ? {} : { secret: secretOf(plan.user) }),
       nextConnection,
+      readOnly: plan.readOnly === true,
     })
     this.client.onEnd = (operation) => this.#learn(operation)
     this.client.start()

@@ -1,6 +1,8 @@
 import { makeZxid } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { parseConfiguration } from '../quorum/index.ts'
+import { parseConfiguration, printConfiguration } from '../quorum/index.ts'
+import { PacketType } from './packets.ts'
+import { decodeConfigurationText, encodeAckEpoch } from './payloads.ts'
 import { LeaderDesk } from './testdata/leader-desk.ts'
 import { makeReconfig } from './testdata/payload.ts'
 
@@ -143,6 +145,32 @@ describe('a change of the configuration', () => {
     desk.said()
     desk.ack(5, z(1, 4))
     expect(desk.said()).toEqual(['commit 100000004 to 1,2,4,5'])
+  })
+
+  it('is not what a learner comes to until it is committed, which brings a configuration into force that no quorum has', () => {
+    const desk = led(five, [1, 2], given)
+    const { version } = desk.leader.active
+    change(desk, 1, three)
+    desk.come(4, 1)
+    const packet = {
+      type: PacketType.ackEpoch,
+      zxid: 0,
+      data: encodeAckEpoch(1),
+      auth: null,
+    }
+    const told = desk.leader
+      .step({ type: 'packet', from: 4, packet })
+      .flatMap((work) =>
+        work.do === 'send' && work.packet.type === PacketType.newLeader
+          ? [decodeConfigurationText(work.packet.data)]
+          : [],
+      )
+    expect(told).toEqual([printConfiguration({ ...parseConfiguration(five), version })])
+    desk.ack(4, z(1, 0))
+    desk.said()
+    for (const server of [1, 2, 4]) desk.ack(server, z(1, 1))
+    desk.leader.durable(z(1, 1))
+    expect(desk.said()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
   })
 
   it('is one at a time', () => {

@@ -343,7 +343,8 @@ export class Leader {
   #streamed(handle: Handle | undefined): void {
     if (handle?.streaming !== true) return
     handle.streaming = false
-    const text = printConfiguration(this.proposed)
+    // (14.6) A learner brings it into force. What I began with is committed with it; what I proposed since may never be.
+    const text = printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)
     this.#send(handle, PacketType.newLeader, makeZxid(this.epoch, 0), encodeConfigurationText(text))
   }
 

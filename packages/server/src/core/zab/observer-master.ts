@@ -12,7 +12,7 @@ export interface ObserverMasterOptions {
   readonly self: ServerId
   /** The epoch of the leader that this server follows. */
   readonly epoch: number
-  /** The configuration seen last. */
+  /** The configuration in force, which an observer brings into force as well. */
   readonly configuration: () => EnsembleConfiguration
   readonly initLimit: number
   readonly syncLimit: number

@@ -189,3 +189,32 @@ it('tells its observers of a change of the configuration, with who is to lead', 
   expect(text).not.toContain('server.3=')
   expect(text).toContain('server.1=')
 })
+
+it('gives an observer that comes the configuration in force, and not one that is proposed and may never be', async () => {
+  const ensemble = await start(4, 1, { reconfigEnabled: true, skipAcl: true })
+  await ensemble.member(4).crash()
+  const client = await ensemble.client(3)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  for (const id of [2, 3]) ensemble.member(id).disk.hold = () => held
+  client.ask(1, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: 'server.4=127.0.0.1:2004:3004:participant;127.0.0.1:4004',
+      leavingServers: null,
+      newMembers: null,
+      curConfigId: -1n,
+    }),
+  )
+  let isProposed = false
+  for (let waited = 0; !isProposed && waited < 5000; waited += 100) {
+    await ensemble.advance(100)
+    isProposed = await ensemble.member(1).disk.exists('/data/zoo.cfg.dynamic.next')
+  }
+  expect(isProposed).toBe(true)
+  await ensemble.member(4).start()
+  await ensemble.until('4 serves', () => ensemble.server(4).serving)
+  expect([ensemble.server(4).role, await observersOf(ensemble, 1)]).toEqual(['observing', 1])
+  for (const id of [2, 3]) ensemble.member(id).disk.hold = undefined
+  release()
+  await ensemble.until('4 has a voice', () => ensemble.server(4).role === 'following')
+})

@@ -62,7 +62,8 @@ export class Observers {
     this.#master = new ObserverMaster({
       self: membership.self,
       epoch: follower.epoch,
-      configuration: () => membership.proposed ?? membership.active,
+      // What is proposed may never be: an observer brings what it is given into force.
+      configuration: () => membership.active,
       initLimit: settings.initLimit,
       syncLimit: settings.syncLimit,
       sources: syncSources(kit),

@@ -18,10 +18,18 @@ export interface LeaderSessionsParts<L extends Listener> extends Pick<
   readonly hasQuorum: boolean
 }
 
+/** Most sessions that are remembered after their end. */
+const MAX_OVER = 65_536
+
 /** Which sessions may write, and through whom, where this server decides. */
 export class LeaderSessions<L extends Listener> {
   readonly #parts: LeaderSessionsParts<L>
   readonly #arriving = new Map<SessionId, Arriving>()
+  /**
+   * Sessions that have ended in this term, the newest last, where sessions may write that no transaction has begun: a learner
+   * may still forward, or have waiting behind a sync, what one of these had sent before it went elsewhere and ended.
+   */
+  readonly #over = new Set<SessionId>()
 
   constructor(parts: LeaderSessionsParts<L>) {
     this.#parts = parts
@@ -58,7 +66,7 @@ export class LeaderSessions<L extends Listener> {
   /** A session that no transaction has begun can be one that only its own server knows. It has no ephemeral nodes. */
   #checkUnknown(id: SessionId, global: boolean): number {
     const { locals, serverId } = this.#parts
-    if (locals === undefined) return ErrorCode.SESSIONEXPIRED
+    if (locals === undefined || this.#over.has(id)) return ErrorCode.SESSIONEXPIRED
     const isOwn = Number(BigInt.asUintN(64, id) >> 56n) === (serverId & 0xff)
     if (!isOwn) return global ? ErrorCode.SESSIONEXPIRED : ErrorCode.OK
     if (!locals.isOpen(id)) return ErrorCode.SESSIONEXPIRED
@@ -108,7 +116,17 @@ export class LeaderSessions<L extends Listener> {
       sessionBegun(session)
     } else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
+      if (this.#parts.locals !== undefined) this.#remember(id)
       sessionEnded(id, requester)
+    }
+  }
+
+  #remember(id: SessionId): void {
+    this.#over.add(id)
+    if (this.#over.size <= MAX_OVER) return
+    for (const oldest of this.#over) {
+      this.#over.delete(oldest)
+      return
     }
   }
 }

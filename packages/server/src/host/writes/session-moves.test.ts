@@ -46,3 +46,32 @@ it('carries out nothing of the first stay of a session at a learner once it has 
   })
   expect(done).toEqual(['4: done', `3: ${ErrorCode.SESSIONMOVED}`, '5: done'])
 })
+
+it('carries out nothing of the first stay of a session at a learner once it has ended elsewhere, also where sessions may be local', async () => {
+  const trio = await Trio.start({ localSessions: true, upgradesSessions: true })
+  const [here, there] = trio.learners
+  const { core, writes } = trio.leader
+  const sessionId = 0x7700_0000_0000_0001n
+  const request = (learner: object, cxid: number, type: number): void => {
+    const timeout = new Writer()
+    timeout.int(10_000)
+    const bytes = type === OpCode.createSession ? timeout.take() : body(type)
+    core.turn(() => writes.request(learner, { sessionId, cxid, type, body: bytes, identities: [] }))
+  }
+  request(here!, 0, OpCode.createSession)
+  await trio.settle()
+  trio.holdsConfirms = true
+  request(here!, 2, OpCode.sync)
+  request(here!, 3, OpCode.setData)
+  core.turn(() => writes.revalidateFor(there!, sessionId, 10_000))
+  request(there!, 4, OpCode.closeSession)
+  await trio.settle()
+  trio.holdsCommits = true
+  trio.holdsConfirms = false
+  await trio.settle()
+  const done = trio.proposals.map(({ payload }) => {
+    const { header, txn } = decodeLoggedTxn(new Reader(payload))
+    return `${header.cxid}: ${txn.type === OpCode.error ? txn.err : txn.type}`
+  })
+  expect(done.at(-1)).toBe(`3: ${ErrorCode.SESSIONEXPIRED}`)
+})
