@@ -1,5 +1,6 @@
 import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
+import { UNTRUSTED } from '../../core/election/index.ts'
 import type { ServerId } from '../../core/quorum/index.ts'
 import { LearnerSessions } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
@@ -74,7 +75,8 @@ export class LearnerTerm implements Term {
         observer,
         acceptedEpoch: vault.epochs.accepted,
         currentEpoch: vault.epochs.current,
-        lastZxid: vault.syncZxid,
+        lastZxid: vault.trusted ? vault.lastZxid : UNTRUSTED,
+        asksForAll: vault.trusted && vault.asksForAll,
         configVersion: membership.active.version,
         initLimit: settings.initLimit,
         syncLimit: settings.syncLimit,
@@ -253,7 +255,7 @@ export class LearnerTerm implements Term {
         )
         return vault.askForAll()
       case 'leave':
-        return this.#leave({ reason: work.reason })
+        return this.#leave({ reason: work.reason, again: work.again === true })
       case 'warn':
         return ports.logger.warn(work.facts, work.sentence)
     }
