@@ -353,10 +353,10 @@ export class Leader {
    */
   #ackSync(handle: Handle, zxid: Zxid): void {
     if (counterOf(zxid) !== 0) return this.#noteEarly(handle, zxid)
-    if (zxid !== makeZxid(this.epoch, 0))
+    if (zxid !== makeZxid(this.epoch, 0) || handle.streaming)
       return this.#drop(
         handle,
-        `it acknowledges ${formatZxid(zxid)} instead of NEWLEADER of epoch ${this.epoch}`,
+        `it acknowledges ${formatZxid(zxid)} instead of, or before, NEWLEADER of epoch ${this.epoch}`,
       )
     handle.phase = 'synced'
     handle.deadline = Infinity
