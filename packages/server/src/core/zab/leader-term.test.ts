@@ -32,6 +32,15 @@ describe('whoever wants to know whether this leader still is the one', () => {
     expect(desk.said().filter((line) => line.startsWith('confirmed'))).toEqual(['confirmed 1'])
   })
 
+  it('does not hear it from answers to PINGs that were never sent', () => {
+    const desk = led(three, [1])
+    for (let i = 0; i < 3; i++) desk.pong(1)
+    desk.step({ type: 'confirm', ticket: 1 })
+    expect(desk.said().filter((line) => line.startsWith('confirmed'))).toEqual([])
+    desk.pong(1)
+    expect(desk.said()).toContain('confirmed 1')
+  })
+
   it('shares one round with all who wait, and begins the next when it is done', () => {
     const desk = led(three, [1])
     for (const ticket of [1, 2, 3]) desk.step({ type: 'confirm', ticket })
@@ -143,6 +152,18 @@ describe('a change of the configuration', () => {
     desk.said()
     desk.ack(5, z(1, 4))
     expect(desk.said()).toEqual(['commit 100000004 to 1,2,4,5'])
+  })
+
+  it('takes a quorum of the old members too where nothing is before it on its way', () => {
+    const desk = led(three, [1, 2], given)
+    for (const id of [4, 5]) desk.join(id)
+    change(desk, 1, members(3, 4, 5))
+    desk.leader.durable(z(1, 1))
+    desk.said()
+    for (const id of [4, 5]) desk.ack(id, z(1, 1))
+    expect(desk.said()).toEqual([])
+    desk.ack(2, z(1, 1))
+    expect(desk.said()).toEqual(['activate 100000001 to 1,2,4,5: 345 led by 3'])
   })
 
   it('is one at a time', () => {
