@@ -348,6 +348,8 @@ export class LearnerTerm implements Term {
           link: this.#link(),
           epochStart: makeZxid(epoch, 0),
           upgradesSessions: settings.localSessionsUpgradingEnabled,
+          // It hears of them with each answer to a PING, of which there are two a tick; another follower's come on top.
+          touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
         }),
     })
     this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)
