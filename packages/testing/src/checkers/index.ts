@@ -4,6 +4,7 @@ import { atMostOnce } from './at-most-once.ts'
 import type { Checker } from './checker.ts'
 import { convergence } from './convergence.ts'
 import { epochs } from './epochs.ts'
+import { freshness } from './freshness.ts'
 import { reads } from './reads.ts'
 import { results } from './results.ts'
 import { sequences } from './sequences.ts'
@@ -25,6 +26,7 @@ export const checkers: readonly Checker[] = [
   atMostOnce,
   sessionOrder,
   reads,
+  freshness,
   syncs,
   sequences,
   watches,
