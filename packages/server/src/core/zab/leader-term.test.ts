@@ -97,6 +97,13 @@ describe('leadership that is handed over', () => {
     expect(desk.said().at(-1)).toBe('stop: leadership is handed over (2)')
   })
 
+  it('does not go to who has no weight, whom nobody would elect', () => {
+    const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
+    const desk = led(six, [1, 2, 4, 5, 6])
+    desk.step({ type: 'transfer' })
+    expect(desk.said()).toEqual(['stop: leadership is handed over (5)'])
+  })
+
   it('goes at once when nothing is on its way', () => {
     const desk = led(five, [1, 2, 4])
     desk.step({ type: 'transfer' })
