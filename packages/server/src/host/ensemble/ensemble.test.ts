@@ -193,6 +193,19 @@ it('yields leadership when it is asked to by a word, and stays a member', async 
   expect(ensemble.server(3).role).toBe('following')
 })
 
+it('yields leadership when its program says so, where it has any and somebody can take it', async () => {
+  const ensemble = await Ensemble.start(3)
+  expect(ensemble.server(2).yieldLeadership()).toBe(false)
+  await ensemble.member(1).crash()
+  expect(ensemble.server(3).yieldLeadership()).toBe(false)
+  await ensemble.member(1).start()
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(ensemble.server(3).yieldLeadership()).toBe(true)
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  expect(ensemble.server(3).role).toBe('following')
+})
+
 it('takes nothing for committed that a leader without followers has logged', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(3)

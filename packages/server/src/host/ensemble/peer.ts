@@ -175,6 +175,10 @@ class Peer implements Server {
     return this.#kit.door.reload()
   }
 
+  yieldLeadership(): boolean {
+    return this.#term instanceof LeaderTerm && this.#term.transfer()
+  }
+
   async start(): Promise<void> {
     const { settings, ports, vault, membership, door, snapshots } = this.#kit
     if (!settings.forceSync) {
