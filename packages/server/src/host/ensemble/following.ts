@@ -32,6 +32,11 @@ import { Turns } from './turns.ts'
 
 /** Requests and acknowledgements that the leader does not take. */
 const MAX_UNSENT_BYTES = 128 << 20
+/**
+ * The end of a session with very many ephemeral nodes is longer than any request, and has to be read all the same. A leader lets no
+ * more than this wait for a learner; nothing is reserved for what has not come.
+ */
+const MAX_PACKET_BYTES = 128 << 20
 /** While so much waits for the disk, nothing more is read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
@@ -147,7 +152,7 @@ export class LearnerTerm implements Term {
     if (this.#over) return discard(connection)
     this.#master = master
     const splitter = new PacketSplitter({
-      maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
+      maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#tell(type, zxid)
         // The chunk is the network's; what is kept is a copy.
