@@ -374,6 +374,16 @@ describe('an ensemble that others have formed', () => {
     expect(desk.hear(2, { state: 'leading', vote: vote(2, 1, 6, 2) }).asked).toEqual(['following 2'])
   })
 
+  it('of my own round is not joined with the voices of an earlier round', () => {
+    const desk = new Desk(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    desk.hear(2, { state: 'following', vote: vote(5, 1, 6, 1) })
+    // A later round begins.
+    desk.hear(3, { vote: vote(3, 2) })
+    desk.hear(4, { state: 'following', vote: vote(5, 2, 6, 2) })
+    expect(desk.hear(5, { state: 'leading', vote: vote(5, 2, 6, 2) }).asked).toEqual([])
+    expect(desk.hear(2, { state: 'following', vote: vote(5, 2, 6, 2) }).asked).toEqual(['following 5'])
+  })
+
   it('is led by me when it follows me in the round that I am in, and not otherwise', () => {
     const five = { active: ensemble([1, 2, 3, 4, 5]) }
     const desk = new Desk(5).look(five)
