@@ -34,6 +34,14 @@ describe('who looks for a leader', () => {
     expect(new Desk(1).look({ active: ensemble([1]) }).asked).toContain('leading 1')
   })
 
+  it('does not decide alone on data that it does not trust, nor with an oracle', () => {
+    const alone = new Desk(1).look({ active: ensemble([1]), zxid: -1 })
+    expect([alone.asked, alone.timeout('resend').asked]).toEqual([['resend in 200'], ['resend in 400']])
+    const two = new Desk(1, { oracle: true }).look({ active: ensemble([1, 2]), zxid: -1 })
+    two.step({ type: 'oracle', goOn: true })
+    expect(two.timeout('resend').asked).toEqual(['resend in 400'])
+  })
+
   it('does nothing before it is told to look', () => {
     expect(new Desk(1).hear(2, { vote: vote(2) }).work).toEqual([])
   })
