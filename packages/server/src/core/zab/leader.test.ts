@@ -188,14 +188,14 @@ describe('a leader that was elected', () => {
     expect(desk.said()).toEqual(['drop 1: request is not due while it is asked'])
   })
 
-  it('drops one connection of a server for a later one', () => {
+  it('drops one connection of a server for a later one that has promised the epoch, not for one that only says so', () => {
     const desk = led(three, [1])
     desk.come(101, 1)
-    expect(desk.said()).toEqual([
-      'drop 1: the same server has come again',
-      'left 1',
-      'leaderInfo 100000000 to 101',
-    ])
+    expect(desk.said()).toEqual(['leaderInfo 100000000 to 101'])
+    desk.come(201, 1)
+    expect(desk.said()).toEqual(['drop 101: the same server has come again', 'leaderInfo 100000000 to 201'])
+    desk.promise(201, 0, -1)
+    expect(desk.said().slice(0, 2)).toEqual(['drop 1: the same server has come again', 'left 1'])
   })
 
   it('lets strangers keep nobody out', () => {
