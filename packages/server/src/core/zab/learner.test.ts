@@ -245,6 +245,23 @@ describe('history that comes in', () => {
     expect(twice.said()).toEqual([leaves])
   })
 
+  it('is brought without an answer to PINGs, which the leader counts only once it has sent UPTODATE', () => {
+    const desk = new LearnerDesk()
+    desk.meet(1)
+    desk.take('ping')
+    desk.take('diff')
+    desk.take('ping')
+    expect(desk.said()).toEqual([])
+    desk.vouch(1)
+    desk.said()
+    desk.take('ping')
+    expect(desk.said()).toEqual([])
+    desk.take('upToDate')
+    desk.said()
+    desk.take('ping', z(1, 0))
+    expect(desk.said()).toEqual(['pong 100000000'])
+  })
+
   it('does not make it serve before it has vouched for it', () => {
     const early = new LearnerDesk()
     early.meet(1)
