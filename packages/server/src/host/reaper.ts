@@ -49,8 +49,11 @@ export class Reaper {
     const { writes, settings, ports, tree } = this.#core
     const batch = Math.max(1, Math.floor(settings.containerMaxPerMinute / 60))
     for (const path of paths.slice(from, from + batch)) {
-      const node = tree.find(path)
-      if (node !== -1 && this.#isDue(node)) writes.deleteContainer?.(path, ports.clock.monotonic())
+      const isDue = (): boolean => {
+        const node = tree.find(path)
+        return node !== -1 && this.#isDue(node)
+      }
+      if (isDue()) writes.deleteContainer?.(path, ports.clock.monotonic(), isDue)
     }
     if (from + batch >= paths.length) return this.start()
     this.#cancel = ports.clock.after(1000, 'more containers', () => {

@@ -34,6 +34,11 @@ export interface Server {
   snapshot(): Promise<void>
   /** Reads the files with certificates again, for new connections. What cannot be used is logged, and the old ones stay. */
   reload(): Promise<void>
+  /**
+   * Hands leadership over, as the word `ydld` does: what is accepted is committed, and a member that has all of it takes over.
+   * Returns at once; false where this server does not lead, or the others are no quorum without it.
+   */
+  yieldLeadership(): boolean
   /** Stops: no new clients, what is accepted becomes durable and is answered, connections close. Sessions stay on disk. */
   close(): Promise<void>
 }
@@ -141,6 +146,10 @@ class RunningServer implements Server {
 
   reload(): Promise<void> {
     return this.#listeners.reload()
+  }
+
+  yieldLeadership(): boolean {
+    return false
   }
 
   async start(): Promise<this> {

@@ -284,6 +284,19 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'deposed-notices-late',
+    mistake: 'A leader looks only once in 32 ticks whether its followers are still there.',
+    servers: 3,
+    changes: [
+      {
+        file: 'server/src/core/zab/leader.ts',
+        find: 'if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+        replace:
+          'if (this.#tick % 32 === 0 && this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+      },
+    ],
+  },
+  {
     name: 'sync-unconfirmed',
     mistake: 'A leader answers sync without asking whether it still leads.',
     servers: 3,

@@ -18,6 +18,8 @@ export interface Evidence {
   readonly silent: ReadonlySet<string>
   /** Milliseconds by which wall clocks may differ from the world's; undefined when they jumped. */
   readonly wallErrorMs: number | undefined
+  /** How old a read may be, in milliseconds; undefined when nothing bounds that. */
+  readonly staleMs: number | undefined
   /** Whether a disk had no space for a while: one server alone refuses writes then, and later ones may succeed. */
   readonly diskWasFull: boolean
   /** Epochs as each server's disk had them, whenever they changed. */

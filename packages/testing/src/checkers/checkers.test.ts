@@ -102,6 +102,7 @@ class Case {
       healedAt: 0,
       silent: new Set(),
       wallErrorMs: 0,
+      staleMs: undefined,
       diskWasFull: false,
       epochs: [],
       ...more,
@@ -170,6 +171,11 @@ const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
   reads: (one) => void one.answered(get, 3, { err: 0, data: 'z', stat: stat({}) }),
   'read-only': (one) =>
     void Object.assign(one.answered(set, 3, { err: 0, stat: stat({ mzxid: 3 }) }), { isReadOnly: true }),
+  freshness: (one) => {
+    one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answered(get, 3, { err: 0 }, { invoked: 1003 })
+    return { staleMs: 1000 }
+  },
   syncs: (one) => {
     one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
     one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }, { invoked: 3 })
@@ -210,6 +216,13 @@ describe('the checkers', () => {
     one.answered(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1 }) })
     one.answered(get, 4, { err: 0, data: 'y', stat: stat({ mzxid: 4, version: 1 }) })
     expect(one.complaintsOf(name)).toEqual([])
+  })
+
+  it('freshness lets a read be as old as it may take to notice that others go on', () => {
+    const one = new Case()
+    one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answered(get, 3, { err: 0 }, { invoked: 1001 })
+    expect(one.complaintsOf('freshness', { staleMs: 1000 })).toEqual([])
   })
 
   it.each(Object.entries(bad))('%s finds its bad history', (name, spoil) => {
@@ -430,6 +443,16 @@ describe('the checkers', () => {
         one.answered(get, 2, { err: 0 })
       },
       'goes back behind 0x3',
+    ],
+    [
+      'an old read at a server that is alone',
+      'freshness',
+      (one) => {
+        one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+        one.answered(get, 3, { err: 0 }, { invoked: 3 })
+        return { staleMs: 0 }
+      },
+      'shows 0x3, and 0x4 was answered',
     ],
     [
       'two leaders',

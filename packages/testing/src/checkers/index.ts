@@ -5,6 +5,7 @@ import type { Checker } from './checker.ts'
 import { convergence } from './convergence.ts'
 import { epochs } from './epochs.ts'
 import { readOnly } from './read-only.ts'
+import { freshness } from './freshness.ts'
 import { reads } from './reads.ts'
 import { results } from './results.ts'
 import { sequences } from './sequences.ts'
@@ -27,6 +28,7 @@ export const checkers: readonly Checker[] = [
   sessionOrder,
   reads,
   readOnly,
+  freshness,
   syncs,
   sequences,
   watches,

@@ -22,6 +22,7 @@ import { Operator } from './operator.ts'
 import type { Plan } from './plan.ts'
 import { SimulatedServer } from './server.ts'
 import { DATA_DIR, firstRoles, membershipText, settingsFor, SUPER } from './settings.ts'
+import { stalenessOf } from './staleness.ts'
 import { Tally } from './tally.ts'
 import { ZabWire } from './zab-wire.ts'
 
@@ -290,6 +291,7 @@ class Run {
       silent,
       // A follower that is cut off answers for a while before it notices.
       wallErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
+      staleMs: stalenessOf(this.#plan),
       diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),
       epochs: this.#epochs.seen,
     }

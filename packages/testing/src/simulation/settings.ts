@@ -6,6 +6,9 @@ import { CLIENT_PORT } from './server.ts'
 
 export const DATA_DIR = '/data'
 
+/** Ticks that a member may be silent. */
+export const SYNC_LIMIT = 4
+
 const QUORUM_PORT = 2888
 const ELECTION_PORT = 3888
 
@@ -53,7 +56,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           // Nobody lets in strangers without it.
           reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => CHANGES.has(kind)),
           initLimit: 10,
-          syncLimit: 4,
+          syncLimit: SYNC_LIMIT,
           commitLogCount: knobs.commitLogCount,
           truncateFromBytes: knobs.truncateFromBytes,
           snapshotSizeFactor: knobs.snapshotSizeFactor,

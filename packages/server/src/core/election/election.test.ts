@@ -34,6 +34,14 @@ describe('who looks for a leader', () => {
     expect(new Desk(1).look({ active: ensemble([1]) }).asked).toContain('leading 1')
   })
 
+  it('does not decide alone on data that it does not trust, nor with an oracle', () => {
+    const alone = new Desk(1).look({ active: ensemble([1]), zxid: -1 })
+    expect([alone.asked, alone.timeout('resend').asked]).toEqual([['resend in 200'], ['resend in 400']])
+    const two = new Desk(1, { oracle: true }).look({ active: ensemble([1, 2]), zxid: -1 })
+    two.step({ type: 'oracle', goOn: true })
+    expect(two.timeout('resend').asked).toEqual(['resend in 400'])
+  })
+
   it('does nothing before it is told to look', () => {
     expect(new Desk(1).hear(2, { vote: vote(2) }).work).toEqual([])
   })
@@ -372,6 +380,16 @@ describe('an ensemble that others have formed', () => {
   it('of my own round is joined whatever epoch its members tell', () => {
     const desk = new Desk(3).look().hear(1, { state: 'following', vote: vote(2, 1, 6, 1) })
     expect(desk.hear(2, { state: 'leading', vote: vote(2, 1, 6, 2) }).asked).toEqual(['following 2'])
+  })
+
+  it('of my own round is not joined with the voices of an earlier round', () => {
+    const desk = new Desk(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    desk.hear(2, { state: 'following', vote: vote(5, 1, 6, 1) })
+    // A later round begins.
+    desk.hear(3, { vote: vote(3, 2) })
+    desk.hear(4, { state: 'following', vote: vote(5, 2, 6, 2) })
+    expect(desk.hear(5, { state: 'leading', vote: vote(5, 2, 6, 2) }).asked).toEqual([])
+    expect(desk.hear(2, { state: 'following', vote: vote(5, 2, 6, 2) }).asked).toEqual(['following 5'])
   })
 
   it('is led by me when it follows me in the round that I am in, and not otherwise', () => {

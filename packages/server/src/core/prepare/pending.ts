@@ -83,6 +83,11 @@ export class PendingTree {
     return this.#digest
   }
 
+  /** Whether a change of this path is on its way. */
+  isChanging(path: string): boolean {
+    return this.#changed.get(path) !== undefined
+  }
+
   /** A node as it will be, or undefined when it will not be there. Do not change it: `change` gives one to change. */
   get(path: string): FutureNode | undefined {
     const node = this.look(path)

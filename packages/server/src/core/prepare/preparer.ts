@@ -122,6 +122,11 @@ export class Preparer {
     return this.#done({ type: OpCode.closeSession, paths2Delete })
   }
 
+  /** Whether a change of this path is on its way, so that the tree does not tell what becomes of it. */
+  isChanging(path: string): boolean {
+    return this.#pending.isChanging(path)
+  }
+
   /** Removes a container or a node whose time is over, unless it has children or is neither. */
   deleteContainer(path: string, zxid: Zxid): Prepared {
     try {

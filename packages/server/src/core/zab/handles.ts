@@ -86,11 +86,19 @@ export class Handles {
     return false
   }
 
+  /** Other connections of the same server. */
+  formerOf(handle: Handle): Handle[] {
+    return [...this.#all.values()].filter((other) => other !== handle && other.server === handle.server)
+  }
+
   /** Those who have not, oldest first. */
   strangers(): Handle[] {
     return [...this.#all.values()].filter(({ phase }) => phase === 'stranger')
   }
 }
+
+/** Whether it has said who it is and promised nothing yet. */
+export const hasOnlyCome = ({ phase }: Handle): boolean => phase === 'known' || phase === 'asked'
 
 /** Whether its voice counts, if it has one. */
 export const votes = ({ phase, observer }: Handle): boolean => phase === 'active' && !observer

@@ -34,6 +34,15 @@ describe('whoever wants to know whether this leader still is the one', () => {
     expect(desk.said().filter((line) => line.startsWith('confirmed'))).toEqual(['confirmed 1'])
   })
 
+  it('does not hear it from answers to PINGs that were never sent', () => {
+    const desk = led(three, [1])
+    for (let i = 0; i < 3; i++) desk.pong(1)
+    desk.step({ type: 'confirm', ticket: 1 })
+    expect(desk.said().filter((line) => line.startsWith('confirmed'))).toEqual([])
+    desk.pong(1)
+    expect(desk.said()).toContain('confirmed 1')
+  })
+
   it('shares one round with all who wait, and begins the next when it is done', () => {
     const desk = led(three, [1])
     for (const ticket of [1, 2, 3]) desk.step({ type: 'confirm', ticket })
@@ -88,6 +97,13 @@ describe('leadership that is handed over', () => {
     desk.said()
     desk.step({ type: 'halfTick' })
     expect(desk.said().at(-1)).toBe('stop: leadership is handed over (2)')
+  })
+
+  it('does not go to who has no weight, whom nobody would elect', () => {
+    const six = `${five}\nserver.6=h:11:12\ngroup.1=1:2:3\ngroup.2=4:5:6\nweight.6=0`
+    const desk = led(six, [1, 2, 4, 5, 6])
+    desk.step({ type: 'transfer' })
+    expect(desk.said()).toEqual(['stop: leadership is handed over (5)'])
   })
 
   it('goes at once when nothing is on its way', () => {
@@ -171,6 +187,18 @@ describe('a change of the configuration', () => {
     for (const server of [1, 2, 4]) desk.ack(server, z(1, 1))
     desk.leader.durable(z(1, 1))
     expect(desk.said()).toEqual(['activate 100000001 to 1,2,4: 123 led by 3'])
+  })
+
+  it('takes a quorum of the old members too where nothing is before it on its way', () => {
+    const desk = led(three, [1, 2], given)
+    for (const id of [4, 5]) desk.join(id)
+    change(desk, 1, members(3, 4, 5))
+    desk.leader.durable(z(1, 1))
+    desk.said()
+    for (const id of [4, 5]) desk.ack(id, z(1, 1))
+    expect(desk.said()).toEqual([])
+    desk.ack(2, z(1, 1))
+    expect(desk.said()).toEqual(['activate 100000001 to 1,2,4,5: 345 led by 3'])
   })
 
   it('is one at a time', () => {

@@ -91,6 +91,49 @@ describe('a leader that was elected', () => {
     expect(desk.said()).toEqual([])
   })
 
+  it('counts no word of a voter that comes as an observer', () => {
+    const desk = new LeaderDesk(three)
+    desk.step({ type: 'start' })
+    desk.come(1, 0, { observer: true })
+    expect(desk.said()).toEqual([])
+    desk.come(2)
+    desk.stored('acceptedEpoch', 1)
+    desk.said()
+    desk.promise(1)
+    expect(desk.said()).toEqual([])
+    desk.promise(2)
+    desk.stored('currentEpoch', 1)
+    desk.said()
+    desk.ack(1, z(1, 0))
+    expect(desk.said()).toEqual([])
+    desk.ack(2, z(1, 0))
+    expect(desk.said()[0]).toBe('lead 1 from 100000000')
+    desk.propose(1)
+    desk.leader.durable(z(1, 1))
+    desk.ack(1, z(1, 1))
+    expect(desk.said()).toEqual(['propose 100000001 to 2'])
+    desk.ack(2, z(1, 1))
+    expect(desk.said()).toEqual(['commit 100000001 to 2 inform 1'])
+  })
+
+  it('counts no ACK of NEWLEADER of another epoch, nor one that comes before NEWLEADER was sent', () => {
+    const desk = new LeaderDesk(three, { acceptedEpoch: 4, currentEpoch: 4 })
+    desk.forceSnapshots()
+    desk.step({ type: 'start' })
+    for (const id of [1, 2]) desk.come(id)
+    desk.stored('acceptedEpoch', 5)
+    for (const id of [1, 2]) desk.promise(id)
+    desk.stored('currentEpoch', 5)
+    desk.step({ type: 'streamed', to: 1 })
+    desk.said()
+    desk.ack(1, z(4, 0))
+    desk.ack(2, z(5, 0))
+    expect(desk.said().filter((line) => !line.startsWith('left'))).toEqual([
+      'drop 1: it acknowledges 400000000 instead of, or before, NEWLEADER of epoch 5',
+      'drop 2: it acknowledges 500000000 instead of, or before, NEWLEADER of epoch 5',
+    ])
+  })
+
   it('refuses who is ahead of it while nobody has found it good enough, by epoch first', () => {
     const desk = new LeaderDesk(five, { lastZxid: z(2, 5), currentEpoch: 2, acceptedEpoch: 2 })
     desk.step({ type: 'start' })
@@ -145,14 +188,14 @@ describe('a leader that was elected', () => {
     expect(desk.said()).toEqual(['drop 1: request is not due while it is asked'])
   })
 
-  it('drops one connection of a server for a later one', () => {
+  it('drops one connection of a server for a later one that has promised the epoch, not for one that only says so', () => {
     const desk = led(three, [1])
     desk.come(101, 1)
-    expect(desk.said()).toEqual([
-      'drop 1: the same server has come again',
-      'left 1',
-      'leaderInfo 100000000 to 101',
-    ])
+    expect(desk.said()).toEqual(['leaderInfo 100000000 to 101'])
+    desk.come(201, 1)
+    expect(desk.said()).toEqual(['drop 101: the same server has come again', 'leaderInfo 100000000 to 201'])
+    desk.promise(201, 0, -1)
+    expect(desk.said().slice(0, 2)).toEqual(['drop 1: the same server has come again', 'left 1'])
   })
 
   it('lets strangers keep nobody out', () => {

@@ -3,7 +3,7 @@ import { printConfiguration, type EnsembleConfiguration, type ServerId } from '.
 import type { Zxid } from '../types.ts'
 import { Commits } from './commits.ts'
 import { Discovery, isAhead, LAST_EPOCH, refusalOf } from './discovery.ts'
-import { Handle, Handles, inStepOf, isOverdue } from './handles.ts'
+import { Handle, Handles, hasOnlyCome, inStepOf, isOverdue } from './handles.ts'
 import type {
   Abdication,
   Broadcast,
@@ -235,7 +235,7 @@ export class Leader {
     this.#drop(handle, `${packetName(type)} is not due while it is ${handle.phase}`)
   }
 
-  /** L3 (8.2) Who comes, with which epoch. A later connection of a server takes the place of an earlier one. */
+  /** L3 (8.2) Who comes, with which epoch. */
   #introduce(handle: Handle, { type, zxid, data }: QuorumPacket): void {
     if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
       return this.#drop(handle, `the first packet must say who it is, got ${packetName(type)}`)
@@ -251,9 +251,9 @@ export class Leader {
         `it has accepted epoch ${acceptedEpoch}, after the ${this.epoch} of this leader`,
       )
     }
-    for (const other of this.#handles)
-      if (other.server === serverId) this.#drop(other, 'the same server has come again')
     handle.server = serverId
+    for (const other of this.#handles.formerOf(handle))
+      if (hasOnlyCome(other)) this.#drop(other, 'the same server has come again')
     handle.observer = type === PacketType.observerInfo
     handle.phase = 'known'
     handle.deadline = Infinity
@@ -287,10 +287,12 @@ export class Leader {
 
   /**
    * L8 (8.2 step 4) Who has more than I have must not follow me, as long as no quorum has found me good enough. A promise
-   * that was given before, or by who does not trust its data, does not count again.
+   * that was given before, or by who does not trust its data, does not count again. A later connection of a server takes the
+   * place of an earlier one here: anybody can claim to be somebody, and it must not cost a member its place.
    */
   #promised(handle: Handle, { zxid, data }: QuorumPacket): void {
     const epoch = decodeAckEpoch(data)
+    for (const other of this.#handles.formerOf(handle)) this.#drop(other, 'the same server has come again')
     handle.zxid = zxid
     handle.phase = 'promised'
     handle.deadline = Infinity
@@ -354,10 +356,10 @@ export class Leader {
    */
   #ackSync(handle: Handle, zxid: Zxid): void {
     if (counterOf(zxid) !== 0) return this.#noteEarly(handle, zxid)
-    if (zxid !== makeZxid(this.epoch, 0))
+    if (zxid !== makeZxid(this.epoch, 0) || handle.streaming)
       return this.#drop(
         handle,
-        `it acknowledges ${formatZxid(zxid)} instead of NEWLEADER of epoch ${this.epoch}`,
+        `it acknowledges ${formatZxid(zxid)} instead of, or before, NEWLEADER of epoch ${this.epoch}`,
       )
     handle.phase = 'synced'
     handle.deadline = Infinity
@@ -414,8 +416,6 @@ export class Leader {
         this.#warn({ server, packet: packetName(packet.type) }, STRAY)
     }
   }
-
-  // Time
 
   /** T1 (11) Twice a tick everybody hears of me; once a tick I look who is there. */
   #halfTick(): void {

@@ -12,6 +12,8 @@ export interface LearnerOptions {
   readonly currentEpoch: number
   /** The last transaction of the log, or of the snapshot; -1 when the data is not to be trusted. */
   readonly lastZxid: Zxid
+  /** The tree was found to be wrong, and a leader is to send all of it anew. What is on disk counts until that is there. */
+  readonly asksForAll?: boolean
   /** The version of the configuration in force. */
   readonly configVersion: number
   /** How long the leader may be silent until NEWLEADER, and after it. */
@@ -31,6 +33,9 @@ export interface Replica {
   /** Send ACK. */
   ack(zxid: Zxid): void
 }
+
+/** `synchronisation`: history comes in. `waiting`: it is here, and the leader waits for others. `broadcast`: in step. */
+export type LearnerPhase = 'connecting' | 'discovery' | 'synchronisation' | 'waiting' | 'broadcast' | 'over'
 
 export type LearnerInput =
   /** The connection to the leader stands. First of all. */
@@ -84,10 +89,13 @@ export type LearnerWork =
   /** SYNC or REVALIDATE, for the client side. */
   | { readonly do: 'deliver'; readonly packet: QuorumPacket }
   /**
-   * The data is not to be trusted: durably, before anything else is sent or voted, `lastZxid` is -1 until the next `harden` is
-   * done. Forgetting to say so would take an acknowledged copy away from a quorum. Comes before `leave`.
+   * The tree is not to be trusted: learners are made with `asksForAll`, or with a `lastZxid` of -1 where the files are no better,
+   * until the next `harden` is done. Comes before `leave`.
    */
   | { readonly do: 'discard'; readonly reason: string }
-  /** The role is over: close the connection, settle the log, look for a leader. Nothing comes after it. */
-  | { readonly do: 'leave'; readonly reason: string }
+  /**
+   * The role is over: close the connection, settle the log, look for a leader, or come back to this one where it says `again`.
+   * Nothing comes after it.
+   */
+  | { readonly do: 'leave'; readonly reason: string; readonly again?: true }
   | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }

@@ -202,6 +202,34 @@ describe('history that comes in', () => {
     expect(desk.said()).toEqual(['install 0'])
   })
 
+  it('is promised as it is on disk by a server that asks for everything, which it does behind its promise', () => {
+    const given = { lastZxid: z(1, 9), currentEpoch: 1, acceptedEpoch: 1, asksForAll: true }
+    const desk = new LearnerDesk(given)
+    desk.step({ type: 'connected' })
+    desk.take('leaderInfo', z(2, 0), encodeLeaderInfo())
+    desk.said()
+    // A leader that has less must not take this for a promise of somebody who has nothing.
+    desk.step({ type: 'stored', what: 'acceptedEpoch', epoch: 2 })
+    expect(desk.said()).toEqual(['ackEpoch 100000009 1'])
+    desk.take('ping')
+    desk.take('diff', z(1, 9))
+    expect(desk.said()).toEqual([leaves])
+    const again = new LearnerDesk({ ...given, acceptedEpoch: 2 })
+    again.step({ type: 'connected' })
+    again.take('leaderInfo', z(2, 0), encodeLeaderInfo())
+    expect(again.said()).toEqual(['followerInfo 200000000', 'ackEpoch 0 -1'])
+    again.take('diff', z(1, 9))
+    again.propose(z(1, 1))
+    expect(again.said()).toEqual([])
+  })
+
+  it('is taken at once by a server that asks for everything when all of it comes anyway', () => {
+    const desk = new LearnerDesk({ lastZxid: z(1, 9), currentEpoch: 1, acceptedEpoch: 1, asksForAll: true })
+    desk.meet(2)
+    desk.take('snap', z(1, 9))
+    expect(desk.said()).toEqual(['install 100000009'])
+  })
+
   it('is not vouched for to a leader of another epoch, nor twice', () => {
     const other = new LearnerDesk()
     other.meet(2)
@@ -215,6 +243,23 @@ describe('history that comes in', () => {
     twice.said()
     twice.take('newLeader', z(2, 0))
     expect(twice.said()).toEqual([leaves])
+  })
+
+  it('is brought without an answer to PINGs, which the leader counts only once it has sent UPTODATE', () => {
+    const desk = new LearnerDesk()
+    desk.meet(1)
+    desk.take('ping')
+    desk.take('diff')
+    desk.take('ping')
+    expect(desk.said()).toEqual([])
+    desk.vouch(1)
+    desk.said()
+    desk.take('ping')
+    expect(desk.said()).toEqual([])
+    desk.take('upToDate')
+    desk.said()
+    desk.take('ping', z(1, 0))
+    expect(desk.said()).toEqual(['pong 100000000'])
   })
 
   it('does not make it serve before it has vouched for it', () => {

@@ -2,7 +2,7 @@ import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
 import { Entries } from './entries.ts'
-import type { LearnerInput, LearnerOptions, LearnerWork, Replica } from './learner-types.ts'
+import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork, Replica } from './learner-types.ts'
 import { packetName, PacketType } from './packets.ts'
 import {
   decodeConfigurationText,
@@ -15,9 +15,6 @@ import {
 } from './payloads.ts'
 import { configurationIn, readConfiguration } from './reconfig.ts'
 import { follows } from './window.ts'
-
-/** `synchronisation`: history comes in. `waiting`: it is here, and the leader waits for others. `broadcast`: in step. */
-export type LearnerPhase = 'connecting' | 'discovery' | 'synchronisation' | 'waiting' | 'broadcast' | 'over'
 
 const NOTHING: readonly LearnerWork[] = []
 
@@ -180,13 +177,13 @@ export class Learner {
     if (this.#phase === 'discovery' && epoch === this.#epoch) this.#ackEpoch(this.#options.currentEpoch)
   }
 
+  /** F17 (8.2) Who promises says what is on disk, or a leader may lack it. Only who promises nothing may ask for everything. */
   #ackEpoch(currentEpoch: number): void {
     this.#phase = 'synchronisation'
     this.#heardAt = this.#halfTicks
-    this.#send(PacketType.ackEpoch, this.#options.lastZxid, encodeAckEpoch(currentEpoch))
+    if (this.#options.asksForAll === true && currentEpoch === -1) this.#last = Math.min(this.#last, 0)
+    this.#send(PacketType.ackEpoch, this.#last, encodeAckEpoch(currentEpoch))
   }
-
-  // Packets
 
   #dispatch(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (this.#phase) {
@@ -212,8 +209,11 @@ export class Learner {
       this.#work.push({ do: 'install', zxid })
       return
     }
-    const trusts = this.#options.lastZxid !== -1
-    if (type === PacketType.diff && trusts) this.#mode = 'diff'
+    const { lastZxid, asksForAll = false } = this.#options
+    const trusts = lastZxid !== -1
+    if ((type === PacketType.diff || type === PacketType.trunc) && asksForAll && this.#last > 0)
+      this.#leave('it has promised the epoch, and comes again to ask for everything', true)
+    else if (type === PacketType.diff && trusts) this.#mode = 'diff'
     else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#last) this.#truncate(zxid)
     else if (type !== PacketType.ping)
       this.#leave(
@@ -493,8 +493,8 @@ export class Learner {
     this.#leave(reason)
   }
 
-  #leave(reason: string): void {
+  #leave(reason: string, again?: true): void {
     this.#phase = 'over'
-    this.#work.push({ do: 'leave', reason })
+    this.#work.push({ do: 'leave', reason, ...(again && { again }) })
   }
 }

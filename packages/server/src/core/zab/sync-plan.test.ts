@@ -114,6 +114,8 @@ describe('the log', () => {
 
   it('serves nobody whose last transaction is not in its verified part', () => {
     expect(told(z(1, 2), sources(window, { disk }))).toBe('snap')
+    // The start of an epoch of which the first transactions are not there.
+    expect(told(z(1, 0), sources(window, { disk }))).toBe('snap')
     // These ended without it: uncommitted tails of epochs 1 and 2.
     expect(told(z(1, 10), sources(window, { disk }))).toBe('snap')
     expect(told(z(2, 5), sources(window, { disk }))).toBe('snap')

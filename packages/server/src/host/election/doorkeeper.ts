@@ -1,12 +1,12 @@
 import { ProtocolError } from '@zabra/protocol'
-import type { Clock, Connection, Logger } from '@zabra/runtime'
+import type { Cancel, Clock, Connection, Logger } from '@zabra/runtime'
 import { HelloReader, printAddress, type Hello } from './hello.ts'
 
 /** What a doorkeeper needs. */
 export interface DoorkeeperOptions {
   readonly clock: Clock
   readonly logger: Logger
-  /** Connections that have not said who they are: more than these are not let in. */
+  /** Connections that have not said who they are: beyond these the one that has waited longest goes. */
   readonly maxUnidentified: number
   /** How long one may take to say it. */
   readonly helloTimeoutMs: number
@@ -14,11 +14,21 @@ export interface DoorkeeperOptions {
   identified(hello: Hello, wire: Connection, rest: Uint8Array): void
 }
 
-/** Keeps connections until they have said who they are: not for long, not too many, and nothing is believed yet. */
+/** At most one line about those who were sent away in so many milliseconds. */
+const COMPLAINT_MS = 10_000
+
+/**
+ * Keeps connections until they have said who they are: not for long, not too many, and nothing is believed yet. Members say it
+ * at once, so a flood of others does not keep them out.
+ */
 export class Doorkeeper {
   readonly #options: DoorkeeperOptions
-  readonly #waiting = new Set<Connection>()
-  #refused = 0
+  /** Oldest first, each with what ends its time. */
+  readonly #waiting = new Map<Connection, Cancel>()
+  #pushedOut = 0
+  #complainedAt = -Infinity
+  /** Those who were sent away since the log heard of one. */
+  #unmentioned = 0
 
   constructor(options: DoorkeeperOptions) {
     this.#options = options
@@ -31,8 +41,7 @@ export class Doorkeeper {
 
   admit(wire: Connection): void {
     const { clock, helloTimeoutMs, maxUnidentified } = this.#options
-    if (this.#waiting.size >= maxUnidentified) return this.#refuse(wire)
-    this.#waiting.add(wire)
+    if (this.#waiting.size >= maxUnidentified) this.#makeRoom()
     const reader = new HelloReader()
     const cancel = clock.after(helloTimeoutMs, 'hello of an election peer', () =>
       this.#dismiss(
@@ -40,66 +49,84 @@ export class Doorkeeper {
         `it did not say who it is within ${helloTimeoutMs} ms (${reader.received} bytes came)`,
       ),
     )
+    this.#waiting.set(wire, cancel)
     wire.listen({
       data: (chunk) => {
-        if (this.#waiting.has(wire)) this.#read(reader, wire, chunk, cancel)
+        if (this.#waiting.has(wire)) this.#read(reader, wire, chunk)
       },
       drain() {},
-      closed: () => {
-        cancel()
-        this.#waiting.delete(wire)
-        this.#calm()
-      },
+      closed: () => this.#forget(wire),
     })
   }
 
   /** Ends all that wait. */
   close(): void {
-    for (const wire of this.#waiting) wire.destroy()
+    for (const [wire, cancel] of this.#waiting) {
+      cancel()
+      wire.destroy()
+    }
     this.#waiting.clear()
   }
 
-  #read(reader: HelloReader, wire: Connection, chunk: Uint8Array, cancel: () => void): void {
+  /** Tells of somebody who was sent away. Whoever floods the port must not flood the log. */
+  complain(wire: Connection, facts: object): void {
+    const now = this.#options.clock.monotonic()
+    if (now - this.#complainedAt < COMPLAINT_MS) {
+      this.#unmentioned++
+      return
+    }
+    const others = this.#unmentioned === 0 ? {} : { others: this.#unmentioned }
+    this.#complainedAt = now
+    this.#unmentioned = 0
+    this.#options.logger.warn(
+      { address: printAddress(wire.remote), ...facts, ...others },
+      'A connection to the election port was closed',
+    )
+  }
+
+  #read(reader: HelloReader, wire: Connection, chunk: Uint8Array): void {
     try {
       const whole = reader.push(chunk)
       if (whole === undefined) return
-      cancel()
-      this.#waiting.delete(wire)
-      this.#calm()
+      this.#forget(wire)
       this.#options.identified(whole.hello, wire, whole.rest)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      cancel()
       this.#dismiss(wire, error.message)
     }
   }
 
   #dismiss(wire: Connection, reason: string): void {
-    this.#waiting.delete(wire)
-    this.#options.logger.warn(
-      { address: printAddress(wire.remote), reason },
-      'A connection to the election port was closed',
-    )
+    this.#forget(wire)
+    this.complain(wire, { reason })
     wire.destroy()
   }
 
-  /** One line when it begins and one when it is over: whoever floods the port must not flood the log. */
-  #refuse(wire: Connection): void {
-    if (this.#refused++ === 0)
+  #forget(wire: Connection): void {
+    this.#waiting.get(wire)?.()
+    this.#waiting.delete(wire)
+    this.#calm()
+  }
+
+  /** The oldest one goes. One line when it begins and one when it is over. */
+  #makeRoom(): void {
+    const [oldest] = this.#waiting.keys()
+    if (this.#pushedOut++ === 0)
       this.#options.logger.warn(
-        { address: printAddress(wire.remote), waiting: this.#waiting.size },
-        'Too many connections to the election port have not said who they are; more are refused for now',
+        { address: printAddress(oldest!.remote), waiting: this.#waiting.size },
+        'Too many connections to the election port have not said who they are; the oldest give way for now',
       )
-    wire.listen({ data() {}, drain() {}, closed() {} })
-    wire.destroy()
+    this.#waiting.get(oldest!)?.()
+    this.#waiting.delete(oldest!)
+    oldest!.destroy()
   }
 
   #calm(): void {
-    if (this.#refused === 0 || this.#waiting.size > this.#options.maxUnidentified / 2) return
+    if (this.#pushedOut === 0 || this.#waiting.size > this.#options.maxUnidentified / 2) return
     this.#options.logger.info(
-      { refused: this.#refused },
-      'Connections to the election port are accepted again',
+      { closed: this.#pushedOut },
+      'Connections to the election port say who they are again',
     )
-    this.#refused = 0
+    this.#pushedOut = 0
   }
 }

@@ -213,15 +213,36 @@ describe('a hello', () => {
     await rig.started(1, { maxUnidentified: 3 })
     const raws = []
     for (let i = 0; i < 10; i++) raws.push(await rig.dial(1))
-    expect(raws.filter(({ closed }) => closed).length).toBe(7)
+    expect(raws.map(({ closed }) => closed)).toEqual([
+      ...new Array<boolean>(7).fill(true),
+      false,
+      false,
+      false,
+    ])
+    // A member comes in all the same.
+    await rig.dial(1, helloOf(2), frame('hello'))
+    expect(rig.heard).toEqual(['1 from 2: hello'])
     for (const raw of raws) raw.wire.destroy()
     await settled(rig)
-    expect(rig.logged.map((line) => line.replace(/\{.*/, ''))).toEqual([
-      'warn Too many connections to the election port have not said who they are; more are refused for now ',
-      'info Connections to the election port are accepted again ',
+    const told = rig.logged.filter((line) => !line.includes('for elections'))
+    expect(told.map((line) => line.replace(/\{.*/, ''))).toEqual([
+      'warn Too many connections to the election port have not said who they are; the oldest give way for now ',
+      'info Connections to the election port say who they are again ',
     ])
     await rig.dial(1, helloOf(3), frame('vote'))
-    expect(rig.heard).toEqual(['1 from 3: vote'])
+    expect(rig.heard).toEqual(['1 from 2: hello', '1 from 3: vote'])
+  })
+
+  it('that cannot be read is told of once in ten seconds, however many come', async () => {
+    const rig = new Rig()
+    await rig.started(1)
+    for (let i = 0; i < 50; i++) await rig.dial(1, bytes('ffffffffffffffff'))
+    for (let i = 0; i < 50; i++) await rig.dial(1, helloOf(99))
+    expect(rig.logged.length).toBe(1)
+    await rig.advance(10_000)
+    await rig.dial(1, helloOf(99))
+    expect(rig.logged.length).toBe(2)
+    expect(rig.logged[1]).toContain('"others":99')
   })
 
   it('of strangers is accepted where they may come, but not of any number', async () => {

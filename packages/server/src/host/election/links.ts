@@ -236,8 +236,7 @@ export class ElectionLinks {
   #identified(hello: Hello, wire: Connection, rest: Uint8Array): void {
     const refusal = this.#refusal(hello.id)
     if (refusal !== undefined) {
-      const facts = { peer: hello.id, address: printAddress(wire.remote), reason: refusal }
-      this.#options.logger.warn(facts, 'A connection to the election port was closed')
+      this.#doorkeeper.complain(wire, { peer: hello.id, reason: refusal })
       return wire.destroy()
     }
     const peer = this.#peer(hello.id)

@@ -193,6 +193,19 @@ it('yields leadership when it is asked to by a word, and stays a member', async 
   expect(ensemble.server(3).role).toBe('following')
 })
 
+it('yields leadership when its program says so, where it has any and somebody can take it', async () => {
+  const ensemble = await Ensemble.start(3)
+  expect(ensemble.server(2).yieldLeadership()).toBe(false)
+  await ensemble.member(1).crash()
+  expect(ensemble.server(3).yieldLeadership()).toBe(false)
+  await ensemble.member(1).start()
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(ensemble.server(3).yieldLeadership()).toBe(true)
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  expect(ensemble.server(3).role).toBe('following')
+})
+
 it('takes nothing for committed that a leader without followers has logged', async () => {
   const ensemble = await Ensemble.start(3)
   const client = await ensemble.client(3)
@@ -214,6 +227,32 @@ it('takes nothing for committed that a leader without followers has logged', asy
   reader.look(1, OpCode.exists, '/kept')
   reader.look(2, OpCode.exists, '/lost')
   expect(await answers(ensemble, reader, 2)).toEqual(['1:0', '2:-101'])
+})
+
+it('hands on nothing of what it was told to cut, when it leads later', async () => {
+  const ensemble = await Ensemble.start(3, { truncateFromBytes: 0 })
+  const client = await ensemble.client(3)
+  client.create(1, '/kept')
+  await answers(ensemble, client, 1)
+  for (const id of [1, 2]) await ensemble.member(id).crash()
+  client.create(2, '/lost')
+  await ensemble.until('the end of the leadership', () => ensemble.server(3).role !== 'leading')
+  await ensemble.member(3).crash()
+  for (const id of [1, 2]) await ensemble.member(id).start()
+  await ensemble.until('a leader', () => ensemble.leader === 2)
+  await ensemble.member(3).start()
+  await ensemble.until('the return of 3', () => ensemble.server(3).serving)
+  expect(ensemble.lines.join('\n')).toMatch(/ 3 info The leader brings this server up to date .*trunc/)
+  await ensemble.member(1).crash()
+  const writer = await ensemble.client(2)
+  writer.create(1, '/new')
+  await answers(ensemble, writer, 1)
+  await ensemble.member(2).crash()
+  await ensemble.member(1).start()
+  await ensemble.until('both of them behind 3', () => ensemble.leader === 3 && ensemble.server(1).serving)
+  const reader = await ensemble.client(1)
+  for (const [xid, path] of ['/kept', '/lost', '/new'].entries()) reader.look(xid, OpCode.exists, path)
+  expect(await answers(ensemble, reader, 3)).toEqual(['0:0', '1:-101', '2:0'])
 })
 
 it('serves clients that only read while there is no leader, if it may', async () => {

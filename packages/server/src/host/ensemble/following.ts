@@ -1,5 +1,6 @@
 import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
+import { UNTRUSTED } from '../../core/election/index.ts'
 import type { ServerId } from '../../core/quorum/index.ts'
 import { LearnerSessions } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
@@ -31,6 +32,11 @@ import { Turns } from './turns.ts'
 
 /** Requests and acknowledgements that the leader does not take. */
 const MAX_UNSENT_BYTES = 128 << 20
+/**
+ * The end of a session with very many ephemeral nodes is longer than any request, and has to be read all the same. A leader lets no
+ * more than this wait for a learner; nothing is reserved for what has not come.
+ */
+const MAX_PACKET_BYTES = 128 << 20
 /** While so much waits for the disk, nothing more is read from the leader. */
 const MAX_PENDING_BYTES = 64 << 20
 
@@ -74,7 +80,8 @@ export class LearnerTerm implements Term {
         observer,
         acceptedEpoch: vault.epochs.accepted,
         currentEpoch: vault.epochs.current,
-        lastZxid: vault.syncZxid,
+        lastZxid: vault.trusted ? vault.lastZxid : UNTRUSTED,
+        asksForAll: vault.trusted && vault.asksForAll,
         configVersion: membership.active.version,
         initLimit: settings.initLimit,
         syncLimit: settings.syncLimit,
@@ -145,7 +152,7 @@ export class LearnerTerm implements Term {
     if (this.#over) return discard(connection)
     this.#master = master
     const splitter = new PacketSplitter({
-      maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
+      maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#tell(type, zxid)
         // The chunk is the network's; what is kept is a copy.
@@ -253,7 +260,7 @@ export class LearnerTerm implements Term {
         )
         return vault.askForAll()
       case 'leave':
-        return this.#leave({ reason: work.reason })
+        return this.#leave({ reason: work.reason, again: work.again === true })
       case 'warn':
         return ports.logger.warn(work.facts, work.sentence)
     }
@@ -346,6 +353,8 @@ export class LearnerTerm implements Term {
           link: this.#link(),
           epochStart: makeZxid(epoch, 0),
           upgradesSessions: settings.localSessionsUpgradingEnabled,
+          // It hears of them with each answer to a PING, of which there are two a tick; another follower's come on top.
+          touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
         }),
     })
     this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)

@@ -45,3 +45,22 @@ it('carries a large multi through a follower out, and the same after the crash o
   await ensemble.until('the answer', () => later.frames.length === 1)
   expect(new TextDecoder().decode(later.replies()[0]!.body.buffer()!)).toBe('value 1199')
 })
+
+it('ends a session whose ephemerals take more than a request may have, at every member', async () => {
+  const ensemble = await Ensemble.start(3)
+  const owner = await ensemble.client(1)
+  const before = ensemble.server(1).stats().nodes
+  for (let i = 0; i < 2400; i++) owner.create(i, `/own ${i} ${'x'.repeat(1000)}`, CreateMode.EPHEMERAL)
+  await ensemble.until('all ephemerals', () => owner.frames.length === 2400)
+  owner.frames.length = 0
+  owner.ask(1, OpCode.closeSession)
+  await ensemble.until('the answer', () => owner.frames.length === 1)
+  expect(owner.heard()).toEqual(['1:0'])
+  await ensemble.until('the same everywhere', () => sameEverywhere(ensemble))
+  expect(ensemble.server(3).stats().nodes).toBe(before)
+  // It can be read again, by who starts and by who was away.
+  await ensemble.member(2).crash()
+  await ensemble.member(2).start()
+  await ensemble.until('the return of 2', () => ensemble.server(2).serving)
+  expect(ensemble.server(2).stats().nodes).toBe(before)
+})

@@ -20,6 +20,7 @@ import {
 import type { ClientConnection } from '../connection.ts'
 import { LeaderWrites, type Quorum } from '../writes/index.ts'
 import { listenOn } from './addresses.ts'
+import { admission } from './admission.ts'
 import { broadcastTo } from './broadcast.ts'
 import { ClientSide } from './client-side.ts'
 import { roleFigures } from './figures.ts'
@@ -98,6 +99,7 @@ export class LeaderTerm implements Term {
       clock: kit.ports.clock,
       logger: kit.ports.logger,
       listen: listenOn(kit, 'quorumPort'),
+      objection: admission(kit),
       identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
     })
   }

@@ -26,6 +26,8 @@ export interface LearnerLinkEvents {
   lost(reason: string): void
 }
 
+/** What an answer to a PING may have, of 12 bytes for each session that was heard of: more than a million of them. */
+const MAX_TOUCHES_BYTES = 16 << 20
 /** Bytes that are written at a time while a learner is brought up to date. */
 const SLICE_BYTES = 64 * 1024
 
@@ -57,7 +59,7 @@ export class LearnerLink {
     this.server = server
     this.address = `${connection.remote.host}:${connection.remote.port}`
     const splitter = new PacketSplitter({
-      maxData: settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes,
+      maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
       packet: (type, zxid, data, auth) => events.packet(type, zxid, data?.slice() ?? null, auth),
     })
     this.#wire = new QuorumWire({

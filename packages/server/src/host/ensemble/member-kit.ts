@@ -37,6 +37,8 @@ export interface Over {
   readonly handedOver?: boolean
   /** The connection to the leader went before it had said anything. */
   readonly unheard?: boolean
+  /** The leader is to be asked again, by a connection of its own. */
+  readonly again?: boolean
   /** What to wait before the next election, in milliseconds. */
   readonly pauseMs?: number
 }

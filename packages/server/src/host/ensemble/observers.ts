@@ -21,6 +21,7 @@ import {
 import type { ClientConnection } from '../connection.ts'
 import type { LearnerWrites } from '../writes/index.ts'
 import { listenOn } from './addresses.ts'
+import { admission } from './admission.ts'
 import { LearnerLink } from './learner-link.ts'
 import type { MemberKit } from './member-kit.ts'
 import { portDefaults, QuorumPort } from './quorum-port.ts'
@@ -81,6 +82,7 @@ export class Observers {
       clock: ports.clock,
       logger: ports.logger,
       listen: listenOn(kit, 'quorumPort').map((at) => ({ ...at, port: settings.observerMasterPort })),
+      objection: admission(kit),
       identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
     })
   }

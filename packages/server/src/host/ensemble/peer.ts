@@ -175,6 +175,10 @@ class Peer implements Server {
     return this.#kit.door.reload()
   }
 
+  yieldLeadership(): boolean {
+    return this.#term instanceof LeaderTerm && this.#term.transfer()
+  }
+
   async start(): Promise<void> {
     const { settings, ports, vault, membership, door, snapshots } = this.#kit
     if (!settings.forceSync) {
@@ -320,7 +324,7 @@ class Peer implements Server {
    * R2 (16) The way out of a role: its clients and its connections go; what it has logged becomes durable and nothing comes
    * after it; the tree is brought to the end of the log. Only then does this server vote again.
    */
-  async #move(term: Term, { designated, handedOver, pauseMs, unheard }: Over): Promise<void> {
+  async #move(term: Term, { designated, handedOver, pauseMs, unheard, again }: Over): Promise<void> {
     const { vault, window, settings, ports } = this.#kit
     await term.end()
     await vault.settle()
@@ -336,7 +340,8 @@ class Peer implements Server {
     if (handedOver === true) return this.#standBack()
     // R4 A leader that was elected in this moment may need another one until it can be spoken to.
     const young = ports.clock.monotonic() - this.#decidedAt < dialDefaults.patienceMs
-    if (unheard === true && young && term instanceof LearnerTerm && was !== 'looking')
+    const samePlace = again === true || (unheard === true && young)
+    if (samePlace && term instanceof LearnerTerm && was !== 'looking')
       return this.#later(AGAIN_MS, 'next attempt at the leader', () => this.#enter(was, term.leader))
     // Observers of a leader that has gone do not all come at once.
     const spread = wasObserving ? settings.observerElectionDelayMs + settings.observerReconnectDelayMs : 0

@@ -17,6 +17,8 @@ export interface QuorumPortOptions {
   readonly maxUnidentified: number
   /** How long a connection may take to say who it is. */
   readonly firstPacketMs: number
+  /** Why a learner that says so of itself must not come in, if it must not. */
+  readonly objection?: (packet: QuorumPacket) => string | undefined
   /** A learner has introduced itself. The connection is the receiver's from now on. */
   readonly identified: (packet: QuorumPacket, wire: Connection) => void
 }
@@ -147,18 +149,19 @@ export class QuorumPort {
   #read(stranger: Stranger, chunk: Uint8Array): void {
     if (!this.#strangers.has(stranger)) return
     stranger.received += chunk.length
+    let objection: string | undefined
     try {
       stranger.splitter.push(chunk)
+      if (stranger.packet === undefined) return
+      objection =
+        objectionTo(stranger.packet, stranger.received) ?? this.#options.objection?.(stranger.packet)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      return this.#dismiss(stranger, error.message)
+      objection = error.message
     }
-    const { packet, received, wire } = stranger
-    if (packet === undefined) return
-    const objection = objectionTo(packet, received)
     if (objection !== undefined) return this.#dismiss(stranger, objection)
     this.#forget(stranger)
-    this.#options.identified(packet, wire)
+    this.#options.identified(stranger.packet!, stranger.wire)
   }
 
   #forget(stranger: Stranger): void {

@@ -102,10 +102,6 @@ export interface Vault {
    * gone (`db.autocreate=false`), until a leader has sent everything; also across starts. Always so for a server on its own.
    */
   readonly trusted: boolean
-  /**
-   * For ACKEPOCH: `lastZxid`, 0 when the next synchronisation must bring everything (`askForAll`), or -1 while not `trusted`.
-   */
-  readonly syncZxid: Zxid
   /** Nothing was on disk at the start. */
   readonly fresh: boolean
   readonly epochs: Epochs
@@ -139,7 +135,7 @@ export interface Vault {
 
   /** Removes everything above a zxid, or changes nothing at all; see `Truncated`. No role may be writing. */
   truncateTo(zxid: Zxid): Promise<Truncated>
-  /** The tree is wrong: makes `syncZxid` 0 until the next `adopt`, so that the next leader sends everything. Disk and vote stay. */
+  /** The tree is wrong: the next leader is to send everything, until the next `adopt`. Disk, promises and vote stay. */
   askForAll(): void
   /** Whether `askForAll` is in force: a DIFF then starts from nothing, by `beginEmpty`. */
   readonly asksForAll: boolean

@@ -147,8 +147,10 @@ describe('a role', () => {
       return held
     }
     const flushed = writer.flush()
+    while (rig.disk.hold !== undefined) await Promise.resolve()
     const taking = rig.vault.takeSnapshot([])
-    for (let i = 0; i < 200; i++) await Promise.resolve()
+    const left = (): boolean => !rig.names().includes('snapshot.100000002')
+    for (let i = 0; i < 2000 && left(); i++) await Promise.resolve()
     expect(rig.names()).not.toContain('snapshot.100000002')
     release()
     await Promise.all([flushed, taking])

@@ -152,10 +152,6 @@ class OpenVault implements Vault {
   get lastZxid(): Zxid {
     return this.#replaced ? this.#onDisk : Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
   }
-  get syncZxid(): Zxid {
-    if (!this.trusted) return -1
-    return this.#asksForAll ? 0 : this.lastZxid
-  }
   get trusted(): boolean {
     return this.#trust?.given !== false
   }

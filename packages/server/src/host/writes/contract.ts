@@ -80,8 +80,11 @@ export interface Writes {
   revalidate(id: SessionId, timeout: number, asker: Asker): void
   /** Whether a ping of a client may be answered: not when its session may be over elsewhere (`now` on the monotonic clock). */
   mayAnswerPing(timeout: number, now: number): boolean
-  /** Removes a container or a node whose time is over. Absent where another server does that. */
-  deleteContainer?(path: string, startedAt: number): boolean
+  /**
+   * Removes a container or a node whose time is over, unless a change of it is on its way or `isDue` says otherwise when its turn
+   * comes. Absent where another server does that.
+   */
+  deleteContainer?(path: string, startedAt: number, isDue: () => boolean): boolean
   /** The role is over: nobody is called any more. */
   end(): void
 }

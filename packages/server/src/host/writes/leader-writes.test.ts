@@ -1,4 +1,13 @@
-import { CreateMode, ErrorCode, OpCode, Reader, Writer, writeReconfigRequest } from '@zabra/protocol'
+import {
+  CreateMode,
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Reader,
+  writeCreateRequest,
+  Writer,
+  writeReconfigRequest,
+} from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { SessionTracker } from '../../core/sessions/index.ts'
@@ -52,6 +61,27 @@ describe('a leader', () => {
     trio.holdsCommits = false
     await trio.settle()
     expect(client.heard()).toEqual(['1:0', '2:0'])
+  })
+
+  it('removes no container while a change of it is on its way, nor one that is not due when its turn comes', async () => {
+    const trio = await Trio.start()
+    const client = await trio.leader.client({})
+    client.ask(1, OpCode.createContainer, (w) =>
+      writeCreateRequest(w, { path: '/c', data: null, acl: OPEN_ACL_UNSAFE, flags: CreateMode.CONTAINER }),
+    )
+    await trio.settle()
+    const remove = (isDue: boolean): number => {
+      const before = trio.proposals.length
+      trio.leader.core.turn(() => trio.leader.writes.deleteContainer('/c', 0, () => isDue))
+      return trio.proposals.length - before
+    }
+    trio.holdsCommits = true
+    client.set(2, '/c', 'alive')
+    await trio.settle()
+    expect(remove(true)).toBe(0)
+    trio.holdsCommits = false
+    await trio.settle()
+    expect([remove(false), remove(true)]).toEqual([0, 1])
   })
 
   it('answers a sync once a quorum has confirmed it, and begins nothing of the session behind it before', async () => {

@@ -147,9 +147,11 @@ export class LeaderWrites<L extends Listener> implements Writes {
     return true
   }
 
-  deleteContainer(path: string, startedAt: number): boolean {
+  deleteContainer(path: string, startedAt: number, isDue: () => boolean): boolean {
     if (!this.writable) return false
     this.#inOrder(undefined, () => {
+      // A change that is on its way may be a new life.
+      if (this.#preparer.isChanging(path) || !isDue()) return
       const zxid = this.#last + 1
       const prepared = this.#preparer.deleteContainer(path, zxid)
       this.#accept(0n, 0, OpCode.deleteContainer, zxid, this.#now(), prepared, undefined, startedAt)

@@ -38,6 +38,11 @@ export interface LearnerParts<L extends Listener> extends WritesKit<L> {
   readonly epochStart: Zxid
   /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */
   readonly upgradesSessions: boolean
+  /**
+   * How long it may take, in milliseconds, until the leader is told of a client that was heard here: a session may end so much
+   * sooner than what its client says here makes believe.
+   */
+  readonly touchDelayMs: number
 }
 
 /** A sync on its way. */
@@ -155,9 +160,13 @@ export class LearnerWrites<L extends Listener> implements Writes {
     this.#parts.link.revalidate(id, timeout)
   }
 
-  /** The leader ends sessions, and a server that does not hear it would not know. */
+  /**
+   * The leader ends sessions, and a server that does not hear it would not know. What was touched last before it fell silent it
+   * may never have been told of.
+   */
   mayAnswerPing(timeout: number, now: number): boolean {
-    return now - this.#parts.link.lastHeard() < timeout
+    const { link, touchDelayMs } = this.#parts
+    return now - link.lastHeard() < Math.max(timeout - touchDelayMs, timeout / 2)
   }
 
   // Observers behind this server

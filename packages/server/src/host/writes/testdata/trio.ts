@@ -115,6 +115,7 @@ export class Trio {
           ...kit,
           epochStart: EPOCH,
           upgradesSessions,
+          touchDelayMs: 1000,
           link: {
             forward: (request) => {
               requests.push(request)

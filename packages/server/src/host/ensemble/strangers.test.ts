@@ -1,0 +1,47 @@
+import { makeZxid, OpCode, Writer } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { encodeLearnerInfo, encodePacket, PacketType, PROTOCOL_VERSION } from '../../core/zab/index.ts'
+import { Ensemble } from './testdata/ensemble.ts'
+
+function introduction(serverId: number): Uint8Array {
+  const writer = new Writer(64)
+  const data = encodeLearnerInfo({ serverId, protocolVersion: PROTOCOL_VERSION, configVersion: 0 })
+  encodePacket(writer, { type: PacketType.followerInfo, zxid: makeZxid(1, 0), data, auth: null })
+  return writer.take()
+}
+
+async function claim(ensemble: Ensemble, serverId: number): Promise<{ closed: boolean; bytes: number }> {
+  const wire = await ensemble.network.connect({ host: 'x', port: 2003 })
+  const seen = { closed: false, bytes: 0 }
+  wire.listen({
+    data: (chunk) => void (seen.bytes += chunk.length),
+    drain() {},
+    closed: () => (seen.closed = true),
+  })
+  wire.write(introduction(serverId))
+  await ensemble.advance(100)
+  return seen
+}
+
+it('tells nobody anything whom no configuration names, unless servers may join', async () => {
+  const ensemble = await Ensemble.start(3)
+  expect(await claim(ensemble, 9)).toEqual({ closed: true, bytes: 0 })
+  expect(ensemble.lines.join('\n')).toContain('server 9 is not in the configuration')
+  const open = await Ensemble.start(3, { reconfigEnabled: true })
+  expect((await claim(open, 9)).bytes).toBeGreaterThan(0)
+})
+
+it('takes no member out of step for somebody who claims to be that member', async () => {
+  const ensemble = await Ensemble.start(3)
+  await ensemble.member(2).crash()
+  const before = ensemble.lines.length
+  for (let i = 0; i < 20; i++) await claim(ensemble, 1)
+  const client = await ensemble.client(1)
+  client.create(1, '/a')
+  client.look(2, OpCode.exists, '/a')
+  await ensemble.until('the answers', () => client.frames.length > 1)
+  expect(client.heard()).toEqual(['1:0', '2:0'])
+  expect(
+    ensemble.lines.slice(before).filter((line) => /Looking for a leader|does not lead/.test(line)),
+  ).toEqual([])
+})
