@@ -1,7 +1,14 @@
 import { defineConfig } from 'tsup'
 
 export default defineConfig({
-  entry: ['src/index.ts', 'src/node/index.ts', 'src/node/dial.ts', 'src/ws/index.ts', 'src/web/index.ts'],
+  entry: [
+    'src/index.ts',
+    'src/node/index.ts',
+    'src/node/dial.ts',
+    'src/node/children.ts',
+    'src/ws/index.ts',
+    'src/web/index.ts',
+  ],
   format: ['esm'],
   target: 'node20',
   platform: 'node',

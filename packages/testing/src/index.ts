@@ -1,6 +1,13 @@
 /** Servers and ensembles in your tests, and a simulated world that plays your code under seeds. */
 export { startServer, TestServer, type TestServerOptions } from './ensemble/test-server.ts'
-export { startEnsemble, TestEnsemble, type TestEnsembleOptions } from './ensemble/test-ensemble.ts'
+export {
+  startEnsemble,
+  TestEnsemble,
+  type ChildEnsembleOptions,
+  type TestEnsembleOptions,
+} from './ensemble/test-ensemble.ts'
+export { ChildServer, type ChildServerOptions } from './ensemble/child-server.ts'
+export type { TestMember } from './ensemble/member.ts'
 export { expireSession } from './ensemble/expire.ts'
 export { simulate, Stage, type SimulateOptions } from './simulate.ts'
 export { SimulatedServer, type Stop } from './simulation/server.ts'

@@ -83,3 +83,53 @@ describe('an ensemble for tests', () => {
     await expect(startEnsemble(1)).rejects.toThrow('two members or more')
   })
 })
+
+describe('servers in processes of their own', () => {
+  it('keep what they acknowledged when they are killed, and their address', async () => {
+    const server = await keep(startServer({ process: 'child' }))
+    const { address } = server
+    expect([server.isRunning, server.role, server.serving]).toEqual([true, 'standalone', true])
+    const client = await keep(connect({ servers: address }))
+    await client.create('/a', bytes('1'))
+    await server.kill()
+    expect([server.isRunning, server.role, server.serving]).toEqual([false, undefined, false])
+    await server.start()
+    expect(server.address).toBe(address)
+    expect((await client.getData('/a')).data).toEqual(bytes('1'))
+  })
+
+  it('answer nothing while they stand still, and everything afterwards', async () => {
+    const server = await keep(startServer({ process: 'child' }))
+    const client = await keep(connect({ servers: server.address, sessionTimeout: 60_000 }))
+    server.pause()
+    const aborted = AbortSignal.timeout(300)
+    await expect(client.create('/a', null, { signal: aborted })).rejects.toThrow()
+    server.resume()
+    await client.create('/b')
+    expect(await client.exists('/b')).toBeDefined()
+  })
+
+  it('say why one did not start', async () => {
+    const settings = { clientPortAddress: '203.0.113.1' }
+    await expect(startServer({ process: 'child', settings })).rejects.toThrow(/EADDRNOTAVAIL|203\.0\.113\.1/)
+  })
+
+  it('elect another leader when theirs is cut off or killed, and lose nothing', async () => {
+    const ensemble = await keep(startEnsemble(3, { process: 'child' }))
+    const client = await keep(connect({ servers: ensemble.connectString, sessionTimeout: 30_000 }))
+    await client.create('/a', bytes('1'))
+    const first = ensemble.leader!
+    ensemble.partition([1, 2, 3].filter((id) => id !== first))
+    const second = await ensemble.ready(first)
+    expect(second).not.toBe(first)
+    ensemble.heal()
+    await ensemble.whole()
+    expect(ensemble.member(first).role).toBe('following')
+    await ensemble.member(second).kill()
+    const third = await ensemble.ready(second)
+    expect(third).not.toBe(second)
+    expect((await client.getData('/a')).data).toEqual(bytes('1'))
+    await ensemble.member(second).start()
+    await ensemble.whole()
+  })
+})

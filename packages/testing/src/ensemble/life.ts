@@ -5,6 +5,7 @@ export interface Ways {
   /** Throws when the way is cut. */
   open(port: number): void
   opened(connection: Connection): void
+  closed(connection: Connection): void
 }
 
 /** Lives so far, and those that go on: what process ids are to a machine. Below zero, so that no real process has them. */
@@ -18,14 +19,16 @@ export class Life {
   #alive = true
   #paused = false
   readonly #held: (() => void)[] = []
+  readonly #ways: Ways
   readonly #connections = new Set<Connection>()
   readonly #listeners = new Set<{ close(): Promise<void> }>()
 
   constructor(ports: Ports, ways: Ways) {
+    this.#ways = ways
     this.ports = {
       ...ports,
       clock: this.#clock(ports.clock),
-      network: this.#network(ports.network, ways),
+      network: this.#network(ports.network),
       disk: this.#disk(ports.disk),
       system: {
         ...ports.system,
@@ -72,7 +75,7 @@ export class Life {
     }
   }
 
-  #network(network: Network, ways: Ways): Network {
+  #network(network: Network): Network {
     return {
       listen: async (at, accepted, refused) => {
         const listener = await network.listen(
@@ -88,10 +91,10 @@ export class Life {
         return listener
       },
       connect: async (to, options) => {
-        ways.open(to.port)
+        this.#ways.open(to.port)
         const connection = await network.connect(to, options)
-        ways.open(to.port)
-        ways.opened(connection)
+        this.#ways.open(to.port)
+        this.#ways.opened(connection)
         return this.#connection(connection)
       },
     }
@@ -121,6 +124,7 @@ export class Life {
       ended: () => this.#alive && events.ended?.() === true,
       closed: (cause) => {
         this.#connections.delete(connection)
+        this.#ways.closed(connection)
         this.#run(() => events.closed(cause))
       },
     })

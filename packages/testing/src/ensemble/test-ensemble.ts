@@ -1,6 +1,7 @@
-import { NetworkError, type Connection } from '@zabra/runtime'
 import { nodeClock, nodeNetwork } from '@zabra/runtime/node'
-import { parseConfiguration } from '@zabra/server'
+import { parseConfiguration, type ServerSettings } from '@zabra/server'
+import { ChildServer, type ChildServerOptions } from './child-server.ts'
+import type { TestMember } from './member.ts'
 import { TestServer, type TestServerOptions } from './test-server.ts'
 
 export interface TestEnsembleOptions extends Omit<TestServerOptions, 'data'> {
@@ -8,43 +9,30 @@ export interface TestEnsembleOptions extends Omit<TestServerOptions, 'data'> {
   readonly data?: 'memory' | (string & {})
 }
 
+export interface ChildEnsembleOptions extends Omit<ChildServerOptions, 'data'> {
+  /** A folder below which each member gets one. Without one they get folders that `close` removes. */
+  readonly data?: string
+}
+
 /** How long an ensemble may take to come into being, in milliseconds. */
 const START_MS = 30_000
 const LOOK_MS = 20
 
-/** Several servers in the process of a test, and what can happen to them. Members are numbered from 1 on. */
-export class TestEnsemble {
-  readonly members: readonly TestServer[]
+/** Several servers, and what can happen to them. Members are numbered from 1 on. */
+export class TestEnsemble<M extends TestMember = TestServer> {
+  readonly members: readonly M[]
   readonly #ports: readonly MemberPorts[]
-  readonly #wires = new Set<{ readonly from: number; readonly to: number; readonly connection: Connection }>()
-  /** Which side of a partition a member is on. */
-  #sides: ReadonlyMap<number, number> = new Map()
-
   /** Use `startEnsemble`. */
-  constructor(ports: readonly MemberPorts[], options: TestEnsembleOptions) {
+  constructor(ports: readonly MemberPorts[], make: (id: number, settings: MemberSettings) => M) {
     this.#ports = ports
     const lines = ports.map(
       ({ quorum, election, client }, index) =>
         `server.${index + 1}=127.0.0.1:${quorum}:${election}:participant;127.0.0.1:${client}`,
     )
     const ensemble = parseConfiguration(lines.join('\n'))
-    const { data = 'memory' } = options
-    this.members = ports.map(({ client }, index) => {
-      const id = index + 1
-      const settings = {
-        serverId: id,
-        clientPort: client,
-        initLimit: 20,
-        syncLimit: 10,
-        ...options.settings,
-        ensemble,
-      }
-      const ways = {
-        open: (port: number) => this.#pass(id, port),
-        opened: (connection: Connection) => this.#opened(id, connection),
-      }
-      return new TestServer({ ...options, settings, data: data === 'memory' ? data : `${data}/${id}` }, ways)
-    })
+    this.members = ports.map(({ client }, index) =>
+      make(index + 1, { serverId: index + 1, clientPort: client, ensemble }),
+    )
   }
 
   /** For clients: the addresses of all members. */
@@ -52,7 +40,7 @@ export class TestEnsemble {
     return this.#ports.map(({ client }) => `127.0.0.1:${client}`).join(',')
   }
 
-  member(id: number): TestServer {
+  member(id: number): M {
     const member = this.members[id - 1]
     if (member === undefined)
       throw new RangeError(`Expected a member from 1 to ${this.members.length}, got ${id}`)
@@ -68,7 +56,7 @@ export class TestEnsemble {
   /** Waits until a quorum serves and a member leads, another one than `except`; gives it. Rejects after half a minute. */
   ready(except?: number): Promise<number> {
     return until('a leader and a quorum that serves', () => {
-      const serving = this.members.filter((member) => member.isRunning && member.server.serving).length
+      const serving = this.members.filter((member) => member.serving).length
       const leaders = this.#leaders().filter((id) => id !== except)
       return serving * 2 > this.members.length ? leaders[0] : undefined
     })
@@ -77,7 +65,7 @@ export class TestEnsemble {
   /** Waits until every member that runs serves, and no more than one of them believes that it leads. */
   whole(): Promise<true> {
     return until('every member to serve behind one leader', () =>
-      this.leader !== undefined && this.members.every((member) => !member.isRunning || member.server.serving)
+      this.leader !== undefined && this.members.every((member) => !member.isRunning || member.serving)
         ? true
         : undefined,
     )
@@ -89,13 +77,17 @@ export class TestEnsemble {
     for (const [side, group] of groups.entries()) for (const id of group) sides.set(id, side)
     for (const [index] of this.members.entries())
       if (!sides.has(index + 1)) sides.set(index + 1, groups.length + index)
-    this.#sides = sides
-    for (const wire of this.#wires) if (this.#isCut(wire.from, wire.to)) wire.connection.destroy()
+    for (const [index, member] of this.members.entries())
+      member.cut(
+        this.#ports.flatMap(({ quorum, election }, other) =>
+          sides.get(other + 1) === sides.get(index + 1) ? [] : [quorum, election],
+        ),
+      )
   }
 
   /** Lets all members reach each other again. */
   heal(): void {
-    this.#sides = new Map()
+    for (const member of this.members) member.cut([])
   }
 
   async close(): Promise<void> {
@@ -109,27 +101,8 @@ export class TestEnsemble {
 
   #leaders(): number[] {
     return this.members.flatMap((member, index) =>
-      member.isRunning && member.server.role === 'leading' && member.server.serving ? [index + 1] : [],
+      member.role === 'leading' && member.serving ? [index + 1] : [],
     )
-  }
-
-  #pass(from: number, port: number): void {
-    const to = this.#ports.findIndex(({ quorum, election }) => port === quorum || port === election) + 1
-    if (to === 0 || !this.#isCut(from, to)) return
-    throw new NetworkError(
-      `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
-      'EHOSTUNREACH',
-    )
-  }
-
-  #opened(from: number, connection: Connection): void {
-    const to =
-      this.#ports.findIndex(({ quorum, election }) => [quorum, election].includes(connection.remote.port)) + 1
-    this.#wires.add({ from, to, connection })
-  }
-
-  #isCut(from: number, to: number): boolean {
-    return this.#sides.get(from) !== this.#sides.get(to)
   }
 }
 
@@ -139,8 +112,35 @@ interface MemberPorts {
   readonly client: number
 }
 
-/** Starts an ensemble of so many members on free ports of loopback, and resolves when it serves. */
-export async function startEnsemble(size = 3, options: TestEnsembleOptions = {}): Promise<TestEnsemble> {
+type MemberSettings = Pick<ServerSettings, 'serverId' | 'clientPort' | 'ensemble'>
+
+/**
+ * Starts an ensemble of so many members on free ports of loopback, and resolves when it serves. With `process: 'child'` each
+ * member is a process of its own.
+ */
+export function startEnsemble(size: number, options: ChildEnsembleOptions): Promise<TestEnsemble<ChildServer>>
+export function startEnsemble(size?: number, options?: TestEnsembleOptions): Promise<TestEnsemble>
+export function startEnsemble(
+  size = 3,
+  options: TestEnsembleOptions | ChildEnsembleOptions = {},
+): Promise<TestEnsemble<TestMember>> {
+  const limits = { initLimit: 20, syncLimit: 10, ...options.settings }
+  if (options.process === 'child')
+    return start(size, (id, own) => {
+      const data = options.data === undefined ? {} : { data: `${options.data}/${id}` }
+      return new ChildServer({ ...options, ...data, settings: { ...limits, ...own } })
+    })
+  const { data = 'memory' } = options
+  return start(size, (id, own) => {
+    const settings = { ...limits, ...own }
+    return new TestServer({ ...options, settings, data: data === 'memory' ? data : `${data}/${id}` })
+  })
+}
+
+async function start<M extends TestMember>(
+  size: number,
+  make: (id: number, settings: MemberSettings) => M,
+): Promise<TestEnsemble<M>> {
   if (!Number.isInteger(size) || size < 2) throw new RangeError(`Expected two members or more, got ${size}`)
   const free = await freePorts(size * 3)
   const ports = Array.from({ length: size }, (_, index) => ({
@@ -148,7 +148,7 @@ export async function startEnsemble(size = 3, options: TestEnsembleOptions = {})
     election: free[index * 3 + 1]!,
     client: free[index * 3 + 2]!,
   }))
-  const ensemble = new TestEnsemble(ports, options)
+  const ensemble = new TestEnsemble(ports, make)
   try {
     await Promise.all(ensemble.members.map((member) => member.start()))
     await ensemble.ready()

@@ -1,9 +1,13 @@
-import { MemoryDisk, type Disk, type Ports } from '@zabra/runtime'
+import { MemoryDisk, NetworkError, type Connection, type Disk, type Ports } from '@zabra/runtime'
 import { nodePorts } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
-import { Life, type Ways } from './life.ts'
+import { ChildServer, type ChildServerOptions } from './child-server.ts'
+import { Life } from './life.ts'
+import type { Role, TestMember } from './member.ts'
 
 export interface TestServerOptions {
+  /** Where it runs: in the test's own process. */
+  readonly process?: 'own'
   /** Settings that differ from those for tests, which are quick: ticks of 100 ms, everything on loopback. */
   readonly settings?: Partial<ServerSettings>
   /** Where it keeps its data: `memory` (the default) or a folder, which should be empty. */
@@ -13,20 +17,19 @@ export interface TestServerOptions {
 }
 
 /** A server in the process of a test. */
-export class TestServer {
-  /** For connect strings: `127.0.0.1:` and its port. It keeps the port when it is started again. */
+export class TestServer implements TestMember {
   address = ''
   readonly #options: TestServerOptions
   readonly #disk: Disk
-  readonly #ways: Ways
+  readonly #opened = new Set<Connection>()
+  #cut: ReadonlySet<number> = new Set()
   #life: Life | undefined
   #server: Server | undefined
   #port = 0
 
   /** Use `startServer` or `startEnsemble`. */
-  constructor(options: TestServerOptions, ways: Ways = open) {
+  constructor(options: TestServerOptions) {
     this.#options = options
-    this.#ways = ways
     this.#disk = options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePorts().disk
   }
 
@@ -41,10 +44,18 @@ export class TestServer {
     return this.#server !== undefined
   }
 
+  get role(): Role | undefined {
+    return this.#server?.role
+  }
+
+  get serving(): boolean {
+    return this.#server?.serving ?? false
+  }
+
   /** Starts it, on what its disk has. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this.#ways)
+    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this)
     this.#life = life
     const { data = 'memory' } = this.#options
     const settings = defaults({
@@ -82,6 +93,30 @@ export class TestServer {
     this.#life?.resume()
   }
 
+  cut(ports: readonly number[]): void {
+    this.#cut = new Set(ports)
+    for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
+  }
+
+  /** Called before a way is opened. Throws when it is cut. */
+  open(port: number): void {
+    if (!this.#cut.has(port)) return
+    throw new NetworkError(
+      `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
+      'EHOSTUNREACH',
+    )
+  }
+
+  /** Called with a way that was opened. */
+  opened(connection: Connection): void {
+    this.#opened.add(connection)
+  }
+
+  /** Called when one of them is over. */
+  closed(connection: Connection): void {
+    this.#opened.delete(connection)
+  }
+
   /** Stops it in good order. */
   async close(): Promise<void> {
     this.resume()
@@ -95,9 +130,18 @@ export class TestServer {
   }
 }
 
-const open: Ways = { open() {}, opened() {} }
-
-/** Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. */
-export function startServer(options: TestServerOptions = {}): Promise<TestServer> {
-  return new TestServer(options).start()
+/**
+ * Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. With
+ * `process: 'child'` it runs in a process of its own, with files for its data.
+ */
+export function startServer(options: ChildServerOptions): Promise<ChildServer>
+export function startServer(options?: TestServerOptions): Promise<TestServer>
+export async function startServer(options: TestServerOptions | ChildServerOptions = {}): Promise<TestMember> {
+  const server = options.process === 'child' ? new ChildServer(options) : new TestServer(options)
+  try {
+    return await server.start()
+  } catch (error) {
+    await server.close()
+    throw error
+  }
 }

@@ -1,0 +1,134 @@
+import { nodeClock } from '@zabra/runtime/node'
+import { startChild, temporaryFolder, type Child } from '@zabra/runtime/node/children'
+import type { ServerSettings } from '@zabra/server'
+import type { Role, TestMember } from './member.ts'
+import type { TestServerOptions } from './test-server.ts'
+
+export interface ChildServerOptions {
+  /** A process of its own for each server. */
+  readonly process: 'child'
+  /** As those of a server in the test's process; functions cannot go to another one. */
+  readonly settings?: Partial<ServerSettings>
+  /** A folder for its data, which should be empty. Without one it gets one that `close` removes. */
+  readonly data?: string
+}
+
+/** What a test's process tells a child. */
+export type Order =
+  | { readonly do: 'start'; readonly options: TestServerOptions }
+  | { readonly do: 'cut'; readonly ports: readonly number[] }
+  | { readonly do: 'close' }
+
+/** What a child tells. */
+export type Report =
+  | { readonly is: 'started'; readonly address: string }
+  | { readonly is: 'acting'; readonly role: Role; readonly serving: boolean }
+
+/** How long a child may take to stop in good order, in milliseconds. */
+const CLOSE_MS = 30_000
+
+/** A server in a process of its own: it can really be killed and stopped. Its data are in files. */
+export class ChildServer implements TestMember {
+  address = ''
+  readonly #options: ChildServerOptions
+  #folder: { readonly path: string; remove(): Promise<void> } | undefined
+  #child: Child | undefined
+  #role: Role | undefined
+  #serving = false
+  #cut: readonly number[] = []
+
+  /** Use `startServer` or `startEnsemble` with `process: 'child'`. */
+  constructor(options: ChildServerOptions) {
+    this.#options = options
+  }
+
+  get isRunning(): boolean {
+    return this.#role !== undefined
+  }
+
+  /** What it said last: while it stands still it says nothing. */
+  get role(): Role | undefined {
+    return this.#role
+  }
+
+  /** As `role`. */
+  get serving(): boolean {
+    return this.#serving
+  }
+
+  /** Rejects with what the child said when it ends before it runs. */
+  async start(): Promise<this> {
+    if (this.#child !== undefined) return this
+    const data = await this.#data()
+    const clientPort = Number(this.address.split(':')[1] ?? 0)
+    const settings = { clientPort, ...this.#options.settings }
+    await new Promise<void>((resolve, reject) => {
+      const child = startChild(program(), (message) => {
+        const report = message as Report
+        if (report.is === 'acting') {
+          this.#role = report.role
+          this.#serving = report.serving
+        } else {
+          this.address = report.address
+          resolve()
+        }
+      })
+      this.#child = child
+      child.send({ do: 'start', options: { settings, data } } satisfies Order)
+      child.send({ do: 'cut', ports: this.#cut } satisfies Order)
+      void child.ended.then((why) => {
+        if (this.#child === child) this.#child = this.#role = undefined
+        this.#serving = false
+        reject(new Error(`Expected a server in a process of its own, got its end: ${why}`))
+      })
+    })
+    return this
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#child
+    child?.signal('SIGKILL')
+    await child?.ended
+  }
+
+  pause(): void {
+    this.#child?.signal('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#child?.signal('SIGCONT')
+  }
+
+  cut(ports: readonly number[]): void {
+    this.#cut = ports
+    this.#child?.send({ do: 'cut', ports } satisfies Order)
+  }
+
+  /** One that does not stop within half a minute is killed. */
+  async close(): Promise<void> {
+    this.resume()
+    const child = this.#child
+    if (child !== undefined) {
+      child.send({ do: 'close' } satisfies Order)
+      const cancel = nodeClock.after(CLOSE_MS, 'close of a child', () => child.signal('SIGKILL'))
+      await child.ended
+      cancel()
+    }
+    await this.#folder?.remove()
+    this.#folder = undefined
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close()
+  }
+
+  async #data(): Promise<string> {
+    if (this.#options.data !== undefined) return this.#options.data
+    this.#folder ??= await temporaryFolder('zabra-test')
+    return this.#folder.path
+  }
+}
+
+/** The program is one that was built, also for who runs the sources. */
+const program = (): URL =>
+  new URL(import.meta.url.endsWith('.ts') ? '../../dist/child.js' : './child.js', import.meta.url)
