@@ -346,12 +346,17 @@ export class LearnerTerm implements Term {
           link: this.#link(),
           epochStart: makeZxid(epoch, 0),
           upgradesSessions: settings.localSessionsUpgradingEnabled,
+          keepsObservers: this.#keepsObservers,
         }),
     })
     this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)
     this.#events.installed(epoch)
     this.#clients.open()
-    if (!this.#observer && settings.observerMasterPort > 0) this.#serveObservers(epoch, sessions)
+    if (this.#keepsObservers) this.#serveObservers(epoch, sessions)
+  }
+
+  get #keepsObservers(): boolean {
+    return !this.#observer && this.#kit.settings.observerMasterPort > 0
   }
 
   #serveObservers(epoch: number, sessions: LearnerSessions): void {
