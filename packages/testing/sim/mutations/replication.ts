@@ -326,7 +326,8 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'observer-links-ignored',
-    mistake: 'A follower passes on what a session had sent by an observer, or by itself, before it came by another way.',
+    mistake:
+      'A follower passes on what a session had sent by an observer, or by itself, before it came by another way.',
     servers: 3,
     with: 'observer-masters',
     changes: [

@@ -58,7 +58,9 @@ class Rig {
     await this.trio.settle()
     return this.trio.history.splice(0).flatMap(({ payload }) => {
       const { header, txn } = decodeLoggedTxn(new Reader(payload))
-      return header.sessionId === ID ? [`${header.cxid}: ${txn.type === OpCode.error ? txn.err : 'done'}`] : []
+      return header.sessionId === ID
+        ? [`${header.cxid}: ${txn.type === OpCode.error ? txn.err : 'done'}`]
+        : []
     })
   }
 }
@@ -199,7 +201,13 @@ it('notes a session that is not known yet when the leader knows it, unless it ha
   const { core, writes } = rig.trio.leader
   const body = bytes(OpCode.createSession)
   core.turn(() =>
-    writes.request(rig.trio.learners[1]!, { sessionId: ID, cxid: 0, type: OpCode.createSession, body, identities: [] }),
+    writes.request(rig.trio.learners[1]!, {
+      sessionId: ID,
+      cxid: 0,
+      type: OpCode.createSession,
+      body,
+      identities: [],
+    }),
   )
   expect(await rig.done()).toEqual(['0: done'])
   rig.comes(ONE)
