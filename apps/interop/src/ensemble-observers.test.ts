@@ -1,8 +1,10 @@
 import { afterEach, expect, it } from 'vitest'
 import { expectSameTrees, throughAll } from './ensemble/alike.ts'
-import { Ensemble, until } from './ensemble/ensemble.ts'
+import { Ensemble, sync, until } from './ensemble/ensemble.ts'
 import { describeWith } from './harness/available.ts'
-import { word } from './harness/client.ts'
+import { bytes } from './harness/bytes.ts'
+import { Client, ConnectionLost, createBody, word } from './harness/client.ts'
+import { op } from './harness/opcodes.ts'
 import { freePort, reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble | undefined
@@ -61,6 +63,37 @@ describeWith(['apache', 'kazoo'], 'a follower that keeps observers up to date', 
     await throughAll(ensemble!, 'later')
     await expectSameTrees(ensemble!)
   })
+
+  it.each<readonly Kind[]>([
+    ['zabra', 'zabra', 'zabra', 'zabra', reference],
+    ['zabra', reference, reference, 'zabra', reference],
+  ])(
+    'as %s, with %s and the leader %s, carries out nothing for a session that has left',
+    async (...kinds) => {
+      await start(kinds)
+      for (const id of [4, 5]) await mastered(id, 1)
+      let before = await ensemble!.connect(4)
+      const resume = before.session
+      await before.create('/begun', '')
+      for (const [round, member] of [1, 5, 4, 1, 5, 1].entries()) {
+        const next = await Client.connect(ensemble!.member(member).port, { resume })
+        const late = await before.request(op.create, createBody(`/late-${round}`, ''), 1000 + round).then(
+          ({ err }) => (err === 0 ? 'done' : 'refused'),
+          (error: unknown) => (error instanceof ConnectionLost ? 'refused' : error),
+        )
+        expect(late, `round ${round}`).toBe('refused')
+        await sync(next)
+        expect((await next.request(op.exists, bytes().str(`/late-${round}`).bool(false).done())).err).toBe(
+          -101,
+        )
+        await next.create(`/new-${round}`, '')
+        before.drop()
+        before = next
+      }
+      await before.close()
+      await expectSameTrees(ensemble!)
+    },
+  )
 
   it('sends our observers to the leader when it is gone', async () => {
     await start([reference, 'zabra', 'zabra', 'zabra', 'zabra'])

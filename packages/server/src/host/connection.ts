@@ -24,7 +24,7 @@ import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
 import { Reading } from './reading.ts'
-import { hasMoved, writeBody, writePart } from './replies.ts'
+import { hasMoved, MOVED, writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
 import type { Entry, Requester } from './writes/index.ts'
 
@@ -132,7 +132,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     const parts = this.#parts
     this.#parts = undefined
     if (this.#phase !== 'open') return
-    if (hasMoved(entry.logged.txn)) return this.destroy('Closed: its session has moved to another server')
+    if (hasMoved(entry.logged.txn)) return this.destroy(MOVED)
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)
@@ -311,11 +311,13 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (type === OpCode.closeSession) {
       this.#splitter.stop()
       this.#early = []
-      if (!writes.closeSession(this.sessionId, xid, this, startedAt)) this.destroy('Closed: the disk is full')
+      if (!writes.closeSession(this.sessionId, xid, this, startedAt))
+        this.destroy('Closed: its session cannot be ended here now')
       return { xid, type, startedAt }
     }
     const write = { sessionId: this.sessionId, xid, type, identities: this.identities }
     const err = writes.write(write, reader, this, startedAt)
+    if (err === ErrorCode.SESSIONMOVED) this.destroy(MOVED)
     return err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err }
   }
 

@@ -75,4 +75,7 @@ export function hasMoved(txn: Txn): boolean {
   return isMoved(txn)
 }
 
+/** Why such a connection is closed. */
+export const MOVED = 'Closed: its session has moved to another server'
+
 const isMoved = (txn: Txn): boolean => txn.type === OpCode.error && txn.err === ErrorCode.SESSIONMOVED

@@ -338,6 +338,20 @@ export const replication: readonly Mutation[] = [
     ],
   },
   {
+    name: 'observer-links-ignored',
+    mistake:
+      'A follower passes on what a session had sent by an observer, or by itself, before it came by another way.',
+    servers: 3,
+    with: 'observer-masters',
+    changes: [
+      {
+        file: 'server/src/host/writes/session-links.ts',
+        find: 'if (last !== undefined) return last === from',
+        replace: 'if (last !== undefined) return from >= 0',
+      },
+    ],
+  },
+  {
     name: 'touches-ignored',
     mistake: 'A leader does not hear of the sessions that live at its followers.',
     servers: 3,

@@ -355,12 +355,17 @@ export class LearnerTerm implements Term {
           upgradesSessions: settings.localSessionsUpgradingEnabled,
           // It hears of them with each answer to a PING, of which there are two a tick; another follower's come on top.
           touchDelayMs: settings.tickTimeMs * (this.#master === this.#leaderId ? 1 : 1.5),
+          keepsObservers: this.#keepsObservers,
         }),
     })
     this.#wire!.expect(settings.syncLimit * settings.tickTimeMs)
     this.#events.installed(epoch)
     this.#clients.open()
-    if (!this.#observer && settings.observerMasterPort > 0) this.#serveObservers(epoch, sessions)
+    if (this.#keepsObservers) this.#serveObservers(epoch, sessions)
+  }
+
+  get #keepsObservers(): boolean {
+    return !this.#observer && this.#kit.settings.observerMasterPort > 0
   }
 
   #serveObservers(epoch: number, sessions: LearnerSessions): void {

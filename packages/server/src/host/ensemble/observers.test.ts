@@ -122,6 +122,27 @@ it('keeps sessions of an observer alive through the follower, lets them move, an
   expect(refused.session!.timeOut).toBe(0)
 })
 
+it('carries out nothing that comes by the way that a session has left, be it an observer or the follower', async () => {
+  const ensemble = await start(5)
+  const first = await ensemble.client(4)
+  first.create(1, '/a')
+  expect(await answers(ensemble, first, 1)).toEqual(['1:0'])
+  // The clients before hold on to their connections, as one does whose packets are late.
+  let before = first
+  for (const [round, member] of [1, 5, 4, 1, 4].entries()) {
+    const next = await ensemble.client(member, { resume: first.session! })
+    before.create(10, `/late${round}`)
+    await ensemble.until('the former connection is closed', () => before.closed)
+    expect(before.heard()).toEqual([])
+    next.ask(11, OpCode.sync, (w) => w.string('/'))
+    next.look(12, OpCode.exists, `/late${round}`)
+    next.create(13, `/new${round}`)
+    expect(await answers(ensemble, next, 3)).toEqual(['11:0', '12:-101', '13:0'])
+    before = next
+  }
+  expect([await observersOf(ensemble, 1), before.closed]).toEqual([2, false])
+})
+
 it('sends an observer whose follower is gone to the leader, and takes it back later', async () => {
   const ensemble = await start(4)
   await ensemble.member(1).crash()

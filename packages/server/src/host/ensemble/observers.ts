@@ -234,13 +234,12 @@ export class Observers {
     if (type === PacketType.ping) return readTouches(data, (id, timeout) => sessions.report(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
-      return writes.revalidate(session, timeout, {
-        revalidated: (valid) =>
-          link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid })),
-      })
+      const revalidated = (valid: boolean): void =>
+        link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid }))
+      return writes.revalidate(session, timeout, { revalidated }, link.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
     const identities: readonly Identity[] = auth ?? []
-    writes.relay({ sessionId, ...request, identities }, () => link.send(PacketType.sync, 0))
+    writes.relay({ sessionId, ...request, identities }, link.id, () => link.send(PacketType.sync, 0))
   }
 }

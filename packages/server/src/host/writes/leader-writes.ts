@@ -12,6 +12,7 @@ import { Flight } from './flight.ts'
 import type { LeaderParts, LearnerRequest } from './leader-contract.ts'
 import { LeaderSessions } from './leader-sessions.ts'
 import { LearnerGates } from './learner-gates.ts'
+import { isMoved } from './session-links.ts'
 import { Stepper } from './stepper.ts'
 
 /** A request that may have to wait until another one is prepared. */
@@ -326,8 +327,9 @@ export class LeaderWrites<L extends Listener> implements Writes {
     }
     this.#owner = owner
     // A session ends once: it was ended here while its client's wish was on its way.
-    const prepared =
-      type === OpCode.closeSession
+    const prepared = isMoved(type, body)
+      ? ErrorCode.SESSIONMOVED
+      : type === OpCode.closeSession
         ? ErrorCode.SESSIONEXPIRED
         : this.#preparer.prepare({ sessionId, type, identities }, reader, zxid, time)
     this.#owner = HERE

@@ -6,6 +6,7 @@ import type { Listener } from '../../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../../log/index.ts'
 import type { Asker, KeptDigests, Requester, Write, Writes, WritesKit } from './contract.ts'
 import { Digests } from './digests.ts'
+import { MOVED, OWN, SessionLinks, type SessionLink } from './session-links.ts'
 import { Stepper } from './stepper.ts'
 
 /** A request on its way to the leader (REQUEST packet). */
@@ -43,6 +44,8 @@ export interface LearnerParts<L extends Listener> extends WritesKit<L> {
    * sooner than what its client says here makes believe.
    */
   readonly touchDelayMs: number
+  /** Whether observers may stand behind this server. */
+  readonly keepsObservers?: boolean
 }
 
 /** A sync on its way. */
@@ -51,6 +54,14 @@ interface Sync {
   readonly sessionId: SessionId
   /** Its place among all requests; before all of them for an observer's, whose writes are not noted here. */
   readonly place: number
+}
+
+/** Who waits to hear whether a session may go on. */
+interface Waiting {
+  readonly asker: Asker
+  readonly from: SessionLink
+  /** Whether the session was taken to be there already when the leader was asked. */
+  readonly noted: boolean
 }
 
 /** What a session has asked the leader for and no transaction has answered yet. */
@@ -89,7 +100,9 @@ export class LearnerWrites<L extends Listener> implements Writes {
   readonly #asked = new Map<SessionId, Asked[]>()
   readonly #syncs: Sync[] = []
   #places = 0
-  readonly #askers = new Map<SessionId, Asker[]>()
+  readonly #askers = new Map<SessionId, Waiting[]>()
+  /** By which way sessions come, where there are several. */
+  readonly #links: SessionLinks | undefined
   #outstanding = 0
   /** The large transaction that is being applied, and what the leader has said since. */
   readonly #applying: Stepper
@@ -99,6 +112,8 @@ export class LearnerWrites<L extends Listener> implements Writes {
     this.#parts = parts
     this.#applying = new Stepper(parts.later)
     this.#digests = new Digests(parts.tree)
+    const { sessions, keepsObservers = false } = parts
+    if (keepsObservers) this.#links = new SessionLinks((id) => sessions.get(id) !== undefined)
   }
 
   get outstanding(): number {
@@ -121,6 +136,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   write(write: Write, body: Reader, requester: Requester, startedAt: number): number {
     const { sessionId, xid, type, identities } = write
+    if (!this.#mayPass(sessionId, type, OWN)) return ErrorCode.SESSIONMOVED
     const { offset } = body
     const { err, ephemeral } = screen(type, body)
     if (err !== ErrorCode.OK) return err
@@ -140,9 +156,10 @@ export class LearnerWrites<L extends Listener> implements Writes {
   }
 
   closeSession(id: SessionId, xid: number, requester: Requester | undefined, startedAt: number): boolean {
+    const type = OpCode.closeSession
+    if (!this.#mayPass(id, type, OWN)) return false
     const session = this.#parts.sessions.get(id)
     if (session !== undefined) session.closing = true
-    const type = OpCode.closeSession
     this.#ask(id, { place: this.#places++, xid, type, requester, startedAt }, NOTHING, [])
     return true
   }
@@ -153,10 +170,11 @@ export class LearnerWrites<L extends Listener> implements Writes {
     this.#parts.link.forward({ sessionId, cxid: xid, type: OpCode.sync, body: ROOT, identities })
   }
 
-  revalidate(id: SessionId, timeout: number, asker: Asker): void {
+  revalidate(id: SessionId, timeout: number, asker: Asker, from: SessionLink = OWN): void {
+    const waiting = { asker, from, noted: this.#links?.comes(id, from) ?? true }
     const askers = this.#askers.get(id)
-    if (askers === undefined) this.#askers.set(id, [asker])
-    else askers.push(asker)
+    if (askers === undefined) this.#askers.set(id, [waiting])
+    else askers.push(waiting)
     this.#parts.link.revalidate(id, timeout)
   }
 
@@ -173,12 +191,17 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   /**
    * Hands on what an observer asks for its clients. A write is answered there, when it is committed; `synced` is called for a
-   * sync, behind all that was committed when it came.
+   * sync, behind all that was committed when it came. A write of a session that has left this observer is refused; its sync
+   * changes nothing, and the observer needs an answer in its turn.
    */
-  relay(request: Forwarded, synced: () => void): void {
+  relay(request: Forwarded, from: SessionLink, synced: () => void): void {
     if (this.#ended) return
-    if (request.type === OpCode.sync) this.#syncs.push({ synced, sessionId: request.sessionId, place: -1 })
-    this.#parts.link.forward(request)
+    const { sessionId, cxid, type } = request
+    const { link } = this.#parts
+    if (type === OpCode.sync) this.#syncs.push({ synced, sessionId, place: -1 })
+    else if (!this.#mayPass(sessionId, type, from))
+      return link.forward({ sessionId, cxid, type: OpCode.check, body: MOVED, identities: [] })
+    link.forward(request)
   }
 
   // What the leader says
@@ -210,10 +233,12 @@ export class LearnerWrites<L extends Listener> implements Writes {
   revalidated(id: SessionId, valid: boolean): void {
     if (this.#ended) return
     const askers = this.#askers.get(id)
-    const asker = askers?.shift()
-    if (asker === undefined) return
+    const waiting = askers?.shift()
+    if (waiting === undefined) return
     if (askers!.length === 0) this.#askers.delete(id)
-    asker.revalidated(valid)
+    // It may have come by another way since.
+    if (valid && !waiting.noted && !askers!.some(({ noted }) => noted)) this.#links?.goesOn(id, waiting.from)
+    waiting.asker.revalidated(valid)
   }
 
   end(): void {
@@ -229,10 +254,15 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   // On the way
 
+  #mayPass(id: SessionId, type: number, from: SessionLink): boolean {
+    return this.#links?.mayPass(id, type, from) ?? true
+  }
+
   #begin(id: SessionId, timeout: number, requester: Requester | undefined, startedAt: number): void {
     const writer = new Writer(4)
     writer.int(timeout)
     const type = OpCode.createSession
+    this.#mayPass(id, type, OWN)
     this.#ask(id, { place: this.#places++, xid: 0, type, requester, startedAt }, writer.take(), [])
   }
 
@@ -340,6 +370,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
     if (txn.type === OpCode.createSession) sessionBegun(sessions.add(id, txn.timeOut, clock.monotonic()))
     else if (txn.type === OpCode.closeSession) {
       sessions.remove(id)
+      this.#links?.ended(id)
       sessionEnded(id, requester)
     }
   }

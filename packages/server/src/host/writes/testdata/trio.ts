@@ -12,6 +12,8 @@ export const EPOCH: Zxid = 3 * 2 ** 32
 export interface TrioOptions {
   readonly localSessions?: boolean
   readonly upgradesSessions?: boolean
+  /** Whether observers may stand behind the learners. */
+  readonly keepsObservers?: boolean
   /** Sessions from before the epoch, with their timeouts. */
   readonly known?: readonly (readonly [bigint, number])[]
 }
@@ -45,6 +47,8 @@ export class Trio {
   readonly proposals: Proposal[] = []
   readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
   accepting = true
+  /** All that was committed. */
+  readonly history: Proposal[] = []
   /** Nothing is committed. */
   holdsCommits = false
   /** No quorum confirms. */
@@ -95,7 +99,7 @@ export class Trio {
 
   async #openLearner(
     serverId: number,
-    { localSessions = false, upgradesSessions = false, known = [] }: TrioOptions,
+    { localSessions = false, upgradesSessions = false, keepsObservers = false, known = [] }: TrioOptions,
   ): Promise<Learner> {
     const { clock } = this
     const table: SessionTable = new Map(known)
@@ -116,6 +120,7 @@ export class Trio {
           epochStart: EPOCH,
           upgradesSessions,
           touchDelayMs: 1000,
+          keepsObservers,
           link: {
             forward: (request) => {
               requests.push(request)
@@ -167,6 +172,7 @@ export class Trio {
   /** Commits the oldest proposal. */
   commitNext(): void {
     const { zxid, payload } = this.proposals.shift()!
+    this.history.push({ zxid, payload })
     this.#committed = zxid
     this.leader.core.turn(() => this.leader.writes.commit(zxid))
     for (const { side, fromLeader } of this.learners)
