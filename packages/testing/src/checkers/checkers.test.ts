@@ -210,6 +210,15 @@ describe('the checkers', () => {
     for (const { proves } of checkers) expect(proves).toMatch(/^[A-Z].*\.$/)
   })
 
+  it('say nothing of an event that the session may not know of, and that nobody told it', () => {
+    const one = new Case()
+    one.answered({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
+    one.answered({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
+    one.transactions.push(guard(4, '/w/a'), put(5, 9, '/w/a', 1))
+    one.answered({ op: 'exists', path: '/w', watch: false }, 5, { err: 0 })
+    expect(one.complaintsOf('watches')).toEqual([])
+  })
+
   it.each(checkers.map(({ name }) => name))('%s says nothing of a good history', (name) => {
     const one = new Case()
     one.transactions.push(put(4, 10, '/w/a', 1))
@@ -415,6 +424,16 @@ describe('the checkers', () => {
           path: '/w/a',
         }),
       'did not watch',
+    ],
+    [
+      'an event of a node that the session may not read',
+      'watches',
+      (one: Case) => {
+        one.answered({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
+        one.transactions.push(guard(4, '/w/a'), put(5, 9, '/w/a', 1))
+        one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+      },
+      'no such change came next',
     ],
     [
       'a read-only server that answers a sync',

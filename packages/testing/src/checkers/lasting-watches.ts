@@ -4,17 +4,19 @@ import { formatZxid, type WatchKind } from '../history/records.ts'
 
 /**
  * The watches of one session that stay: they tell every event of a node, or of a node and all below it, once and in the order
- * of the history. What happens while the session is away they do not tell.
+ * of the history that the session may know of. What happens while the session is away they do not tell.
  */
 export class Lasting {
   readonly #model: Model
+  readonly #mayRead: (acl: readonly string[]) => boolean
   /** By kind and path, the zxid from which on it tells. */
   readonly #since = new Map<string, number>()
   /** The first event of the history that may still have to be told. */
   #next = 0
 
-  constructor(model: Model) {
+  constructor(model: Model, mayRead: (acl: readonly string[]) => boolean) {
     this.#model = model
+    this.#mayRead = mayRead
   }
 
   get size(): number {
@@ -73,11 +75,11 @@ export class Lasting {
     if (this.#since.size === 0) return undefined
     const { events } = this.#model
     for (let at = this.#next; at < events.length && events[at]!.zxid <= zxid; at++)
-      if (this.#concerns(events[at]!)) return events[at]
+      if (this.#mayRead(events[at]!.acl) && this.#concerns(events[at]!)) return events[at]
     return undefined
   }
 
-  #concerns({ type, path, zxid }: WatchEvent): boolean {
+  #concerns({ type, path, zxid }: Omit<WatchEvent, 'acl'>): boolean {
     for (const [key, since] of this.#since) {
       if (since >= zxid) continue
       const space = key.indexOf(' ')

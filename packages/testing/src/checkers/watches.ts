@@ -1,4 +1,5 @@
-import { ErrorCode, EventType } from '@zabra/protocol'
+import { ErrorCode, EventType, Perms } from '@zabra/protocol'
+import { allows } from '../history/acl.ts'
 import type { Model, Step } from '../history/model.ts'
 import { formatZxid, type Arrival, type Notice, type Operation, type WatchKind } from '../history/records.ts'
 import type { Checker } from './checker.ts'
@@ -7,7 +8,7 @@ import { Lasting } from './lasting-watches.ts'
 export const watches: Checker = {
   name: 'watches',
   proves:
-    'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, and never without a change.',
+    'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, never without a change, and never of a node that the session may not read.',
   check({ history, chronicle }) {
     const wrong: string[] = []
     for (const [session, arrivals] of history.bySession()) {
@@ -38,6 +39,9 @@ class Watching {
   /** By kind and path, the zxid at which it was armed. */
   readonly #armed = new Map<string, number>()
   #connection = 0
+  /** Whom the client has proved to be. */
+  #user = ''
+  readonly #mayRead = (acl: readonly string[]): boolean => allows(acl, Perms.READ, this.#user)
   readonly #lasting: Lasting
   /** Notices before the answer that arms watches again belong to it. */
   #rearming: Notice[] | undefined
@@ -45,7 +49,7 @@ class Watching {
   constructor(model: Model, session: string) {
     this.#model = model
     this.#session = session
-    this.#lasting = new Lasting(model)
+    this.#lasting = new Lasting(model, this.#mayRead)
   }
 
   see(arrival: Arrival): void {
@@ -69,8 +73,9 @@ class Watching {
     this.#lasting.clear()
   }
 
-  #answered({ request, result, zxid, connection, xid }: Operation): void {
+  #answered({ request, result, zxid, connection, xid, user }: Operation): void {
     if (connection !== this.#connection) return
+    this.#user = user
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
@@ -115,6 +120,8 @@ class Watching {
       const step = this.#next(kind, path, since)
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
+      // Who may not read the node is told nothing, and the watch is gone.
+      if (!this.#mayRead(step.acl)) continue
       this.wrong.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
       )
@@ -133,7 +140,7 @@ class Watching {
           ? ['data', 'exist', 'child']
           : ['data', 'exist']
     const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
-    if (fired.length === 0 && lasting) return
+    if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
     if (fired.length === 0)
       return void this.wrong.push(
         `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
@@ -141,7 +148,7 @@ class Watching {
     let explained = false
     for (const kind of fired) {
       const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
-      explained ||= step !== undefined && eventOf(kind, step) === type
+      explained ||= step !== undefined && this.#mayRead(step.acl) && eventOf(kind, step) === type
       this.#armed.delete(`${kind} ${path}`)
     }
     if (!explained)
@@ -157,7 +164,14 @@ class Watching {
     for (const [key, since] of Array.from(this.#armed)) {
       const [kind, path] = split(key)
       const wasTold = told.some((notice) => notice.path === path && concerns(kind, notice.type))
+      const state = this.#model.at(path, zxid)
+      const isHidden = state !== undefined && !this.#mayRead(state.acl)
+      if (wasTold && isHidden)
+        this.wrong.push(
+          `Session ${this.#session} came back at ${formatZxid(zxid)} and was told of ${path}, which it may not read`,
+        )
       if (wasTold) this.#armed.delete(key)
+      else if (isHidden) this.#hidden(kind, path, since, zxid)
       else if (this.#mustTell(kind, path, since, zxid))
         this.wrong.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
@@ -170,6 +184,19 @@ class Watching {
       if (!changed)
         this.wrong.push(`Session ${this.#session} was told of event ${type} of ${path}, which never changed`)
     }
+  }
+
+  /** Whether a watch met a change that it may not tell of, and is gone. */
+  #isSilenced(kind: Kind, path: string): boolean {
+    const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
+    return step !== undefined && !this.#mayRead(step.acl)
+  }
+
+  /** What it may not read has changed, and the watch is gone, or has not, and it stays. */
+  #hidden(kind: Kind, path: string, since: number, zxid: number): void {
+    const step = this.#next(kind, path, since)
+    if (step !== undefined && step.zxid <= zxid) this.#armed.delete(`${kind} ${path}`)
+    else this.#armed.set(`${kind} ${path}`, Math.max(since, zxid))
   }
 
   #mustTell(kind: Kind, path: string, since: number, zxid: number): boolean {

@@ -20,6 +20,8 @@ export interface WatchEvent {
   readonly zxid: number
   readonly type: number
   readonly path: string
+  /** The access list that decides who is told. */
+  readonly acl: readonly string[]
 }
 
 /** What a transaction did to a path: the kinds that watches tell apart. */
@@ -30,6 +32,8 @@ export interface Step {
   readonly change: Change
   /** The node afterwards; undefined when it is gone. */
   readonly state: NodeState | undefined
+  /** The access list that it has, or had when it went. */
+  readonly acl: readonly string[]
   /** Of `children`: who came or went. */
   readonly child?: { readonly name: string; readonly came: boolean }
 }
@@ -106,7 +110,9 @@ export class Model {
         dataLength: 0,
         children,
       }
-      this.paths.set(path, [{ zxid: 0, change: 'created', state: { ...PLAIN, data: '', stat } }])
+      this.paths.set(path, [
+        { zxid: 0, change: 'created', state: { ...PLAIN, data: '', stat }, acl: PLAIN.acl },
+      ])
     }
   }
 
@@ -351,9 +357,10 @@ export class Model {
       )
   }
 
-  #step(path: string, step: Step): void {
+  #step(path: string, told: Omit<Step, 'acl'>): void {
+    const step = { ...told, acl: (told.state ?? this.#now(path))?.acl ?? [] }
     const type = EVENTS[step.change]
-    if (type !== undefined) this.events.push({ zxid: step.zxid, type, path })
+    if (type !== undefined) this.events.push({ zxid: step.zxid, type, path, acl: step.acl })
     const steps = this.paths.get(path)
     if (steps === undefined) this.paths.set(path, [step])
     else steps.push(step)

@@ -226,9 +226,9 @@ export class Worker {
       case 'setAcl':
         return { op: 'setAcl', path, acl, version: chance.pick([-1, -1, 0, 1]) }
       case 'get':
-        return { op: chance.pick(['get', 'exists'] as const), path, watch: false }
+        return { op: chance.pick(['get', 'exists'] as const), path, watch: true }
       case 'children':
-        return { op: 'children', path, watch: false }
+        return { op: 'children', path, watch: true }
       case 'check':
         return {
           op: 'multi',
