@@ -179,18 +179,6 @@ export const clients: readonly Mutation[] = [
     ],
   },
   {
-    name: 'missed-events-for-all',
-    mistake: 'What a client missed while it was away is told to it, also of nodes that it may not read.',
-    servers: 1,
-    changes: [
-      {
-        file: 'server/src/core/watches/firing.ts',
-        find: 'if (acl !== undefined && !this.#rules.allows(acl, Perms.READ, listener.identities)) return',
-        replace: 'void acl',
-      },
-    ],
-  },
-  {
     name: 'watch-fires-twice',
     mistake: 'A watch stays when it has fired.',
     servers: 1,

@@ -38,6 +38,10 @@ class Watching {
   readonly #session: string
   /** By kind and path, the zxid at which it was armed. */
   readonly #armed = new Map<string, number>()
+  /** Those that met a change which they may not tell of: the server has none any more, and the client does not know. */
+  readonly #silenced = new Set<string>()
+  /** Of these, those that the client may have set again with all others when it came back. */
+  readonly #unsure = new Set<string>()
   #connection = 0
   /** Whom the client has proved to be. */
   #user = ''
@@ -59,7 +63,8 @@ class Watching {
       for (const { path, type } of this.#rearming ?? [])
         for (const kind of ['data', 'exist', 'child'] as const)
           if (concerns(kind, type)) this.#armed.delete(`${kind} ${path}`)
-      this.#rearming = !arrival.isNew && (this.#armed.size > 0 || this.#lasting.size > 0) ? [] : undefined
+      const some = this.#armed.size + this.#silenced.size + this.#unsure.size + this.#lasting.size > 0
+      this.#rearming = !arrival.isNew && some ? [] : undefined
     } else if (arrival.kind === 'rearmed') {
       this.#lasting.rearmed(arrival.zxid)
       this.#rearmed(arrival.zxid)
@@ -70,6 +75,8 @@ class Watching {
 
   #clear(): void {
     this.#armed.clear()
+    this.#silenced.clear()
+    this.#unsure.clear()
     this.#lasting.clear()
   }
 
@@ -93,11 +100,13 @@ class Watching {
     const kinds = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#armed.has(key))
     const lasting = this.#lasting.holds(path, watches)
     const had = lasting.length > 0 || kinds.length > 0
+    const unsure = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#unsure.has(key))
     if (remove) {
       for (const key of kinds) this.#armed.delete(key)
+      for (const key of unsure) this.#unsure.delete(key)
       this.#lasting.remove(lasting)
     }
-    if ((err === 0) !== had)
+    if ((err === 0) !== had && (had || unsure.length === 0))
       this.wrong.push(
         `Session ${this.#session} ${remove ? 'removed' : 'asked for'} ${watches} watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
       )
@@ -105,6 +114,8 @@ class Watching {
 
   #arm(kind: Kind, path: string, zxid: number): void {
     const key = `${kind} ${path}`
+    this.#silenced.delete(key)
+    this.#unsure.delete(key)
     if (!this.#armed.has(key)) this.#armed.set(key, zxid)
   }
 
@@ -120,8 +131,10 @@ class Watching {
       const step = this.#next(kind, path, since)
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
-      // Who may not read the node is told nothing, and the watch is gone.
-      if (!this.#mayRead(step.acl)) continue
+      if (!this.#mayRead(step.acl)) {
+        this.#silenced.add(key)
+        continue
+      }
       this.wrong.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
       )
@@ -141,6 +154,8 @@ class Watching {
           : ['data', 'exist']
     const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
     if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
+    if (kinds.filter((kind) => this.#unsure.delete(`${kind} ${path}`)).length > 0 && fired.length === 0)
+      return
     if (fired.length === 0)
       return void this.wrong.push(
         `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
@@ -157,21 +172,19 @@ class Watching {
       )
   }
 
-  /** Armed again at a zxid: what changed while the session was away was told before this answer. */
+  /**
+   * Armed again at a zxid: what changed while the session was away was told before this answer, whoever may read it, as
+   * ZooKeeper does.
+   */
   #rearmed(zxid: number): void {
     const told = this.#rearming ?? []
     this.#rearming = undefined
+    for (const key of this.#silenced) this.#unsure.add(key)
+    this.#silenced.clear()
     for (const [key, since] of Array.from(this.#armed)) {
       const [kind, path] = split(key)
       const wasTold = told.some((notice) => notice.path === path && concerns(kind, notice.type))
-      const state = this.#model.at(path, zxid)
-      const isHidden = state !== undefined && !this.#mayRead(state.acl)
-      if (wasTold && isHidden)
-        this.wrong.push(
-          `Session ${this.#session} came back at ${formatZxid(zxid)} and was told of ${path}, which it may not read`,
-        )
       if (wasTold) this.#armed.delete(key)
-      else if (isHidden) this.#hidden(kind, path, since, zxid)
       else if (this.#mustTell(kind, path, since, zxid))
         this.wrong.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
@@ -190,13 +203,6 @@ class Watching {
   #isSilenced(kind: Kind, path: string): boolean {
     const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
     return step !== undefined && !this.#mayRead(step.acl)
-  }
-
-  /** What it may not read has changed, and the watch is gone, or has not, and it stays. */
-  #hidden(kind: Kind, path: string, since: number, zxid: number): void {
-    const step = this.#next(kind, path, since)
-    if (step !== undefined && step.zxid <= zxid) this.#armed.delete(`${kind} ${path}`)
-    else this.#armed.set(`${kind} ${path}`, Math.max(since, zxid))
   }
 
   #mustTell(kind: Kind, path: string, since: number, zxid: number): boolean {

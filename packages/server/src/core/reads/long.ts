@@ -167,7 +167,9 @@ export class WatchSetter<L extends Listener> {
       case 'child':
         return this.#setOnNode(kind, path, since, listener)
       case 'exist':
-        return this.#setOnNone(path, listener)
+        if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)
+        else this.#watches.watchData(listener, path)
+        return
       case 'persistent':
         return this.#watches.watchPersistently(listener, path)
       case 'recursive':
@@ -175,21 +177,14 @@ export class WatchSetter<L extends Listener> {
     }
   }
 
-  #setOnNone(path: string, listener: L): void {
-    const node = this.#tree.find(path)
-    if (node === -1) this.#watches.watchData(listener, path)
-    else this.#firing.tell(listener, EventType.NodeCreated, path, this.#tree.aclOf(node))
-  }
-
   #setOnNode(kind: 'data' | 'child', path: string, since: number, listener: L): void {
     const node = this.#tree.find(path)
-    if (node === -1) return this.#firing.tell(listener, EventType.NodeDeleted, path, undefined)
+    if (node === -1) return this.#firing.tell(listener, EventType.NodeDeleted, path)
     const { mzxid, pzxid } = this.#tree.statOf(node)
-    const acl = this.#tree.aclOf(node)
     if (kind === 'data') {
-      if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path, acl)
+      if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path)
       else this.#watches.watchData(listener, path)
-    } else if (pzxid > since) this.#firing.tell(listener, EventType.NodeChildrenChanged, path, acl)
+    } else if (pzxid > since) this.#firing.tell(listener, EventType.NodeChildrenChanged, path)
     else this.#watches.watchChildren(listener, path)
   }
 }

@@ -348,7 +348,7 @@ function expectedIndices(nodes: Map<string, NaiveNode>): Indices {
 }
 
 describe('the tree behind its preparer', () => {
-  it('does what a naive model does, in 10,000 random histories with transactions on their way', () => {
+  it('does what a naive model does, in 3,000 random histories with transactions on their way', () => {
     const seen = new Map<number, number>()
     fc.assert(
       fc.property(fc.array(step, { minLength: 1, maxLength: 30, size: 'max' }), (steps) => {
@@ -356,7 +356,7 @@ describe('the tree behind its preparer', () => {
         for (const one of steps) pair.take(one)
         pair.commit(Infinity)
       }),
-      { numRuns: 10_000 },
+      { numRuns: 3_000 },
     )
     // Every outcome came up, so that the histories are worth their name.
     const codes = [

@@ -54,7 +54,7 @@ describe('a notification', () => {
   it('has zxid -1 when it only tells what was missed, and the next one that of its transaction', () => {
     const [bench, ear] = [new Bench(), new Ear()]
     bench.firing.zxid = 0x7_0000_0001
-    bench.firing.tell(ear, CHANGED, '/wx', undefined)
+    bench.firing.tell(ear, CHANGED, '/wx')
     expect(ear.bytes()).toEqual([
       '0000001fffffffffffffffffffffffff00000000' + '0000000300000003000000032f7778',
     ])
@@ -157,7 +157,7 @@ describe('who may not read the node', () => {
     strict.changed('/a', SECRET)
     lax.watches.watchData(stranger, '/a')
     lax.changed('/a', SECRET)
-    strict.firing.tell(stranger, DELETED, '/a', undefined)
+    strict.firing.tell(stranger, DELETED, '/a')
     expect([root.heard(), stranger.heard()]).toEqual([[`${CHANGED} /a`], [`${CHANGED} /a`, `${DELETED} /a`]])
   })
 })

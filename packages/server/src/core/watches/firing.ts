@@ -66,9 +66,8 @@ export class Firing<L extends Listener> implements ChangeSink {
     )
   }
 
-  /** Tells one listener of what it missed. `acl` is that of the node; a node that is gone has none, and whoever watched it hears so. */
-  tell(listener: L, type: number, path: string, acl: readonly ACL[] | undefined): void {
-    if (acl !== undefined && !this.#rules.allows(acl, Perms.READ, listener.identities)) return
+  /** Tells one listener of what it missed, whatever it may read. */
+  tell(listener: L, type: number, path: string): void {
     const zxid = this.zxid
     this.zxid = -1
     this.#deliver(listener, this.#frame(type, path))
