@@ -46,7 +46,7 @@ const expected = [
 const runtimes = otherRuntimes()
 const name = 'the client from packed tarballs'
 if (runtimes.length === 0) {
-  describe.skip(`${name} on Deno and Bun (skipped: ZABRA_RUNTIMES names neither)`, () => {
+  describe.skip(`${name} on Deno and Bun (skipped: ZABRA_RUNTIMES names none that runs)`, () => {
     it('works', () => {})
   })
 } else {

@@ -59,20 +59,23 @@ export function describeWith(peers: readonly Peer[], name: string, suite: () => 
   else describe.skip(`${name} (skipped: ${reason})`, suite)
 }
 
-/** Other releases of Node, from `ZABRA_NODES`: paths of programs, separated by colons. */
+/** Other releases of Node that run here, from `ZABRA_NODES`: paths of programs, separated by colons. */
 export const otherNodes = (): (readonly [name: string, path: string])[] =>
-  (process.env['ZABRA_NODES'] ?? '')
-    .split(':')
-    .filter((path) => path !== '')
-    .map((path) => [spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.trim(), path] as const)
+  programsIn('ZABRA_NODES').map(({ path, version }) => [version, path] as const)
 
 /** Programs that run JavaScript and are not Node, from `ZABRA_RUNTIMES`: paths of Deno and Bun, separated by colons. */
-export function otherRuntimes(): (readonly [name: string, program: string, args: readonly string[]])[] {
-  const paths = (process.env['ZABRA_RUNTIMES'] ?? '').split(':').filter((path) => path !== '')
-  return paths.map((path) => {
-    const version = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout.split('\n')[0]!.trim()
-    return version.startsWith('deno')
+export const otherRuntimes = (): (readonly [name: string, program: string, args: readonly string[]])[] =>
+  programsIn('ZABRA_RUNTIMES').map(({ path, version }) =>
+    version.startsWith('deno')
       ? ([version, path, ['run', '--allow-all', '--quiet']] as const)
-      : ([`bun ${version}`, path, ['run']] as const)
+      : ([`bun ${version}`, path, ['run']] as const),
+  )
+
+/** Those that run, with what they say of themselves. */
+function programsIn(variable: string): { readonly path: string; readonly version: string }[] {
+  const paths = (process.env[variable] ?? '').split(':').filter((path) => path !== '')
+  return paths.flatMap((path) => {
+    const { status, stdout } = spawnSync(path, ['--version'], { encoding: 'utf8' })
+    return status === 0 ? [{ path, version: stdout.split('\n')[0]!.trim() }] : []
   })
 }
