@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
-// Each file starts servers of its own, some of them Java's, so two files at a time fill four cores.
+// Each file starts servers of its own, some of them Java's, and waits for them now and then, so three files at a time fill four
+// cores.
 export default defineConfig({
   resolve: { conditions: ['@zabra/source'] },
   ssr: { resolve: { conditions: ['@zabra/source'] } },
@@ -10,6 +11,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 60_000,
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3,
   },
 })
