@@ -40,6 +40,8 @@ describe('the wait before an attempt', () => {
   })
 })
 
-it('an attempt may take its share of the timeout, and never less than 250 ms', () => {
-  expect([attemptLimit(30_000, 3), attemptLimit(1000, 50)]).toEqual([10_000, 250])
+it('an attempt may take its share of the timeout, at most a third of it and never less than 250 ms', () => {
+  expect([attemptLimit(30_000, 5), attemptLimit(30_000, 1), attemptLimit(1000, 50)]).toEqual([
+    6000, 10_000, 250,
+  ])
 })

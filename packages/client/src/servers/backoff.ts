@@ -19,5 +19,9 @@ export function attemptDelay({ round, position }: Candidate, random: Random): nu
 export const dropDelay = (timeoutMs: number, random: Random): number =>
   unit(random) * Math.min(1000, timeoutMs / 10)
 
+/** With fewer servers than this an attempt gets no larger share: one that hangs must not take all the time that a session has. */
+const FEWEST = 3
+
 /** Milliseconds that one attempt may take, from resolving the name to the answer of the server. */
-export const attemptLimit = (timeoutMs: number, servers: number): number => Math.max(250, timeoutMs / servers)
+export const attemptLimit = (timeoutMs: number, servers: number): number =>
+  Math.max(250, timeoutMs / Math.max(FEWEST, servers))

@@ -24,7 +24,7 @@ import { States, type StatesOwner } from './states.ts'
 import type { Wire, WireEvents } from './wire.ts'
 
 /** The longest wait between two attempts of a client that has a session, as a share of its timeout. */
-const PATIENCE = 0.8
+const PATIENCE = 1 / 3
 /** Frames are read to their end within one call, so all sessions share a cursor. */
 const sharedReader = new Reader()
 const NO_PASSWORD = '\0'.repeat(16)
