@@ -1,6 +1,6 @@
 import type { Clock, Connection, ConnectionEvents, Disk, Network, Ports } from '@zabra/runtime'
 
-/** What decides whether one server may reach a port, and hears of what it opens. */
+/** What decides whether one server may reach a port, and hears of what it opens and what is over. */
 export interface Ways {
   /** Throws when the way is cut. */
   open(port: number): void

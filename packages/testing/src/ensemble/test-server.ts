@@ -2,7 +2,7 @@ import { MemoryDisk, NetworkError, type Connection, type Disk, type Ports } from
 import { nodePorts } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { ChildServer, type ChildServerOptions } from './child-server.ts'
-import { Life } from './life.ts'
+import { Life, type Ways } from './life.ts'
 import type { Role, TestMember } from './member.ts'
 
 export interface TestServerOptions {
@@ -23,6 +23,17 @@ export class TestServer implements TestMember {
   readonly #disk: Disk
   readonly #opened = new Set<Connection>()
   #cut: ReadonlySet<number> = new Set()
+  readonly #ways: Ways = {
+    open: (port) => {
+      if (!this.#cut.has(port)) return
+      throw new NetworkError(
+        `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
+        'EHOSTUNREACH',
+      )
+    },
+    opened: (connection) => void this.#opened.add(connection),
+    closed: (connection) => void this.#opened.delete(connection),
+  }
   #life: Life | undefined
   #server: Server | undefined
   #port = 0
@@ -55,7 +66,7 @@ export class TestServer implements TestMember {
   /** Starts it, on what its disk has. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this)
+    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this.#ways)
     this.#life = life
     const { data = 'memory' } = this.#options
     const settings = defaults({
@@ -96,25 +107,6 @@ export class TestServer implements TestMember {
   cut(ports: readonly number[]): void {
     this.#cut = new Set(ports)
     for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
-  }
-
-  /** Called before a way is opened. Throws when it is cut. */
-  open(port: number): void {
-    if (!this.#cut.has(port)) return
-    throw new NetworkError(
-      `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
-      'EHOSTUNREACH',
-    )
-  }
-
-  /** Called with a way that was opened. */
-  opened(connection: Connection): void {
-    this.#opened.add(connection)
-  }
-
-  /** Called when one of them is over. */
-  closed(connection: Connection): void {
-    this.#opened.delete(connection)
   }
 
   /** Stops it in good order. */

@@ -11,6 +11,15 @@ const sizes = fc.oneof(
 const filled = (size: number, mark: number): Uint8Array =>
   new Uint8Array(size).map((_, i) => (i * 7 + mark) & 255)
 
+/** Puts 20,000 values; gives their places, and the highest slab that they took. */
+function crowd(slabs: Slabs): { places: (readonly [slab: number, offset: number])[]; highest: number } {
+  const places = Array.from({ length: 20_000 }, () => {
+    slabs.put(filled(100, 1))
+    return [slabs.slab, slabs.offset] as const
+  })
+  return { places, highest: Math.max(...places.map(([slab]) => slab)) }
+}
+
 describe('slot sizes', () => {
   it('hold what they are for and waste at most a quarter, or 15 bytes', () => {
     for (let length = 1; length <= 20_000; length++) {
@@ -61,11 +70,7 @@ describe('Slabs', () => {
 
   it('use freed memory again and drop what is empty', () => {
     const slabs = new Slabs()
-    const places = Array.from({ length: 20_000 }, () => {
-      slabs.put(filled(100, 1))
-      return [slabs.slab, slabs.offset] as const
-    })
-    const highest = Math.max(...places.map(([slab]) => slab))
+    const { places, highest } = crowd(slabs)
     for (const [slab, offset] of places) slabs.free(slab, offset)
     for (let i = 0; i < 20_000; i++) {
       slabs.put(filled(100, 2))
@@ -75,11 +80,7 @@ describe('Slabs', () => {
 
   it('fill what others gave back before they take more memory', () => {
     const slabs = new Slabs()
-    const places = Array.from({ length: 20_000 }, () => {
-      slabs.put(filled(100, 1))
-      return [slabs.slab, slabs.offset] as const
-    })
-    const highest = Math.max(...places.map(([slab]) => slab))
+    const { places, highest } = crowd(slabs)
     for (const [at, [slab, offset]] of places.entries()) if (at % 3 > 0) slabs.free(slab, offset)
     for (const [at] of places.entries()) {
       if (at % 3 === 0) continue
