@@ -1,7 +1,7 @@
 // Runs every package's tests, then says by name what was skipped and why, and ends with one line that counts them all.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 
 const folders = ['packages', 'apps']
   .flatMap((top) => readdirSync(top).map((name) => join(top, name)))
@@ -27,24 +27,24 @@ const statuses = [
   run('pnpm', ['exec', 'turbo', 'run', 'test', '--continue', '--concurrency=2', '--output-logs=full']),
 ]
 
-const total = { passed: 0, failed: 0, skipped: 0 }
+const total = { passed: 0, skipped: 0 }
+// What failed, said once more at the end, where it is found however much the runs above printed.
+const failures = []
 // Suites with tests that did not run; their names say why.
 const skipped = new Map()
 for (const folder of folders) {
   const file = join(folder, 'test-results.json')
   if (!existsSync(file)) {
-    console.log(`${folder}: wrote no test results, which counts as a failure`)
-    total.failed++
+    failures.push(`${folder}: wrote no test results, which counts as a failure`)
     continue
   }
   for (const suite of JSON.parse(readFileSync(file, 'utf8')).testResults) {
     if (suite.assertionResults.length === 0 && suite.status === 'failed') {
-      console.log(`${suite.name}: did not load: ${suite.message}`)
-      total.failed++
+      failures.push(`${suite.name}: did not load: ${suite.message}`)
     }
     for (const test of suite.assertionResults) {
       if (test.status === 'passed') total.passed++
-      else if (test.status === 'failed') total.failed++
+      else if (test.status === 'failed') failures.push(told(suite.name, test))
       else {
         total.skipped++
         const suite = `${folder}: ${test.ancestorTitles[0] ?? test.title}`
@@ -56,10 +56,15 @@ for (const folder of folders) {
 
 if (skipped.size > 0) console.log('\nSkipped:')
 for (const [suite, count] of skipped) console.log(`  ${suite}: ${count} ${count === 1 ? 'test' : 'tests'}`)
-const bad = total.failed > 0 || statuses.some((status) => status !== 0)
-if (bad && total.failed === 0) {
-  console.log('A test run ended with an error outside its tests; see above.')
-  total.failed = 1
+if (failures.length === 0 && statuses.some((status) => status !== 0))
+  failures.push('A test run ended with an error outside its tests; see above.')
+if (failures.length > 0) console.log('\nFailed:')
+for (const failure of failures) console.log(`  ${failure}`)
+console.log(`${total.passed} passed, ${failures.length} failed, ${total.skipped} skipped`)
+process.exitCode = failures.length > 0 ? 1 : 0
+
+// A failed test in a few lines: where it stands, its name, and the beginning of each of its errors.
+function told(file, { fullName, failureMessages }) {
+  const errors = failureMessages.map((message) => message.split('\n').slice(0, 12).join('\n    '))
+  return [`${relative(process.cwd(), file)}: ${fullName}`, ...errors].join('\n    ')
 }
-console.log(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped`)
-process.exitCode = bad ? 1 : 0

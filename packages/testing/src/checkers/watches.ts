@@ -83,6 +83,7 @@ class Watching {
   #answered({ request, result, zxid, connection, xid, user }: Operation): void {
     if (connection !== this.#connection) return
     this.#user = user
+    this.#hadNone()
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
@@ -93,6 +94,16 @@ class Watching {
     if (!request.watch) return
     if (result.err === ErrorCode.NONODE && request.op === 'exists') this.#arm('exist', request.path, zxid)
     else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
+  }
+
+  /** A client that came back asks for its watches before anything else: one that was answered already had none. */
+  #hadNone(): void {
+    if (this.#rearming === undefined || this.#armed.size + this.#silenced.size + this.#lasting.size > 0)
+      return
+    const told = this.#rearming
+    this.#rearming = undefined
+    this.#unsure.clear()
+    for (const notice of told) this.#noticed(notice)
   }
 
   /** Watches of a kind at a path are gone, or were asked for: whether there was any must be told. */
@@ -179,18 +190,20 @@ class Watching {
   #rearmed(zxid: number): void {
     const told = this.#rearming ?? []
     this.#rearming = undefined
+    const wasTold = (kind: Kind, path: string): boolean =>
+      told.some((notice) => notice.path === path && concerns(kind, notice.type))
     for (const key of this.#silenced) this.#unsure.add(key)
     this.#silenced.clear()
+    for (const key of Array.from(this.#unsure)) if (wasTold(...split(key))) this.#unsure.delete(key)
     for (const [key, since] of Array.from(this.#armed)) {
       const [kind, path] = split(key)
-      const wasTold = told.some((notice) => notice.path === path && concerns(kind, notice.type))
-      if (wasTold) this.#armed.delete(key)
+      if (wasTold(kind, path)) this.#armed.delete(key)
       else if (this.#mustTell(kind, path, since, zxid))
         this.wrong.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
         )
       // Made and deleted again while it was away: nothing shows it, and the watch goes on from here.
-      else if (!wasTold) this.#armed.set(key, Math.max(since, zxid))
+      else this.#armed.set(key, Math.max(since, zxid))
     }
     for (const { path, type } of told) {
       const changed = (this.#model.paths.get(path) ?? []).some((step) => step.zxid > 0)

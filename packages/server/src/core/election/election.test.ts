@@ -233,8 +233,7 @@ describe('a quorum with my vote', () => {
   })
 
   it('is needed of most groups where there are groups', () => {
-    const active = ensemble([1, 2, 3, 4, 5, 6], 'group.1=1:2:3\ngroup.2=4:5:6')
-    const desk = new Desk(1).look({ active })
+    const desk = new Desk(1).look({ active: ensemble([1, 2, 3, 4, 5, 6], 'group.1=1:2:3\ngroup.2=4:5:6') })
     for (const id of [2, 3, 6]) desk.hear(id, { vote: vote(6) })
     expect(desk.asked).toEqual([])
     expect(desk.hear(5, { vote: vote(6) }).asked).toEqual(['settle in 200'])
@@ -250,6 +249,13 @@ describe('a silence', () => {
     expect(waits.at(-1)).toBe('resend in 60000')
     expect(desk.sent).toEqual(['2: looking 1@1 0 0', '3: looking 1@1 0 0'])
     expect(desk.work).toContainEqual({ do: 'connect', to: [2, 3] })
+  })
+
+  it('is short again when my vote has changed', () => {
+    const desk = new Desk(1).look({ active: ensemble([1, 2, 3, 4, 5]) })
+    for (let i = 0; i < 5; i++) desk.timeout('resend')
+    expect(desk.hear(2, { vote: vote(2) }).asked).toEqual(['resend in 200'])
+    expect(desk.timeout('resend').asked).toEqual(['resend in 400'])
   })
 
   it('is short again in the next election', () => {
@@ -409,6 +415,14 @@ describe('an ensemble that others have formed', () => {
     const desk = new Desk(4, { adoptsConfigurations: true }).look(footing)
     expect(desk.hear(1, { state: 'following', vote: vote(3, 8) }).asked).toEqual([])
     expect(desk.hear(3, { state: 'leading', vote: vote(3, 8) }).asked).toEqual(['following 3'])
+  })
+
+  it('of my own round is joined with my voice when the change that I proposed never came about', () => {
+    // 3 led and wanted to be an observer; nobody else knows. 1 wins with its voice, and 2 does not hear of it.
+    const proposed = ensemble([1, 2], 'server.3=h3:1:2:observer\nversion=100000033')
+    const desk = new Desk(3, { adoptsConfigurations: true }).look({ zxid: 99, epoch: 1, proposed })
+    expect(desk.hear(1, { vote: vote(1, 1, 0x50, 2) }).sent).toContain('1: looking 1@1 50 2')
+    expect(desk.hear(1, { state: 'leading', vote: vote(1, 1, 0x50, 2) }).asked).toEqual(['following 1'])
   })
 
   it('is joined by who does not trust its own data', () => {

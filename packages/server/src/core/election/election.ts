@@ -10,6 +10,7 @@ import {
   type ServerId,
 } from '../quorum/index.ts'
 import type { Notification } from './notification.ts'
+import type { Configurations, ElectionInput, ElectionSettings, ElectionWork, Footing } from './types.ts'
 import {
   doesLead,
   isBetter,
@@ -22,90 +23,6 @@ import {
   type PeerState,
   type Vote,
 } from './vote.ts'
-
-/** What stays the same as long as a server runs. Times are in milliseconds. */
-export interface ElectionSettings {
-  readonly self: ServerId
-  /** Silence after which votes are sent again; doubles each time, up to `maxResendMs`. */
-  readonly minResendMs: number
-  readonly maxResendMs: number
-  /** How long a better vote may still come once there is a quorum. */
-  readonly settleMs: number
-  /** Whether a newer configuration that another server tells of is taken (`reconfigEnabled`). */
-  readonly adoptsConfigurations: boolean
-  /** Whether one of two voters may go on alone when an oracle says so. */
-  readonly oracle: boolean
-}
-
-/** What Apache ZooKeeper has. */
-export const electionDefaults = {
-  minResendMs: 200,
-  maxResendMs: 60_000,
-  settleMs: 200,
-  adoptsConfigurations: false,
-  oracle: false,
-} as const
-
-/** The configurations that a server knows of. */
-export interface Configurations {
-  /** In force. */
-  readonly active: EnsembleConfiguration
-  /** Seen last; matters while it is newer. */
-  readonly proposed?: EnsembleConfiguration
-}
-
-/** What a server brings to an election. */
-export interface Footing extends Configurations {
-  /** The last transaction in its log; -1 when its data is not to be trusted. */
-  readonly zxid: number
-  /** Its current epoch. */
-  readonly epoch: number
-}
-
-export type ElectionTimer = 'resend' | 'settle'
-
-/** What happens to an election. */
-export type ElectionInput =
-  /** The server has no role: it looks for a leader, again if it looked already. */
-  | { readonly type: 'look'; readonly footing: Footing }
-  | { readonly type: 'heard'; readonly from: ServerId; readonly notification: Notification }
-  /** A timer that was asked for has run out. */
-  | { readonly type: 'timeout'; readonly timer: ElectionTimer }
-  /** A connection to a server has come about, or has broken. */
-  | { readonly type: 'reach'; readonly to: ServerId; readonly reachable: boolean }
-  /** The oracle was asked: may one server go on alone? */
-  | { readonly type: 'oracle'; readonly goOn: boolean }
-  /** The role is filled: the leader is established, or the learner is in step with it, in this epoch. */
-  | { readonly type: 'installed'; readonly epoch: number }
-  /** A change of the configuration says who leads, and makes this server go there without an election. */
-  | { readonly type: 'assigned'; readonly state: Exclude<PeerState, 'looking'>; readonly leader: ServerId }
-  /** The configurations have changed while the server has a role. */
-  | { readonly type: 'configured'; readonly configurations: Configurations }
-
-/** What its host is to do, in this order. */
-export type ElectionWork =
-  | {
-      readonly do: 'send'
-      readonly to: ServerId
-      readonly state: PeerState
-      readonly vote: Vote
-      readonly configuration: string
-    }
-  /** See that there are connections to these. */
-  | { readonly do: 'connect'; readonly to: readonly ServerId[] }
-  /** Start a timer, in place of one of this name that runs. */
-  | { readonly do: 'start'; readonly timer: ElectionTimer; readonly afterMs: number }
-  | { readonly do: 'stop'; readonly timer: ElectionTimer }
-  /** The election is over: take this role. */
-  | { readonly do: 'decide'; readonly state: Exclude<PeerState, 'looking'>; readonly vote: Vote }
-  /** Bring a newer configuration into force. With `restart` the election waits for `look` on the new footing. */
-  | {
-      readonly do: 'configure'
-      readonly configuration: EnsembleConfiguration
-      readonly from: ServerId
-      readonly restart: boolean
-    }
-  | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }
 
 /**
  * One server's part in choosing a leader (FastLeaderElection), without clock or network: inputs in, work out.
@@ -268,7 +185,7 @@ export class Election {
   }
 
   /**
-   * E22 Two servers that look, under configurations that do not name each other, would answer each other's answers for
+   * E26 Two servers that look, under configurations that do not name each other, would answer each other's answers for
    * ever: the same words get the same answer once, until votes are sent again.
    */
   #answer(to: ServerId, heard: Vote): void {
@@ -378,9 +295,13 @@ export class Election {
     this.#judge()
   }
 
+  /** E24 Whoever gets my voice soon has a role, and says so to who repeats its vote: that is not left for long. */
   #change({ leader, zxid, epoch }: Vote): void {
     this.#vote = { leader, zxid, round: this.#round, epoch }
     this.#broadcast()
+    if (this.#resendMs === this.#settings.minResendMs) return
+    this.#resendMs = this.#settings.minResendMs
+    this.#startResending()
   }
 
   /** E14 When a quorum has my vote, a while is left for better ones. */
@@ -417,16 +338,15 @@ export class Election {
 
   #countSettled(from: ServerId, { state, vote, version }: Notification): void {
     const ballot: Ballot = { ...vote, state, version }
-    // E15 Somebody may have decided in my own round already. Kept without version, so that the epoch, which the
-    // leader may have raised meanwhile, does not keep votes of one round apart.
+    // E15 Somebody may have decided in my own round already, perhaps with my voice. Kept without version, so that the epoch,
+    // which the leader may have raised meanwhile, does not keep votes of one round apart.
     if (vote.round === this.#round) {
       this.#ballots.set(from, { ...ballot, version: 0 })
       if (this.#isEstablished(this.#ballots, ballot)) return this.#decide(vote)
     }
-    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand. It leads by the
-    // configuration in force: of one that I alone have logged, those whom it would give a voice may know nothing.
+    // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand.
     this.#outside.set(from, ballot)
-    if (this.#isEstablished(this.#outside, ballot, { active: this.#quorums!.active })) {
+    if (this.#isEstablished(this.#outside, ballot)) {
       this.#round = vote.round
       return this.#decide(vote)
     }
@@ -437,9 +357,15 @@ export class Election {
     }
   }
 
-  #isEstablished(ballots: Ballots, ballot: Ballot, quorums = this.#quorums!): boolean {
-    const { self } = this.#settings
-    return isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, self, this.#round)
+  /**
+   * E25 Whoever leads does so by the configuration in force: of one that I alone have logged, those whom it would give a
+   * voice may know nothing, and whom it would not give one has a voice still.
+   */
+  #isEstablished(ballots: Ballots, ballot: Ballot): boolean {
+    const quorums = { active: this.#quorums!.active }
+    return (
+      isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, this.#settings.self, this.#round)
+    )
   }
 
   /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */

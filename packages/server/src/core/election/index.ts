@@ -1,5 +1,8 @@
 /** Choosing a leader, as a machine without clock or network. */
-export { Election, electionDefaults } from './election.ts'
+export { Election } from './election.ts'
+export { decodeNotification, encodeNotification } from './notification.ts'
+export type { Notification } from './notification.ts'
+export { electionDefaults } from './types.ts'
 export type {
   Configurations,
   ElectionInput,
@@ -7,8 +10,6 @@ export type {
   ElectionTimer,
   ElectionWork,
   Footing,
-} from './election.ts'
-export { decodeNotification, encodeNotification } from './notification.ts'
-export type { Notification } from './notification.ts'
+} from './types.ts'
 export { NOBODY, PeerState, UNTRUSTED } from './vote.ts'
 export type { Vote } from './vote.ts'
