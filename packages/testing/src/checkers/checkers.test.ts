@@ -5,7 +5,6 @@ import { keptAcl } from '../history/acl.ts'
 import { LIMITED, MOST_BYTES, QUOTA_NODES, QUOTA_USE } from '../history/quota.ts'
 import type { Request } from '../history/records.ts'
 import { checkers, type Evidence } from './index.ts'
-
 import {
   Case,
   begin,
@@ -16,6 +15,7 @@ import {
   make,
   notice,
   put,
+  remove,
   rearmed,
   session,
   set,
@@ -109,6 +109,15 @@ describe('the checkers', () => {
     one.answered({ op: 'children', path: '/w', watch: true }, 5, { err: 0 }, { connection: 3 })
     one.history.arrivals.push(notice(EventType.NodeChildrenChanged, '/w'))
     one.answered(set, 6, { err: 0 }, { connection: 3 })
+    expect(one.complaintsOf('watches')).toEqual([])
+  })
+
+  it('know that who waits for a node may hear that it was deleted, of a watch from before', () => {
+    const one = new Case()
+    one.answered({ ...get, watch: true }, 3, { err: 0 })
+    one.transactions.push(guard(4, '/w/a'), remove(5, '/w/a'), make(6, 9, '/w/a', 3))
+    one.answered({ op: 'exists', path: '/w/a', watch: true }, 5, { err: ErrorCode.NONODE })
+    one.cameBack(2, notice(EventType.NodeDeleted, '/w/a'), rearmed(5), notice(EventType.NodeCreated, '/w/a'))
     expect(one.complaintsOf('watches')).toEqual([])
   })
 

@@ -60,9 +60,7 @@ class Watching {
     if (arrival.kind === 'attached') {
       this.#connection = arrival.connection
       // The connection broke amid the answer: what was told before is told.
-      for (const { path, type } of this.#rearming ?? [])
-        for (const kind of ['data', 'exist', 'child'] as const)
-          if (concerns(kind, type)) this.#armed.delete(`${kind} ${path}`)
+      this.#settle(this.#rearming ?? [])
       const some = this.#armed.size + this.#silenced.size + this.#unsure.size + this.#lasting.size > 0
       this.#rearming = !arrival.isNew && some ? [] : undefined
     } else if (arrival.kind === 'rearmed') {
@@ -190,15 +188,12 @@ class Watching {
   #rearmed(zxid: number): void {
     const told = this.#rearming ?? []
     this.#rearming = undefined
-    const wasTold = (kind: Kind, path: string): boolean =>
-      told.some((notice) => notice.path === path && concerns(kind, notice.type))
     for (const key of this.#silenced) this.#unsure.add(key)
     this.#silenced.clear()
-    for (const key of Array.from(this.#unsure)) if (wasTold(...split(key))) this.#unsure.delete(key)
+    this.#settle(told)
     for (const [key, since] of Array.from(this.#armed)) {
       const [kind, path] = split(key)
-      if (wasTold(kind, path)) this.#armed.delete(key)
-      else if (this.#mustTell(kind, path, since, zxid))
+      if (this.#mustTell(kind, path, since, zxid))
         this.wrong.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
         )
@@ -210,6 +205,21 @@ class Watching {
       if (!changed)
         this.wrong.push(`Session ${this.#session} was told of event ${type} of ${path}, which never changed`)
     }
+  }
+
+  /**
+   * What was told while watches were set again is told. A deletion is told to who had seen the node; who waits for it to be
+   * made, and heard of the deletion besides, may have taken it for its own or wait on.
+   */
+  #settle(told: readonly Notice[]): void {
+    for (const { path, type } of told)
+      for (const kind of ['data', 'exist', 'child'] as const) {
+        const key = `${kind} ${path}`
+        if (!concerns(kind, type)) continue
+        this.#unsure.delete(key)
+        if (this.#armed.delete(key) && kind === 'exist' && type === EventType.NodeDeleted)
+          this.#unsure.add(key)
+      }
   }
 
   /** Whether a watch met a change that it may not tell of, and is gone. */

@@ -41,6 +41,7 @@ export const make = (
   })
 export const put = (zxid: number, cxid: number, path: string, version: number): LoggedTxn =>
   logged(zxid, cxid, { type: OpCode.setData, path, data: new TextEncoder().encode('y'), version })
+export const remove = (zxid: number, path: string): LoggedTxn => logged(zxid, 5, { type: OpCode.delete, path })
 
 /** A history of one session, with what it was answered. */
 export class Case {
