@@ -7,6 +7,7 @@ import type { Request } from '../history/records.ts'
 import { checkers, type Evidence } from './index.ts'
 import {
   Case,
+  aclOf,
   begin,
   end,
   get,
@@ -118,6 +119,25 @@ describe('the checkers', () => {
     one.transactions.push(guard(4, '/w/a'), remove(5, '/w/a'), make(6, 9, '/w/a', 3))
     one.answered({ op: 'exists', path: '/w/a', watch: true }, 5, { err: ErrorCode.NONODE })
     one.cameBack(2, notice(EventType.NodeDeleted, '/w/a'), rearmed(5), notice(EventType.NodeCreated, '/w/a'))
+    expect(one.complaintsOf('watches')).toEqual([])
+  })
+
+  it('know that who has the data of a node may hear that it was made, of a watch from before', () => {
+    const one = new Case()
+    one.transactions.push(
+      remove(4, '/w/a'),
+      make(5, 1, '/w/a', 3, false, aclOf('mine')),
+      guard(6, '/w/a', 'open'),
+      put(7, 1, '/w/a', 1),
+    )
+    one.answered({ op: 'exists', path: '/w/a', watch: true }, 4, { err: ErrorCode.NONODE })
+    one.answered({ ...get, watch: true }, 6, { err: 0 })
+    one.cameBack(
+      2,
+      notice(EventType.NodeCreated, '/w/a'),
+      rearmed(6),
+      notice(EventType.NodeDataChanged, '/w/a'),
+    )
     expect(one.complaintsOf('watches')).toEqual([])
   })
 

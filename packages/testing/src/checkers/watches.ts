@@ -208,17 +208,18 @@ class Watching {
   }
 
   /**
-   * What was told while watches were set again is told. A deletion is told to who had seen the node; who waits for it to be
-   * made, and heard of the deletion besides, may have taken it for its own or wait on.
+   * What was told while watches were set again is told. The deletion of a node says nothing to who waits for it to be made,
+   * nor its creation to who has its data: these hear of it of another watch, and the client may take it for theirs as well.
    */
   #settle(told: readonly Notice[]): void {
     for (const { path, type } of told)
       for (const kind of ['data', 'exist', 'child'] as const) {
         const key = `${kind} ${path}`
         if (!concerns(kind, type)) continue
-        this.#unsure.delete(key)
-        if (this.#armed.delete(key) && kind === 'exist' && type === EventType.NodeDeleted)
-          this.#unsure.add(key)
+        const isOthers =
+          type === (kind === 'data' ? EventType.NodeCreated : EventType.NodeDeleted) && kind !== 'child'
+        if (!isOthers) this.#unsure.delete(key)
+        if (this.#armed.delete(key) && isOthers) this.#unsure.add(key)
       }
   }
 

@@ -30,12 +30,13 @@ export const make = (
   path: string,
   parentCVersion: number,
   ephemeral = false,
+  acl = OPEN_ACL_UNSAFE,
 ): LoggedTxn =>
   logged(zxid, cxid, {
     type: OpCode.create2,
     path,
     data: new TextEncoder().encode('x'),
-    acl: OPEN_ACL_UNSAFE,
+    acl,
     ephemeral,
     parentCVersion,
   })
@@ -125,14 +126,14 @@ export const stat = (fields: Partial<SeenStat>): SeenStat => ({
   children: 0,
   ...fields,
 })
-/** Gives a node an access list that `ann` has asked for. */
-export const guard = (zxid: number, path: string, kind: AclKind = 'mine'): LoggedTxn => {
-  const acl = keptAcl(kind, 'ann')!.map((one): ACL => {
+/** The access list that `ann` gets who asks for one of this kind. */
+export const aclOf = (kind: AclKind): ACL[] =>
+  keptAcl(kind, 'ann')!.map((one) => {
     const [, perms, scheme, id] = /^(\d+) (\w+):(.*)$/.exec(one)!
     return { perms: Number(perms), id: { scheme: scheme!, id: id! } }
   })
-  return logged(zxid, 5, { type: OpCode.setACL, path, acl, version: 1 })
-}
+export const guard = (zxid: number, path: string, kind: AclKind = 'mine'): LoggedTxn =>
+  logged(zxid, 5, { type: OpCode.setACL, path, acl: aclOf(kind), version: 1 })
 export const notice = (type: number, path: string): Notice => ({
   kind: 'notice',
   client: 'c',
