@@ -58,6 +58,30 @@ describe('servers on a network that loses, doubles and reorders messages', () =>
     )
   })
 
+  it('settle whoever has logged a change of the ensemble that the others know nothing of', () => {
+    fc.assert(
+      fc.property(anyWorld, (plan) => {
+        const world = make({ ...plan, groups: 0 })
+        diversify(world)
+        const voters = world.voters.filter(() => world.random.below(3) > 0)
+        for (const node of world.voters)
+          if (voters.length > 0 && world.random.below(3) === 0)
+            world.propose(
+              node.id,
+              voters.map(({ id }) => id),
+            )
+        for (const node of world.nodes) {
+          world.start(node.id)
+          world.run(world.random.below(300))
+        }
+        world.run(3000)
+        world.heal()
+        world.settle(20_000)
+      }),
+      options,
+    )
+  })
+
   it('choose the one with the highest epoch, zxid and id when nothing is lost and all are there', () => {
     fc.assert(
       fc.property(anyWorld, (plan) => {

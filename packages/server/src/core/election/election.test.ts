@@ -23,13 +23,6 @@ describe('who looks for a leader', () => {
     expect(desk.sent[0]).toBe(`1: looking ${NOBODY}@1 7 1`)
   })
 
-  it('tells the voters of the proposed configuration too while that is newer', () => {
-    const proposed = ensemble([3, 4], 'version=5')
-    expect(new Desk(1).look({ proposed }).sent.map((line) => line[0])).toEqual(['2', '3', '4'])
-    const old = { active: ensemble([1, 2], 'version=5'), proposed }
-    expect(new Desk(1).look(old).sent.map((line) => line[0])).toEqual(['2'])
-  })
-
   it('decides alone at once when it is the only voter', () => {
     expect(new Desk(1).look({ active: ensemble([1]) }).asked).toContain('leading 1')
   })
@@ -224,14 +217,6 @@ describe('a quorum with my vote', () => {
     expect(desk.hear(5, { vote: vote(4, 1, 7, 1) }).asked).toEqual(['settle in 200'])
   })
 
-  it('is needed of both configurations while there are two', () => {
-    const desk = new Desk(1).look({ proposed: ensemble([3, 4, 5], 'version=9') })
-    desk.hear(3, { vote: vote(3) })
-    expect(desk.asked).toEqual([])
-    expect(desk.hear(2, { vote: vote(3) }).asked).toEqual([])
-    expect(desk.hear(5, { vote: vote(3) }).asked).toEqual(['settle in 200'])
-  })
-
   it('is needed of most groups where there are groups', () => {
     const desk = new Desk(1).look({ active: ensemble([1, 2, 3, 4, 5, 6], 'group.1=1:2:3\ngroup.2=4:5:6') })
     for (const id of [2, 3, 6]) desk.hear(id, { vote: vote(6) })
@@ -406,23 +391,6 @@ describe('an ensemble that others have formed', () => {
     const restarted = new Desk(5).look(five)
     for (const id of [1, 2, 3]) restarted.hear(id, { state: 'following', vote: vote(5, 6) })
     expect(restarted.election.state).toBe('looking')
-  })
-
-  it('is joined by who proposed a change of the ensemble that never came about', () => {
-    // 4 led and wanted 5 to have a voice; nobody else knows of that, and 5 has none.
-    const active = ensemble([1, 3, 4], 'server.5=h5:1:2:observer')
-    const footing = { zxid: 99, epoch: 2, active, proposed: ensemble([1, 3, 4, 5], 'version=200000131') }
-    const desk = new Desk(4, { adoptsConfigurations: true }).look(footing)
-    expect(desk.hear(1, { state: 'following', vote: vote(3, 8) }).asked).toEqual([])
-    expect(desk.hear(3, { state: 'leading', vote: vote(3, 8) }).asked).toEqual(['following 3'])
-  })
-
-  it('of my own round is joined with my voice when the change that I proposed never came about', () => {
-    // 3 led and wanted to be an observer; nobody else knows. 1 wins with its voice, and 2 does not hear of it.
-    const proposed = ensemble([1, 2], 'server.3=h3:1:2:observer\nversion=100000033')
-    const desk = new Desk(3, { adoptsConfigurations: true }).look({ zxid: 99, epoch: 1, proposed })
-    expect(desk.hear(1, { vote: vote(1, 1, 0x50, 2) }).sent).toContain('1: looking 1@1 50 2')
-    expect(desk.hear(1, { state: 'leading', vote: vote(1, 1, 0x50, 2) }).asked).toEqual(['following 1'])
   })
 
   it('is joined by who does not trust its own data', () => {

@@ -358,14 +358,15 @@ export class Election {
   }
 
   /**
-   * E25 Whoever leads does so by the configuration in force: of one that I alone have logged, those whom it would give a
-   * voice may know nothing, and whom it would not give one has a voice still.
+   * E25 Whoever else leads does so by the configuration in force: of one that I alone have logged, those whom it would give a
+   * voice may know nothing, and whom it would not give one has a voice still. I myself do know of it, and cannot lead without
+   * a quorum of both.
    */
   #isEstablished(ballots: Ballots, ballot: Ballot): boolean {
-    const quorums = { active: this.#quorums!.active }
-    return (
-      isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, this.#settings.self, this.#round)
-    )
+    const { self } = this.#settings
+    const { active } = this.#quorums!
+    const quorums = ballot.leader === self ? this.#quorums! : { active }
+    return isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, self, this.#round)
   }
 
   /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */

@@ -37,6 +37,8 @@ export class Node {
   acceptedEpoch = 0
   /** What it brought to the election that runs or ran last. */
   brought = { epoch: 0, zxid: 0 }
+  /** A change of the ensemble in its log that it does not know to be committed. */
+  proposed: EnsembleConfiguration | undefined
   leader: ServerId | undefined
   /** Whether it chose its leader by votes, and did not just join one that others follow. */
   chose = false
@@ -140,6 +142,13 @@ export class World {
     Object.assign(this.weather, { loss: 0, duplicates: 0, delayMs: 20 })
   }
 
+  /** Makes a server log a change that leaves only these a voice, as its last transaction. */
+  propose(id: ServerId, voters: readonly ServerId[]): void {
+    const lines = this.nodes.map((node) => `server.${node.id}=h:${2000 + node.id}:${3000 + node.id}`)
+    const members = lines.map((line, i) => (voters.includes(i + 1) ? line : `${line}:observer`))
+    this.node(id).proposed = parseConfiguration([...members, 'version=9'].join('\n'))
+  }
+
   /** Lets time pass. */
   run(ms: number): void {
     const end = this.now + ms
@@ -217,6 +226,11 @@ export class World {
     return this.verifier.isQuorum(new Set(ids))
   }
 
+  /** Whether a leader can go on with these: a change that it has logged needs most voters of both ensembles. */
+  #canLead({ proposed }: Node, ids: readonly ServerId[]): boolean {
+    return this.#isQuorum(ids) && (proposed === undefined || verifierOf(proposed).isQuorum(new Set(ids)))
+  }
+
   #reach(a: ServerId, b: ServerId): boolean {
     return this.node(a).up && this.node(b).up && this.#island.get(a) === this.#island.get(b)
   }
@@ -288,8 +302,9 @@ export class World {
     this.#leaveRole(node)
     this.elections++
     node.brought = { epoch: node.epoch, zxid: node.zxid }
-    const { zxid, epoch } = node
-    this.#step(node, { type: 'look', footing: { zxid, epoch, active: this.configuration } })
+    const { zxid, epoch, proposed } = node
+    const footing = { zxid, epoch, active: this.configuration, ...(proposed === undefined ? {} : { proposed }) }
+    this.#step(node, { type: 'look', footing })
   }
 
   #leaveRole(node: Node): void {
@@ -345,7 +360,7 @@ export class World {
 
   #establish(leader: Node): void {
     const all = [leader.id, ...leader.followers]
-    if (!this.#isQuorum(all)) return
+    if (!this.#canLead(leader, all)) return
     const epoch = Math.max(...all.map((id) => this.node(id).acceptedEpoch)) + 1
     invariant(!this.reigns.has(epoch), 'An epoch has one leader', { epoch })
     const { committed } = this
@@ -362,14 +377,15 @@ export class World {
   }
 
   #install(node: Node, leader: Node): void {
-    Object.assign(node, { epoch: leader.epoch, acceptedEpoch: leader.epoch, zxid: leader.zxid })
+    const { epoch, zxid, proposed } = leader
+    Object.assign(node, { epoch, acceptedEpoch: epoch, zxid, proposed })
     this.#step(node, { type: 'installed', epoch: leader.epoch })
   }
 
   #lead(node: Node): void {
     const present = [...node.followers].filter((id) => this.#reach(node.id, id))
-    if (node.established && !this.#isQuorum([node.id, ...present])) return this.#look(node)
-    if (!node.established && this.#isQuorum([node.id])) return this.#establish(node)
+    if (node.established && !this.#canLead(node, [node.id, ...present])) return this.#look(node)
+    if (!node.established && this.#canLead(node, [node.id])) return this.#establish(node)
     if (!node.established && this.now >= node.deadline) this.#look(node)
   }
 }
