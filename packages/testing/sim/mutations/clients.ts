@@ -131,6 +131,43 @@ export const clients: readonly Mutation[] = [
     ],
   },
   {
+    name: 'exist-watch-dropped-on-return',
+    mistake: 'A node that was made while a session was away that waits for it is not told to it.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)',
+        replace: 'if (this.#tree.has(path)) return',
+      },
+    ],
+  },
+  {
+    name: 'watch-told-on-return-unchanged',
+    mistake: 'A session that returns is told that data have changed which it knows.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'if (mzxid > since)',
+        replace: 'if (mzxid > 0 || since > 0)',
+      },
+    ],
+  },
+  {
+    name: 'watch-told-twice-on-return',
+    mistake: 'A session that returns is told of changed data twice.',
+    servers: 1,
+    changes: [
+      {
+        file: reads,
+        find: 'if (mzxid > since)',
+        replace:
+          'if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path)\n      if (mzxid > since)',
+      },
+    ],
+  },
+  {
     name: 'child-watch-dropped-on-return',
     mistake: 'A change of children that happened while a session was away is not told to it.',
     servers: 1,

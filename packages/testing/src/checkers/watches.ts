@@ -1,7 +1,15 @@
 import { ErrorCode, EventType, Perms } from '@zabra/protocol'
 import { allows } from '../history/acl.ts'
 import type { Model, Step } from '../history/model.ts'
-import { formatZxid, type Arrival, type Notice, type Operation, type WatchKind } from '../history/records.ts'
+import {
+  formatZxid,
+  type Arrival,
+  type Notice,
+  type OneShot,
+  type Operation,
+  type Rearmed,
+  type WatchKind,
+} from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { Lasting } from './lasting-watches.ts'
 
@@ -20,10 +28,8 @@ export const watches: Checker = {
   },
 }
 
-type Kind = 'data' | 'exist' | 'child'
-
 /** Watches that tell once, by what they are asked for as. */
-const KINDS: Readonly<Record<WatchKind, readonly Kind[]>> = {
+const KINDS: Readonly<Record<WatchKind, readonly OneShot[]>> = {
   any: ['data', 'exist', 'child'],
   data: ['data', 'exist'],
   children: ['child'],
@@ -31,24 +37,26 @@ const KINDS: Readonly<Record<WatchKind, readonly Kind[]>> = {
   recursive: [],
 }
 
+const ONE_SHOTS = ['data', 'exist', 'child'] as const
+const NONE = { data: [], exist: [], child: [] }
+
 /** What one session watches. */
 class Watching {
   readonly wrong: string[] = []
   readonly #model: Model
   readonly #session: string
-  /** By kind and path, the zxid at which it was armed. */
+  /** By kind and path, the zxid at which the server was asked for it. */
   readonly #armed = new Map<string, number>()
-  /** Those that met a change which they may not tell of: the server has none any more, and the client does not know. */
-  readonly #silenced = new Set<string>()
-  /** Of these, those that the client may have set again with all others when it came back. */
-  readonly #unsure = new Set<string>()
+  /** Those that the server has and that the client may have forgotten: something that it was told sounds like theirs, too. */
+  readonly #forgotten = new Set<string>()
   #connection = 0
   /** Whom the client has proved to be. */
   #user = ''
   readonly #mayRead = (acl: readonly string[]): boolean => allows(acl, Perms.READ, this.#user)
   readonly #lasting: Lasting
-  /** Notices before the answer that arms watches again belong to it. */
+  /** Whether the server has yet to be asked for all of it again, and what was told meanwhile, which belongs to the answer. */
   #rearming: Notice[] | undefined
+  #isReadOnly = false
 
   constructor(model: Model, session: string) {
     this.#model = model
@@ -59,13 +67,14 @@ class Watching {
   see(arrival: Arrival): void {
     if (arrival.kind === 'attached') {
       this.#connection = arrival.connection
+      this.#isReadOnly = arrival.isReadOnly === true
       // The connection broke amid the answer: what was told before is told.
-      this.#settle(this.#rearming ?? [])
-      const some = this.#armed.size + this.#silenced.size + this.#unsure.size + this.#lasting.size > 0
-      this.#rearming = !arrival.isNew && some ? [] : undefined
+      for (const notice of this.#rearming ?? []) this.#forget(notice)
+      if (arrival.isNew) this.#clear()
+      this.#rearming = []
     } else if (arrival.kind === 'rearmed') {
       this.#lasting.rearmed(arrival.zxid)
-      this.#rearmed(arrival.zxid)
+      this.#rearmed(arrival)
     } else if (arrival.kind === 'notice') this.#noticed(arrival)
     else if (arrival.kind === 'operation') this.#answered(arrival)
     else this.#clear()
@@ -73,15 +82,15 @@ class Watching {
 
   #clear(): void {
     this.#armed.clear()
-    this.#silenced.clear()
-    this.#unsure.clear()
+    this.#forgotten.clear()
     this.#lasting.clear()
   }
 
   #answered({ request, result, zxid, connection, xid, user }: Operation): void {
     if (connection !== this.#connection) return
     this.#user = user
-    this.#hadNone()
+    // A client that came back asks for its watches before anything else: one that is answered already had none.
+    if (this.#rearming !== undefined) this.#rearmed({ since: zxid, zxid, asked: NONE })
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
@@ -94,37 +103,24 @@ class Watching {
     else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
   }
 
-  /** A client that came back asks for its watches before anything else: one that was answered already had none. */
-  #hadNone(): void {
-    if (this.#rearming === undefined || this.#armed.size + this.#silenced.size + this.#lasting.size > 0)
-      return
-    const told = this.#rearming
-    this.#rearming = undefined
-    this.#unsure.clear()
-    for (const notice of told) this.#noticed(notice)
-  }
-
   /** Watches of a kind at a path are gone, or were asked for: whether there was any must be told. */
   #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
     const kinds = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#armed.has(key))
     const lasting = this.#lasting.holds(path, watches)
     const had = lasting.length > 0 || kinds.length > 0
-    const unsure = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#unsure.has(key))
     if (remove) {
       for (const key of kinds) this.#armed.delete(key)
-      for (const key of unsure) this.#unsure.delete(key)
       this.#lasting.remove(lasting)
     }
-    if ((err === 0) !== had && (had || unsure.length === 0))
+    if ((err === 0) !== had)
       this.wrong.push(
         `Session ${this.#session} ${remove ? 'removed' : 'asked for'} ${watches} watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
       )
   }
 
-  #arm(kind: Kind, path: string, zxid: number): void {
+  #arm(kind: OneShot, path: string, zxid: number): void {
     const key = `${kind} ${path}`
-    this.#silenced.delete(key)
-    this.#unsure.delete(key)
+    this.#forgotten.delete(key)
     if (!this.#armed.has(key)) this.#armed.set(key, zxid)
   }
 
@@ -140,10 +136,8 @@ class Watching {
       const step = this.#next(kind, path, since)
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
-      if (!this.#mayRead(step.acl)) {
-        this.#silenced.add(key)
-        continue
-      }
+      // The server has none any more, and the client does not know.
+      if (!this.#mayRead(step.acl)) continue
       this.wrong.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
       )
@@ -155,7 +149,7 @@ class Watching {
     if (this.#rearming !== undefined) return void this.#rearming.push(notice)
     const lasting = this.#lasting.told(type, path)
     if (typeof lasting === 'string') return void this.wrong.push(`Session ${this.#session} ${lasting}`)
-    const kinds: Kind[] =
+    const kinds: OneShot[] =
       type === EventType.NodeChildrenChanged
         ? ['child']
         : type === EventType.NodeDeleted
@@ -163,8 +157,6 @@ class Watching {
           : ['data', 'exist']
     const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
     if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
-    if (kinds.filter((kind) => this.#unsure.delete(`${kind} ${path}`)).length > 0 && fired.length === 0)
-      return
     if (fired.length === 0)
       return void this.wrong.push(
         `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
@@ -182,80 +174,91 @@ class Watching {
   }
 
   /**
-   * Armed again at a zxid: what changed while the session was away was told before this answer, whoever may read it, as
-   * ZooKeeper does.
+   * Asked for again, as answered at a zxid: what had changed since the client last looked is told before the answer, whoever may
+   * read it, as ZooKeeper does, and nothing else is. What was not told is watched from then on.
    */
-  #rearmed(zxid: number): void {
-    const told = this.#rearming ?? []
+  #rearmed({ since, zxid, asked }: Pick<Rearmed, 'since' | 'zxid' | 'asked'>): void {
+    const told = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
     this.#rearming = undefined
-    for (const key of this.#silenced) this.#unsure.add(key)
-    this.#silenced.clear()
-    this.#settle(told)
-    for (const [key, since] of Array.from(this.#armed)) {
+    const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShot, string] => [kind, path]))
+    const due = keys.flatMap(([kind, path]) => {
+      const type = this.#dueOnReturn(kind, path, since, zxid)
+      return type === undefined ? [] : [{ key: `${kind} ${path}`, type, path }]
+    })
+    const expected = due.map(({ type, path }) => `${type} of ${path}`)
+    // What a read-only server shows may never have been committed, and then it has no place in the history.
+    if (!this.#isReadOnly && told.sort().join() !== expected.sort().join())
+      this.wrong.push(
+        `Session ${this.#session} came back at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was told of events [${told.join(', ')}] when [${expected.join(', ')}] were due`,
+      )
+    this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
+    this.#armed.clear()
+    this.#forgotten.clear()
+    for (const [kind, path] of keys) this.#armed.set(`${kind} ${path}`, zxid)
+    for (const { key } of due) this.#armed.delete(key)
+    for (const { type, path } of due) this.#forget({ type, path })
+  }
+
+  /** What a session watched before it came back, and what changed meanwhile, must have been asked for and told. */
+  #judgeLoss(due: readonly { readonly key: string }[], asked: ReadonlySet<string>, zxid: number): void {
+    if (this.#isReadOnly) return
+    for (const [key, since] of this.#armed) {
+      if (due.some((one) => one.key === key) || (!asked.has(key) && this.#forgotten.has(key))) continue
       const [kind, path] = split(key)
       if (this.#mustTell(kind, path, since, zxid))
         this.wrong.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
         )
-      // Made and deleted again while it was away: nothing shows it, and the watch goes on from here.
-      else this.#armed.set(key, Math.max(since, zxid))
-    }
-    for (const { path, type } of told) {
-      const changed = (this.#model.paths.get(path) ?? []).some((step) => step.zxid > 0)
-      if (!changed)
-        this.wrong.push(`Session ${this.#session} was told of event ${type} of ${path}, which never changed`)
     }
   }
 
-  /**
-   * What was told while watches were set again is told. The deletion of a node says nothing to who waits for it to be made,
-   * nor its creation to who has its data: these hear of it of another watch, and the client may take it for theirs as well.
-   */
-  #settle(told: readonly Notice[]): void {
-    for (const { path, type } of told)
-      for (const kind of ['data', 'exist', 'child'] as const) {
-        const key = `${kind} ${path}`
-        if (!concerns(kind, type)) continue
-        const isOthers =
-          type === (kind === 'data' ? EventType.NodeCreated : EventType.NodeDeleted) && kind !== 'child'
-        if (!isOthers) this.#unsure.delete(key)
-        if (this.#armed.delete(key) && isOthers) this.#unsure.add(key)
-      }
+  /** What a server tells at once of a watch that is set again. */
+  #dueOnReturn(kind: OneShot, path: string, since: number, zxid: number): number | undefined {
+    const state = this.#model.at(path, zxid)
+    if (kind === 'exist') return state === undefined ? undefined : EventType.NodeCreated
+    if (state === undefined) return EventType.NodeDeleted
+    if (kind === 'data') return state.stat.mzxid > since ? EventType.NodeDataChanged : undefined
+    return state.stat.pzxid > since ? EventType.NodeChildrenChanged : undefined
+  }
+
+  /** A client takes what it is told for everything at the path that it fits, whichever watch of the server it came from. */
+  #forget({ type, path }: Pick<Notice, 'type' | 'path'>): void {
+    for (const kind of ONE_SHOTS) if (concerns(kind, type)) this.#forgotten.add(`${kind} ${path}`)
   }
 
   /** Whether a watch met a change that it may not tell of, and is gone. */
-  #isSilenced(kind: Kind, path: string): boolean {
+  #isSilenced(kind: OneShot, path: string): boolean {
     const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
     return step !== undefined && !this.#mayRead(step.acl)
   }
 
-  #mustTell(kind: Kind, path: string, since: number, zxid: number): boolean {
+  #mustTell(kind: OneShot, path: string, since: number, zxid: number): boolean {
     const step = this.#next(kind, path, since)
     if (step === undefined || step.zxid > zxid) return false
     const state = this.#model.at(path, zxid)
     return kind !== 'exist' || state !== undefined
   }
 
-  #next(kind: Kind, path: string, since: number): Step | undefined {
+  #next(kind: OneShot, path: string, since: number): Step | undefined {
     for (const step of this.#model.stepsAfter(path, since)) if (eventOf(kind, step) !== undefined) return step
     return undefined
   }
 }
 
-function concerns(kind: Kind, type: number): boolean {
+function concerns(kind: OneShot, type: number): boolean {
   if (kind === 'child') return type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted
   return type !== EventType.NodeChildrenChanged
 }
 
 /** The event that a change is for who watches so; undefined when it is none. */
-function eventOf(kind: Kind, { change }: Step): number | undefined {
+function eventOf(kind: OneShot, { change }: Step): number | undefined {
   if (change === 'deleted') return EventType.NodeDeleted
   if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined
   if (change === 'created') return EventType.NodeCreated
   return change === 'data' ? EventType.NodeDataChanged : undefined
 }
 
-function split(key: string): [Kind, string] {
+function split(key: string): [OneShot, string] {
   const space = key.indexOf(' ')
-  return [key.slice(0, space) as Kind, key.slice(space + 1)]
+  return [key.slice(0, space) as OneShot, key.slice(space + 1)]
 }

@@ -125,6 +125,9 @@ export interface Attached {
   readonly isReadOnly?: boolean
 }
 
+/** Watches that tell once, by what they are asked for as. */
+export type OneShot = 'data' | 'exist' | 'child'
+
 /** The watches that a client armed again, as answered at a zxid. */
 export interface Rearmed {
   readonly kind: 'rearmed'
@@ -132,8 +135,10 @@ export interface Rearmed {
   readonly session: string
   readonly connection: number
   readonly at: number
-  /** The zxid up to which the client knew everything. */
+  /** The zxid up to which the client says that it knows everything. */
   readonly since: number
+  /** The paths that it asked for, of watches that tell once. */
+  readonly asked: Readonly<Record<OneShot, readonly string[]>>
   readonly zxid: number
 }
 

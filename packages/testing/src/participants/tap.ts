@@ -5,11 +5,13 @@ import {
   readConnectRequest,
   readConnectResponse,
   Reader,
+  readSetWatches,
   readWatcherEvent,
   Xid,
+  type SetWatches,
 } from '@zabra/protocol'
 import type { Address, Connection, ConnectionEvents } from '@zabra/runtime'
-import { hexOf, type History, type Operation } from '../history/records.ts'
+import { hexOf, type History, type Operation, type Rearmed } from '../history/records.ts'
 import { readResult } from '../workload/codec.ts'
 import type { World } from '../world/world.ts'
 import { decodeRequest } from './decode.ts'
@@ -41,8 +43,8 @@ export class TappedConnection implements Connection {
   readonly #received: FrameSplitter
   /** Requests without an answer, oldest first; those that the history does not keep have no operation. */
   readonly #pending: { readonly xid: number; readonly operation: Operation | undefined }[] = []
-  /** Requests to set watches again without an answer: whether of those that fire once. */
-  readonly #rearming: boolean[] = []
+  /** Requests to set watches again without an answer; undefined for those that last. */
+  readonly #rearming: (Pick<Rearmed, 'since' | 'asked'> | undefined)[] = []
   #session = ''
   #seen = 0
   #greeting = true
@@ -116,7 +118,8 @@ export class TappedConnection implements Connection {
     }
     const xid = r.int()
     const type = r.int()
-    if (xid === Xid.setWatches) return void this.#rearming.push(type === OpCode.setWatches)
+    if (xid === Xid.setWatches)
+      return void this.#rearming.push(type === OpCode.setWatches ? this.#askedAgain(r) : undefined)
     if (xid < 0) return
     const { history, client, connection, server, world, isJudged } = this.#o
     const asked = decodeRequest(type, r)
@@ -124,6 +127,14 @@ export class TappedConnection implements Connection {
     const common = { client, session: this.#session, connection, server, xid }
     const operation = request && history.begin({ ...common, request, invoked: world.now })
     this.#pending.push({ xid, operation })
+  }
+
+  #askedAgain(r: Reader): Pick<Rearmed, 'since' | 'asked'> {
+    const { relativeZxid, dataWatches, existWatches, childWatches } = readSetWatches(r)
+    const judged = (paths: SetWatches['dataWatches']): string[] =>
+      (paths ?? []).filter((path) => path !== null).filter(this.#o.isJudged)
+    const asked = { data: judged(dataWatches), exist: judged(existWatches), child: judged(childWatches) }
+    return { since: Number(relativeZxid), asked }
   }
 
   #told(r: Reader): void {
@@ -175,9 +186,10 @@ export class TappedConnection implements Connection {
 
   #rearmed(zxid: number): void {
     const { history, client, connection, world } = this.#o
-    if (this.#rearming.shift() !== true) return
+    const rearming = this.#rearming.shift()
+    if (rearming === undefined) return
     const common = { client, session: this.#session, connection, at: world.now }
-    history.arrivals.push({ kind: 'rearmed', ...common, since: this.#seen, zxid })
+    history.arrivals.push({ kind: 'rearmed', ...common, ...rearming, zxid })
   }
 
   #notified(r: Reader): void {

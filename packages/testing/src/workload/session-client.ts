@@ -15,7 +15,14 @@ import {
 } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
 import { userOf } from '../history/acl.ts'
-import { hexOf, type History, type Operation, type Request, type WatchKind } from '../history/records.ts'
+import {
+  hexOf,
+  type History,
+  type Operation,
+  type Rearmed,
+  type Request,
+  type WatchKind,
+} from '../history/records.ts'
 import type { Chance } from '../world/chance.ts'
 import type { Incarnation } from '../world/process.ts'
 import { opCodeOf, readResult, writeRequest } from './codec.ts'
@@ -324,13 +331,13 @@ export class SessionClient {
   #rearm(wire: Wire): void {
     const { data, exist, child, persistent, recursive } = this.#armed
     if (Object.values(this.#armed).every(({ size }) => size === 0)) return
-    wire.rearming = this.#seen
+    wire.rearming = { since: this.#seen, asked: { data: [...data], exist: [...exist], child: [...child] } }
     const lasting = persistent.size + recursive.size > 0
     const request = {
       relativeZxid: BigInt(this.#seen),
-      dataWatches: [...data],
-      existWatches: [...exist],
-      childWatches: [...child],
+      dataWatches: wire.rearming.asked.data,
+      existWatches: wire.rearming.asked.exist,
+      childWatches: wire.rearming.asked.child,
       persistentWatches: [...persistent],
       persistentRecursiveWatches: [...recursive],
     }
@@ -362,7 +369,7 @@ export class SessionClient {
         session: this.session,
         connection: wire.id,
         at: now,
-        since: wire.rearming,
+        ...wire.rearming!,
         zxid,
       })
       return
@@ -443,7 +450,7 @@ class Wire {
   isReadOnly = false
   isClosing = false
   heard = 0
-  rearming = 0
+  rearming: Pick<Rearmed, 'since' | 'asked'> | undefined
   cancelBeat: Cancel = () => {}
 
   constructor(id: number, place: ServerPlace, connection: Connection) {

@@ -6,6 +6,7 @@ import {
   History,
   type Notice,
   type Operation,
+  type Rearmed,
   type Request,
   type Result,
   type SeenStat,
@@ -143,7 +144,16 @@ export const notice = (type: number, path: string): Notice => ({
   type,
   path,
 })
-export const rearmed = (zxid: number) =>
-  ({ kind: 'rearmed', client: 'c', session, connection: 1, at: 1, since: 0, zxid }) as const
+/** Watches set again at a zxid by a client that says it knows everything up to another. */
+export const rearmed = (zxid: number, since: number, asked: Partial<Rearmed['asked']>): Rearmed => ({
+  kind: 'rearmed',
+  client: 'c',
+  session,
+  connection: 1,
+  at: 1,
+  since,
+  zxid,
+  asked: { data: [], exist: [], child: [], ...asked },
+})
 export const set: Request = { op: 'set', path: '/w/a', data: 'y', version: -1 }
 export const get = { op: 'get', path: '/w/a', watch: false } as const satisfies Request
