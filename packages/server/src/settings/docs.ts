@@ -107,7 +107,7 @@ function renderKnown(): string {
     cells(
       code('authProvider.*'),
       'the classes of Apache ZooKeeper',
-      'The digest, ip and ensemble schemes are always there, x509 with a port over TLS; that of SASL sets `sasl.aclScheme`; other classes are refused.',
+      'The digest and ip schemes are there without it, x509 with a port over TLS; that of SASL sets `sasl.aclScheme`; that of the ensemble scheme has no effect, since the scheme is not served yet; other classes are refused.',
     ),
   )
   return `## Keys without effect\n\nKeys of Apache ZooKeeper 3.4 to 3.10 that are understood, so that an existing file goes on working. \`*\` stands for any rest.\n\n${table(['key', 'is', 'because'], lines)}`
