@@ -13,3 +13,14 @@ it.each(places)('the mistake %s has its place in %s', (_name, file, find) => {
   const pieces = readFileSync(resolve(packages, file), 'utf8').split(find)
   expect(pieces.length, `places of ${find}`).toBe(2)
 })
+
+it('the documented table has a row for each mistake', () => {
+  const text = readFileSync(resolve(packages, '../docs/simulation.md'), 'utf8')
+  const table = text.slice(text.indexOf('<!-- begin mutations -->'), text.indexOf('<!-- end mutations -->'))
+  const names = [...table.matchAll(/^\| ([a-z0-9-]+) \|/gm)]
+    .map(([, name]) => name)
+    .filter((name) => /[a-z]/.test(name!) && name !== 'mutation')
+  expect(names.sort(), 'pnpm --filter @zabra/testing gen:docs').toEqual(
+    mutations.map(({ name }) => name).sort(),
+  )
+})

@@ -75,13 +75,14 @@ function refuseUnknown({ where }: Entry, key: string, strict: boolean, findings:
   )
 }
 
-const builtInProviders = ['Digest', 'IP', 'X509', 'KeyAuthority', 'EnsembleAuthentication', 'Ensemble']
+/** Of ZooKeeper's own; those behind the first three are not served. */
+const builtInProviders = ['Digest', 'IP', 'X509', 'Key', 'Ensemble']
 
 /** Our own schemes are always there; a class of somebody else cannot be loaded. */
 function judgeAuthProvider({ where, key, value }: Entry, findings: Finding[]): void {
   const [, name] =
     /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
-  if (name === 'Digest' || name === 'IP' || name === 'X509' || name?.startsWith('Ensemble')) return
+  if (name === 'Digest' || name === 'IP' || name === 'X509') return
   if (name === 'SASL' && value.endsWith('AuthenticationProvider')) return
   if (name !== undefined && builtInProviders.includes(name))
     findings.push({

@@ -170,9 +170,10 @@ describe('a configuration file', () => {
   test('authentication providers of ZooKeeper are known, foreign classes are refused', () => {
     const auth = 'org.apache.zookeeper.server.auth'
     expect(load({ file: cfg(`authProvider.1=${auth}.DigestAuthenticationProvider`) }).findings).toEqual([])
-    expect(load({ file: cfg(`authProvider.1=${auth}.KeyAuthorityProvider`) }).warnings[0]).toContain(
-      'KeyAuthority authentication is not served yet',
-    )
+    for (const name of ['Key', 'Ensemble'])
+      expect(
+        load({ file: cfg(`authProvider.1=${auth}.${name}AuthenticationProvider`) }).warnings[0],
+      ).toContain(`${name} authentication is not served`)
     expect(load({ file: cfg('authProvider.1=com.example.Mine') }).errors[0]).toContain(
       'Java classes cannot be loaded',
     )
