@@ -76,6 +76,8 @@ class Peer implements Server {
   #cancels: Cancel[] = []
   /** What follows the end of a role is done one after the other. */
   #moving: Promise<void> = Promise.resolve()
+  /** The role that is ending already. */
+  #leaving: Term | undefined
   /** When the last election ended, on the monotonic clock. */
   #decidedAt = -Infinity
   /** Called at the end of each role. */
@@ -309,15 +311,24 @@ class Peer implements Server {
     ports.logger.info({ self: membership.self, leader, epoch }, sentence)
   }
 
+  /** R6 A role ends once: a second way out would end the role that comes next, under its feet. */
   #over(term: Term, because: Over): void {
     if (this.#term !== term || this.#isOver) return
-    this.#kit.ports.logger.info(
-      { reason: because.reason },
+    const { logger } = this.#kit.ports
+    const { reason } = because
+    if (this.#leaving === term) return logger.warn({ reason }, 'More went wrong while a role was ending')
+    this.#leaving = term
+    logger.info(
+      { reason },
       `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
     )
     this.#moving = this.#moving
       .then(() => this.#move(term, because))
-      .catch((error: unknown) => this.#fail(error))
+      .catch((error: unknown) => {
+        // It has not ended; another attempt may.
+        if (this.#leaving === term) this.#leaving = undefined
+        this.#fail(error)
+      })
   }
 
   /**
@@ -364,19 +375,25 @@ class Peer implements Server {
   }
 
   #later(ms: number, name: string, action: () => void): void {
+    if (this.#isOver) return
     this.#cancels.push(this.#kit.ports.clock.after(ms, name, action))
   }
 
   // Configurations
 
-  #configure({ configuration, restart }: Configure): void {
-    const { membership } = this.#kit
+  #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
+    const { membership, settings, ports } = this.#kit
     membership.activate(configuration).kept.then(
       () => {
         this.#configured()
         if (restart && this.#state === 'looking') this.#look()
       },
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => {
+        if (!isFull(error)) return this.#fail(error)
+        // O8 There is no role to end; the election goes on when there is space.
+        ports.logger.warn({ reason: error.message }, 'A newer configuration cannot be kept yet; trying again')
+        this.#later(settings.tickTimeMs, 'configuration', () => this.#configure({ configuration, restart }))
+      },
     )
   }
 

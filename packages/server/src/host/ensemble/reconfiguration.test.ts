@@ -114,6 +114,46 @@ it('goes to the designated leader without an election when the leader is removed
   await ensemble.until('the former leader', () => ensemble.server(3).serving)
 })
 
+it.each([
+  [1, 'follows the designated leader', 'following'],
+  [2, 'is the designated leader', 'leading'],
+])('leaves its role once when the disk of %i, which %s, is full at that moment', async (full, _, role) => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(1)
+  const { disk } = ensemble.member(full)
+  // The log has room of its own; a new file has none.
+  disk.fault = (call, path) => (call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined)
+  const before = ensemble.lines.length
+  await change(ensemble, client, { leaving: '3' })
+  await ensemble.until('the complaint', () => ensemble.lines.join().includes('ENOSPC'))
+  disk.fault = undefined
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving), 5000)
+  // As long as somebody who looked for a leader beside its role would need to end it.
+  await ensemble.advance(20_000)
+  expect([ensemble.leader, ensemble.server(full).role]).toEqual([2, role])
+  const lines = ensemble.lines.slice(before).join('\n')
+  expect(lines).not.toContain('This server is not looking any more')
+  expect(lines).not.toContain(' 2 info Looking for a leader')
+  const later = await ensemble.client(full)
+  later.create(1, '/a')
+  await ensemble.until('the answer', () => later.frames.length > 0 || later.closed)
+  expect(later.heard()).toEqual(['1:0'])
+})
+
+it('waits for space when its disk is full as it hears of a newer configuration', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  await ensemble.member(1).crash()
+  expect(await change(ensemble, await ensemble.client(2), { joining: line(9, 'observer') })).toBe('77:0')
+  const { disk } = ensemble.member(1)
+  disk.fault = (call, path) => (call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined)
+  await ensemble.member(1).start()
+  await ensemble.advance(5000)
+  expect([ensemble.member(1).failure, ensemble.lines.join().includes('ENOSPC')]).toEqual([undefined, true])
+  disk.fault = undefined
+  await ensemble.until('the return of 1', () => ensemble.server(1).serving)
+  expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
+})
+
 it('takes in a server that nobody knew, as a participant and as an observer', async () => {
   const ensemble = await Ensemble.start(3, changing)
   for (const [id, role] of [
