@@ -154,6 +154,33 @@ it('waits for space when its disk is full as it hears of a newer configuration',
   expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
 })
 
+it('acknowledges a change only when the member has it on disk as the one proposed last', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  await ensemble.member(2).crash()
+  const client = await ensemble.client(3)
+  const { disk } = ensemble.member(1)
+  const replaceFile = disk.replaceFile.bind(disk)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  disk.replaceFile = async (path, bytes) => {
+    if (path.endsWith('.next')) await held
+    return replaceFile(path, bytes)
+  }
+  client.ask(77, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: line(9, 'observer'),
+      leavingServers: null,
+      newMembers: null,
+      curConfigId: -1n,
+    }),
+  )
+  await ensemble.advance(2000)
+  expect([client.closed, client.heard()]).toEqual([false, []])
+  release()
+  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  expect(client.heard()).toEqual(['77:0'])
+})
+
 it('takes in a server that nobody knew, as a participant and as an observer', async () => {
   const ensemble = await Ensemble.start(3, changing)
   for (const [id, role] of [
