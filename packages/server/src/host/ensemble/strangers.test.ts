@@ -45,3 +45,29 @@ it('takes no member out of step for somebody who claims to be that member', asyn
     ensemble.lines.slice(before).filter((line) => /Looking for a leader|does not lead/.test(line)),
   ).toEqual([])
 })
+
+it.each([
+  ['the leader', 2003, {}],
+  ['the leader, where servers may join', 2003, { reconfigEnabled: true }],
+  ['a follower that keeps observers', 5001, { reconfigEnabled: true }],
+])('goes on when somebody introduces itself to %s in a way that cannot be read', async (_, port, settings) => {
+  const ensemble = new Ensemble(3, settings)
+  const one = ensemble.member(1)
+  one.settings = Object.freeze({ ...one.settings, observerMasterPort: 5001 })
+  for (const member of ensemble.members.values()) await member.start()
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  for (const data of [null, new Uint8Array(7), new Uint8Array(12).fill(0x7f)]) {
+    const wire = await ensemble.network.connect({ host: 'x', port })
+    let closed = false
+    wire.listen({ data() {}, drain() {}, closed: () => (closed = true) })
+    const writer = new Writer(64)
+    encodePacket(writer, { type: PacketType.observerInfo, zxid: 0, data, auth: null })
+    wire.write(writer.take())
+    await ensemble.advance(100)
+    expect(closed).toBe(true)
+  }
+  expect([ensemble.leader, [...ensemble.members.values()].map(({ failure }) => failure)]).toEqual([
+    3,
+    [undefined, undefined, undefined],
+  ])
+})
