@@ -409,9 +409,7 @@ class Peer implements Server {
   /** R3 A member that can no longer vouch for what it has stops: it cuts everything and writes nothing more. */
   #fail(error: unknown): void {
     if (this.#isOver) return
-    // O8 A full disk is no doubt: what is on it is whole.
-    if (this.#term !== undefined && isFull(error))
-      return this.#over(this.#term, { reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
+    if (isFull(error)) return this.#full(error)
     this.#isOver = true
     const reason = error instanceof Error ? error.message : String(error)
     this.#kit.ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
@@ -420,6 +418,16 @@ class Peer implements Server {
     void this.#term?.end().catch(() => {})
     void this.#links.close()
     void this.#kit.door.stop()
+  }
+
+  /** O8 A full disk is no doubt: what is on it is whole. Between two roles there is nothing to end. */
+  #full({ message: reason }: Error): void {
+    const { settings, ports } = this.#kit
+    if (this.#term !== undefined) return this.#over(this.#term, { reason, pauseMs: settings.tickTimeMs })
+    ports.logger.warn(
+      { reason },
+      'The disk has refused what the last role had written; it is written again later',
+    )
   }
 
   async #close(): Promise<void> {

@@ -1,4 +1,5 @@
 import { OpCode, readGetDataResponse, writeReconfigRequest } from '@zabra/protocol'
+import { DiskError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { parseConfiguration } from '../../core/quorum/index.ts'
 import type { RawClient } from '../testdata/world.ts'
@@ -152,6 +153,33 @@ it('waits for space when its disk is full as it hears of a newer configuration',
   disk.fault = undefined
   await ensemble.until('the return of 1', () => ensemble.server(1).serving)
   expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
+})
+
+it('lives on when it hears, once its role is over, that a full disk has refused a configuration', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(3)
+  const { disk } = ensemble.member(3)
+  const replaceFile = disk.replaceFile.bind(disk)
+  let refuse = (): void => {}
+  const refused = new Promise<void>((resolve) => (refuse = resolve))
+  let isFull = true
+  disk.replaceFile = async (path, bytes) => {
+    if (isFull && /dynamic\.\d/.test(path)) {
+      await refused
+      throw new DiskError('There is no space left', 'ENOSPC', path)
+    }
+    return replaceFile(path, bytes)
+  }
+  expect(await change(ensemble, client, { joining: line(9, 'observer') })).toBe('77:0')
+  for (const id of [1, 2]) await ensemble.member(id).crash()
+  await ensemble.until('the end of its role', () => ensemble.server(3).role === 'looking')
+  refuse()
+  await ensemble.advance(2000)
+  expect(ensemble.member(3).failure).toBe(undefined)
+  isFull = false
+  for (const id of [1, 2]) await ensemble.member(id).start()
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(await shown(ensemble, 3)).toContain(line(9, 'observer').replace(';', ';0.0.0.0:'))
 })
 
 it('acknowledges a change only when the member has it on disk as the one proposed last', async () => {
