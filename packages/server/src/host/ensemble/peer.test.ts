@@ -132,3 +132,17 @@ it('stops in the middle of a snapshot of which nothing more comes', async () => 
     .then(() => (isClosed = true))
   await ensemble.until('the end', () => isClosed, 2000)
 })
+
+it('hands over only when what was asked before has its answer, though it is to stop', async () => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(3)
+  const { clock } = ensemble
+  const slowly = (): Promise<void> => new Promise((done) => void clock.after(300, 'slow disk', done))
+  for (const id of [1, 2]) ensemble.member(id).disk.hold = slowly
+  client.create(1, '/a')
+  await ensemble.advance(50)
+  expect(client.heard()).toEqual([])
+  await ensemble.member(3).stop()
+  expect(client.heard()).toEqual(['1:0'])
+  await ensemble.until('another leader', () => ensemble.leader === 2)
+})
