@@ -22,8 +22,9 @@ function fileOf(bytes: Uint8Array, failAt = Infinity) {
   return { reader, reading: () => reading }
 }
 
+/** No two pieces of it are the same. */
 const sample = (length: number): Uint8Array =>
-  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11)) & 255)
+  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11) + (i >> 20)) & 255)
 
 it('A file read forwards is given as it is, whatever part of the last piece is still wanted', async () => {
   const bytes = sample(5 * MIB + 77)
@@ -77,4 +78,54 @@ it('A failed read is told to whoever wants the piece, and to nobody else', async
   expect(reading()).toBe(1)
   await other.done()
   expect(reading()).toBe(0)
+  // It fails while nobody waits for it, as when what came before is still being looked at.
+  const last = new ReadAhead(reader)
+  await last.from(0, 16, new Uint8Array(0), bytes.length)
+  while (reading() > 0) await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  await last.done()
+})
+
+it('A piece that is not wanted after all does not get into a later one, however slowly it is read', async () => {
+  const bytes = sample(6 * MIB)
+  let count = 0
+  let finished = 0
+  const { reader } = fileOf(bytes)
+  const file = new ReadAhead({
+    ...reader,
+    async read(into, position) {
+      const turns = ++count === 2 ? 50 : 1
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
+      const read = await reader.read(into, position)
+      finished++
+      return read
+    },
+  })
+  await file.from(0, 16, new Uint8Array(0), bytes.length)
+  // An entry that is longer than a piece.
+  const long = await file.from(MIB, 2 * MIB, new Uint8Array(0), bytes.length)
+  while (finished < 4) await new Promise(setImmediate)
+  const next = await file.from(MIB + long.length, 16, new Uint8Array(0), bytes.length)
+  expect(Buffer.compare(long, bytes.subarray(MIB, 3 * MIB))).toBe(0)
+  expect(Buffer.compare(next, bytes.subarray(3 * MIB, 4 * MIB))).toBe(0)
+  const far = await file.from(5 * MIB, 16, new Uint8Array(0), bytes.length)
+  expect(Buffer.compare(far, bytes.subarray(5 * MIB))).toBe(0)
+  await file.done()
+})
+
+it('A piece holds while it is looked at, though a disk may fill the next one at once', async () => {
+  const bytes = sample(4 * MIB)
+  const { reader } = fileOf(bytes)
+  const file = new ReadAhead({
+    ...reader,
+    async read(into, position) {
+      into.set(bytes.subarray(position, position + into.length))
+      return reader.read(into, position)
+    },
+  })
+  const wrong: number[] = []
+  await file.pieces(0, bytes.length, (piece, at) => {
+    if (Buffer.compare(piece, bytes.subarray(at, at + piece.length)) !== 0) wrong.push(at)
+  })
+  expect(wrong).toEqual([])
 })

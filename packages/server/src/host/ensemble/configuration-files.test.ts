@@ -41,13 +41,20 @@ it('is what the operator has written until a newer one is in force', async () =>
   expect(disk.paths()).toEqual(files)
 })
 
-it('is what the operator has written when that is newer', async () => {
+it('is what the operator has written when that is newer, or as new', async () => {
   const disk = new MemoryDisk()
   await disk.makeFolder('/data')
   await keepActive(disk, '/data', configuration(0x100000002, 1, 2))
   expect(await loaded(disk, configuration(0x200000001, 7, 8, 9))).toEqual({
     active: printConfiguration(configuration(0x200000001, 7, 8, 9)),
   })
+  expect(await loaded(disk, configuration(0x100000002, 7, 8, 9))).toEqual({
+    active: printConfiguration(configuration(0x100000002, 7, 8, 9)),
+  })
+  // And a file of theirs is all that there is of it.
+  const before = disk.paths()
+  await keepActive(disk, '/data', written)
+  expect(disk.paths()).toEqual(before)
 })
 
 it('says which file cannot be read', async () => {
@@ -55,4 +62,31 @@ it('says which file cannot be read', async () => {
   await disk.makeFolder('/data')
   disk.put('/data/zoo.cfg.dynamic.5', new TextEncoder().encode('server.1=here'))
   await expect(loaded(disk)).rejects.toThrow(/zoo\.cfg\.dynamic\.5/)
+})
+
+it('is proposed no more once it is in force, though a crash has left the proposal', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  const second = configuration(0x100000002, 1, 2, 3, 4)
+  await keepProposed(disk, '/data', second)
+  disk.fault = (call) => (call === 'remove' ? { code: 'EIO' } : undefined)
+  await expect(keepActive(disk, '/data', second)).rejects.toThrow('EIO')
+  disk.fault = undefined
+  disk.powerCut()
+  expect(await loaded(disk)).toEqual({ active: printConfiguration(second) })
+})
+
+it('tells the operator whose file is older and has other members, and nobody else', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  await keepActive(disk, '/data', configuration(0x100000002, 1, 2, 3, 4))
+  const lines: string[] = []
+  const logger = {
+    ...silent,
+    warn: (facts: object, sentence: string) => lines.push(`${sentence} ${JSON.stringify(facts)}`),
+  }
+  await loadConfigurations(disk, '/data', configuration(0, 1, 2, 3, 4), logger)
+  expect(lines).toEqual([])
+  await loadConfigurations(disk, '/data', written, logger)
+  expect(lines).toEqual([expect.stringContaining('zoo.cfg.dynamic.100000002')])
 })

@@ -76,6 +76,8 @@ class Peer implements Server {
   #cancels: Cancel[] = []
   /** What follows the end of a role is done one after the other. */
   #moving: Promise<void> = Promise.resolve()
+  /** The role that is ending already. */
+  #leaving: Term | undefined
   /** When the last election ended, on the monotonic clock. */
   #decidedAt = -Infinity
   /** Called at the end of each role. */
@@ -309,15 +311,24 @@ class Peer implements Server {
     ports.logger.info({ self: membership.self, leader, epoch }, sentence)
   }
 
+  /** R6 A role ends once: a second way out would end the role that comes next, under its feet. */
   #over(term: Term, because: Over): void {
     if (this.#term !== term || this.#isOver) return
-    this.#kit.ports.logger.info(
-      { reason: because.reason },
+    const { logger } = this.#kit.ports
+    const { reason } = because
+    if (this.#leaving === term) return logger.warn({ reason }, 'More went wrong while a role was ending')
+    this.#leaving = term
+    logger.info(
+      { reason },
       `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
     )
     this.#moving = this.#moving
       .then(() => this.#move(term, because))
-      .catch((error: unknown) => this.#fail(error))
+      .catch((error: unknown) => {
+        // It has not ended; another attempt may.
+        if (this.#leaving === term) this.#leaving = undefined
+        this.#fail(error)
+      })
   }
 
   /**
@@ -364,19 +375,25 @@ class Peer implements Server {
   }
 
   #later(ms: number, name: string, action: () => void): void {
+    if (this.#isOver) return
     this.#cancels.push(this.#kit.ports.clock.after(ms, name, action))
   }
 
   // Configurations
 
-  #configure({ configuration, restart }: Configure): void {
-    const { membership } = this.#kit
+  #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
+    const { membership, settings, ports } = this.#kit
     membership.activate(configuration).kept.then(
       () => {
         this.#configured()
         if (restart && this.#state === 'looking') this.#look()
       },
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => {
+        if (!isFull(error)) return this.#fail(error)
+        // O8 There is no role to end; the election goes on when there is space.
+        ports.logger.warn({ reason: error.message }, 'A newer configuration cannot be kept yet; trying again')
+        this.#later(settings.tickTimeMs, 'configuration', () => this.#configure({ configuration, restart }))
+      },
     )
   }
 
@@ -392,9 +409,7 @@ class Peer implements Server {
   /** R3 A member that can no longer vouch for what it has stops: it cuts everything and writes nothing more. */
   #fail(error: unknown): void {
     if (this.#isOver) return
-    // O8 A full disk is no doubt: what is on it is whole.
-    if (this.#term !== undefined && isFull(error))
-      return this.#over(this.#term, { reason: error.message, pauseMs: this.#kit.settings.tickTimeMs })
+    if (isFull(error)) return this.#full(error)
     this.#isOver = true
     const reason = error instanceof Error ? error.message : String(error)
     this.#kit.ports.logger.error({ reason }, 'The server stops: it can no longer vouch for its state')
@@ -403,6 +418,16 @@ class Peer implements Server {
     void this.#term?.end().catch(() => {})
     void this.#links.close()
     void this.#kit.door.stop()
+  }
+
+  /** O8 A full disk is no doubt: what is on it is whole. Between two roles there is nothing to end. */
+  #full({ message: reason }: Error): void {
+    const { settings, ports } = this.#kit
+    if (this.#term !== undefined) return this.#over(this.#term, { reason, pauseMs: settings.tickTimeMs })
+    ports.logger.warn(
+      { reason },
+      'The disk has refused what the last role had written; it is written again later',
+    )
   }
 
   async #close(): Promise<void> {

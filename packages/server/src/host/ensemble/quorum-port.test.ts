@@ -130,3 +130,46 @@ it('closes everything that waits with itself', async () => {
   expect(one.closed).toBe(true)
   await expect(network.connect({ host: 'x', port: 1 })).rejects.toThrow('ECONNREFUSED')
 })
+
+it('listens on all of its addresses or on none', async () => {
+  const { port, network } = await rig({
+    bindAttempts: 1,
+    listen: [1, 2].map((at) => ({ host: 'x', port: at })),
+  })
+  const other = await network.listen({ port: 2 }, () => {})
+  await expect(port.open()).rejects.toThrow('EADDRINUSE')
+  await other.close()
+  for (const at of [1, 2]) await network.listen({ port: at }, () => {})
+})
+
+it('opens nothing more once it is closed, be it about to open or to try again', async () => {
+  const opening = await rig()
+  const opened = opening.port.open()
+  await opening.port.close()
+  await expect(opened).rejects.toThrow('closed while it opened')
+  await opening.network.listen({ port: 1 }, () => {})
+
+  const trying = await rig()
+  const other = await trying.network.listen({ port: 1 }, () => {})
+  let failed: unknown
+  trying.port.open().catch((error: unknown) => (failed = error))
+  await trying.clock.settle()
+  await trying.port.close()
+  await other.close()
+  await trying.clock.settle()
+  expect(failed).toBeInstanceOf(NetworkError)
+  expect(trying.clock.pending()).toEqual([])
+  await trying.network.listen({ port: 1 }, () => {})
+})
+
+it('forgets who hangs up before saying anything', async () => {
+  const { port, dial, clock, lines, advance } = await rig()
+  await port.open()
+  const one = await dial(followerInfo.slice(0, 7))
+  expect(port.strangers).toBe(1)
+  one.wire.destroy()
+  await clock.settle()
+  expect(port.strangers).toBe(0)
+  await advance(5000)
+  expect(lines).toEqual([])
+})

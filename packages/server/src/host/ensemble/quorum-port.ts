@@ -1,7 +1,7 @@
 import { NetworkError, type Address, type Cancel, type Connection, type Listener } from '@zabra/runtime'
 import type { Clock, Logger, Network } from '@zabra/runtime'
 import { ProtocolError } from '@zabra/protocol'
-import { PacketSplitter, PacketType, type QuorumPacket } from '../../core/zab/index.ts'
+import { decodeLearnerInfo, PacketSplitter, PacketType, type QuorumPacket } from '../../core/zab/index.ts'
 import { printAddress } from '../election/hello.ts'
 
 /** What a quorum port needs. Times are in milliseconds. */
@@ -194,10 +194,14 @@ export class QuorumPort {
   }
 }
 
-/** A learner waits for an answer before it says anything else, so there is nothing behind its first packet. */
+/**
+ * A learner waits for an answer before it says anything else, so there is nothing behind its first packet. Throws a
+ * `ProtocolError` when it cannot be read who it is.
+ */
 function objectionTo({ type, data }: QuorumPacket, received: number): string | undefined {
   if (type !== PacketType.followerInfo && type !== PacketType.observerInfo)
     return `expected it to introduce itself as a learner, got a packet of type ${type}`
+  decodeLearnerInfo(data)
   const behind = received - BARE_PACKET_BYTES - (data?.length ?? 0)
   return behind > 0 ? `${behind} bytes came behind its first packet` : undefined
 }

@@ -1,4 +1,5 @@
 import { OpCode, readGetDataResponse, writeReconfigRequest } from '@zabra/protocol'
+import { DiskError } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { parseConfiguration } from '../../core/quorum/index.ts'
 import type { RawClient } from '../testdata/world.ts'
@@ -112,6 +113,100 @@ it('goes to the designated leader without an election when the leader is removed
   expect((await shown(ensemble, 1)).some((each) => each.startsWith('server.3='))).toBe(false)
   await ensemble.member(3).start()
   await ensemble.until('the former leader', () => ensemble.server(3).serving)
+})
+
+it.each([
+  [1, 'follows the designated leader', 'following'],
+  [2, 'is the designated leader', 'leading'],
+])('leaves its role once when the disk of %i, which %s, is full at that moment', async (full, _, role) => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(1)
+  const { disk } = ensemble.member(full)
+  // The log has room of its own; a new file has none.
+  disk.fault = (call, path) => (call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined)
+  const before = ensemble.lines.length
+  await change(ensemble, client, { leaving: '3' })
+  await ensemble.until('the complaint', () => ensemble.lines.join().includes('ENOSPC'))
+  disk.fault = undefined
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving), 5000)
+  // As long as somebody who looked for a leader beside its role would need to end it.
+  await ensemble.advance(20_000)
+  expect([ensemble.leader, ensemble.server(full).role]).toEqual([2, role])
+  const lines = ensemble.lines.slice(before).join('\n')
+  expect(lines).not.toContain('This server is not looking any more')
+  expect(lines).not.toContain(' 2 info Looking for a leader')
+  const later = await ensemble.client(full)
+  later.create(1, '/a')
+  await ensemble.until('the answer', () => later.frames.length > 0 || later.closed)
+  expect(later.heard()).toEqual(['1:0'])
+})
+
+it('waits for space when its disk is full as it hears of a newer configuration', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  await ensemble.member(1).crash()
+  expect(await change(ensemble, await ensemble.client(2), { joining: line(9, 'observer') })).toBe('77:0')
+  const { disk } = ensemble.member(1)
+  disk.fault = (call, path) => (call === 'write' && /dynamic\.\d/.test(path) ? { code: 'ENOSPC' } : undefined)
+  await ensemble.member(1).start()
+  await ensemble.advance(5000)
+  expect([ensemble.member(1).failure, ensemble.lines.join().includes('ENOSPC')]).toEqual([undefined, true])
+  disk.fault = undefined
+  await ensemble.until('the return of 1', () => ensemble.server(1).serving)
+  expect(disk.paths().some((path) => /dynamic\.\d/.test(path))).toBe(true)
+})
+
+it('lives on when it hears, once its role is over, that a full disk has refused a configuration', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  const client = await ensemble.client(3)
+  const { disk } = ensemble.member(3)
+  const replaceFile = disk.replaceFile.bind(disk)
+  let refuse = (): void => {}
+  const refused = new Promise<void>((resolve) => (refuse = resolve))
+  let isFull = true
+  disk.replaceFile = async (path, bytes) => {
+    if (isFull && /dynamic\.\d/.test(path)) {
+      await refused
+      throw new DiskError('There is no space left', 'ENOSPC', path)
+    }
+    return replaceFile(path, bytes)
+  }
+  expect(await change(ensemble, client, { joining: line(9, 'observer') })).toBe('77:0')
+  for (const id of [1, 2]) await ensemble.member(id).crash()
+  await ensemble.until('the end of its role', () => ensemble.server(3).role === 'looking')
+  refuse()
+  await ensemble.advance(2000)
+  expect(ensemble.member(3).failure).toBe(undefined)
+  isFull = false
+  for (const id of [1, 2]) await ensemble.member(id).start()
+  await ensemble.until('everybody serves', () => ensemble.running.every(({ serving }) => serving))
+  expect(await shown(ensemble, 3)).toContain(line(9, 'observer').replace(';', ';0.0.0.0:'))
+})
+
+it('acknowledges a change only when the member has it on disk as the one proposed last', async () => {
+  const ensemble = await Ensemble.start(3, changing)
+  await ensemble.member(2).crash()
+  const client = await ensemble.client(3)
+  const { disk } = ensemble.member(1)
+  const replaceFile = disk.replaceFile.bind(disk)
+  let release = (): void => {}
+  const held = new Promise<void>((resolve) => (release = resolve))
+  disk.replaceFile = async (path, bytes) => {
+    if (path.endsWith('.next')) await held
+    return replaceFile(path, bytes)
+  }
+  client.ask(77, OpCode.reconfig, (w) =>
+    writeReconfigRequest(w, {
+      joiningServers: line(9, 'observer'),
+      leavingServers: null,
+      newMembers: null,
+      curConfigId: -1n,
+    }),
+  )
+  await ensemble.advance(2000)
+  expect([client.closed, client.heard()]).toEqual([false, []])
+  release()
+  await ensemble.until('the answer', () => client.frames.length > 0 || client.closed)
+  expect(client.heard()).toEqual(['77:0'])
 })
 
 it('takes in a server that nobody knew, as a participant and as an observer', async () => {

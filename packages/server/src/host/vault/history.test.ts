@@ -1,3 +1,4 @@
+import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { Author, collect, FOLDER, Rig, same, z } from './testdata/rig.ts'
@@ -105,6 +106,41 @@ describe('the history in the log', () => {
     await expect(reading()).rejects.toThrow(/Expected transaction .* or the first of a later epoch/)
     rig.disk.put(path, whole)
     await reading()
+  })
+
+  it('closes no file of which something is still being read ahead', async () => {
+    const leader = new Author()
+    const rig = await Rig.open()
+    await rig.vault.acceptEpoch(1)
+    for (let counter = 1; counter <= 8; counter++)
+      leader.write(z(1, counter), {
+        type: OpCode.create,
+        path: `/n${counter}`,
+        data: new Uint8Array(400_000),
+        acl: OPEN_ACL_UNSAFE,
+        ephemeral: false,
+        parentCVersion: counter,
+      })
+    await rig.follow(leader.txns)
+    const { disk } = rig
+    const openRead = disk.openRead.bind(disk)
+    const readingAtClose: number[] = []
+    disk.openRead = async (path) => {
+      const reader = await openRead(path)
+      let reading = 0
+      return {
+        ...reader,
+        read: async (into, position) => {
+          reading++
+          for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+          reading--
+          return reader.read(into, position)
+        },
+        close: async () => void readingAtClose.push(reading),
+      }
+    }
+    expect(await collect(rig.vault.history(0, z(1, 1)))).toHaveLength(1)
+    expect(readingAtClose).toEqual([0])
   })
 
   it('keeps the files that somebody is reading from being purged', async () => {

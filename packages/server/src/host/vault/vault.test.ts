@@ -84,6 +84,8 @@ describe('a role', () => {
     rig.disk.fault = undefined
     for (const { payload } of leader.txns) rig.vault.apply(payload)
     expect(rig.full).toBe(1)
+    // Nobody is offered as history what is not there.
+    expect([rig.vault.verified.upTo, rig.vault.verified.epochEnds]).toEqual([z(1, 2), [z(1, 2)]])
     await rig.vault.settle()
     expect([rig.vault.lastZxid, rig.nodes()]).toEqual([z(1, 2), ['n100000001', 'n100000002']])
     await rig.follow(leader.txns.slice(2))
