@@ -17,10 +17,8 @@ it.each(places)('the mistake %s has its place in %s', (_name, file, find) => {
 it('the documented table has a row for each mistake', () => {
   const text = readFileSync(resolve(packages, '../docs/simulation.md'), 'utf8')
   const table = text.slice(text.indexOf('<!-- begin mutations -->'), text.indexOf('<!-- end mutations -->'))
-  const names = [...table.matchAll(/^\| ([a-z0-9-]+) \|/gm)]
-    .map(([, name]) => name)
-    .filter((name) => /[a-z]/.test(name!) && name !== 'mutation')
-  expect(names.sort(), 'pnpm --filter @zabra/testing gen:docs').toEqual(
-    mutations.map(({ name }) => name).sort(),
+  const rows = [...table.matchAll(/^\| ([a-z][a-z0-9-]+) \|/gm)].map(([, name]) => name).slice(1)
+  expect(new Set(rows), 'pnpm --filter @zabra/testing gen:docs').toEqual(
+    new Set(mutations.map(({ name }) => name)),
   )
 })
