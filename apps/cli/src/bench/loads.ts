@@ -55,7 +55,11 @@ const steady: Load = (share, reach, control) =>
     })
     const loads = sessions.map((session, at) =>
       share.rate > 0
-        ? pace(session, { ...options(session, at), perSecond: share.rate / share.connections })
+        ? pace(session, {
+            ...options(session, at),
+            perSecond: share.rate / share.connections,
+            phase: (share.first + at) / share.connections,
+          })
         : pump(session, options(session, at)),
     )
     const all = Promise.all(loads)

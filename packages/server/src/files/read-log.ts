@@ -56,7 +56,6 @@ export async function readLog(
 class LogReading {
   readonly #path: string
   readonly #visit: (record: LogRecord) => boolean | void
-  readonly #reader = new Reader()
   #transactions = 0
   #first: Zxid | undefined
   #last: Zxid | undefined
@@ -123,7 +122,8 @@ class LogReading {
 
   #decode({ bytes, start, end, offset }: RawEntry): LoggedTxn {
     try {
-      return decodeLoggedTxn(this.#reader.reset(bytes, start, end))
+      // Whoever is shown it may keep it, and the bytes are read over.
+      return decodeLoggedTxn(new Reader(new Uint8Array(bytes.subarray(start, end))))
     } catch (cause) {
       throw new DamageError(
         `Expected a transaction (${String(cause)})`,

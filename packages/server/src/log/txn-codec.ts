@@ -53,7 +53,8 @@ function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
 }
 
 /**
- * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are copies.
+ * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes, since a tree
+ * copies what it keeps.
  * Throws a `ProtocolError` when the bytes are no transaction.
  */
 export function decodeLoggedTxn(reader: Reader): LoggedTxn {
@@ -224,7 +225,7 @@ function decodeSub(r: Reader, type: number): SubTxn {
       return { type, path: pathOf(r) }
     case OpCode.setData:
     case OpCode.reconfig:
-      return { type, path: pathOf(r), data: copyOf(r), version: r.int() }
+      return { type, path: pathOf(r), data: r.buffer(), version: r.int() }
     case OpCode.setACL:
       return { type, path: pathOf(r), acl: decodeAcl(r), version: r.int() }
     case OpCode.check:
@@ -237,7 +238,7 @@ function decodeSub(r: Reader, type: number): SubTxn {
 }
 
 function decodeCreate(r: Reader): { path: string; data: Uint8Array | null; acl: readonly ACL[] } {
-  return { path: pathOf(r), data: copyOf(r), acl: decodeAcl(r) }
+  return { path: pathOf(r), data: r.buffer(), acl: decodeAcl(r) }
 }
 
 export function decodeAcl(r: Reader): readonly ACL[] {
@@ -249,4 +250,3 @@ export function decodeAcl(r: Reader): readonly ACL[] {
 }
 
 const pathOf = (r: Reader): string => r.string() ?? r.fail('Expected a path, got null', 'path')
-const copyOf = (r: Reader): Uint8Array | null => r.copy()

@@ -13,7 +13,7 @@ it('gives copies that stay as they are, whatever becomes of what was copied and 
         data.fill(0)
         return copy
       })
-      expect(made.map((copy) => [...copy!])).toEqual(
+      expect(made.map((copy) => [...copy])).toEqual(
         lengths.map((length, index) => Array.from({ length }, () => (index + 1) & 0xff)),
       )
     }),
@@ -24,5 +24,5 @@ it('gives copies that stay as they are, whatever becomes of what was copied and 
 it('gives large data an array of its own', () => {
   const data = new Uint8Array(5000).fill(7)
   const copy = new Copies().of(data)
-  expect([copy, copy?.buffer.byteLength, new Copies().of(null)]).toEqual([data, 5000, null])
+  expect([copy, copy.buffer.byteLength]).toEqual([data, 5000])
 })

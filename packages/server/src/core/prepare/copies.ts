@@ -15,9 +15,8 @@ export class Copies {
   #shared = new Uint8Array(0)
   #used = 0
 
-  /** A copy that stays as it is; of null it is null. */
-  of(data: Uint8Array | null): Uint8Array | null {
-    if (data === null) return null
+  /** A copy that stays as it is. */
+  of(data: Uint8Array): Uint8Array {
     const { length } = data
     if (length > LONGEST) return data.slice()
     if (this.#used + length > this.#shared.length) {

@@ -261,7 +261,7 @@ export class Preparer {
     this.#checkQuota(path, 1, data?.length ?? 0)
     return this.#created(
       request,
-      { path, data: this.#copies.of(data), acl: list, flags, type, ttl },
+      { path, data: data && this.#copies.of(data), acl: list, flags, type, ttl },
       parent,
       before,
       zxid,
@@ -350,7 +350,7 @@ export class Preparer {
     const length = data?.length ?? 0
     if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
-    const copy = this.#copies.of(data)
+    const copy = data && this.#copies.of(data)
     this.#node = node
     this.#pending.change(node, zxid)
     node.version = next

@@ -54,6 +54,11 @@ export function writePacket(
   writer.int(type)
   writer.longNumber(zxid)
   writer.buffer(data)
+  writeIdentities(writer, auth)
+}
+
+/** Who a client is, behind the data of a packet. */
+export function writeIdentities(writer: Writer, auth: readonly Identity[] | null): void {
   if (auth === null) return writer.int(-1)
   writer.int(auth.length)
   for (const { scheme, id } of auth) {

@@ -1,6 +1,7 @@
 import { ProtocolError, Reader, readText, textLength, Writer, writeText } from '@zabra/protocol'
 import type { ServerId } from '../quorum/index.ts'
-import type { SessionId } from '../types.ts'
+import type { Identity, SessionId } from '../types.ts'
+import { NO_ZXID, PacketType, writeIdentities } from './packets.ts'
 
 /** The version of the protocol that knows epochs. Earlier ones are refused. */
 export const PROTOCOL_VERSION = 0x1_0000
@@ -111,13 +112,21 @@ export interface ForwardedRequest {
   readonly body: Uint8Array
 }
 
-export function encodeForwardedRequest({ session, cxid, type, body }: ForwardedRequest): Uint8Array {
-  const writer = new Writer(16 + body.length)
+/** Appends a REQUEST. Its data are written where they go, since a learner sends one for each write of its clients. */
+export function writeForwardedRequest(
+  writer: Writer,
+  { session, cxid, type, body }: ForwardedRequest,
+  auth: readonly Identity[] | null,
+): void {
+  writer.int(PacketType.request)
+  writer.longNumber(NO_ZXID)
+  const mark = writer.beginFrame()
   writer.long(session)
   writer.int(cxid)
   writer.int(type)
   writer.raw(body)
-  return writer.take()
+  writer.endFrame(mark)
+  writeIdentities(writer, auth)
 }
 
 export function decodeForwardedRequest(data: Uint8Array | null): ForwardedRequest {

@@ -12,7 +12,6 @@ import {
   decodeRevalidationAnswer,
   encodeAckEpoch,
   encodeDesignated,
-  encodeForwardedRequest,
   encodeInformAndActivate,
   encodeLeaderInfo,
   encodeLearnerInfo,
@@ -24,6 +23,7 @@ import {
   PacketSplitter,
   PacketType,
   readTouches,
+  writeForwardedRequest,
   type QuorumPacket,
 } from './index.ts'
 
@@ -131,9 +131,12 @@ describe('what packets carry', () => {
     expect(hexOf(encodeRevalidationAnswer(answer))).toBe(hexOf(data(12)))
     expect(decodeDesignated(data(14))).toBe(3)
     expect(hexOf(encodeDesignated(3))).toBe(hexOf(data(14)))
+    const forwarded = bytesOf(captured[15]![1])
     const request = decodeForwardedRequest(data(15))
     expect(request).toMatchObject({ session: 0x100001402ee0000n, cxid: 1, type: 1 })
-    expect(hexOf(encodeForwardedRequest(request))).toBe(hexOf(data(15)))
+    const writer = new Writer()
+    writeForwardedRequest(writer, request, cut([forwarded])[0]!.auth)
+    expect(hexOf(writer.bytes())).toBe(hexOf(forwarded))
     const informed = encodeInformAndActivate(3, data(16))
     expect(decodeInformAndActivate(informed)).toEqual({ leader: 3, payload: data(16) })
   })

@@ -6,13 +6,13 @@ import { LearnerSessions } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import {
   decodeRevalidationAnswer,
-  encodeForwardedRequest,
   encodeRevalidation,
   encodeTouches,
   Learner,
   packetName,
   PacketSplitter,
   PacketType,
+  writeForwardedRequest,
   type LearnerInput,
   type LearnerWork,
   type QuorumPacket,
@@ -155,8 +155,7 @@ export class LearnerTerm implements Term {
       maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#tell(type, zxid)
-        // The chunk is the network's; what is kept is a copy.
-        this.#turns.perform(this.#learner.receive(type, zxid, data?.slice() ?? null))
+        this.#turns.perform(this.#learner.receive(type, zxid, data))
       },
       raw: (bytes) => this.#offer(bytes),
     })
@@ -279,7 +278,7 @@ export class LearnerTerm implements Term {
       return 0
     }
     this.#wire!.pause()
-    this.#keeper.raw.push(bytes.slice())
+    this.#keeper.raw.push(bytes)
     return -1
   }
 
@@ -383,11 +382,12 @@ export class LearnerTerm implements Term {
     const wire = this.#wire!
     return {
       forward: ({ sessionId: session, cxid, type, body, identities }) =>
-        wire.send(
-          PacketType.request,
-          -1,
-          encodeForwardedRequest({ session, cxid, type, body }),
-          identities.length === 0 ? null : identities,
+        wire.write((out) =>
+          writeForwardedRequest(
+            out,
+            { session, cxid, type, body },
+            identities.length === 0 ? null : identities,
+          ),
         ),
       revalidate: (session, timeout) =>
         wire.send(PacketType.revalidate, -1, encodeRevalidation({ session, timeout })),

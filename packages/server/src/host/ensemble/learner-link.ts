@@ -60,7 +60,7 @@ export class LearnerLink {
     this.address = `${connection.remote.host}:${connection.remote.port}`
     const splitter = new PacketSplitter({
       maxData: Math.max(settings.juteMaxBufferBytes + settings.juteMaxBufferExtraBytes, MAX_TOUCHES_BYTES),
-      packet: (type, zxid, data, auth) => events.packet(type, zxid, data?.slice() ?? null, auth),
+      packet: (type, zxid, data, auth) => events.packet(type, zxid, data, auth),
     })
     this.#wire = new QuorumWire({
       wire: connection,

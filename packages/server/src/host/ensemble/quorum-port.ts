@@ -123,7 +123,7 @@ export class QuorumPort {
     const splitter = new PacketSplitter({
       maxData: FIRST_PACKET_BYTES,
       packet: (type, zxid, data, auth) => {
-        stranger.packet ??= { type, zxid, data: data?.slice() ?? null, auth }
+        stranger.packet ??= { type, zxid, data: data && new Uint8Array(data), auth }
       },
     })
     const stranger: Stranger = { wire, splitter, received: 0, packet: undefined, cancel: () => {} }

@@ -9,7 +9,7 @@ export interface QuorumWireOptions {
   readonly clock: Clock
   /** Bytes that may wait for the other side to take them; with more it is given up. */
   readonly maxUnsentBytes: number
-  /** Bytes came; a view for the length of the call. A `ProtocolError` out of it ends the connection. */
+  /** Bytes came, in an array that nobody else has. A `ProtocolError` out of it ends the connection. */
   readonly took: (chunk: Uint8Array) => void
   /** There is room for more of a stream. */
   readonly drained?: () => void
@@ -39,7 +39,8 @@ export class QuorumWire {
     const { wire, clock } = options
     this.#heardAt = clock.monotonic()
     wire.listen({
-      data: (chunk) => this.take(chunk),
+      // One copy for all packets in it. `slice` would not be one where the platform has arrays of its own.
+      data: (chunk) => this.take(new Uint8Array(chunk)),
       drain: () => {
         if (this.#open) options.drained?.()
       },
@@ -63,8 +64,13 @@ export class QuorumWire {
     data: Uint8Array | null = null,
     auth: readonly Identity[] | null = null,
   ): void {
+    this.write((out) => writePacket(out, type, zxid, data, auth))
+  }
+
+  /** The same with a packet that the caller writes. */
+  write(packet: (out: Writer) => void): void {
     if (!this.#open) return
-    writePacket(this.#out, type, zxid, data, auth)
+    packet(this.#out)
     if (this.unsent > this.#options.maxUnsentBytes)
       return this.fail(`${this.unsent} bytes wait for it to take them`)
     this.#schedule()

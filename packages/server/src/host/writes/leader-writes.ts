@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
+import { Copies, screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
 import { STEP } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
@@ -46,6 +46,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
   readonly #preparer: Preparer
   readonly #writer = new Writer(1 << 12)
+  readonly #copies = new Copies()
   readonly #gates: LearnerGates
   readonly #sessions: LeaderSessions<L>
   /** What is accepted, until it is applied. */
@@ -448,7 +449,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
 
   #encode(logged: LoggedTxn): Uint8Array {
     encodeLoggedTxn(this.#writer, logged)
-    const payload = this.#writer.bytes().slice()
+    const payload = this.#copies.of(this.#writer.bytes())
     this.#writer.reset()
     return payload
   }

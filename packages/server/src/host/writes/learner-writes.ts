@@ -14,14 +14,14 @@ export interface Forwarded {
   readonly sessionId: SessionId
   readonly cxid: number
   readonly type: number
-  /** The client's bytes behind the header; a copy. */
+  /** The client's bytes behind the header. */
   readonly body: Uint8Array
   readonly identities: readonly Identity[]
 }
 
 /** The connection to the leader. */
 export interface LeaderLink {
-  /** Sends a request, behind all that were sent before. */
+  /** Sends a request, behind all that were sent before. Its body is read during the call. */
   forward(request: Forwarded): void
   /** Asks whether a session is alive (REVALIDATE). The answer comes to `revalidated`. */
   revalidate(id: SessionId, timeout: number): void
@@ -145,7 +145,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
       if (refusal !== ErrorCode.OK) return refusal
     }
     body.offset = offset
-    const bytes = body.raw(body.end - offset).slice()
+    const bytes = body.raw(body.end - offset)
     this.#ask(sessionId, { place: this.#places++, xid, type, requester, startedAt }, bytes, identities)
     return ErrorCode.OK
   }
