@@ -123,6 +123,11 @@ export class Writer {
     return this.#bytes.subarray(0, this.#length)
   }
 
+  /** What is written from an offset on, as a view that holds until what lies there is changed or dropped. */
+  since(start: number): Uint8Array {
+    return this.#bytes.subarray(start, this.#length)
+  }
+
   /** Adler-32 of what is written from an offset on, going on from `previous`. */
   adler32(start: number, previous = 1): number {
     return adler32(this.#bytes, start, this.#length, previous, this.#view)

@@ -1,5 +1,4 @@
 /** Write requests become transactions. */
-export { Copies } from './copies.ts'
 export { screen } from './decode.ts'
 export type { Screening } from './decode.ts'
 export { Preparer } from './preparer.ts'

@@ -134,10 +134,11 @@ export class Leader {
     if (this.#phase === 'broadcast') this.#commits.acknowledge(this.#options.self, zxid)
   }
 
-  /** HOT. Something came from a learner, or a long transfer to it made progress: it is alive. */
-  heard(from: ConnectionId): void {
+  /** HOT. Something came from a learner, or a transfer to it made progress: it is alive. Whether it may ask for writes. */
+  heard(from: ConnectionId): boolean {
     const handle = this.#handles.get(from)
     if (handle !== undefined) this.#hear(handle)
+    return handle?.phase === 'active'
   }
 
   #hear(handle: Handle): void {

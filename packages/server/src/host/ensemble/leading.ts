@@ -202,6 +202,8 @@ export class LeaderTerm implements Term {
     auth: readonly Identity[] | null,
   ): void {
     if (type === PacketType.ack && this.#leader.ack(link.id, zxid)) return
+    // What is asked for comes as often as writes do, and the machine would only hand it on.
+    if (type === PacketType.request && this.#leader.heard(link.id)) return this.#request(link, data, auth)
     // Once this server leads a learner hears pings, and answers them.
     if (type === PacketType.ack && this.#leader.phase === 'broadcast') link.expect(this.#syncLimitMs)
     this.#turns.feed({ type: 'packet', from: link.id, packet: { type, zxid, data, auth } })
@@ -406,7 +408,13 @@ export class LeaderTerm implements Term {
         link.send(PacketType.revalidate, -1, encodeRevalidationAnswer({ session, valid })),
       )
     }
-    const { session: sessionId, cxid, type: op, body } = decodeForwardedRequest(data)
-    writes.request(link, { sessionId, cxid, type: op, body, identities: auth ?? [] })
+    this.#request(link, data, auth)
+  }
+
+  #request(link: LearnerLink, data: Uint8Array | null, auth: readonly Identity[] | null): void {
+    const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
+    this.#clients?.writes.request(link, { sessionId, cxid, type, body, identities: auth ?? NOBODY })
   }
 }
+
+const NOBODY: readonly Identity[] = []

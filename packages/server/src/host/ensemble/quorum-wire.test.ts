@@ -41,6 +41,24 @@ it('sends what is sent in one turn in one write', async () => {
   expect(chunks).toEqual([packet(1) + packet(2) + packet(3), packet(4)])
 })
 
+it('sends 64 KiB at once, whatever else is to come', async () => {
+  const { clock, wire, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
+  for (let sent = 0; sent < 4000; sent++) wire.send(1, 0)
+  await clock.settle()
+  // The network hands on 64 KiB at a time, and the first write had one packet that was cut by that.
+  expect(chunks.map((chunk) => chunk.length / 2)).toEqual([65_536, 3277 * 20 - 65_536, 723 * 20])
+})
+
+it('hands over bytes that stay as they are', async () => {
+  const taken: Uint8Array[] = []
+  const { clock, other } = await pair({ took: (chunk) => taken.push(chunk) })
+  const sent = text('as it was')
+  other.write(sent)
+  await clock.settle()
+  sent.fill(0)
+  expect(taken).toEqual([text('as it was')])
+})
+
 it('keeps packets back while a stream is on its way', async () => {
   const { clock, wire, chunks } = await pair()
   wire.send(1, 0)

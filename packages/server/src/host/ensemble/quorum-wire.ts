@@ -19,10 +19,12 @@ export interface QuorumWireOptions {
 
 /** How long what was sent last may take to go out after `close`, in milliseconds. */
 const LAST_BYTES_MS = 1000
+/** So much is sent at once; less waits for what else the input that is ready now brings about. */
+const ENOUGH_BYTES = 65536
 
 /**
- * A connection between a leader and a learner: packets are collected and leave in one write per turn, what waits is
- * bounded, and silence ends it. A stream (a snapshot) goes between two packets; packets that come meanwhile wait behind it.
+ * A connection between a leader and a learner: packets are collected while input is ready and leave in one write, what waits
+ * is bounded, and silence ends it. A stream (a snapshot) goes between two packets; packets that come meanwhile wait behind it.
  */
 export class QuorumWire {
   readonly #options: QuorumWireOptions
@@ -57,7 +59,7 @@ export class QuorumWire {
     return this.#out.length + this.#options.wire.buffered
   }
 
-  /** Sends a packet with what else is sent in this turn, behind a stream that is on its way. */
+  /** Sends a packet with what else is sent about now, behind a stream that is on its way. */
   send(
     type: number,
     zxid: Zxid,
@@ -160,9 +162,11 @@ export class QuorumWire {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#streaming) return
+    if (this.#streaming) return
+    if (this.#out.length >= ENOUGH_BYTES) return this.flush()
+    if (this.#scheduled) return
     this.#scheduled = true
-    this.#options.clock.afterPromises(() => {
+    this.#options.clock.soon(() => {
       this.#scheduled = false
       this.flush()
     })

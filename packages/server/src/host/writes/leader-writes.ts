@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import { Copies, screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
+import { screen, type Prepared, type Preparer } from '../../core/prepare/index.ts'
 import { Range } from '../../core/range.ts'
 import { STEP } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
@@ -23,6 +23,8 @@ interface Asked extends Pick<Entry, 'xid' | 'type' | 'requester' | 'startedAt'> 
 
 /** Bytes of a multi from which on it is prepared in steps. */
 const LARGE_BYTES = 8192
+/** Payloads share an array until they have filled so much of it. */
+const SHARED_BYTES = 60_000
 /** The owner of the sessions whose clients are connected to the leader itself. */
 const HERE: object = { name: 'the leader' }
 
@@ -45,8 +47,10 @@ const HERE: object = { name: 'the leader' }
 export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
   readonly #preparer: Preparer
+  /** For what is prepared in one turn. */
+  readonly #reader = new Reader()
+  /** Payloads are views of what it has written, and it writes on behind them. */
   readonly #writer = new Writer(1 << 12)
-  readonly #copies = new Copies()
   readonly #gates: LearnerGates
   readonly #sessions: LeaderSessions<L>
   /** What is accepted, until it is applied. */
@@ -317,7 +321,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     const startedAt = this.#parts.clock.monotonic()
     if (type === OpCode.closeSession && !this.#sessions.isOver(sessionId))
       return this.#close(sessionId, cxid, undefined, startedAt)
-    const reader = new Reader(body)
+    const reader = body.length > LARGE_BYTES ? new Reader(body) : this.#reader.reset(body)
     if (type === OpCode.createSession && body.length >= 4)
       return this.#begin(sessionId, cxid, reader.int(), owner, undefined, startedAt)
     const zxid = this.#last + 1
@@ -448,10 +452,11 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 
   #encode(logged: LoggedTxn): Uint8Array {
-    encodeLoggedTxn(this.#writer, logged)
-    const payload = this.#copies.of(this.#writer.bytes())
-    this.#writer.reset()
-    return payload
+    const writer = this.#writer
+    if (writer.length > SHARED_BYTES) writer.take()
+    const start = writer.length
+    encodeLoggedTxn(writer, logged)
+    return writer.since(start)
   }
 
   // Sessions
