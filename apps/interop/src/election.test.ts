@@ -84,10 +84,13 @@ describeWith(['apache'], 'an election', () => {
     const ours = await player(1, members)
     const decided = ours.look(0, 0)
     const [two, three] = await Promise.all([apache(kind, members, 2), apache(kind, members, 3)])
-    const { state, vote } = await decided
     const modes = [await modeOf(two), await modeOf(three)]
-    expect([state, vote.leader]).toEqual(['following', modes[1] === 'leader' ? 3 : 2])
     expect(new Set(modes)).toEqual(new Set(['follower', 'leader']))
+    const leads = modes[1] === 'leader' ? 3 : 2
+    const first = await decided
+    // One of them may have come late, when ours and the other had made up their minds; ours finds nobody there and looks again.
+    const { state, vote } = first.vote.leader === leads ? first : await ours.look(0, 0)
+    expect([state, vote.leader]).toEqual(['following', leads])
 
     // The leader dies: the vote of ours makes the other one lead, and whoever asks hears it from both.
     const [dead, left, alive] = vote.leader === 3 ? [three, 2, two] : [two, 3, three]
@@ -102,8 +105,8 @@ describeWith(['apache'], 'an election', () => {
     // The old leader is back: with a quorum of their own the two serve, and ours joins whoever leads.
     await dead.start()
     const joined = await ours.look(0, 1)
-    const leads = (await modeOf(alive)) === 'leader' ? left : vote.leader
-    expect([joined.state, joined.vote.leader]).toEqual(['following', leads])
+    const leadsNow = (await modeOf(alive)) === 'leader' ? left : vote.leader
+    expect([joined.state, joined.vote.leader]).toEqual(['following', leadsNow])
   })
 
   it.each(kinds)(

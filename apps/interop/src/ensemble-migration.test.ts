@@ -14,17 +14,17 @@ describeWith(['apache'], 'an ensemble of Apache ZooKeeper under load', () => {
   it('becomes one of ours member by member, and is turned back: no write and no session is lost', async () => {
     const seed = seedOf()
     ensemble = await Ensemble.start({ kinds: ['apache-3.8', 'apache-3.8', 'apache-3.8'] })
-    const { breaches, ...figures } = await trial(ensemble, { seed, sessionTimeout: 16_000 }, async () => {
+    const { breaches, ...figures } = await trial(ensemble, { seed, sessionTimeout: 16_000 }, async (more) => {
       for (const kind of ['zabra', 'apache-3.8'] as const)
         for (const id of ensemble!.ids) {
           await ensemble!.replace(id, kind)
           await ensemble!.leader()
+          await more(30)
         }
     })
     console.log(`migration: seed ${seed}, ${JSON.stringify(figures)}`)
     const outputs = ensemble.ids.map((id) => `--- ${id}\n${ensemble!.member(id).output.slice(-2000)}`)
     expect(breaches, outputs.join('\n')).toEqual([])
     expect(figures.renewals).toBe(0)
-    expect(figures.acknowledged).toBeGreaterThan(200)
   }, 180_000)
 })

@@ -9,6 +9,7 @@ export interface Written {
 /** What clients of an ensemble saw, and the judgement over it. */
 export class History {
   readonly #writes: Written[] = []
+  #waiting: { readonly until: number; readonly told: () => void }[] = []
   readonly breaches: string[] = []
   unknown = 0
 
@@ -18,6 +19,15 @@ export class History {
 
   written(one: Written): void {
     this.#writes.push(one)
+    const [due, others] = [this.#waiting.filter(({ until }) => until <= this.acknowledged), this.#waiting]
+    if (due.length === 0) return
+    this.#waiting = others.filter(({ until }) => until > this.acknowledged)
+    for (const { told } of due) told()
+  }
+
+  /** Resolves when so many more writes are acknowledged. */
+  more(count: number): Promise<void> {
+    return new Promise((told) => this.#waiting.push({ until: this.acknowledged + count, told }))
   }
 
   breach(sentence: string): void {

@@ -26,11 +26,14 @@ export interface Verdict {
   readonly longestSilence: { readonly ms: number; readonly since: number }
 }
 
-/** Puts an ensemble under load while `happen` happens to it, and judges what its clients were told. */
+/**
+ * Puts an ensemble under load while `happen` happens to it, and judges what its clients were told. `more` resolves when so many
+ * more writes are acknowledged: between two things that happen, or they would meet nobody on a machine that is busy.
+ */
 export async function trial(
   ensemble: Ensemble,
   { seed, sessionTimeout, kazoo = 0 }: TrialOptions,
-  happen: () => Promise<void>,
+  happen: (more: (count: number) => Promise<void>) => Promise<void>,
 ): Promise<Verdict> {
   const dice = new Dice(seed)
   const history = new History()
@@ -46,7 +49,7 @@ export async function trial(
   const over = new AbortController()
   const load = Promise.all(writers.map((writer) => writer.run(writers, over.signal)))
   try {
-    await happen()
+    await Promise.race([happen((count) => history.more(count)), load])
   } finally {
     over.abort()
     await load

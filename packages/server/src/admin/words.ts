@@ -26,7 +26,7 @@ type Answer = (
 const TELNET_INTERRUPT = '\xff\xf4\xff\xfd'
 const NO_LEADERSHIP = 'This server stands alone: there is no leadership to hand over.'
 /** Pieces of a long answer, which are lines for the most part, that are made in one turn. */
-const PIECES_IN_A_TURN = 1000
+const PIECES_IN_A_TURN = 200
 /** Trace bits that the reference starts with. Ours are kept and shown, and trace nothing. */
 const TRACE_MASK = 306n
 

@@ -124,7 +124,6 @@ export class Leader {
     const handle = this.#handles.get(from)
     if (handle === undefined || handle.phase !== 'active' || zxid > this.#commits.lastProposed) return false
     this.#hear(handle)
-    // Observers vote on nothing.
     if (!handle.observer) this.#commits.acknowledge(handle.server, zxid)
     return true
   }
@@ -138,7 +137,7 @@ export class Leader {
   heard(from: ConnectionId): boolean {
     const handle = this.#handles.get(from)
     if (handle !== undefined) this.#hear(handle)
-    return handle?.phase === 'active'
+    return handle?.phase === 'active' && this.#phase !== 'over'
   }
 
   #hear(handle: Handle): void {

@@ -47,7 +47,6 @@ const HERE: object = { name: 'the leader' }
 export class LeaderWrites<L extends Listener> implements Writes {
   readonly #parts: LeaderParts<L>
   readonly #preparer: Preparer
-  /** For what is prepared in one turn. */
   readonly #reader = new Reader()
   /** Payloads are views of what it has written, and it writes on behind them. */
   readonly #writer = new Writer(1 << 12)
@@ -490,7 +489,6 @@ export class LeaderWrites<L extends Listener> implements Writes {
   }
 }
 
-/** Whether a request is prepared in steps. */
 const isLargeRequest = (type: number, body: Reader): boolean =>
   type === OpCode.multi && body.remaining > LARGE_BYTES
 
