@@ -45,9 +45,18 @@ export class Handle {
 /** All connections of a leader, in the order in which they came. */
 export class Handles {
   readonly #all = new Map<ConnectionId, Handle>()
-  /** To whom PROPOSAL and COMMIT go, and to whom INFORM. */
-  readonly followers: ConnectionId[] = []
-  readonly observers: ConnectionId[] = []
+  #followers: ConnectionId[] = []
+  #observers: ConnectionId[] = []
+
+  /** To whom PROPOSAL and COMMIT go. Whoever goes while they are told leaves them another list, so that nobody is passed over. */
+  get followers(): readonly ConnectionId[] {
+    return this.#followers
+  }
+
+  /** To whom INFORM goes; as `followers`. */
+  get observers(): readonly ConnectionId[] {
+    return this.#observers
+  }
 
   get(connection: ConnectionId): Handle | undefined {
     return this.#all.get(connection)
@@ -59,14 +68,15 @@ export class Handles {
 
   join(handle: Handle): void {
     handle.joined = true
-    ;(handle.observer ? this.observers : this.followers).push(handle.connection)
+    ;(handle.observer ? this.#observers : this.#followers).push(handle.connection)
   }
 
   remove(handle: Handle): void {
     this.#all.delete(handle.connection)
-    const list = handle.observer ? this.observers : this.followers
-    const index = list.indexOf(handle.connection)
-    if (index !== -1) list.splice(index, 1)
+    if (!handle.joined) return
+    const without = (list: ConnectionId[]): ConnectionId[] => list.filter((id) => id !== handle.connection)
+    if (handle.observer) this.#observers = without(this.#observers)
+    else this.#followers = without(this.#followers)
   }
 
   *[Symbol.iterator](): IterableIterator<Handle> {
