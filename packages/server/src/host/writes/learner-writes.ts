@@ -206,11 +206,10 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   // What the leader says
 
-  /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload is read during the call. */
+  /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload must not change until it is applied. */
   committed(zxid: Zxid, payload: Uint8Array): void {
     if (!this.#applying.busy && payload.length < LARGE_BYTES) return this.#take(zxid, payload)
-    const own = payload.slice()
-    this.#applying.add({ begin: () => this.#takeInSteps(zxid, own) })
+    this.#applying.add({ begin: () => this.#takeInSteps(zxid, payload) })
   }
 
   /** SYNC. */
