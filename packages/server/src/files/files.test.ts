@@ -63,6 +63,8 @@ describe('reading a log file', () => {
     // What was handed out are copies that outlive the reading.
     const again = new Reader(bytes.subarray(offsets[0]! + 12, offsets[1]! - 1))
     expect(met[0]!.logged).toEqual(decodeLoggedTxn(again))
+    const { data } = met[0]!.logged.txn as { data: Uint8Array }
+    expect(data.buffer.byteLength).toBe(met[0]!.size - 13)
   })
 
   it('stops when the visitor has seen enough', async () => {

@@ -122,7 +122,7 @@ class LogReading {
 
   #decode({ bytes, start, end, offset }: RawEntry): LoggedTxn {
     try {
-      // Whoever is shown it may keep it, and the bytes are read over.
+      // Whoever is shown it may keep it, and keeps nothing else of the file with it.
       return decodeLoggedTxn(new Reader(new Uint8Array(bytes.subarray(start, end))))
     } catch (cause) {
       throw new DamageError(

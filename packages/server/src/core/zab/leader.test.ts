@@ -440,6 +440,27 @@ describe('a leader that leads', () => {
     expect(drops).toEqual([expect.stringMatching(/^drop 4: it has not acknowledged 10000000\d in time$/)])
   })
 
+  it('lets only those ask for writes who are in step, and takes each request for a sign of life', () => {
+    const desk = led(five, [1, 2])
+    const asks: boolean[] = []
+    const ask = (id: number): void => void asks.push(desk.leader.heard(id))
+    ask(4)
+    desk.come(4, 1)
+    ask(4)
+    desk.promise(4, 0, 1)
+    ask(4)
+    desk.ack(4, z(1, 0))
+    ask(4)
+    expect(asks).toEqual([false, false, false, true])
+    desk.said()
+    for (let i = 0; i < 20; i++) {
+      for (const id of [1, 2]) desk.pong(id)
+      ask(4)
+      desk.ticks(1)
+    }
+    expect(desk.said().filter((line) => line.startsWith('drop'))).toEqual([])
+  })
+
   it('lets a long transfer take its time while it makes progress', () => {
     const desk = led(five, [1, 2])
     desk.come(4, 1)

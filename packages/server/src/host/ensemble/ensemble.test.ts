@@ -1,4 +1,4 @@
-import { CreateMode, OpCode } from '@zabra/protocol'
+import { CreateMode, ErrorCode, OpCode, Perms, writeCreateRequest } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from '../../core/quorum/index.ts'
 import { RawClient } from '../testdata/world.ts'
@@ -30,6 +30,20 @@ it('elects a leader, replicates a write and survives the crash of the leader', a
   last.look(1, OpCode.getData, '/b')
   await ensemble.until('the answer', () => last.frames.length > 0)
   expect(last.heard()).toEqual(['1:0'])
+})
+
+it.each([1, 3])('knows a client of member %i by its address where access is judged', async (id) => {
+  const ensemble = await Ensemble.start(3)
+  const client = await ensemble.client(id)
+  for (const [index, address] of ['127.0.0.1', '10.0.0.1'].entries()) {
+    const acl = [{ perms: Perms.ALL, id: { scheme: 'ip', id: address } }]
+    client.ask(index + 1, OpCode.create, (w) =>
+      writeCreateRequest(w, { path: `/${index}`, data: null, acl, flags: CreateMode.PERSISTENT }),
+    )
+    client.set(index + 3, `/${index}`, 'x')
+  }
+  await ensemble.until('the answers', () => client.frames.length > 3)
+  expect(client.heard()).toEqual(['1:0', '3:0', '2:0', `4:${ErrorCode.NOAUTH}`])
 })
 
 it('makes a local session known to all with its first ephemeral znode, at a follower and at the leader', async () => {

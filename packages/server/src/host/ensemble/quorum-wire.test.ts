@@ -1,6 +1,6 @@
 import { ProtocolError } from '@zabra/protocol'
 import { ManualClock, MemoryNetwork, type Connection } from '@zabra/runtime'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { QuorumWire, type QuorumWireOptions } from './quorum-wire.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
@@ -39,6 +39,37 @@ it('sends what is sent in one turn in one write', async () => {
   wire.send(4, 0)
   await clock.settle()
   expect(chunks).toEqual([packet(1) + packet(2) + packet(3), packet(4)])
+})
+
+it('waits for what other input that is ready brings about, and not for promises alone', async () => {
+  const { clock, wire, chunks } = await pair()
+  vi.spyOn(clock, 'afterPromises').mockImplementation(queueMicrotask)
+  wire.send(1, 0)
+  await Promise.resolve()
+  await Promise.resolve()
+  wire.send(2, 0)
+  await clock.settle()
+  expect(chunks).toEqual([packet(1) + packet(2)])
+})
+
+it('keeps packets back while a stream is on its way, however many they are', async () => {
+  const { clock, wire, chunks } = await pair({ maxUnsentBytes: 1 << 20 })
+  wire.beginStream()
+  for (let sent = 0; sent < 4000; sent++) wire.send(1, 0)
+  await clock.settle()
+  wire.stream(Uint8Array.of(0xaa))
+  await clock.settle()
+  wire.endStream()
+  await clock.settle()
+  expect(chunks.join('')).toBe(`aa${packet(1).repeat(4000)}`)
+})
+
+it('sends nothing more of what was collected once the other side is given up', async () => {
+  const { clock, wire, chunks } = await pair()
+  wire.send(1, 0)
+  wire.fail('enough')
+  await clock.settle()
+  expect(chunks).toEqual([])
 })
 
 it('sends 64 KiB at once, whatever else is to come', async () => {

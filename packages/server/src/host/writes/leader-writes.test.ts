@@ -48,6 +48,29 @@ describe('a leader', () => {
     expect(trio.leader.writes.lastProposalSize).toBe(payload.length)
   })
 
+  it('leaves what it has proposed as it was, and keeps little else with it, however much it proposes', async () => {
+    const trio = await Trio.start()
+    const client = await trio.leader.client({})
+    await trio.settle()
+    client.greeting()
+    trio.holdsCommits = true
+    const sizes = Array.from({ length: 300 }, (_, xid) => (xid % 50 === 49 ? 70_000 : (xid * 37) % 900))
+    for (const [xid, size] of sizes.entries()) client.create(xid, `/${xid}`, 0, 'x'.repeat(size))
+    await trio.settle()
+    const payloads = trio.proposals.map(({ payload }) => payload)
+    const txns = payloads.map(
+      (payload) => decodeLoggedTxn(new Reader(payload)).txn as { path: string; data: Uint8Array },
+    )
+    expect(txns.map(({ path, data }) => [path, data.length])).toEqual(
+      sizes.map((size, xid) => [`/${xid}`, size]),
+    )
+    expect(txns.every(({ data }) => data.every((byte) => byte === 0x78))).toBe(true)
+    const sum = (lengths: readonly number[]): number => lengths.reduce((all, length) => all + length, 0)
+    const kept = [...new Set(payloads.map(({ buffer }) => buffer))].map(({ byteLength }) => byteLength)
+    expect(sum(kept)).toBeLessThan(3 * sum(payloads.map(({ length }) => length)))
+    expect(Math.max(...kept)).toBeLessThan(200_000)
+  })
+
   it('answers nobody before a quorum has it, whatever its own disk does', async () => {
     const trio = await Trio.start()
     const client = await trio.leader.client({})
