@@ -204,4 +204,28 @@ describe('what is committed, as the wire tells it', () => {
     toS3(Packet.NEWLEADER, EPOCH, text)
     expect(wire.wrong.length).toBe(1)
   })
+
+  it.each([
+    [[1, 2], []],
+    [[1, 2, 3, 4], [/s1 leads epoch 2, which is not on the disks of a quorum of 1, 2, 3, 4 /]],
+  ])(
+    'is a configuration of %j that a leader begins with, though its log has lost the change',
+    (members, wrong) => {
+      const world = new World(1)
+      const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
+      const wire = new ZabWire(world, majorityOf(new Set([1, 2, 3])))
+      for (const host of [s1, s2])
+        for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('2'))
+      const change = EPOCH + 1
+      channel(world, s3, s1)(Packet.PROPOSAL, change, reconfiguration(members, change))
+      const text = new TextEncoder().encode(
+        `server.1=s1:2888:3888:participant;2181\nversion=${change.toString(16)}`,
+      )
+      const [toS2, toS3] = [channel(world, s1, s2), channel(world, s1, s3)]
+      toS2(Packet.NEWLEADER, EPOCH * 2, text)
+      toS2(Packet.UPTODATE, EPOCH * 2)
+      toS3(Packet.NEWLEADER, EPOCH * 2, text)
+      expect(wire.wrong).toEqual(wrong.map((sentence) => expect.stringMatching(sentence)))
+    },
+  )
 })

@@ -46,6 +46,8 @@ export class ZabWire {
   #onChange: ((leader: Host) => void)[] = []
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
+  /** The version of the configuration with which the leader of an epoch began. */
+  readonly #shown = new Map<number, number>()
   readonly #world: World
   readonly #streams = new Map<SimulatedConnection, QuorumStream>()
   /** The epoch that a learner is asked for a promise of, by its end of the connection. */
@@ -169,8 +171,9 @@ export class ZabWire {
   /** A configuration that a learner brings into force: once its leader is established, none that is not committed. */
   #shows(master: Host, learner: Host, { zxid, data }: SeenPacket): void {
     const epoch = zxid / 2 ** 32
-    if (!this.#establishedEpochs.has(epoch) || data === undefined) return
+    if (data === undefined) return
     const { version } = readMembers(new TextDecoder().decode(data))
+    if (!this.#establishedEpochs.has(epoch)) return void this.#shown.set(epoch, version)
     if (!this.configurations.isOnItsWay(version) || this.#isOnDisks(version)) return
     this.#say(
       `${master.name} gave ${learner.name} the configuration ${formatZxid(version)}, which is not committed`,
@@ -212,8 +215,9 @@ export class ZabWire {
   }
 
   /**
-   * With the first member that is up to date, all that the leader began with is committed: what its log has, and what of
-   * its last epoch it has from a snapshot alone.
+   * With the first member that is up to date, all that the leader began with is committed: what its log has, what of its last
+   * epoch it has from a snapshot alone, and the configuration that it had seen last, whose change its log may have lost. For that
+   * it takes a quorum of both.
    */
   #established({ leader, epoch }: Channel): void {
     // A leader that has lost its quorum and does not know it brings observers up to date with what it once began with.
@@ -222,8 +226,13 @@ export class ZabWire {
     const reach = this.#reach.get(leader) ?? 0
     for (let zxid = reach; zxid % 2 ** 32 > 0; zxid--) this.#commit(zxid)
     for (const zxid of this.#logOf(leader).all()) if (zxid < epoch * 2 ** 32) this.#commit(zxid)
+    const before = this.configurations.decidersOf(epoch * 2 ** 32)
+    this.configurations.commit(this.#shown.get(epoch) ?? -1)
     if (epoch < this.#epoch) return
-    for (const { voters, isQuorum } of this.configurations.decidersOf(epoch * 2 ** 32))
+    for (const { voters, isQuorum } of new Set([
+      ...before,
+      ...this.configurations.decidersOf(epoch * 2 ** 32),
+    ]))
       if (!isQuorum((id) => (this.#diskOf(id)?.highest('currentEpoch') ?? 0) >= epoch))
         this.#say(
           `${leader.name} leads epoch ${epoch}, which is not on the disks of a quorum of ${[...voters].join(', ')}`,
