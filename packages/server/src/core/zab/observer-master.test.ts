@@ -12,6 +12,7 @@ import {
   PROTOCOL_VERSION,
   type ObserverMasterWork,
 } from './index.ts'
+import { sourcesOf } from './testdata/sources.ts'
 
 const EPOCH = 5
 const at = (counter: number, epoch = EPOCH): Zxid => makeZxid(epoch, counter)
@@ -28,16 +29,7 @@ function rig(count = 3, limits: { maxObservers?: number } = {}) {
       parseConfiguration('server.1=a:1:2\nserver.2=b:1:2\nserver.9=c:1:2:observer\nversion=7'),
     initLimit: 4,
     syncLimit: 2,
-    sources: {
-      window,
-      applied: () => window.max,
-      disk: () => undefined,
-      diskBytesAfter: () => 0,
-      snapshotBytes: () => 0,
-      snapshotSizeFactor: 0.33,
-      forceSnapshot: false,
-      truncateFromBytes: 0,
-    },
+    sources: sourcesOf(window),
     ...limits,
   })
   const told: string[] = []

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { Zxid } from '../types.ts'
 import { planSync, type SyncSources } from './sync-plan.ts'
 import { CommittedWindow, follows, MIN_WINDOW } from './window.ts'
+import { sourcesOf } from './testdata/sources.ts'
 
 const z = makeZxid
 const payload = (zxid: Zxid): Uint8Array => Uint8Array.of(zxid % 251)
@@ -18,19 +19,8 @@ function windowOf(base: Zxid, ...zxids: Zxid[]): CommittedWindow {
 const range = (epoch: number, from: number, to: number): Zxid[] =>
   Array.from({ length: to - from + 1 }, (_, i) => z(epoch, from + i))
 
-function sources(window: CommittedWindow, given: Partial<SyncSources> = {}): SyncSources {
-  return {
-    window,
-    applied: () => window.max,
-    disk: () => undefined,
-    diskBytesAfter: () => 100,
-    snapshotBytes: () => 1000,
-    snapshotSizeFactor: 0.33,
-    forceSnapshot: false,
-    truncateFromBytes: 0,
-    ...given,
-  }
-}
+const sources = (window: CommittedWindow, given: Partial<SyncSources> = {}): SyncSources =>
+  sourcesOf(window, { diskBytesAfter: () => 100, snapshotBytes: () => 1000, ...given })
 
 /** What a plan comes to, in words. */
 function told(learner: Zxid, given: SyncSources): string {

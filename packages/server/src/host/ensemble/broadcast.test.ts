@@ -11,6 +11,7 @@ import {
   type ConnectionId,
 } from '../../core/zab/index.ts'
 import { parseConfiguration } from '../../core/quorum/index.ts'
+import { sourcesOf } from '../../core/zab/testdata/sources.ts'
 import { broadcastTo } from './broadcast.ts'
 import type { LearnerLink } from './learner-link.ts'
 
@@ -19,7 +20,6 @@ const configuration = [1, 2, 3, 4, 5].map((id) => `server.${id}=h:${2 * id}:${2 
 
 /** Server 5 leads all others, whose links fail with what they are sent when the test says so. */
 function broadcasting() {
-  const window = new CommittedWindow(0)
   const sent: string[] = []
   const failing = new Set<ConnectionId>()
   const links = new Map<ConnectionId, LearnerLink>()
@@ -33,16 +33,7 @@ function broadcasting() {
       initLimit: 10,
       syncLimit: 5,
       reconfigEnabled: false,
-      sources: {
-        window,
-        applied: () => window.max,
-        disk: () => undefined,
-        diskBytesAfter: () => 0,
-        snapshotBytes: () => 0,
-        snapshotSizeFactor: 0.33,
-        forceSnapshot: false,
-        truncateFromBytes: 0,
-      },
+      sources: sourcesOf(new CommittedWindow(0)),
     },
     broadcastTo(links, { commit() {}, activate() {}, confirmed() {} }),
   )

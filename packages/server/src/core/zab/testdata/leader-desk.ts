@@ -6,6 +6,7 @@ import { packetName, PacketType, type QuorumPacket } from '../packets.ts'
 import { encodeAckEpoch, encodeLearnerInfo, PROTOCOL_VERSION } from '../payloads.ts'
 import { CommittedWindow } from '../window.ts'
 import { makeTxn } from './payload.ts'
+import { sourcesOf } from './sources.ts'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
@@ -31,16 +32,10 @@ export class LeaderDesk {
       initLimit: 10,
       syncLimit: 5,
       sources: {
-        window,
-        applied: () => window.max,
-        disk: () => undefined,
-        diskBytesAfter: () => 0,
-        snapshotBytes: () => 0,
-        snapshotSizeFactor: 0.33,
+        ...sourcesOf(window),
         get forceSnapshot() {
           return forced.on
         },
-        truncateFromBytes: 0,
       },
       reconfigEnabled: false,
       ...given,
