@@ -50,9 +50,17 @@ export interface Connection {
   readonly peer?: Peer | undefined
   /** Bytes accepted by `write` that the peer has not taken yet. */
   readonly buffered: number
+  /**
+   * Whether all that was written has been copied by the system, so that arrays which were handed to `write` may be written to
+   * again. Never so when it is absent.
+   */
+  readonly copied?: boolean
   /** Sets who hears from this connection. Call it before the first turn ends, else bytes may be waiting. */
   listen(events: ConnectionEvents): void
-  /** Queues bytes, which the connection owns from then on. False asks the caller to wait for `drain`. */
+  /**
+   * Queues bytes, which the connection owns from then on, or until it says that they are `copied`. False asks the caller to wait
+   * for `drain`.
+   */
   write(bytes: Uint8Array): boolean
   /** Stops and restarts the flow of `data`. */
   pause(): void

@@ -39,6 +39,16 @@ export class Reader {
     return this
   }
 
+  /** What it reads in: offsets are those of this array. */
+  get bytes(): Uint8Array {
+    return this.#bytes
+  }
+
+  /** A view of the same. */
+  get view(): DataView {
+    return this.#view
+  }
+
   get start(): number {
     return this.#start
   }
@@ -107,6 +117,12 @@ export class Reader {
     if (length === -1) return null
     const at = this.#take(length, 'a string')
     return readText(this.#bytes, at, at + length, this.#view)
+  }
+
+  /** Passes over a string or a buffer. Its bytes end at `offset` then, and begin at what is returned, -1 for null. */
+  pass(): number {
+    const length = this.#length('a buffer')
+    return length === -1 ? -1 : this.#take(length, 'a buffer')
   }
 
   /** Passes over a string and returns how many bytes it has, -1 for null. */

@@ -1,27 +1,32 @@
 import { adler32 } from '../tables/checksums.ts'
 import { copyRange } from './copy.ts'
+import { newRoom, type Room, type Rooms } from './rooms.ts'
 import { writeText } from './text.ts'
 
-const NOTHING = new Uint8Array(0)
-const NO_VIEW = new DataView(NOTHING.buffer)
+const NOTHING = newRoom(0)
 
 /**
  * Grows one array and fills it.
  *
  * FENCED: a mutable buffer shared by many messages, with lengths patched in afterwards.
  * Why: an array for each message, joined later, costs more than the messages.
- * Rules: `bytes` is a view that the next write may change; `take` hands the bytes over for good.
+ * Rules: `bytes` is a view that the next write may change; `take` hands the bytes over for good; `release` lets whoever shares
+ * `rooms` write over them.
  */
 export class Writer {
-  #bytes = NOTHING
-  #view = NO_VIEW
+  #room = NOTHING
+  #bytes: Uint8Array<ArrayBuffer> = NOTHING.bytes
+  #view = NOTHING.view
   #length = 0
   readonly #initial: number
+  readonly #rooms: Rooms | undefined
   /** The size of the next array. It is made when something is written: a connection that is idle has none. */
   #next: number
 
-  constructor(initialCapacity = 1024) {
+  /** Its arrays are those of `rooms`, if there are any. */
+  constructor(initialCapacity = 1024, rooms?: Rooms) {
     this.#initial = this.#next = initialCapacity
+    this.#rooms = rooms
   }
 
   get length(): number {
@@ -29,30 +34,30 @@ export class Writer {
   }
 
   bool(value: boolean): void {
-    this.#room(1)
+    this.#reserve(1)
     this.#bytes[this.#length++] = value ? 1 : 0
   }
 
   byte(value: number): void {
-    this.#room(1)
+    this.#reserve(1)
     this.#view.setInt8(this.#length++, value)
   }
 
   int(value: number): void {
-    this.#room(4)
+    this.#reserve(4)
     this.#view.setInt32(this.#length, value)
     this.#length += 4
   }
 
   long(value: bigint): void {
-    this.#room(8)
+    this.#reserve(8)
     this.#view.setBigInt64(this.#length, value)
     this.#length += 8
   }
 
   /** A whole number from -2^53 to 2^53 as a long. */
   longNumber(value: number): void {
-    this.#room(8)
+    this.#reserve(8)
     const high = Math.floor(value / 0x1_0000_0000)
     this.#view.setInt32(this.#length, high)
     this.#view.setUint32(this.#length + 4, value - high * 0x1_0000_0000)
@@ -68,7 +73,7 @@ export class Writer {
   string(value: string | null): void {
     if (value === null) return this.int(-1)
     // Three bytes a unit is the most that text can take; the length is patched in once it is known.
-    this.#room(4 + value.length * 3)
+    this.#reserve(4 + value.length * 3)
     const start = this.#length + 4
     const end = writeText(value, this.#bytes, start)
     this.#view.setInt32(this.#length, end - start)
@@ -77,14 +82,14 @@ export class Writer {
 
   /** Bytes without a length before them. */
   raw(value: Uint8Array): void {
-    this.#room(value.length)
+    this.#reserve(value.length)
     this.#bytes.set(value, this.#length)
     this.#length += value.length
   }
 
   /** The bytes between two offsets, without a length before them. */
   range(bytes: DataView, start: number, end: number): void {
-    this.#room(end - start)
+    this.#reserve(end - start)
     copyRange(bytes, start, end, this.#view, this.#length)
     this.#length += end - start
   }
@@ -136,11 +141,15 @@ export class Writer {
   /** Hands over what is written and starts anew with an array of its own. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length)
-    this.#next = Math.max(this.#initial, Math.min(this.#length, 65536))
-    this.#bytes = NOTHING
-    this.#view = NO_VIEW
-    this.#length = 0
+    this.#begin()
     return taken
+  }
+
+  /** Forgets what is written, which nobody may look at any more, and gives its array back to `rooms`. */
+  release(): void {
+    const room = this.#room
+    this.#begin()
+    if (room !== NOTHING) this.#rooms?.give(room)
   }
 
   /** Forgets what is written and keeps the array. */
@@ -148,12 +157,39 @@ export class Writer {
     this.#length = 0
   }
 
-  #room(more: number): void {
+  /** Leaves so many bytes to be written through `view`, from the offset on that it returns. */
+  claim(bytes: number): number {
+    this.#reserve(bytes)
+    const at = this.#length
+    this.#length = at + bytes
+    return at
+  }
+
+  /** What lies where `claim` says, until the next call. */
+  get view(): DataView {
+    return this.#view
+  }
+
+  #begin(): void {
+    this.#next = Math.max(this.#initial, Math.min(this.#length, 65536))
+    this.#use(NOTHING)
+    this.#length = 0
+  }
+
+  #use(room: Room): void {
+    this.#room = room
+    this.#bytes = room.bytes
+    this.#view = room.view
+  }
+
+  #reserve(more: number): void {
     const needed = this.#length + more
     if (needed <= this.#bytes.length) return
-    const grown = new Uint8Array(Math.max(needed, this.#bytes.length * 2, this.#next))
-    grown.set(this.#bytes.subarray(0, this.#length))
-    this.#bytes = grown
-    this.#view = new DataView(grown.buffer)
+    const size = Math.max(needed, this.#bytes.length * 2, this.#next)
+    const before = this.#room
+    const room = this.#rooms === undefined ? newRoom(size) : this.#rooms.take(size)
+    if (this.#length > 0) room.bytes.set(this.#bytes.subarray(0, this.#length))
+    this.#use(room)
+    if (before !== NOTHING) this.#rooms?.give(before)
   }
 }

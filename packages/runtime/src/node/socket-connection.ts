@@ -9,6 +9,9 @@ import {
 } from '../network.ts'
 import { closeInSteps } from './leaving.ts'
 
+/** Node tells the stream that a chunk is written when the system has copied it; other run times may keep it beside the stream. */
+const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined
+
 const NOWHERE: Address = { host: '', port: 0 }
 
 /** A socket, and the connection that it is. */
@@ -60,6 +63,10 @@ export class SocketConnection implements Connection {
 
   get buffered(): number {
     return this.#socket.writableLength
+  }
+
+  get copied(): boolean {
+    return this.transport === 'tcp' && isNode && this.#socket.writableLength === 0
   }
 
   listen(events: ConnectionEvents): void {

@@ -29,6 +29,17 @@ describe('Distribution', () => {
     expect(distribution.percentile(1)).toBe(1000)
   })
 
+  it('counts values that come again, and nothing twice after it has forgotten', () => {
+    const distribution = new Distribution()
+    for (const value of [5, 5, 0, 0, 5, 80]) distribution.add(value)
+    expect(distribution.percentile(0.3)).toBe(0)
+    expect(distribution.percentile(0.8)).toBeCloseTo(5, 0)
+    expect(distribution.percentile(1)).toBe(80)
+    distribution.reset()
+    distribution.add(80)
+    expect([distribution.percentile(0.1), distribution.count]).toEqual([80, 1])
+  })
+
   it('puts values without a duration and endless ones where they belong', () => {
     const distribution = new Distribution()
     expect(distribution.percentile(0.5)).toBe(0)

@@ -29,15 +29,22 @@ export class Range {
 /** Buckets of a `Distribution`: each is this much wider than the one before, from a hundredth on. */
 const GROWTH = 1.1
 const BUCKETS = 256
+const PER_LOG = 1 / Math.log(GROWTH)
 
 /** A range that also knows percentiles, each at most a tenth too high. */
 export class Distribution extends Range {
   readonly #buckets = new Float64Array(BUCKETS)
+  /** The value before, and its bucket: what is answered together has often come together. */
+  #last = 0
+  #bucket = 0
 
   override add(value: number): void {
     super.add(value)
-    const bucket = value <= 0.01 ? 0 : Math.ceil(Math.log(value * 100) / Math.log(GROWTH))
-    this.#buckets[Math.min(bucket, BUCKETS - 1)]!++
+    if (value !== this.#last) {
+      this.#last = value
+      this.#bucket = value <= 0.01 ? 0 : Math.min(BUCKETS - 1, Math.ceil(Math.log(value * 100) * PER_LOG))
+    }
+    this.#buckets[this.#bucket]!++
   }
 
   /** The value that a share of all values (0 to 1) does not exceed; 0 while there is nothing. */

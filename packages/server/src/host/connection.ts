@@ -16,9 +16,9 @@ import type { Listener } from '../core/watches/index.ts'
 import { Arrival, type ArrivingClient } from './arrival.ts'
 import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
-import { BACKLOG_LIMIT, Flow, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
+import { BACKLOG_LIMIT, Flow, Hindrance, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
 import { hex } from './hex.ts'
-import { Line, type Waiting } from './line.ts'
+import { begunSync, Line, Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
 import { isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
@@ -53,7 +53,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   readonly #core: ServerCore
   readonly #flow: Flow
   readonly #splitter: FrameSplitter
-  readonly #line = new Line()
+  readonly #line: Line
   readonly #reader: Reader
   readonly #authentication: Authentication
   readonly #cancelDeadline: Cancel
@@ -72,12 +72,13 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   constructor(core: ServerCore, wire: Connection, host: string) {
     this.#core = core
     this.#flow = new Flow(wire)
+    this.#line = new Line(core.rooms)
     this.host = host
     this.port = wire.remote.port
     this.establishedAt = core.ports.clock.wall()
     this.certified = core.certified(wire)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certified]
-    this.outbox = new Outbox(core.stats, () => core.markDirty(this))
+    this.outbox = new Outbox(core.stats, core.rooms, () => core.markDirty(this))
     this.#reading = new Reading(core, this.outbox, {
       flush: () => this.flush(),
       done: (bytes) => this.#sendLong(bytes),
@@ -110,7 +111,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   /** Whether the server does not read this client for its own load: then its silence says nothing. */
   get isHeld(): boolean {
-    return this.#flow.isHindered('overload')
+    return this.#flow.isHindered(Hindrance.overload)
   }
 
   get queued(): number {
@@ -160,7 +161,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   /** Reads on after the server was overloaded. */
   release(): void {
-    this.#flow.clear('overload')
+    this.#flow.clear(Hindrance.overload)
   }
 
   /** Sends what is collected; nothing while a long reply is being made, which comes before it. */
@@ -170,7 +171,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     const { unsent } = this.#flow
     if (unsent > UNSENT_LIMIT) return this.destroy(`Closed: ${unsent} bytes wait for it to read them`)
     if (this.#reading.busy) return
-    if (this.outbox.writer.length > 0) this.#flow.send(this.outbox.writer.take())
+    if (this.outbox.writer.length > 0) this.#flow.sendFrom(this.outbox.writer)
     if (this.#endAfterFlush) this.#end()
   }
 
@@ -246,7 +247,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   }
 
   wait(): void {
-    this.#flow.hinder('session')
+    this.#flow.hinder(Hindrance.session)
   }
 
   open(session: Session, greeted: () => void): void {
@@ -258,7 +259,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
     greeted()
     this.outbox.lastOperation = OpCode.createSession
-    this.#flow.clear('session')
+    this.#flow.clear(Hindrance.session)
     const early = this.#early
     this.#early = []
     this.#guard(() => {
@@ -284,7 +285,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     const write = isWrite(type) && !(session.local && type === OpCode.closeSession)
     if (!write && !isRead(type) && type !== OpCode.closeSession) {
       this.#splitter.stop()
-      this.#line.push({ xid, type, startedAt: this.#core.turnTime, err: ErrorCode.UNIMPLEMENTED })
+      this.#line.push(new Waiting(xid, type, this.#core.turnTime, ErrorCode.UNIMPLEMENTED))
       return this.serve()
     }
     if (session.closing) return
@@ -298,9 +299,9 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (now && write) this.#line.push(this.#submit(xid, type, reader, startedAt))
     else if (now && !early) return this.#read(xid, type, reader, startedAt)
     else {
-      const body = bytes.slice(start + HEADER_BYTES, end)
-      this.#line.push({ xid, type, startedAt, body, identities: this.identities, early })
-      if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder('backlog')
+      const waiting = new Waiting(xid, type, startedAt, ErrorCode.OK, this.identities, early)
+      this.#line.pushBody(waiting, bytes, start + HEADER_BYTES, end)
+      if (this.#line.weight > BACKLOG_LIMIT) this.#flow.hinder(Hindrance.backlog)
     }
     if (now) this.serve()
   }
@@ -313,12 +314,12 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
       this.#early = []
       if (!writes.closeSession(this.sessionId, xid, this, startedAt))
         this.destroy('Closed: its session cannot be ended here now')
-      return { xid, type, startedAt }
+      return new Waiting(xid, type, startedAt)
     }
     const write = { sessionId: this.sessionId, xid, type, identities: this.identities }
     const err = writes.write(write, reader, this, startedAt)
     if (err === ErrorCode.SESSIONMOVED) this.destroy(MOVED)
-    return err === 0 ? { xid, type, startedAt } : { xid, type, startedAt, err }
+    return new Waiting(xid, type, startedAt, err)
   }
 
   /**
@@ -331,7 +332,8 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
       else if (this.#line.mayBeginPutOff) this.#beginPutOff()
       else break
     }
-    if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear('backlog')
+    if (this.#line.weight <= BACKLOG_LIMIT) this.#flow.clear(Hindrance.backlog)
+    this.#line.rest()
   }
 
   /** Whether no read can be answered now: one is being answered, or the tree is halfway between two transactions. */
@@ -342,43 +344,42 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   /** Begins the oldest write or sync that is put off. */
   #beginPutOff(): void {
-    const { xid, type, startedAt, body, identities } = this.#line.firstPutOff!
+    const waiting = this.#line.firstPutOff!
+    const { xid, type, startedAt, identities } = waiting
     const current = this.identities
-    this.identities = identities!
-    if (type === OpCode.sync) this.#beginSync(xid, startedAt, body!)
-    else this.#line.replacePutOff(this.#submit(xid, type, this.#reader.reset(body!), startedAt))
+    this.identities = identities
+    if (type === OpCode.sync) this.#beginSync(waiting)
+    else this.#line.replacePutOff(this.#submit(xid, type, waiting.bodyIn(this.#reader), startedAt))
     this.identities = current
   }
 
-  #beginSync(xid: number, startedAt: number, body: Uint8Array): void {
-    const type = OpCode.sync
+  #beginSync(waiting: Waiting): void {
+    const { xid, type } = waiting
     const { sessionId, identities } = this
     const err = this.#core.writes.sync({ sessionId, xid, type, identities }, this)
-    const sync = { xid, type, startedAt }
-    // When there is nothing to wait for it is a read like others.
-    if (err === ErrorCode.OK) this.#line.replacePutOff({ ...sync, body, identities })
-    else this.#line.replacePutOff(err === undefined ? { ...sync, echo: body } : { ...sync, err })
+    this.#line.replacePutOff(begunSync(waiting, err))
   }
 
   #serveFirst(): void {
-    const { xid, type, startedAt, body, identities, err, early } = this.#line.first!
-    if (early === true) return this.#beginPutOff()
+    const first = this.#line.first!
+    const { xid, type, startedAt, body, identities, err, early } = first
+    if (early) return this.#beginPutOff()
     if (body === undefined) {
       this.#line.shift()
       // Behind a request that no client may send there is no other.
       const isLast = err === ErrorCode.UNIMPLEMENTED && !isWrite(type)
-      this.#error(xid, type, isLast ? -1 : this.#core.tree.lastZxid, err!, startedAt)
+      this.#error(xid, type, isLast ? -1 : this.#core.tree.lastZxid, err, startedAt)
       return isLast
         ? this.#endWith(`Closed: it sent the op code ${type}, which no client may send`)
         : undefined
     }
     // A write before it has made the session known to all.
     if (type === OpCode.closeSession && !this.session!.local)
-      return this.#line.replaceFirst(this.#submit(xid, type, this.#reader.reset(body), startedAt))
+      return this.#line.replaceFirst(this.#submit(xid, type, first.bodyIn(this.#reader), startedAt))
     const current = this.identities
-    this.identities = identities!
+    this.identities = identities
     this.#line.shift()
-    this.#read(xid, type, this.#reader.reset(body), startedAt)
+    this.#read(xid, type, first.bodyIn(this.#reader), startedAt)
     this.identities = current
   }
 
@@ -452,7 +453,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (!this.#core.overloaded || this.#line.length === 0) return
     this.#core.stats.requestsThrottled++
     this.#core.hold(this)
-    this.#flow.hinder('overload')
+    this.#flow.hinder(Hindrance.overload)
   }
 
   #drained(): void {

@@ -1,4 +1,4 @@
-import { Writer, type ProtocolError } from '@zabra/protocol'
+import { Rooms, Writer, type ProtocolError } from '@zabra/protocol'
 import type { Connection, Handshakes, Ports } from '@zabra/runtime'
 import {
   AclRules,
@@ -78,6 +78,8 @@ export class ServerCore {
   readonly stats: ServerStats
   /** Takes what nobody reads, such as the empty body of a reply. */
   readonly scratch = new Writer(64)
+  /** Where replies and requests that wait are written. */
+  readonly rooms = new Rooms()
   readonly connections = new Set<ClientConnection>()
   words!: FourLetterWords
   accepting = true

@@ -1,3 +1,4 @@
+import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 
 /** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
@@ -8,12 +9,13 @@ export const BACKLOG_LIMIT = 1 << 20
 export const LINGER_MS = 10_000
 
 /** Why a client is not read for now: too much of it waits, the server has too much to do, its session is on its way. */
-export type Hindrance = 'backlog' | 'overload' | 'session'
+export const Hindrance = { backlog: 1, overload: 2, session: 4 } as const
+type Hindrance = (typeof Hindrance)[keyof typeof Hindrance]
 
 /** Bytes out to one client, and reading from it only while nothing hinders. */
 export class Flow {
   readonly #wire: Connection
-  readonly #hindrances = new Set<Hindrance>()
+  #hindrances = 0
   /** Whether the client takes its bytes more slowly than they come. It is read on, so that its pings are seen. */
   isSlow = false
 
@@ -30,22 +32,31 @@ export class Flow {
     if (!this.#wire.write(bytes)) this.isSlow = true
   }
 
+  /** Sends what a writer has, which is empty then. */
+  sendFrom(writer: Writer): void {
+    this.send(writer.bytes())
+    if (this.#wire.copied === true) writer.release()
+    else writer.take()
+  }
+
   isHindered(by: Hindrance): boolean {
-    return this.#hindrances.has(by)
+    return (this.#hindrances & by) !== 0
   }
 
-  hinder(hindrance: Hindrance): void {
-    if (this.#hindrances.size === 0) this.#wire.pause()
-    this.#hindrances.add(hindrance)
+  hinder(by: Hindrance): void {
+    if (this.#hindrances === 0) this.#wire.pause()
+    this.#hindrances |= by
   }
 
-  clear(hindrance: Hindrance): void {
-    if (this.#hindrances.delete(hindrance) && this.#hindrances.size === 0) this.#wire.resume()
+  clear(by: Hindrance): void {
+    if ((this.#hindrances & by) === 0) return
+    this.#hindrances &= ~by
+    if (this.#hindrances === 0) this.#wire.resume()
   }
 
   /** Closes once everything is sent. Reads on until then, so that the end of the other side is seen. */
   end(): void {
-    this.#hindrances.clear()
+    this.#hindrances = 0
     this.#wire.resume()
     this.#wire.end()
   }

@@ -1,31 +1,82 @@
-import { OpCode } from '@zabra/protocol'
+import { ErrorCode, OpCode, type Reader, type Room, type Rooms } from '@zabra/protocol'
 import type { Identity } from '../core/types.ts'
+
+const NOBODY: readonly Identity[] = []
 
 /**
  * A request that waits. With a `body` it is not looked at yet: a read behind a write, or anything of a client that does not
  * take its answers. With an `err` it is a write that was refused without a zxid. With neither it is on its way.
  */
-export interface Waiting {
+export class Waiting {
   readonly xid: number
   readonly type: number
   /** On the monotonic clock. */
   readonly startedAt: number
-  /** What it asks, copied out of the chunk. */
-  readonly body?: Uint8Array
-  /** Who the client was when it asked. */
-  readonly identities?: readonly Identity[]
+  /** The error number of what was refused, else 0. */
+  readonly err: number
+  /** What it asks, from `from` to `to`. */
+  body: Uint8Array | undefined = undefined
+  from = 0
+  to = 0
+  /** With a body: who the client was when it asked. */
+  readonly identities: readonly Identity[]
   /** With a body: whether it could be on its way before its turn comes, as a write or a sync can. */
-  readonly early?: boolean
-  readonly err?: number
+  readonly early: boolean
   /** What a sync on its way is answered with. */
-  readonly echo?: Uint8Array
+  echo: Uint8Array | undefined = undefined
+
+  constructor(
+    xid: number,
+    type: number,
+    startedAt: number,
+    err: number = ErrorCode.OK,
+    identities = NOBODY,
+    early = false,
+  ) {
+    this.xid = xid
+    this.type = type
+    this.startedAt = startedAt
+    this.err = err
+    this.identities = identities
+    this.early = early
+  }
+
+  /** Gives it a body that has an array of its own. */
+  own(body: Uint8Array): void {
+    this.body = body
+    this.to = body.length
+  }
+
+  /** Has a reader begin at its body. */
+  bodyIn(reader: Reader): Reader {
+    return reader.reset(this.body!, this.from, this.to)
+  }
 }
 
+/**
+ * What stands for a sync that was put off, once it has begun: on its way (undefined), refused with an error, or, when there is
+ * nothing to wait for, a read like others.
+ */
+export function begunSync(sync: Waiting, err: number | undefined): Waiting {
+  const { xid, type, startedAt, identities, body, from, to } = sync
+  const begun = new Waiting(xid, type, startedAt, err, identities)
+  const asked = body!.slice(from, to)
+  if (err === undefined) begun.echo = asked
+  else if (err === ErrorCode.OK) begun.own(asked)
+  return begun
+}
+
+/** Bodies lie one behind the other in a room of this size; longer ones have arrays of their own. */
+const ROOM_BYTES = 4096
 /** What a request takes beside its body. */
 const ENTRY_BYTES = 200
 
 /** The requests of one session in their order, from the oldest one that has no answer yet. */
 export class Line {
+  readonly #rooms: Rooms
+  /** Where the next body goes, and how much of it is taken. */
+  #room: Room | undefined
+  #taken = 0
   #waiting: Waiting[] = []
   #front = 0
   /** Before this index nothing is put off. */
@@ -35,6 +86,11 @@ export class Line {
   /** Syncs on their way. Nothing behind one is begun, but for other syncs: it may rely on what the sync shows. */
   syncs = 0
   #bytes = 0
+
+  /** Bodies lie in `rooms`. */
+  constructor(rooms: Rooms) {
+    this.#rooms = rooms
+  }
 
   get length(): number {
     return this.#waiting.length - this.#front
@@ -52,7 +108,7 @@ export class Line {
   /** Whether there is a first one and something can be done about it now; what is on its way takes its time. */
   get isReady(): boolean {
     const { first } = this
-    return first !== undefined && (first.body !== undefined || first.err !== undefined)
+    return first !== undefined && (first.body !== undefined || first.err !== ErrorCode.OK)
   }
 
   /** The oldest request that is put off, if there is one. */
@@ -77,6 +133,34 @@ export class Line {
   push(waiting: Waiting): void {
     this.#waiting.push(waiting)
     this.#enters(waiting)
+  }
+
+  /** Adds one that is not looked at yet: what it asks is copied from between two offsets. */
+  pushBody(waiting: Waiting, bytes: Uint8Array, start: number, end: number): void {
+    const length = end - start
+    if (length > ROOM_BYTES / 4) {
+      waiting.own(bytes.slice(start, end))
+    } else {
+      // What lies in a room that is full is somebody's body until it is answered, so the room is left to them.
+      if (this.#room === undefined || this.#taken + length > ROOM_BYTES) {
+        this.#room = this.#rooms.take(ROOM_BYTES)
+        this.#taken = 0
+      }
+      const room = this.#room.bytes
+      const to = this.#taken
+      for (let i = 0; i < length; i++) room[to + i] = bytes[start + i]!
+      waiting.body = room
+      waiting.from = to
+      waiting.to = this.#taken = to + length
+    }
+    this.push(waiting)
+  }
+
+  /** Nothing is being answered. When nothing waits either, the room for bodies goes to somebody else. */
+  rest(): void {
+    if (this.#room === undefined || this.length > 0) return
+    this.#rooms.give(this.#room)
+    this.#room = undefined
   }
 
   shift(): Waiting | undefined {
@@ -132,5 +216,5 @@ export class Line {
   }
 }
 
-const isPutOff = ({ body, early }: Waiting): boolean => body !== undefined && early === true
-const bytesOf = ({ body, echo }: Waiting): number => (body?.length ?? 0) + (echo?.length ?? 0)
+const isPutOff = ({ body, early }: Waiting): boolean => early && body !== undefined
+const bytesOf = ({ from, to, echo }: Waiting): number => to - from + (echo === undefined ? 0 : echo.length)

@@ -1,4 +1,4 @@
-import { Writer } from '@zabra/protocol'
+import { Writer, type Rooms } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import { Range } from '../core/range.ts'
 import type { ServerStats } from './stats.ts'
@@ -11,7 +11,7 @@ const SEND_AT = 256 * 1024
  * them. Times are milliseconds on the monotonic clock.
  */
 export class Outbox {
-  readonly writer = new Writer(512)
+  readonly writer: Writer
   readonly latency = new Range()
   sent = 0
   /** Op code of the last request that was answered; undefined before the first. */
@@ -24,7 +24,8 @@ export class Outbox {
   /** Called whenever there is something to send. */
   readonly #filled: () => void
 
-  constructor(stats: ServerStats, filled: () => void) {
+  constructor(stats: ServerStats, rooms: Rooms, filled: () => void) {
+    this.writer = new Writer(512, rooms)
     this.#stats = stats
     this.#filled = filled
   }

@@ -12,6 +12,8 @@ export class SimulatedConnection implements Connection {
   readonly local: Address
   readonly remote: Address
   readonly transport = 'tcp'
+  /** As the system does it: whoever writes may write over it. */
+  readonly copied = true
   readonly owner: Incarnation
   readonly #fabric: Fabric
   other!: SimulatedConnection
@@ -64,7 +66,7 @@ export class SimulatedConnection implements Connection {
   write(bytes: Uint8Array): boolean {
     if (!this.isOpen || this.#sentEnd || bytes.length === 0) return true
     this.#underWay += bytes.length
-    this.#fabric.send(this, bytes)
+    this.#fabric.send(this, bytes.slice())
     this.#full ||= this.#underWay >= HIGH_WATER
     return !this.#full
   }

@@ -1,3 +1,4 @@
+import { Reader, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Copies } from './copies.ts'
@@ -25,4 +26,30 @@ it('gives large data an array of its own', () => {
   const data = new Uint8Array(5000).fill(7)
   const copy = new Copies().of(data)
   expect([copy, copy.buffer.byteLength]).toEqual([data, 5000])
+})
+
+it('copies the buffer to which a reader comes next, and passes over it', () => {
+  const sizes = fc.oneof(fc.nat(300), fc.integer({ min: 4000, max: 4200 }), fc.constant(null))
+  fc.assert(
+    fc.property(fc.array(sizes, { maxLength: 40 }), (lengths) => {
+      const writer = new Writer()
+      const data = lengths.map((length, index) =>
+        length === null ? null : new Uint8Array(length).fill(index + 1),
+      )
+      for (const [index, each] of data.entries()) {
+        writer.buffer(each)
+        writer.int(index)
+      }
+      const chunk = writer.take()
+      const [copies, reader] = [new Copies(), new Reader(chunk)]
+      const made = data.map((_, index) => {
+        const copy = copies.next(reader)
+        expect(reader.int()).toBe(index)
+        return copy
+      })
+      chunk.fill(0xee)
+      expect(made).toEqual(data)
+    }),
+    { seed: 7, numRuns: 60 },
+  )
 })

@@ -1,3 +1,5 @@
+import { copyRange, newRoom, type Reader } from '@zabra/protocol'
+
 /** Bytes of one array that many copies share. */
 const SHARED_BYTES = 1 << 16
 /** Longer data gets an array of its own, so that a transaction that is kept for long keeps little beside it. */
@@ -12,21 +14,36 @@ const LONGEST = 1 << 12
  * Rules: a copy is never written to again, and no part of an array is handed out twice.
  */
 export class Copies {
-  #shared = new Uint8Array(0)
+  #shared = newRoom(0)
   #used = 0
+
+  /** A copy of the buffer to which a reader comes next. It stays as it is. */
+  next(body: Reader): Uint8Array | null {
+    const start = body.pass()
+    if (start === -1) return null
+    const end = body.offset
+    if (end - start > LONGEST) return body.bytes.slice(start, end)
+    const at = this.#claim(end - start)
+    copyRange(body.view, start, end, this.#shared.view, at)
+    return this.#shared.bytes.subarray(at, at + end - start)
+  }
 
   /** A copy that stays as it is. */
   of(data: Uint8Array): Uint8Array {
     const { length } = data
     if (length > LONGEST) return data.slice()
-    if (this.#used + length > this.#shared.length) {
-      this.#shared = new Uint8Array(SHARED_BYTES)
+    const at = this.#claim(length)
+    this.#shared.bytes.set(data, at)
+    return this.#shared.bytes.subarray(at, at + length)
+  }
+
+  #claim(length: number): number {
+    if (this.#used + length > this.#shared.bytes.length) {
+      this.#shared = newRoom(SHARED_BYTES)
       this.#used = 0
     }
-    const shared = this.#shared
     const at = this.#used
     this.#used += length
-    shared.set(data, at)
-    return shared.subarray(at, at + length)
+    return at
   }
 }

@@ -9,13 +9,34 @@ import {
   OPEN_ACL_BYTES,
   OPEN_ACL_UNSAFE,
   readACLList,
-  readCreateTTLRequest,
   readMultiRequest,
   readReconfigRequest,
   readSetACLRequest,
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
+import type { NodeStore } from '../tree/node-store.ts'
+import type { Copies } from './copies.ts'
+
+/** How the parts of a request are read that cost most. */
+export interface Taking {
+  /** The path of a node, which is there in most cases. */
+  path(body: Reader): string | null
+  /** Data, as bytes that stay as they are or as a view. */
+  data(body: Reader): Uint8Array | null
+}
+
+/** Paths of nodes that are there are the tree's own, and data are copies. */
+export const takingFrom = (store: NodeStore, copies: Copies): Taking => ({
+  path: (body) => {
+    const node = store.findNext(body)
+    return node === -1 ? body.string() : store.pathOf(node)
+  },
+  data: (body) => copies.next(body),
+})
+
+/** Data are views. */
+const PLAIN: Taking = { path: (body) => body.string(), data: (body) => body.buffer() }
 
 /**
  * Reads the body of a write other than a multi. Throws a `ProtocolError` when it is none. The common ones are read field by
@@ -24,22 +45,32 @@ import {
 export function decodeWrite(
   type: number,
   body: Reader,
+  taking = PLAIN,
 ): MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>) {
   switch (type) {
     case OpCode.create:
     case OpCode.create2:
     case OpCode.createContainer: {
       const path = body.string()
-      const data = body.buffer()
+      const data = taking.data(body)
       const acl = body.skips(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
       return { type, path, data, acl, flags: body.int() }
     }
-    case OpCode.createTTL:
-      return { type, ...readCreateTTLRequest(body) }
+    case OpCode.createTTL: {
+      const path = body.string()
+      return {
+        type,
+        path,
+        data: taking.data(body),
+        acl: readACLList(body),
+        flags: body.int(),
+        ttl: body.long(),
+      }
+    }
     case OpCode.delete:
-      return { type, path: body.string(), version: body.int() }
+      return { type, path: taking.path(body), version: body.int() }
     case OpCode.setData:
-      return { type, path: body.string(), data: body.buffer(), version: body.int() }
+      return { type, path: taking.path(body), data: taking.data(body), version: body.int() }
     case OpCode.setACL:
       return { type, ...readSetACLRequest(body) }
     default:

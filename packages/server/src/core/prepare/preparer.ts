@@ -34,7 +34,7 @@ import {
 } from '../tree/index.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
 import type { Prepared, PrepareOptions, WriteRequest } from './contract.ts'
-import { decodeWrite } from './decode.ts'
+import { decodeWrite, takingFrom, type Taking } from './decode.ts'
 import { Copies } from './copies.ts'
 import { multiInSteps, whole } from './large.ts'
 import { Refusal, refuse } from './refusal.ts'
@@ -53,6 +53,7 @@ export class Preparer {
   readonly #tree: Tree
   /** What a request brings lies in bytes that are overwritten by the next ones. */
   readonly #copies = new Copies()
+  readonly #taking: Taking
   #pending: PendingTree
   /** The node that the last operation was about. */
   #node: FutureNode | undefined
@@ -63,6 +64,7 @@ export class Preparer {
     this.#options = options
     this.#tree = options.tree
     this.#pending = new PendingTree(options.tree)
+    this.#taking = takingFrom(options.tree.store, this.#copies)
   }
 
   /** How many nodes have changes that are not applied yet. */
@@ -146,7 +148,7 @@ export class Preparer {
   #single(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
     let operation: MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>)
     try {
-      operation = decodeWrite(request.type, body)
+      operation = decodeWrite(request.type, body, this.#taking)
     } catch (error) {
       if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
       throw error
@@ -205,10 +207,17 @@ export class Preparer {
     zxid: Zxid,
     time: number,
   ): Generator<void, Prepared | number> {
-    const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
+    const write = (operation: MultiOperation): SubTxn =>
+      this.#write(request, this.#kept(operation), zxid, time)
     const txn = yield* multiInSteps(this.#pending, body, write)
     if (typeof txn === 'number') return txn
     return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
+  }
+
+  /** With data that stay as they are. */
+  #kept(operation: MultiOperation): MultiOperation {
+    if (!('data' in operation) || operation.data === null) return operation
+    return { ...operation, data: this.#copies.of(operation.data) }
   }
 
   #write(request: WriteRequest, operation: MultiOperation, zxid: Zxid, time: number): SubTxn {
@@ -259,14 +268,7 @@ export class Preparer {
     if (ownerKind(parent.owner, this.#tree.options) === 'ephemeral')
       return refuse(ErrorCode.NOCHILDRENFOREPHEMERALS)
     this.#checkQuota(path, 1, data?.length ?? 0)
-    return this.#created(
-      request,
-      { path, data: data && this.#copies.of(data), acl: list, flags, type, ttl },
-      parent,
-      before,
-      zxid,
-      time,
-    )
+    return this.#created(request, { path, data, acl: list, flags, type, ttl }, parent, before, zxid, time)
   }
 
   #created(
@@ -350,16 +352,15 @@ export class Preparer {
     const length = data?.length ?? 0
     if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
-    const copy = data && this.#copies.of(data)
     this.#node = node
     this.#pending.change(node, zxid)
     node.version = next
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = length
-    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, copy)
+    if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, data)
     this.#pending.settle(node)
-    return { type: OpCode.setData, path: node.path, data: copy, version: next }
+    return { type: OpCode.setData, path: node.path, data, version: next }
   }
 
   #setACL(

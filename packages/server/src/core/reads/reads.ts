@@ -95,10 +95,16 @@ export class Reads<L extends Listener> {
         // A server that stands alone has nothing to wait for: what is applied is all there is.
         writer.string(body.string())
         return ErrorCode.OK
-      case OpCode.getData:
-        return this.#getData(body.string(), body.bool(), writer, caller)
-      case OpCode.exists:
-        return this.#exists(body.string(), body.bool(), writer, caller)
+      case OpCode.getData: {
+        const node = this.#tree.store.findNext(body)
+        if (node === -1) return this.#getData(body.string(), body.bool(), writer, caller)
+        return this.#getDataOf(node, this.#tree.pathOf(node), body.bool(), writer, caller)
+      }
+      case OpCode.exists: {
+        const node = this.#tree.store.findNext(body)
+        if (node === -1) return this.#exists(body.string(), body.bool(), writer, caller)
+        return this.#existsAs(node, this.#tree.pathOf(node), body.bool(), writer, caller)
+      }
       case OpCode.getChildren:
         return this.#getChildren(body.string(), body.bool(), writer, caller, false, mayBeLong)
       case OpCode.getChildren2:
@@ -130,7 +136,10 @@ export class Reads<L extends Listener> {
   #getData(path: string | null, watch: boolean, writer: Writer, caller: Caller<L>): number {
     if (path === null) return ErrorCode.MARSHALLINGERROR
     const node = this.#tree.find(path)
-    if (node === -1) return ErrorCode.NONODE
+    return node === -1 ? ErrorCode.NONODE : this.#getDataOf(node, path, watch, writer, caller)
+  }
+
+  #getDataOf(node: number, path: string, watch: boolean, writer: Writer, caller: Caller<L>): number {
     if (!this.#mayRead(node, caller)) return ErrorCode.NOAUTH
     if (watch) this.#watches.watchData(caller.listener, path)
     this.#tree.writeData(node, writer)
@@ -141,7 +150,10 @@ export class Reads<L extends Listener> {
   #exists(path: string | null, watch: boolean, writer: Writer, caller: Caller<L>): number {
     if (path === null) return ErrorCode.MARSHALLINGERROR
     if (path.includes('\0')) return ErrorCode.BADARGUMENTS
-    const node = this.#tree.find(path)
+    return this.#existsAs(this.#tree.find(path), path, watch, writer, caller)
+  }
+
+  #existsAs(node: number, path: string, watch: boolean, writer: Writer, caller: Caller<L>): number {
     if (node !== -1 && !this.#mayRead(node, caller)) return ErrorCode.NOAUTH
     if (watch) this.#watches.watchData(caller.listener, path)
     if (node === -1) return ErrorCode.NONODE

@@ -1,3 +1,4 @@
+import type { Reader } from '@zabra/protocol'
 import { NONE, PathIndex } from './path-index.ts'
 import { Slabs } from './slabs.ts'
 
@@ -65,6 +66,15 @@ export class NodeStore {
   /** The index of the node at a path, or `NONE`. */
   find(path: string): number {
     return this.#index.find(path)
+  }
+
+  /** The node whose path a reader comes to next; it is behind the path then, and stays where it is when this says `NONE`. */
+  findNext(body: Reader): number {
+    const before = body.offset
+    const start = body.pass()
+    const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
+    if (node === NONE) body.offset = before
+    return node
   }
 
   /** As `find`, where the index may be known already. An index that has another path by now is not believed. */

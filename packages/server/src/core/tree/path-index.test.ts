@@ -56,4 +56,29 @@ describe('PathIndex', () => {
     expect(paths.map((path) => index.find(path))).toEqual([0, 1, 2, 3, 4])
     expect(index.find('/u')).toBe(NONE)
   })
+  it('finds by bytes what it finds by text when all of it is ASCII, and else leaves it to those who decode', () => {
+    const ascii = fc.stringMatching(/^\/[a-c]{0,3}$/)
+    const any = fc.string({
+      unit: fc.constantFrom('a', '/', '\u00c3', '\u00a9', '\u00e9', '\u{1f600}'),
+      maxLength: 3,
+    })
+    const encoder = new TextEncoder()
+    fc.assert(
+      fc.property(
+        fc.uniqueArray(fc.oneof(ascii, any), { maxLength: 20 }),
+        fc.array(fc.oneof(ascii, any)),
+        fc.integer(),
+        (paths, wanted, key) => {
+          const index = new PathIndex(key)
+          for (const [node, path] of paths.entries()) index.add(path, node)
+          for (const path of [...paths, ...wanted]) {
+            const bytes = encoder.encode(`xx${path}y`)
+            const isAscii = bytes.length === path.length + 3
+            expect(index.findAscii(bytes, 2, bytes.length - 1)).toBe(isAscii ? index.find(path) : NONE)
+          }
+        },
+      ),
+      { seed: 21, numRuns: 300 },
+    )
+  })
 })

@@ -46,6 +46,30 @@ export class PathIndex {
     }
   }
 
+  /**
+   * The node whose path is the ASCII text between two offsets. `NONE` also when there are other bytes: whoever wants to know of
+   * those decodes them. It saves the string.
+   */
+  findAscii(bytes: Uint8Array, start: number, end: number): number {
+    const key = this.#key
+    let hash = end - start
+    let bits = 0
+    for (let i = start; i < end; i++) {
+      const byte = bytes[i]!
+      bits |= byte
+      hash = Math.imul(hash ^ byte, key)
+      hash ^= hash >>> 15
+    }
+    if (bits > 0x7f) return NONE
+    const { table } = this.#shards[hash >>> 24]!
+    const mask = table.length - 1
+    for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {
+      const held = table[at]!
+      if (held === 0) return NONE
+      if (table[at + 1] === hash && isText(this.pathAt(held - 1)!, bytes, start, end)) return held - 1
+    }
+  }
+
   /** The path of a node; undefined when it has none now. */
   pathAt(node: number): string | undefined {
     return this.#paths[node >> BITS]?.[node & MASK]
@@ -101,6 +125,12 @@ export class PathIndex {
     }
     return hash
   }
+}
+
+function isText(path: string, bytes: Uint8Array, start: number, end: number): boolean {
+  if (path.length !== end - start) return false
+  for (let i = start; i < end; i++) if (path.charCodeAt(i - start) !== bytes[i]) return false
+  return true
 }
 
 function resize(shard: Shard, length: number): void {

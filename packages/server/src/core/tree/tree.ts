@@ -20,6 +20,7 @@ import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
 import { QuotaKeeper } from './quota-keeper.ts'
 import { LIMITS, QuotaIndex, quotaSubject } from './quotas.ts'
+import { writeStat } from './stat.ts'
 import { applyClose, applyMulti } from './stepwise.ts'
 
 /**
@@ -140,26 +141,9 @@ export class Tree {
 
   /** Writes the 68 bytes of the stat that clients see. */
   writeStat(node: number, writer: Writer): void {
-    const c = this.store.columns(node)
-    const i = this.store.slot(node)
-    writer.longNumber(c.czxid[i]!)
-    writer.longNumber(c.mzxid[i]!)
-    writer.longNumber(c.ctime[i]!)
-    writer.longNumber(c.mtime[i]!)
-    writer.int(c.version[i]!)
-    // Stored is the number of creations; shown is that of creations and deletions.
-    writer.int((c.cversion[i]! * 2 - c.childCount[i]!) | 0)
-    writer.int(c.aversion[i]!)
-    this.#writeOwner(node, writer)
-    writer.int(Math.max(0, c.length[i]!))
-    writer.int(c.childCount[i]!)
-    writer.longNumber(c.pzxid[i]!)
-  }
-
-  #writeOwner(node: number, writer: Writer): void {
     const owner = this.owners.of(node)
-    if (owner === 0n || ownerKind(owner, this.#options) !== 'ephemeral') writer.longNumber(0)
-    else writer.long(owner)
+    const isEphemeral = owner !== 0n && ownerKind(owner, this.#options) === 'ephemeral'
+    writeStat(this.store, node, isEphemeral ? owner : 0n, writer)
   }
 
   /** Writes a node's data with its length, null as null. */

@@ -1,0 +1,55 @@
+import { Reader, readStat, Writer } from '@zabra/protocol'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { NodeStore, NONE } from './node-store.ts'
+import { writeStat } from './stat.ts'
+
+it('writes what the codec of the protocol reads, of any numbers', () => {
+  const exact = fc.maxSafeInteger()
+  const int = fc.integer()
+  const fields = fc.record({
+    czxid: exact,
+    mzxid: exact,
+    pzxid: exact,
+    ctime: exact,
+    mtime: exact,
+    version: int,
+    cversion: int,
+    aversion: int,
+    childCount: fc.nat(),
+  })
+  fc.assert(
+    fc.property(
+      fields,
+      fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+      fc.nat(500),
+      (values, owner, length) => {
+        const store = new NodeStore()
+        const node = store.add('/', NONE)
+        store.setData(node, length === 0 ? null : new Uint8Array(length))
+        const columns = store.columns(node)
+        const slot = store.slot(node)
+        for (const [name, value] of Object.entries(values)) columns[name as keyof typeof values][slot] = value
+        const writer = new Writer(4)
+        writer.int(1)
+        writeStat(store, node, owner, writer)
+        expect(writer.length).toBe(72)
+        const { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, childCount } = values
+        expect(readStat(new Reader(writer.bytes(), 4))).toEqual({
+          czxid: BigInt(czxid),
+          mzxid: BigInt(mzxid),
+          ctime: BigInt(ctime),
+          mtime: BigInt(mtime),
+          version,
+          cversion: (cversion * 2 - childCount) | 0,
+          aversion,
+          ephemeralOwner: owner,
+          dataLength: length,
+          numChildren: childCount,
+          pzxid: BigInt(pzxid),
+        })
+      },
+    ),
+    { seed: 31, numRuns: 200 },
+  )
+})

@@ -1,0 +1,58 @@
+import { ErrorCode, OpCode, Reader, Rooms } from '@zabra/protocol'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Line, Waiting } from './line.ts'
+
+const put = (line: Line, xid: number, body: Uint8Array): void => {
+  // What arrives lies in an array that the next bytes are read into.
+  const chunk = new Uint8Array(body.length + 7)
+  chunk.set(body, 3)
+  line.pushBody(new Waiting(xid, OpCode.getData, 0, ErrorCode.OK), chunk, 3, 3 + body.length)
+  chunk.fill(0xee)
+}
+
+const bodyOf = (waiting: Waiting): Uint8Array => {
+  const reader = waiting.bodyIn(new Reader())
+  return reader.raw(reader.remaining).slice()
+}
+
+it('keeps every body as it came until it is answered, whatever other clients put off meanwhile', () => {
+  const size = fc.oneof(fc.nat(60), fc.integer({ min: 1000, max: 1100 }), fc.nat(5000))
+  const step = fc.record({ client: fc.nat(2), length: size, answers: fc.nat(4) })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+      const rooms = new Rooms()
+      const lines = [new Line(rooms), new Line(rooms), new Line(rooms)]
+      const kept: { readonly xid: number; readonly body: Uint8Array }[][] = [[], [], []]
+      for (const [xid, { client, length, answers }] of steps.entries()) {
+        const line = lines[client]!
+        const body = new Uint8Array(length).fill(xid + 1)
+        put(line, xid, body)
+        kept[client]!.push({ xid, body })
+        for (let i = 0; i < answers; i++) {
+          const first = line.shift()
+          const expected = kept[client]!.shift()
+          expect(first?.xid).toBe(expected?.xid)
+          if (first !== undefined) expect(bodyOf(first)).toEqual(expected!.body)
+        }
+        line.rest()
+        const bytes = kept[client]!.reduce((sum, { body }) => sum + body.length, 0)
+        expect(line.weight).toBe(bytes + 200 * kept[client]!.length)
+      }
+    }),
+    { seed: 12, numRuns: 150 },
+  )
+})
+
+it('gives its room to others once nothing waits any more, and not before', () => {
+  const rooms = new Rooms()
+  const line = new Line(rooms)
+  put(line, 1, new Uint8Array(10))
+  put(line, 2, new Uint8Array(10))
+  line.shift()
+  line.rest()
+  expect(rooms.kept).toBe(0)
+  line.shift()
+  line.rest()
+  expect(rooms.kept).toBe(4096)
+})
