@@ -7,12 +7,13 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
+import { acceptedConnection } from './accepted.ts'
 import { opened, sharedReads, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
 export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
-    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
+    listenForSockets(at, (socket) => accepted(acceptedConnection(socket)), refused),
   connect,
 }
 
