@@ -62,7 +62,7 @@ export interface Connection {
    * for `drain`.
    */
   write(bytes: Uint8Array): boolean
-  /** Stops and restarts the flow of `data`. */
+  /** Stops and restarts the flow of `data`. That the peer has ended or is gone may be told only when it flows again. */
   pause(): void
   resume(): void
   /** Sends what is queued and ends this direction. The connection is closed once the peer has ended its own. */
