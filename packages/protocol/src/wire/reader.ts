@@ -39,6 +39,22 @@ export class Reader {
     return this
   }
 
+  /** As `reset`, with bytes that are often views of one array: an allocation for each array only. Offsets are those of the array. */
+  enter(bytes: Uint8Array): this {
+    const { buffer, byteOffset } = bytes
+    if (
+      buffer !== this.#bytes.buffer ||
+      this.#bytes.byteOffset !== 0 ||
+      this.#bytes.length !== buffer.byteLength
+    ) {
+      this.#bytes = new Uint8Array(buffer)
+      this.#view = new DataView(buffer)
+    }
+    this.offset = this.#start = byteOffset
+    this.#end = byteOffset + bytes.length
+    return this
+  }
+
   /** What it reads in: offsets are those of this array. */
   get bytes(): Uint8Array {
     return this.#bytes

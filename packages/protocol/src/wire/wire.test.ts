@@ -139,6 +139,38 @@ describe('Writer and Reader', () => {
     expect(() => reader.int()).toThrow(expect.objectContaining({ offset: 1, field: 'an int' }))
   })
 
+  it('read views of one array one after the other, with offsets of that array and errors from the start of each', () => {
+    const array = Uint8Array.from({ length: 40 }, (_, i) => i)
+    const reader = new Reader()
+    for (const [start, end] of [
+      [8, 16],
+      [0, 40],
+      [39, 40],
+    ] as const) {
+      reader.enter(array.subarray(start, end))
+      expect([reader.start, reader.end, reader.offset, reader.bytes.length]).toEqual([start, end, start, 40])
+      expect(reader.byte()).toBe(start)
+      expect([...reader.raw(end - start - 1)]).toEqual([...array.subarray(start + 1, end)])
+      expect(() => reader.byte()).toThrow(expect.objectContaining({ offset: end - start }))
+    }
+    expect(reader.enter(Uint8Array.of(0, 0, 0, 7)).int()).toBe(7)
+    // What was reset to a view before is not taken for the whole array.
+    reader.reset(array.subarray(4, 9))
+    expect(reader.enter(array.subarray(10, 14)).byte()).toBe(10)
+  })
+
+  it('pass over strings and buffers, say where their bytes begin, and know null', () => {
+    const writer = new Writer()
+    writer.string('abc')
+    writer.buffer(null)
+    writer.buffer(new Uint8Array(0))
+    writer.int(9)
+    const reader = new Reader(writer.take())
+    expect([reader.pass(), reader.offset]).toEqual([4, 7])
+    expect([reader.pass(), reader.pass(), reader.offset]).toEqual([-1, 15, 15])
+    expect(() => reader.pass()).toThrow('Expected 9 more bytes, got 0')
+  })
+
   it('hold no array while nothing is written', () => {
     const writer = new Writer(64)
     expect(writer.bytes().buffer.byteLength).toBe(0)

@@ -1,5 +1,6 @@
 import type { Writer } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
+import { sendFrom } from './send.ts'
 
 /** Bytes that wait for a client before it is cut off: it asks for more than it reads. */
 export const UNSENT_LIMIT = 64 * 2 ** 20
@@ -34,9 +35,7 @@ export class Flow {
 
   /** Sends what a writer has, which is empty then. */
   sendFrom(writer: Writer): void {
-    this.send(writer.bytes())
-    if (this.#wire.copied === true) writer.release()
-    else writer.take()
+    if (!sendFrom(writer, this.#wire)) this.isSlow = true
   }
 
   isHindered(by: Hindrance): boolean {

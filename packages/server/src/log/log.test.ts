@@ -146,8 +146,28 @@ describe('the codec of transactions', () => {
         const logged = { header: { sessionId: -5n, cxid: -1, zxid: 2 ** 33, time: 2 ** 41 }, txn, digest }
         const writer = new Writer()
         encodeLoggedTxn(writer, logged)
-        expect(decodeLoggedTxn(new Reader(writer.take()))).toEqual(logged)
+        const bytes = writer.take()
+        expect(decodeLoggedTxn(new Reader(bytes))).toEqual(logged)
+        // Whether the nodes are there or not, and whether their paths are ASCII.
+        expect(decodeLoggedTxn(new Reader().enter(bytes), newTree().store)).toEqual(logged)
       }
+    }
+  })
+
+  it('have the texts that the tree has for paths of nodes that are there, and their own for others', () => {
+    const { store } = newTree()
+    const top = store.find('/')
+    for (const path of ['/a', '/ü', '/gone']) store.add(path, top)
+    store.remove(store.find('/gone'))
+    for (const path of ['/a', '/ü', '/gone', '/b', '/', '/a/']) {
+      const txn: Txn = { type: OpCode.setData, path, data: new Uint8Array([1]), version: 3 }
+      const writer = new Writer()
+      encodeLoggedTxn(writer, {
+        header: { sessionId: 1n, cxid: 2, zxid: 3, time: 4 },
+        txn,
+        digest: undefined,
+      })
+      expect(decodeLoggedTxn(new Reader(writer.take()), store).txn).toEqual(txn)
     }
   })
 })

@@ -356,7 +356,7 @@ class Replay {
 
   #decode(entry: RawEntry, path: string): LoggedTxn {
     try {
-      return decodeLoggedTxn(this.#reader.reset(entry.bytes, entry.start, entry.end))
+      return decodeLoggedTxn(this.#reader.reset(entry.bytes, entry.start, entry.end), this.#tree.store)
     } catch (cause) {
       throw new DamageError(
         `Expected a transaction (${String(cause)})`,

@@ -52,15 +52,25 @@ function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
   writer.int(digest.lo | 0)
 }
 
+/** The paths of the nodes of a tree. */
+export interface KnownPaths {
+  /** The node whose path comes next in a reader, which is behind it then; -1, and the reader stays, where none is known. */
+  findNext(reader: Reader): number
+  pathOf(node: number): string
+}
+
 /**
  * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes, since a tree
  * copies what it keeps.
+ * The path of a change is the one that `known` has for it, which saves a string.
  * Throws a `ProtocolError` when the bytes are no transaction.
  */
-export function decodeLoggedTxn(reader: Reader): LoggedTxn {
+export function decodeLoggedTxn(reader: Reader, known?: KnownPaths): LoggedTxn {
   const header = decodeHeader(reader)
   const type = reader.int()
-  const txn = isComposed(type) ? decodeComposed(reader, type, Infinity).next().value : decodeTop(reader, type)
+  const txn = isComposed(type)
+    ? decodeComposed(reader, type, Infinity).next().value
+    : decodeTop(reader, type, known)
   return { header, txn: txn as Txn, digest: decodeDigest(reader) }
 }
 
@@ -169,10 +179,10 @@ function* decodeComposed(r: Reader, type: number, parts: number): Generator<void
   return { type: OpCode.multi, txns }
 }
 
-function decodeTop(r: Reader, type: number): Txn {
+function decodeTop(r: Reader, type: number, known?: KnownPaths): Txn {
   if (type === OpCode.createSession) return { type, timeOut: r.int() }
   if (type === OpCode.check) r.fail('Expected a transaction that stands alone, got a check', 'type')
-  return decodeSub(r, type)
+  return decodeSub(r, type, known)
 }
 
 /** Without the record, 12 bytes of digest remain; a count that cannot be one says so. */
@@ -206,7 +216,7 @@ function decodePart(r: Reader): SubTxn {
   return decodeSub(part, type)
 }
 
-function decodeSub(r: Reader, type: number): SubTxn {
+function decodeSub(r: Reader, type: number, known?: KnownPaths): SubTxn {
   switch (type) {
     case OpCode.create:
     case OpCode.create2: {
@@ -222,10 +232,10 @@ function decodeSub(r: Reader, type: number): SubTxn {
       return { type, ...decodeCreate(r), parentCVersion: r.int(), ttl: r.longNumber() }
     case OpCode.delete:
     case OpCode.deleteContainer:
-      return { type, path: pathOf(r) }
+      return { type, path: pathOf(r, known) }
     case OpCode.setData:
     case OpCode.reconfig:
-      return { type, path: pathOf(r), data: r.buffer(), version: r.int() }
+      return { type, path: pathOf(r, known), data: r.buffer(), version: r.int() }
     case OpCode.setACL:
       return { type, path: pathOf(r), acl: decodeAcl(r), version: r.int() }
     case OpCode.check:
@@ -249,4 +259,7 @@ export function decodeAcl(r: Reader): readonly ACL[] {
   return list
 }
 
-const pathOf = (r: Reader): string => r.string() ?? r.fail('Expected a path, got null', 'path')
+function pathOf(r: Reader, known?: KnownPaths): string {
+  const node = known === undefined ? -1 : known.findNext(r)
+  return node === -1 ? (r.string() ?? r.fail('Expected a path, got null', 'path')) : known!.pathOf(node)
+}

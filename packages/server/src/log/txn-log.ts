@@ -470,10 +470,11 @@ function half(limit: number, random: Random): number {
 
 /** The zxid that a payload carries; undefined when it is too short for a header. */
 export function payloadZxid(payload: Uint8Array): Zxid | undefined {
-  if (payload.length < 32) return undefined
-  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
-  return view.getInt32(12) * 0x1_0000_0000 + view.getUint32(16)
+  return payload.length < 32 ? undefined : intAt(payload, 12) * 0x1_0000_0000 + (intAt(payload, 16) >>> 0)
 }
+
+const intAt = (bytes: Uint8Array, at: number): number =>
+  (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 
 /** Writes an entry whose payload is encoded already. */
 export function encodePayload(writer: Writer, payload: Uint8Array): void {

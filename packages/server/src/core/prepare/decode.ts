@@ -22,6 +22,8 @@ import type { Copies } from './copies.ts'
 export interface Taking {
   /** The path of a node, which is there in most cases. */
   path(body: Reader): string | null
+  /** The path of a node that is to be. */
+  newPath(body: Reader): string | null
   /** Data, as bytes that stay as they are or as a view. */
   data(body: Reader): Uint8Array | null
 }
@@ -32,11 +34,16 @@ export const takingFrom = (store: NodeStore, copies: Copies): Taking => ({
     const node = store.findNext(body)
     return node === -1 ? body.string() : store.pathOf(node)
   },
+  newPath: (body) => body.string(),
   data: (body) => copies.next(body),
 })
 
-/** Data are views. */
-const PLAIN: Taking = { path: (body) => body.string(), data: (body) => body.buffer() }
+/** For whoever wants to know whether a request can be decoded: what it says is passed over. */
+const PASSING: Taking = {
+  path: (body) => (body.pass() === -1 ? null : ''),
+  newPath: (body) => (body.pass() === -1 ? null : ''),
+  data: (body) => (body.pass(), null),
+}
 
 /**
  * Reads the body of a write other than a multi. Throws a `ProtocolError` when it is none. The common ones are read field by
@@ -45,19 +52,19 @@ const PLAIN: Taking = { path: (body) => body.string(), data: (body) => body.buff
 export function decodeWrite(
   type: number,
   body: Reader,
-  taking = PLAIN,
+  taking: Taking,
 ): MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>) {
   switch (type) {
     case OpCode.create:
     case OpCode.create2:
     case OpCode.createContainer: {
-      const path = body.string()
+      const path = taking.newPath(body)
       const data = taking.data(body)
       const acl = body.skips(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
       return { type, path, data, acl, flags: body.int() }
     }
     case OpCode.createTTL: {
-      const path = body.string()
+      const path = taking.newPath(body)
       return {
         type,
         path,
@@ -126,7 +133,7 @@ export function screen(type: number, body: Reader): Screening {
   try {
     if (type === OpCode.multi) return screenMulti(body)
     if (type === OpCode.reconfig) readReconfigRequest(body)
-    else return ofOperation(decodeWrite(type, body))
+    else return ofOperation(decodeWrite(type, body, PASSING))
     return FORWARD
   } catch (error) {
     if (error instanceof ProtocolError) return UNDECODABLE

@@ -52,6 +52,8 @@ export class NodeStore {
   readonly #free: number[] = []
   readonly #slabs = new Slabs()
   #used = 0
+  /** The node that was found last by bytes. */
+  #found = NONE
   count = 0
   /** Bytes of data in all nodes. */
   dataBytes = 0
@@ -65,6 +67,9 @@ export class NodeStore {
 
   /** The index of the node at a path, or `NONE`. */
   find(path: string): number {
+    const last = this.#found
+    // Whoever has come by a node asks for it by its path again soon, most often with the text that the node has.
+    if (last !== NONE && this.#index.pathAt(last) === path) return last
     return this.#index.find(path)
   }
 
@@ -74,6 +79,7 @@ export class NodeStore {
     const start = body.pass()
     const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
     if (node === NONE) body.offset = before
+    else this.#found = node
     return node
   }
 

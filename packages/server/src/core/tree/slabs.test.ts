@@ -1,3 +1,4 @@
+import { Reader, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { NodeStore, NONE } from './node-store.ts'
@@ -18,6 +19,13 @@ function crowd(slabs: Slabs): { places: (readonly [slab: number, offset: number]
     return [slabs.slab, slabs.offset] as const
   })
   return { places, highest: Math.max(...places.map(([slab]) => slab)) }
+}
+
+function pathReader(path: string): Reader {
+  const writer = new Writer()
+  writer.string(path)
+  writer.int(1)
+  return new Reader(writer.take())
 }
 
 describe('slot sizes', () => {
@@ -114,6 +122,10 @@ describe('NodeStore', () => {
           const parent = at.slice(0, at.lastIndexOf('/')) || '/'
           const node = store.find(at)
           expect(node === NONE).toBe(!plain.has(at))
+          // In a reader that comes to the path, and goes on behind it only when there is such a node.
+          const reader = pathReader(at)
+          expect(store.findNext(reader)).toBe(node)
+          expect(reader.offset).toBe(node === NONE ? 0 : 4 + at.length)
           const data = size === null ? null : filled(size, mark)
           if (what === 'add' && node === NONE && plain.has(parent)) {
             store.setData(store.add(at, store.find(parent)), data)

@@ -1,7 +1,8 @@
-import { ProtocolError, Writer } from '@zabra/protocol'
+import { ProtocolError, Rooms, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
 import type { Identity, Zxid } from '../../core/types.ts'
 import { writePacket } from '../../core/zab/index.ts'
+import { sendFrom } from '../send.ts'
 
 /** What a connection of the quorum port is made of, on either side. */
 export interface QuorumWireOptions {
@@ -28,7 +29,7 @@ const ENOUGH_BYTES = 65536
  */
 export class QuorumWire {
   readonly #options: QuorumWireOptions
-  readonly #out = new Writer(4096)
+  readonly #out = new Writer(4096, new Rooms())
   #open = true
   #scheduled = false
   #streaming = false
@@ -98,7 +99,7 @@ export class QuorumWire {
   /** Sends what is collected, now. */
   flush(): void {
     if (!this.#open || this.#streaming || this.#out.length === 0) return
-    this.#options.wire.write(this.#out.take())
+    sendFrom(this.#out, this.#options.wire)
   }
 
   /** From now on the other side may be silent for this long. The time that it has been silent for counts. */

@@ -106,6 +106,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
   #outstanding = 0
   /** The large transaction that is being applied, and what the leader has said since. */
   readonly #applying: Stepper
+  readonly #reader = new Reader()
   #ended = false
 
   constructor(parts: LearnerParts<L>) {
@@ -289,7 +290,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
   #take(zxid: Zxid, payload: Uint8Array): void {
     if (this.#ended) return
     const { tree, firing } = this.#parts
-    const logged = this.#sound(zxid, () => decodeLoggedTxn(new Reader(payload)))
+    const logged = this.#sound(zxid, () => decodeLoggedTxn(this.#reader.enter(payload), tree.store))
     if (logged === undefined) return
     const { header, txn } = logged
     if (isLarge(tree, header, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
