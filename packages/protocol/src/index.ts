@@ -20,7 +20,7 @@ export * from './tables/acl.ts'
 export { OPEN_ACL_BYTES } from './tables/open-acl.ts'
 export { nameOf, parentOf, validatePath } from './tables/paths.ts'
 export * from './tables/zxid.ts'
-export { adler32, crc32, crc32Int, crc32Ints, crc32Text } from './tables/checksums.ts'
+export { adler32, crc32, crc32Text } from './tables/checksums.ts'
 export { DigestMd5Client, DigestMd5Server, nonceSource, SaslError } from './sasl/digest-md5.ts'
 export type {
   DigestMd5ClientOptions,

@@ -53,36 +53,6 @@ export function crc32(bytes: Uint8Array, start = 0, end = bytes.length, previous
   return ~crc >>> 0
 }
 
-/** The same over eight bytes that are two ints, the most significant byte first: numbers need not be written down for it. */
-export function crc32Ints(first: number, second: number, previous: number): number {
-  const crc = ~previous
-  return (
-    ~(
-      t7[(crc ^ (first >>> 24)) & 0xff]! ^
-      t6[((crc >>> 8) ^ (first >>> 16)) & 0xff]! ^
-      t5[((crc >>> 16) ^ (first >>> 8)) & 0xff]! ^
-      t4[((crc >>> 24) ^ first) & 0xff]! ^
-      t3[second >>> 24]! ^
-      t2[(second >>> 16) & 0xff]! ^
-      t1[(second >>> 8) & 0xff]! ^
-      t0[second & 0xff]!
-    ) >>> 0
-  )
-}
-
-/** The same over the four bytes of one int. */
-export function crc32Int(value: number, previous: number): number {
-  const crc = ~previous
-  return (
-    ~(
-      t3[(crc ^ (value >>> 24)) & 0xff]! ^
-      t2[((crc >>> 8) ^ (value >>> 16)) & 0xff]! ^
-      t1[((crc >>> 16) ^ (value >>> 8)) & 0xff]! ^
-      t0[((crc >>> 24) ^ value) & 0xff]!
-    ) >>> 0
-  )
-}
-
 /** The same over the bytes that `writeText` makes of a text, from one of its units on. */
 export function crc32Text(text: string, start = 0, previous = 0): number {
   let crc = ~previous

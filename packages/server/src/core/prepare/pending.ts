@@ -1,6 +1,15 @@
 import type { ACL } from '@zabra/protocol'
 import { PathMap } from '../path-map.ts'
-import { DigestSum, isUncounted, statDigest, type Place, type Tree } from '../tree/index.ts'
+import {
+  copyNumbers,
+  DigestSum,
+  isUncounted,
+  Numbers,
+  recount,
+  statDigest,
+  type Place,
+  type Tree,
+} from '../tree/index.ts'
 import type { SessionId, Zxid } from '../types.ts'
 
 /** A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, which finds it by it. */
@@ -61,6 +70,9 @@ export class PendingTree {
   #zxids: Zxid[] = []
   #front = 0
   readonly #digest = new DigestSum()
+  /** The node that is changing, and its numbers before that. */
+  #changing: FutureNode | undefined
+  readonly #was = new Numbers()
   /** While a multi is prepared: what its changes replaced, so that a failure can put it back. */
   #undo: { path: string; before: FutureNode | undefined; was: FutureNode | undefined }[] | undefined
   #undoDigest = { hi: 0, lo: 0 }
@@ -103,7 +115,11 @@ export class PendingTree {
   change(node: FutureNode, zxid: Zxid): void {
     const sum = this.digest
     if (this.#undo !== undefined) this.#remember(node.path, node.held ? node : undefined)
-    if (this.#tree.options.digest) sum.subtract(node.counted)
+    if (this.#tree.options.digest) {
+      sum.subtract(node.counted)
+      this.#changing = node
+      copyNumbers(node, this.#was)
+    }
     if (!node.held) {
       this.#entries++
       this.#hold(node)
@@ -113,21 +129,14 @@ export class PendingTree {
 
   settle(node: FutureNode): void {
     if (!this.#tree.options.digest || !node.exists) return
-    node.counted = isUncounted(node.path)
-      ? 0
-      : statDigest(
-          node.crcPrefix,
-          node.czxid,
-          node.mzxid,
-          node.pzxid,
-          node.ctime,
-          node.mtime,
-          node.version,
-          node.cversion,
-          node.aversion,
-          node.owner,
-        )
+    node.counted = isUncounted(node.path) ? 0 : this.#count(node)
+    this.#changing = undefined
     this.#digest.add(node.counted)
+  }
+
+  #count(node: FutureNode): number {
+    if (node === this.#changing) return recount(node.counted, this.#was, node)
+    return statDigest(node, node.czxid, node.ctime, node.owner)
   }
 
   /** What stands for all nodes that go with a session, so that very many of them take little memory. */

@@ -1,7 +1,8 @@
 import type { Digest } from '../types.ts'
-import { crcPrefix, DigestSum, isUncounted, pathCrc, statDigest } from './digest.ts'
+import { crcPrefix, DigestSum, isUncounted, pathCrc } from './digest.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 import type { OwnerIndex } from './owners.ts'
+import { Numbers, recount, statDigest } from './stat-digest.ts'
 
 /**
  * Keeps the digest of a tree while its nodes change. What each node adds is kept with it, so that taking it out again costs
@@ -11,6 +12,10 @@ export class DigestKeeper {
   readonly #store: NodeStore
   readonly #owners: OwnerIndex
   readonly #sum = new DigestSum()
+  /** The node that is changing, and its numbers before that. */
+  #node = NONE
+  readonly #was = new Numbers()
+  readonly #now = new Numbers()
 
   constructor(store: NodeStore, owners: OwnerIndex) {
     this.#store = store
@@ -55,28 +60,43 @@ export class DigestKeeper {
     this.#sum.add(counted)
   }
 
-  /** Takes what a node adds out of the digest, until `changed` puts in what it adds then. */
-  changing(node: number): void {
+  /** Takes out what a node adds, for good or until `came` or `changed` puts in what it adds then. */
+  goes(node: number): void {
     this.#sum.subtract(this.#store.columns(node).counted[this.#store.slot(node)]!)
+  }
+
+  /** The same, of a node that stays: by `changed` it has the czxid, ctime and owner that it has now. */
+  changing(node: number): void {
+    this.goes(node)
+    this.#node = node
+    this.#read(node, this.#was)
   }
 
   changed(node: number, path: string): void {
     const c = this.#store.columns(node)
     const i = this.#store.slot(node)
-    c.counted[i] = isUncounted(path)
-      ? 0
-      : statDigest(
-          c.crc[i]!,
-          c.czxid[i]!,
-          c.mzxid[i]!,
-          c.pzxid[i]!,
-          c.ctime[i]!,
-          c.mtime[i]!,
-          c.version[i]!,
-          c.cversion[i]!,
-          c.aversion[i]!,
-          this.#owners.of(node),
-        )
+    c.counted[i] = isUncounted(path) ? 0 : this.#count(node)
+    this.#node = NONE
     this.#sum.add(c.counted[i]!)
+  }
+
+  #count(node: number): number {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    this.#read(node, this.#now)
+    if (node === this.#node) return recount(c.counted[i]!, this.#was, this.#now)
+    return statDigest(this.#now, c.czxid[i]!, c.ctime[i]!, this.#owners.of(node))
+  }
+
+  #read(node: number, to: Numbers): void {
+    const c = this.#store.columns(node)
+    const i = this.#store.slot(node)
+    to.crcPrefix = c.crc[i]!
+    to.mzxid = c.mzxid[i]!
+    to.pzxid = c.pzxid[i]!
+    to.mtime = c.mtime[i]!
+    to.version = c.version[i]!
+    to.cversion = c.cversion[i]!
+    to.aversion = c.aversion[i]!
   }
 }

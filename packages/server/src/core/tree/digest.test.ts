@@ -1,8 +1,11 @@
+import { CONTAINER_OWNER, OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Bench, type Ask } from '../prepare/testdata/bench.ts'
 import { plainDigest, plainNodeDigest } from '../testdata/plain-digest.ts'
-import { crcPrefix, pathCrc, statDigest } from './digest.ts'
+import type { StoredStat, SubTxn } from '../types.ts'
+import { crcPrefix, pathCrc } from './digest.ts'
+import { recount, statDigest, type Numbers } from './stat-digest.ts'
 import { Tree } from './tree.ts'
 
 const name = fc.constantFrom('a', 'b', 'é', 'zookeeper', '名')
@@ -49,37 +52,115 @@ describe('the digest of a tree', () => {
   })
 })
 
-it('a node adds what its path, data and stat have as a checksum', () => {
-  const int = fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 })
-  const long = fc.integer({ min: 0, max: 2 ** 53 - 1 })
-  const stat = fc.record({
+const int = fc.oneof(fc.integer({ min: -(2 ** 31), max: 2 ** 31 - 1 }), fc.nat(3))
+const long = fc.oneof(fc.integer({ min: -(2 ** 53) + 1, max: 2 ** 53 - 1 }), fc.nat(3))
+const owner = fc.oneof(fc.constant(0n), fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }))
+const bytes = fc.option(fc.uint8Array())
+
+describe('the digest of a tree that applies any transactions', () => {
+  const some = fc.constantFrom('/a', '/a/b', '/a/é', '/zookeeper/q')
+  const acl = OPEN_ACL_UNSAFE
+  const session = fc.constantFrom(0n, 7n, BigInt.asIntN(64, 0xfe00000000000007n), CONTAINER_OWNER)
+  const txn: fc.Arbitrary<SubTxn> = fc.oneof(
+    fc.record({
+      type: fc.constant(OpCode.create),
+      path: some,
+      data: bytes,
+      acl: fc.constant(acl),
+      ephemeral: fc.boolean(),
+      parentCVersion: fc.oneof(int, fc.constant(-1)),
+    }),
+    fc.record({ type: fc.constant(OpCode.setData), path: some, data: bytes, version: int }),
+    fc.record({ type: fc.constant(OpCode.setACL), path: some, acl: fc.constant(acl), version: int }),
+    fc.record({ type: fc.constant(OpCode.delete), path: fc.constantFrom('/a/b', '/a/é', '/zookeeper/q') }),
+  )
+  const step = fc.record({
+    zxid: fc.oneof(fc.nat(20), fc.nat(2 ** 53 - 1)),
+    time: long,
+    sessionId: session,
+    txn: fc.oneof(
+      { weight: 3, arbitrary: txn },
+      fc.record({ type: fc.constant(OpCode.multi), txns: fc.array(txn, { maxLength: 4 }) }),
+    ),
+  })
+
+  it('in any order is the sum over all its nodes, those of a snapshot that come twice included', () => {
+    const node = fc.record({ path: some, data: bytes, stat: statOf(session), at: fc.nat(20) })
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 20 }), fc.array(node, { maxLength: 2 }), (steps, nodes) => {
+        const tree = new Tree({ digest: true, extendedTypes: true })
+        for (const [at, { txn: each, ...header }] of steps.entries()) {
+          for (const { path: loaded, data: held, stat } of nodes.filter((one) => one.at === at))
+            tree.load(loaded, held, -1, stat)
+          tree.apply({ ...header, cxid: 0 }, each)
+          expect(tree.digest).toEqual(plainDigest(tree))
+        }
+      }),
+      { seed: 9, numRuns: 300 },
+    )
+  })
+})
+
+describe('a node adds what its path, data and stat have as a checksum', () => {
+  const crcOf = (data: Uint8Array | null): number =>
+    crcPrefix(pathCrc('/a/é', '/a', pathCrc('/a', '/', 0)), data)
+  const numbersOf = (stat: StoredStat, data: Uint8Array | null): Numbers => ({
+    ...stat,
+    crcPrefix: crcOf(data),
+  })
+
+  const changes = fc.subarray([
+    'mzxid' as const,
+    'pzxid' as const,
+    'mtime' as const,
+    'version' as const,
+    'cversion' as const,
+    'aversion' as const,
+  ])
+
+  it('whatever they are', () => {
+    fc.assert(
+      fc.property(statOf(owner), bytes, (stat, data) => {
+        const told = statDigest(numbersOf(stat, data), stat.czxid, stat.ctime, stat.owner)
+        expect(told).toBe(plainNodeDigest('/a/é', data, stat))
+      }),
+      { seed: 8, numRuns: 300 },
+    )
+  })
+
+  it('after a change too, whatever changed', () => {
+    fc.assert(
+      fc.property(
+        statOf(owner),
+        statOf(owner),
+        bytes,
+        bytes,
+        changes,
+        (was, other, before, after, changed) => {
+          const now = { ...was }
+          for (const key of changed) now[key] = other[key]
+          const counted = plainNodeDigest('/a/é', before, was)
+          const told = recount(counted, numbersOf(was, before), numbersOf(now, after))
+          expect(told).toBe(plainNodeDigest('/a/é', after, now))
+        },
+      ),
+      { seed: 10, numRuns: 1000 },
+    )
+  })
+})
+
+function statOf(
+  owner: fc.Arbitrary<bigint>,
+): fc.Arbitrary<{ -readonly [key in keyof StoredStat]: StoredStat[key] }> {
+  return fc.record({
     czxid: long,
     mzxid: long,
     pzxid: long,
-    ctime: fc.integer({ min: -5, max: 2 ** 43 }),
+    ctime: long,
     mtime: long,
     version: int,
     cversion: int,
     aversion: int,
-    owner: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
+    owner,
   })
-  fc.assert(
-    fc.property(stat, fc.option(fc.uint8Array()), (s, bytes) => {
-      const prefix = crcPrefix(pathCrc('/a/é', '/a', pathCrc('/a', '/', 0)), bytes)
-      const told = statDigest(
-        prefix,
-        s.czxid,
-        s.mzxid,
-        s.pzxid,
-        s.ctime,
-        s.mtime,
-        s.version,
-        s.cversion,
-        s.aversion,
-        s.owner,
-      )
-      expect(told).toBe(plainNodeDigest('/a/é', bytes, s))
-    }),
-    { seed: 8, numRuns: 300 },
-  )
-})
+}

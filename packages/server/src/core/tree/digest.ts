@@ -1,4 +1,4 @@
-import { crc32, crc32Int, crc32Ints, crc32Text } from '@zabra/protocol'
+import { crc32, crc32Text } from '@zabra/protocol'
 import type { Digest } from '../types.ts'
 
 /** The version of the digest's definition that logs and snapshots carry. */
@@ -21,42 +21,6 @@ export function crcPrefix(path: number, data: Uint8Array | null): number {
 /** Whether a node lies where nodes add nothing to the digest. */
 export const isUncounted = (path: string): boolean =>
   path.charCodeAt(1) === 0x7a && path.startsWith('/zookeeper/')
-
-/**
- * What a node adds to the tree's digest (`DigestCalculator`), of a path that counts; `prefix` is its `crcPrefix`.
- *
- * FENCED: the fields go through the checksum one by one and are never written down.
- * Why: it is computed twice for every write. Oracle: `plainNodeDigest` in `testdata/plain-digest.ts`.
- */
-export function statDigest(
-  prefix: number,
-  czxid: number,
-  mzxid: number,
-  pzxid: number,
-  ctime: number,
-  mtime: number,
-  version: number,
-  cversion: number,
-  aversion: number,
-  owner: bigint,
-): number {
-  let crc = long(prefix, czxid)
-  crc = long(crc, mzxid)
-  crc = long(crc, pzxid)
-  crc = long(crc, ctime)
-  crc = long(crc, mtime)
-  crc = crc32Ints(version, cversion, crc)
-  if (owner === 0n) return crc32Int(0, crc32Ints(aversion, 0, crc))
-  ownerView.setBigInt64(0, owner)
-  return crc32Int(ownerView.getInt32(4), crc32Ints(aversion, ownerView.getInt32(0), crc))
-}
-
-const ownerView = new DataView(new ArrayBuffer(8))
-
-/** The lower half needs no subtraction: cutting a number to 32 bits is what `|` does first. */
-function long(crc: number, value: number): number {
-  return crc32Ints(Math.floor(value / 0x1_0000_0000) | 0, value | 0, crc)
-}
 
 /** A sum modulo 2^64 that is changed in place. */
 export class DigestSum implements Digest {

@@ -332,7 +332,7 @@ export class Tree {
     const node = this.#at(path, place)
     if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
-    this.#changing(node)
+    if (this.#options.digest) this.#digest.goes(node)
     const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
@@ -453,7 +453,7 @@ export class Tree {
 
   /** A node that was removed and created again during the walk comes twice; the later state counts. */
   #unload(node: number): void {
-    this.#changing(node)
+    if (this.#options.digest) this.#digest.goes(node)
     this.acls.unload(this.aclIdOf(node))
     this.owners.delete(node)
   }
