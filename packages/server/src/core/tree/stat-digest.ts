@@ -32,24 +32,84 @@ export function copyNumbers(from: Numbers, to: Numbers): void {
   to.aversion = from.aversion
 }
 
-/** Where the numbers lie in the 60 bytes. The prefix goes on into the first four. */
-const CZXID = 0
-const MZXID = 8
-const PZXID = 16
-const CTIME = 24
-const MTIME = 32
-const VERSION = 40
-const CVERSION = 44
-const AVERSION = 48
-const OWNER = 52
-const BYTES = 60
+export const { recount, statDigest } = withTable()
+
+/** A bundler makes variables of a module's constants, which must be looked up each time; it leaves those of a function. */
+function withTable() {
+  /** Where the numbers lie in the 60 bytes. The prefix goes on into the first four. */
+  const CZXID = 0
+  const MZXID = 8
+  const PZXID = 16
+  const CTIME = 24
+  const MTIME = 32
+  const VERSION = 40
+  const CVERSION = 44
+  const AVERSION = 48
+  const OWNER = 52
+  const BYTES = 60
+  const table = makeTable(BYTES)
+  /** All its numbers are 0, and there is nothing before them. */
+  const BLANK = new Numbers()
+  const BLANK_COUNTED = crc32(new Uint8Array(BYTES))
+  const ownerView = new DataView(new ArrayBuffer(8))
+
+  /** What a node adds after a change, if it added `counted` before. Its path, czxid, ctime and owner are what they were. */
+  function recount(counted: number, was: Numbers, now: Numbers): number {
+    let crc = counted
+    if (now.crcPrefix !== was.crcPrefix) crc ^= prefix(now.crcPrefix ^ was.crcPrefix)
+    if (now.mzxid !== was.mzxid)
+      crc ^= long(MZXID, upper(now.mzxid) ^ upper(was.mzxid), now.mzxid ^ was.mzxid)
+    if (now.pzxid !== was.pzxid)
+      crc ^= long(PZXID, upper(now.pzxid) ^ upper(was.pzxid), now.pzxid ^ was.pzxid)
+    if (now.mtime !== was.mtime)
+      crc ^= long(MTIME, upper(now.mtime) ^ upper(was.mtime), now.mtime ^ was.mtime)
+    if (now.version !== was.version) crc ^= int(VERSION, now.version ^ was.version)
+    if (now.cversion !== was.cversion) crc ^= int(CVERSION, now.cversion ^ was.cversion)
+    if (now.aversion !== was.aversion) crc ^= int(AVERSION, now.aversion ^ was.aversion)
+    return crc >>> 0
+  }
+
+  /** What a node adds, of a path that counts: what a blank one does, changed to it. */
+  function statDigest(now: Numbers, czxid: number, ctime: number, owner: bigint): number {
+    const changed = recount(BLANK_COUNTED, BLANK, now)
+    const crc = changed ^ long(CZXID, upper(czxid), czxid | 0) ^ long(CTIME, upper(ctime), ctime | 0)
+    if (owner === 0n) return crc >>> 0
+    ownerView.setBigInt64(0, owner)
+    return (crc ^ long(OWNER, ownerView.getInt32(0), ownerView.getInt32(4))) >>> 0
+  }
+
+  /** What four bytes make of the checksum, the most significant one first. */
+  function int(at: number, value: number): number {
+    return (
+      table[(at << 8) | (value >>> 24)]! ^
+      table[((at + 1) << 8) | ((value >>> 16) & 0xff)]! ^
+      table[((at + 2) << 8) | ((value >>> 8) & 0xff)]! ^
+      table[((at + 3) << 8) | (value & 0xff)]!
+    )
+  }
+
+  /** What the checksum up to here makes of it: as a text of four bytes, the least significant one first. */
+  function prefix(crc: number): number {
+    return (
+      table[crc & 0xff]! ^
+      table[0x100 | ((crc >>> 8) & 0xff)]! ^
+      table[0x200 | ((crc >>> 16) & 0xff)]! ^
+      table[0x300 | (crc >>> 24)]!
+    )
+  }
+
+  const long = (at: number, high: number, low: number): number => int(at, high) ^ int(at + 4, low)
+
+  /** The upper half of a number. The lower one needs no arithmetic: bitwise operators cut it out themselves. */
+  const upper = (value: number): number => Math.floor(value / 0x1_0000_0000) | 0
+
+  return { recount, statDigest }
+}
 
 /** What each value of each of the bytes makes of the checksum, 256 for each byte. */
-const table = makeTable()
-
-function makeTable(): Int32Array {
-  const made = new Int32Array(BYTES * 256)
-  const last = (BYTES - 1) * 256
+function makeTable(bytes: number): Int32Array {
+  const made = new Int32Array(bytes * 256)
+  const last = (bytes - 1) * 256
   for (let value = 0; value < 256; value++)
     made[last | value] = crc32(Uint8Array.of(value)) ^ crc32(Uint8Array.of(0))
   // A byte with another one behind it: the last row carries on what it makes of the one behind.
@@ -61,55 +121,3 @@ function makeTable(): Int32Array {
   }
   return made
 }
-
-/** All its numbers are 0, and there is nothing before them. */
-const BLANK = new Numbers()
-const BLANK_COUNTED = crc32(new Uint8Array(BYTES))
-const ownerView = new DataView(new ArrayBuffer(8))
-
-/** What a node adds after a change, if it added `counted` before. Its path, czxid, ctime and owner are what they were. */
-export function recount(counted: number, was: Numbers, now: Numbers): number {
-  let crc = counted
-  if (now.crcPrefix !== was.crcPrefix) crc ^= prefix(now.crcPrefix ^ was.crcPrefix)
-  if (now.mzxid !== was.mzxid) crc ^= long(MZXID, upper(now.mzxid) ^ upper(was.mzxid), now.mzxid ^ was.mzxid)
-  if (now.pzxid !== was.pzxid) crc ^= long(PZXID, upper(now.pzxid) ^ upper(was.pzxid), now.pzxid ^ was.pzxid)
-  if (now.mtime !== was.mtime) crc ^= long(MTIME, upper(now.mtime) ^ upper(was.mtime), now.mtime ^ was.mtime)
-  if (now.version !== was.version) crc ^= int(VERSION, now.version ^ was.version)
-  if (now.cversion !== was.cversion) crc ^= int(CVERSION, now.cversion ^ was.cversion)
-  if (now.aversion !== was.aversion) crc ^= int(AVERSION, now.aversion ^ was.aversion)
-  return crc >>> 0
-}
-
-/** What a node adds, of a path that counts: what a blank one does, changed to it. */
-export function statDigest(now: Numbers, czxid: number, ctime: number, owner: bigint): number {
-  const changed = recount(BLANK_COUNTED, BLANK, now)
-  const crc = changed ^ long(CZXID, upper(czxid), czxid | 0) ^ long(CTIME, upper(ctime), ctime | 0)
-  if (owner === 0n) return crc >>> 0
-  ownerView.setBigInt64(0, owner)
-  return (crc ^ long(OWNER, ownerView.getInt32(0), ownerView.getInt32(4))) >>> 0
-}
-
-/** What four bytes make of the checksum, the most significant one first. */
-function int(at: number, value: number): number {
-  return (
-    table[(at << 8) | (value >>> 24)]! ^
-    table[((at + 1) << 8) | ((value >>> 16) & 0xff)]! ^
-    table[((at + 2) << 8) | ((value >>> 8) & 0xff)]! ^
-    table[((at + 3) << 8) | (value & 0xff)]!
-  )
-}
-
-/** What the checksum up to here makes of it: as a text of four bytes, the least significant one first. */
-function prefix(crc: number): number {
-  return (
-    table[crc & 0xff]! ^
-    table[0x100 | ((crc >>> 8) & 0xff)]! ^
-    table[0x200 | ((crc >>> 16) & 0xff)]! ^
-    table[0x300 | (crc >>> 24)]!
-  )
-}
-
-const long = (at: number, high: number, low: number): number => int(at, high) ^ int(at + 4, low)
-
-/** The upper half of a number. The lower one needs no arithmetic: bitwise operators cut it out themselves. */
-const upper = (value: number): number => Math.floor(value / 0x1_0000_0000) | 0
