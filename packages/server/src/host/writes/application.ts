@@ -9,7 +9,7 @@ import { Digests } from './digests.ts'
 import { Stepper } from './stepper.ts'
 
 /** Transactions that are applied in one turn. */
-const APPLIED_IN_A_TURN = 1000
+const APPLIED_IN_A_TURN = 500
 
 export interface ApplicationParts<L extends Listener> extends Pick<
   WritesKit<L>,
