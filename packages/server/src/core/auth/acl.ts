@@ -46,7 +46,8 @@ export class AclRules {
 
   /** Whether some identity has one of the wanted permissions (`ZooKeeperServer.checkACL`). */
   allows(acl: readonly ACL[], wanted: number, identities: readonly Identity[]): boolean {
-    if (this.#skip || acl.length === 0) return true
+    // Most nodes have the first.
+    if (acl === OPEN_ACL_UNSAFE || this.#skip || acl.length === 0) return true
     for (const { perms, id } of acl) {
       if ((perms & wanted) !== 0 && id.scheme === 'world' && id.id === 'anyone') return true
     }

@@ -266,14 +266,14 @@ export class Tree {
     const parentPath = above?.path ?? parentOf(txn.path)
     const parent = this.#at(parentPath, above)
     if (parent === NONE || this.#isLater(parent, header.zxid)) return ErrorCode.NONODE
-    const existing = this.store.find(txn.path)
     // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
     this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
-    if (existing !== NONE) {
+    const node = this.store.add(txn.path, parent)
+    if (node === NONE) {
+      const existing = this.store.find(txn.path)
       if (!this.#isLater(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
       return ErrorCode.NODEEXISTS
     }
-    const node = this.store.add(txn.path, parent)
     if (place !== undefined) place.at = node
     for (const walker of this.#walkers) walker.added(node, txn.path)
     const c = this.store.columns(node)
