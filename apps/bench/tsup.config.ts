@@ -3,6 +3,7 @@ import { defineConfig } from 'tsup'
 export default defineConfig({
   entry: {
     main: 'src/main.ts',
+    'busy-preload': 'src/busy-preload.ts',
     clients: 'src/clients/main.ts',
     'clients/worker': 'src/clients/worker.ts',
     recipes: 'src/recipes/main.ts',

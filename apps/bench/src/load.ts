@@ -1,5 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createRequire } from 'node:module'
+import { Histogram } from '../../cli/src/bench/histogram.ts'
 
 /** What `zabra bench` tells of one kind of operation; times in microseconds. */
 export interface Figures {
@@ -11,6 +12,28 @@ export interface Figures {
   readonly p99: number
   readonly p999: number
   readonly max: number
+  /** How many requests took how long. */
+  readonly latency: Latency
+}
+
+type Latency = ReturnType<Histogram['export']>
+
+interface Told {
+  readonly figures: readonly Omit<Figures, 'latency'>[]
+  /** One for each of the figures. */
+  readonly histograms: readonly Latency[]
+}
+
+function figuresIn(text: string): Figures[] {
+  const { figures, histograms } = JSON.parse(text) as Told
+  return figures.map((one, index) => ({ ...one, latency: histograms[index]! }))
+}
+
+/** The time in microseconds that a share (0 to 1) of all requests of several loads does not exceed. */
+export function percentileOf(loads: readonly Pick<Figures, 'latency'>[], share: number): number {
+  const all = new Histogram()
+  for (const { latency } of loads) all.merge(latency)
+  return all.percentile(share)
 }
 
 const main = createRequire(import.meta.url)
@@ -36,7 +59,7 @@ function start(servers: string, args: readonly string[]): Started {
   })
   const told = new Promise<Figures[]>((resolve, reject) =>
     child.once('close', (code) => {
-      if (code === 0) resolve((JSON.parse(out) as { figures: Figures[] }).figures)
+      if (code === 0) resolve(figuresIn(out))
       else reject(new Error(`The load ended with ${code}: ${err.trim()}`))
     }),
   )

@@ -25,6 +25,8 @@ export interface Peer {
   readonly servers: string
   /** Client ports, the leader's first. */
   readonly ports: readonly number[]
+  /** Where the leader's configuration and data are. */
+  readonly leaderFolder: string
   /** Milliseconds from the start of the processes until all of them serve. */
   readonly startMs: number
   /** User and system processor seconds of all processes so far. */
@@ -102,6 +104,7 @@ export async function startPeer(
     folder,
     servers: order.map((id) => `127.0.0.1:${port(id, 0)}`).join(','),
     ports: order.map((id) => port(id, 0)),
+    leaderFolder: join(folder, String(leader)),
     startMs,
     cpuSeconds: () => alive().reduce((sum, { pid }) => sum + cpuSecondsOf(pid!), 0),
     resident: () => alive().reduce((sum, { pid }) => sum + residentOf(pid!), 0),
