@@ -56,3 +56,13 @@ it('gives its room to others once nothing waits any more, and not before', () =>
   line.rest()
   expect(rooms.kept).toBe(4096)
 })
+
+it('keeps a body that came in an array of the platform, whose `slice` gives a view', () => {
+  for (const length of [10, 1100]) {
+    const line = new Line(new Rooms())
+    const chunk = Buffer.alloc(length, 7)
+    line.pushBody(new Waiting(1, OpCode.getData, 0), chunk, 0, length)
+    chunk.fill(0xee)
+    expect(bodyOf(line.shift()!).every((byte) => byte === 7)).toBe(true)
+  }
+})

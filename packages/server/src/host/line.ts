@@ -139,7 +139,8 @@ export class Line {
   pushBody(waiting: Waiting, bytes: Uint8Array, start: number, end: number): void {
     const length = end - start
     if (length > ROOM_BYTES / 4) {
-      waiting.own(bytes.slice(start, end))
+      // `slice` would be no copy where the platform has arrays of its own.
+      waiting.own(new Uint8Array(bytes.subarray(start, end)))
     } else {
       // What lies in a room that is full is somebody's body until it is answered, so the room is left to them.
       if (this.#room === undefined || this.#taken + length > ROOM_BYTES) {

@@ -53,3 +53,14 @@ it('copies the buffer to which a reader comes next, and passes over it', () => {
     { seed: 7, numRuns: 60 },
   )
 })
+
+it('copies also what lies in an array of the platform, whose `slice` gives a view', () => {
+  for (const length of [100, 5000]) {
+    const chunk = Buffer.alloc(4 + length, 1)
+    chunk.writeInt32BE(length)
+    const copies = new Copies()
+    const made = [copies.next(new Reader(chunk)), copies.of(chunk.subarray(4))]
+    chunk.fill(0xee)
+    for (const copy of made) expect(copy!.every((byte) => byte === 1)).toBe(true)
+  }
+})

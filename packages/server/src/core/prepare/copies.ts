@@ -22,7 +22,8 @@ export class Copies {
     const start = body.pass()
     if (start === -1) return null
     const end = body.offset
-    if (end - start > LONGEST) return body.bytes.slice(start, end)
+    // `slice` would be no copy where the platform has arrays of its own.
+    if (end - start > LONGEST) return new Uint8Array(body.bytes.subarray(start, end))
     const at = this.#claim(end - start)
     copyRange(body.view, start, end, this.#shared.view, at)
     return this.#shared.bytes.subarray(at, at + end - start)
@@ -31,7 +32,7 @@ export class Copies {
   /** A copy that stays as it is. */
   of(data: Uint8Array): Uint8Array {
     const { length } = data
-    if (length > LONGEST) return data.slice()
+    if (length > LONGEST) return new Uint8Array(data)
     const at = this.#claim(length)
     this.#shared.bytes.set(data, at)
     return this.#shared.bytes.subarray(at, at + length)
