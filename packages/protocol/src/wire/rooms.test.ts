@@ -26,6 +26,23 @@ it('keeps 4 MiB of rooms and drops the rest', () => {
   expect(rooms.kept).toBe((4 << 20) - 65_536)
 })
 
+it('drops larger rooms for smaller ones when it is full, so that many large replies at once cost small ones nothing later', () => {
+  const rooms = new Rooms()
+  for (let i = 0; i < 100; i++) rooms.give(newRoom(65_536))
+  const small = [newRoom(512), newRoom(512)]
+  for (const room of small) rooms.give(room)
+  expect([rooms.take(512), rooms.take(512)].every((room) => small.includes(room))).toBe(true)
+  expect(rooms.kept).toBe((4 << 20) - 65_536)
+})
+
+it('does not drop smaller rooms for larger ones', () => {
+  const rooms = new Rooms()
+  for (let i = 0; i < 8192; i++) rooms.give(newRoom(512))
+  rooms.give(newRoom(1024))
+  rooms.give(newRoom(512))
+  expect(rooms.kept).toBe(4 << 20)
+})
+
 it('has writers that share rooms write what writers with arrays of their own do', () => {
   const step = fc.record({
     writer: fc.nat(3),

@@ -47,9 +47,21 @@ export class Rooms {
   give(room: Room): void {
     const { length } = room.bytes
     const place = placeOf(length)
-    if (place >= this.#free.length || this.#kept + length > KEPT_BYTES) return
+    if (place >= this.#free.length) return
+    if (this.#kept + length > KEPT_BYTES && !this.#dropLarger(place)) return
     this.#free[place]!.push(room)
     this.#kept += length
+  }
+
+  /** Without it, many large rooms that were needed once would keep out the small ones, which are always needed. */
+  #dropLarger(place: number): boolean {
+    for (let larger = this.#free.length - 1; larger > place; larger--) {
+      const room = this.#free[larger]!.pop()
+      if (room === undefined) continue
+      this.#kept -= room.bytes.length
+      return true
+    }
+    return false
   }
 }
 
