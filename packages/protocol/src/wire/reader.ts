@@ -42,11 +42,7 @@ export class Reader {
   /** As `reset`, with bytes that are often views of one array: an allocation for each array only. Offsets are those of the array. */
   enter(bytes: Uint8Array): this {
     const { buffer, byteOffset } = bytes
-    if (
-      buffer !== this.#bytes.buffer ||
-      this.#bytes.byteOffset !== 0 ||
-      this.#bytes.length !== buffer.byteLength
-    ) {
+    if (buffer !== this.#bytes.buffer || this.#bytes.length !== buffer.byteLength) {
       this.#bytes = new Uint8Array(buffer)
       this.#view = new DataView(buffer)
     }

@@ -157,6 +157,8 @@ describe('Writer and Reader', () => {
     // What was reset to a view before is not taken for the whole array.
     reader.reset(array.subarray(4, 9))
     expect(reader.enter(array.subarray(10, 14)).byte()).toBe(10)
+    reader.reset(array.subarray(0, 9))
+    expect(reader.enter(array.subarray(10, 14)).int()).toBe(0x0a0b0c0d)
   })
 
   it('pass over strings and buffers, say where their bytes begin, and know null', () => {

@@ -1,6 +1,9 @@
+// oxlint-disable no-restricted-imports -- a test of the sockets underneath
+import { Socket } from 'node:net'
 import { expect, it } from 'vitest'
 import type { Connection } from '../network.ts'
 import { nodeNetwork } from './index.ts'
+import { SocketConnection } from './socket-connection.ts'
 
 const PIECE = 64 * 1024
 
@@ -56,4 +59,8 @@ it('does not say so while the peer takes nothing, and loses nothing then', async
   const { arrived, reused } = await sent(250, true)
   expect(arrived).toEqual(numbers(250))
   expect(reused).toBeLessThan(250)
+})
+
+it('never says so of TLS, which may keep what it could not encrypt yet', () => {
+  expect(new SocketConnection(new Socket(), { transport: 'tls' }).copied).toBe(false)
 })

@@ -14,6 +14,7 @@ import {
   type TxnLogEvents,
 } from './index.ts'
 import { packSnappy, unpackSnappy } from './snappy.ts'
+import { payloadZxid } from './txn-log.ts'
 
 const FOLDER = '/data/version-2'
 const timers: (() => void)[] = []
@@ -91,6 +92,18 @@ async function written(count: number): Promise<MemoryDisk> {
 const hexBytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.replace(/\s/g, ''), 'hex'))
 
 describe('the codec of transactions', () => {
+  it('tells the zxid of an encoded one, whatever bits it has', () => {
+    for (const zxid of [1, 0x7fff_ffff, 0x8000_0000, 0x1_ffff_ffff, 0x1f_ffff_8000_0001]) {
+      const writer = new Writer()
+      const header = { sessionId: -1n, cxid: -1, zxid, time: -1 }
+      encodeLoggedTxn(writer, { header, txn: { type: OpCode.error, err: -1 }, digest: undefined })
+      const within = new Uint8Array(writer.length + 5)
+      within.set(writer.bytes(), 5)
+      expect(payloadZxid(within.subarray(5))).toBe(zxid)
+      expect(payloadZxid(within.subarray(5, 36))).toBeUndefined()
+    }
+  })
+
   it.each([
     '0100001402ee0000 00000000 0000000100000001 000001a1fb44a723 fffffff6 00001f40 00000002 0000000051c6d660',
     '0100001402ee0000 00000001 0000000100000002 000001a1fb44a73e 00000001 00000002 2f61 00000005 68656c6c6f 00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 00 00000001 00000002 0000000152415ba6',

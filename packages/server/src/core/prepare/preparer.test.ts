@@ -5,6 +5,7 @@ import {
   OpCode,
   Reader,
   writeCreateRequest,
+  writeMultiHeader,
   Writer,
   writeSetDataRequest,
 } from '@zabra/protocol'
@@ -211,6 +212,33 @@ describe('a request', () => {
     )
     bytes.fill(0)
     expect(prepared).toMatchObject({ txn: { path: '/a', data: text('kept') } })
+  })
+
+  it('keeps the data of the parts of a multi just so, and that of a change', () => {
+    const bench = new Bench()
+    bench.create('/a')
+    const w = new Writer()
+    writeMultiHeader(w, { type: OpCode.setData, done: false, err: -1 })
+    writeSetDataRequest(w, { path: '/a', data: text('kept'), version: -1 })
+    writeMultiHeader(w, { type: OpCode.create, done: false, err: -1 })
+    writeCreateRequest(w, { path: '/a/b', data: text('too'), acl: OPEN_ACL_UNSAFE, flags: 0 })
+    writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    const multi = w.take()
+    writeSetDataRequest(w, { path: '/a', data: text('also'), version: -1 })
+    const change = w.take()
+    const [first, second] = [
+      { type: OpCode.multi, bytes: multi },
+      { type: OpCode.setData, bytes: change },
+    ].map(({ type, bytes }, at) => {
+      const request = { sessionId: 5n, type, identities: [] }
+      const prepared = bench.preparer.prepare(request, new Reader(bytes), at + 2, 1)
+      bytes.fill(0)
+      return prepared
+    })
+    expect(first).toMatchObject({
+      txn: { txns: [{ path: '/a', data: text('kept') }, { path: '/a/b', data: text('too') }] },
+    })
+    expect(second).toMatchObject({ txn: { path: '/a', data: text('also') } })
   })
 
   it('sees what is on its way until that is dropped', () => {

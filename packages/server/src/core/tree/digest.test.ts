@@ -35,6 +35,21 @@ describe('the digest of a tree', () => {
     )
   })
 
+  it('is right for a node in the place of one that is gone, though the parent counts no further child', () => {
+    const tree = new Tree({ digest: true, extendedTypes: false })
+    const created = { type: OpCode.create, data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false }
+    const txns = [
+      { ...created, path: '/a', parentCVersion: 1 },
+      { ...created, path: '/a/b', parentCVersion: 5 },
+      { type: OpCode.delete, path: '/a/b' },
+      { ...created, path: '/a/b', parentCVersion: 5 },
+    ] as const
+    for (const [at, txn] of txns.entries()) {
+      tree.apply({ sessionId: 1n, cxid: 0, zxid: at + 1, time: at * 1000 }, txn)
+      expect(tree.digest).toEqual(plainDigest(tree))
+    }
+  })
+
   it('is the sum over all nodes of a tree that comes from a snapshot, whose nodes may come twice', () => {
     const stat = { czxid: 3, mzxid: 4, pzxid: 5, ctime: 6, mtime: 7, version: 1, cversion: 2, aversion: 0 }
     const tree = new Tree({ digest: true, extendedTypes: false })

@@ -33,9 +33,14 @@ describe('PathIndex', () => {
     const path = (node: number): string => `/a/${node.toString(36)}`
     for (let node = 0; node < count; node++) if (!index.add(path(node), node)) expect.fail(path(node))
     const wrong: number[] = []
+    const encoder = new TextEncoder()
+    const bytes = new Uint8Array(40)
     const look = (from: number, step: number, wanted: (node: number) => number): void => {
-      for (let node = from; node < count; node += step)
+      for (let node = from; node < count; node += step) {
         if (index.find(path(node)) !== wanted(node)) wrong.push(node)
+        const { read, written } = encoder.encodeInto(path(node), bytes)
+        if (read !== written || index.findAscii(bytes, 0, written) !== wanted(node)) wrong.push(node)
+      }
     }
     look(0, 1, (node) => node)
     for (let node = 0; node < count; node += 2) index.remove(node)
