@@ -31,7 +31,7 @@ class Scripted {
           upgradesSessions: false,
           touchDelayMs: 1000,
           link: {
-            forward: (request) => void script.forwarded.push(request),
+            forward: (sent) => void script.forwarded.push({ ...sent, body: new Uint8Array(sent.body) }),
             revalidate: (id) => void script.asked.push(id),
             lastHeard: () => script.clock.monotonic(),
             broken: (reason) => void script.troubles.push(reason),

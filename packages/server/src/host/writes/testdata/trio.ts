@@ -122,7 +122,8 @@ export class Trio {
           touchDelayMs: 1000,
           keepsObservers,
           link: {
-            forward: (request) => {
+            forward: (sent) => {
+              const request = { ...sent, body: new Uint8Array(sent.body) }
               requests.push(request)
               toLeader.push(() => this.leader.writes.request(learner, request))
             },
