@@ -58,6 +58,20 @@ describe('requests of one session', () => {
     expect(client.heard()).toEqual(['1:0', '-2:0'])
   })
 
+  it('are kept when they come in one piece with the handshake, and behind what makes them wait', async () => {
+    const world = await World.start()
+    const client = await world.open()
+    client.together(() => {
+      client.handshake()
+      client.create(1, '/early', 0, 'x'.repeat(2000))
+      client.look(2, OpCode.exists, '/early')
+      client.look(3, OpCode.exists, '/never')
+    })
+    await world.settle()
+    expect(client.greeting()?.timeOut).toBe(10_000)
+    expect(client.heard()).toEqual(['1:0', '2:0', `3:${ErrorCode.NONODE}`])
+  })
+
   it('see events before the reply that could show their cause', async () => {
     const world = await World.start()
     const client = await world.client()

@@ -174,6 +174,7 @@ export class RawClient {
     frame: (bytes, start, end) => this.frames.push(bytes.slice(start, end)),
   })
   #wordOnly = false
+  #held: Writer | undefined
 
   constructor(world: Pick<World, 'settle'>, connection: MemoryConnection) {
     this.#world = world
@@ -193,6 +194,19 @@ export class RawClient {
     this.connection.write(bytes)
   }
 
+  /** Sends what an action says in one piece. */
+  together(action: () => void): void {
+    this.#held = new Writer()
+    action()
+    this.connection.write(this.#held.take())
+    this.#held = undefined
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (this.#held === undefined) this.connection.write(bytes)
+    else this.#held.raw(bytes)
+  }
+
   handshake({ timeout = 10_000, resume, seen = 0n, password, readOnly = false }: Connecting = {}): void {
     const w = new Writer()
     const mark = w.beginFrame()
@@ -205,7 +219,7 @@ export class RawClient {
       readOnly,
     })
     w.endFrame(mark)
-    this.connection.write(w.take())
+    this.#write(w.take())
   }
 
   /** What the handshake was answered with. Takes it off the frames. */
@@ -224,7 +238,7 @@ export class RawClient {
     w.int(type)
     body(w)
     w.endFrame(mark)
-    this.connection.write(w.take())
+    this.#write(w.take())
   }
 
   create(xid: number, path: string, flags = 0, data = ''): void {
