@@ -18,9 +18,9 @@ const bodyOf = (waiting: Waiting): Uint8Array => {
 
 it('keeps every body as it came until it is answered, whatever other clients put off meanwhile', () => {
   const size = fc.oneof(fc.nat(60), fc.integer({ min: 1000, max: 1100 }), fc.nat(5000))
-  const step = fc.record({ client: fc.nat(2), length: size, answers: fc.nat(4) })
+  const step = fc.record({ client: fc.nat(2), length: size, answers: fc.constantFrom(0, 0, 0, 1, 2, 6) })
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 120, size: 'max' }), (steps) => {
       const rooms = new Rooms()
       const lines = [new Line(rooms), new Line(rooms), new Line(rooms)]
       const kept: { readonly xid: number; readonly body: Uint8Array }[][] = [[], [], []]
@@ -33,14 +33,14 @@ it('keeps every body as it came until it is answered, whatever other clients put
           const first = line.shift()
           const expected = kept[client]!.shift()
           expect(first?.xid).toBe(expected?.xid)
-          if (first !== undefined) expect(bodyOf(first)).toEqual(expected!.body)
+          if (first !== undefined) expect(Buffer.compare(bodyOf(first), expected!.body)).toBe(0)
         }
         line.rest()
         const bytes = kept[client]!.reduce((sum, { body }) => sum + body.length, 0)
         expect(line.weight).toBe(bytes + 200 * kept[client]!.length)
       }
     }),
-    { seed: 12, numRuns: 150 },
+    { seed: 12, numRuns: 60 },
   )
 })
 
