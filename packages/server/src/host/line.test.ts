@@ -54,7 +54,7 @@ it('gives its room to others once nothing waits any more, and not before', () =>
   expect(rooms.kept).toBe(0)
   line.shift()
   line.rest()
-  expect(rooms.kept).toBe(4096)
+  expect(rooms.kept).toBe(512)
 })
 
 it('keeps a body that came in an array of the platform, whose `slice` gives a view', () => {

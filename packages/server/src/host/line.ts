@@ -66,8 +66,11 @@ export function begunSync(sync: Waiting, err: number | undefined): Waiting {
   return begun
 }
 
-/** Bodies lie one behind the other in a room of this size; longer ones have arrays of their own. */
+/** Bodies lie one behind the other in a room: a small one, since most lines are short, and larger ones behind that. */
+const FIRST_ROOM_BYTES = 512
 const ROOM_BYTES = 4096
+/** Longer bodies have arrays of their own. */
+const LONGEST_BYTES = 1024
 /** What a request takes beside its body. */
 const ENTRY_BYTES = 200
 
@@ -138,13 +141,14 @@ export class Line {
   /** Adds one that is not looked at yet: what it asks is copied from between two offsets. */
   pushBody(waiting: Waiting, bytes: Uint8Array, start: number, end: number): void {
     const length = end - start
-    if (length > ROOM_BYTES / 4) {
+    if (length > LONGEST_BYTES) {
       // `slice` would be no copy where the platform has arrays of its own.
       waiting.own(new Uint8Array(bytes.subarray(start, end)))
     } else {
       // What lies in a room that is full is somebody's body until it is answered, so the room is left to them.
-      if (this.#room === undefined || this.#taken + length > ROOM_BYTES) {
-        this.#room = this.#rooms.take(ROOM_BYTES)
+      if (this.#room === undefined || this.#taken + length > this.#room.bytes.length) {
+        const size = this.#room === undefined ? FIRST_ROOM_BYTES : ROOM_BYTES
+        this.#room = this.#rooms.take(Math.max(size, length))
         this.#taken = 0
       }
       const room = this.#room.bytes

@@ -236,7 +236,12 @@ describe('a request', () => {
       return prepared
     })
     expect(first).toMatchObject({
-      txn: { txns: [{ path: '/a', data: text('kept') }, { path: '/a/b', data: text('too') }] },
+      txn: {
+        txns: [
+          { path: '/a', data: text('kept') },
+          { path: '/a/b', data: text('too') },
+        ],
+      },
     })
     expect(second).toMatchObject({ txn: { path: '/a', data: text('also') } })
   })
