@@ -59,7 +59,9 @@ export class Tapped implements Connection {
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
       data: (chunk) => {
-        const passed = this.#interference.toClient === undefined ? chunk : this.#interference.toClient(chunk, this)
+        const between = this.#interference
+        // A test may hold it back, and the chunk is lent for this call only.
+        const passed = between.toClient === undefined ? chunk : between.toClient(chunk.slice(), this)
         if (passed !== undefined) events.data(passed)
       },
     })
