@@ -1,7 +1,7 @@
 // oxlint-disable no-restricted-imports -- a test of real processes
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import { invariant, InvariantError } from '../invariant.ts'
 import type { Connection } from '../network.ts'
@@ -75,6 +75,14 @@ describe('the process and its chance', () => {
     expect(nodeSystem.environment().map(([name]) => name)).toContain('java.version')
     const { open, max } = nodeSystem.descriptors()
     expect(open === -1 || (open > 0 && open < max)).toBe(true)
+  })
+
+  it.skipIf(process.platform !== 'linux')('counts a file descriptor more for each that is opened', () => {
+    const before = nodeSystem.descriptors().open
+    const opened = Array.from({ length: 50 }, () => openSync('/dev/null', 'r'))
+    expect(nodeSystem.descriptors().open).toBe(before + 50)
+    for (const one of opened) closeSync(one)
+    expect(nodeSystem.descriptors().open).toBe(before)
   })
 
   it('tells the longest collection of garbage since it was asked to forget', async () => {

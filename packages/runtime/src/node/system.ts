@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { monitorEventLoopDelay, PerformanceObserver, type IntervalHistogram } from 'node:perf_hooks'
 import { getHeapStatistics } from 'node:v8'
 import { arch, freemem, hostname, release, tmpdir, totalmem, type, userInfo } from 'node:os'
@@ -71,7 +71,7 @@ export const nodeSystem: System = {
   },
   descriptors() {
     try {
-      const open = readdirSync('/proc/self/fd').length
+      const open = openDescriptors()
       const max = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
       return { open, max: max === undefined ? -1 : Number(max) }
     } catch {
@@ -79,6 +79,12 @@ export const nodeSystem: System = {
       return { open: -1, max: -1 }
     }
   },
+}
+
+/** Linux tells how many there are from 6.2 on; before, the size is 0, and to list 10,000 of them takes 10 ms and more. */
+function openDescriptors(): number {
+  const { size } = statSync('/proc/self/fd')
+  return size > 0 ? size : readdirSync('/proc/self/fd').length
 }
 
 /**
