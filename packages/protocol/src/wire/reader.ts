@@ -137,13 +137,6 @@ export class Reader {
     return length === -1 ? -1 : this.#take(length, 'a buffer')
   }
 
-  /** Passes over a string and returns how many bytes it has, -1 for null. */
-  skipString(): number {
-    const length = this.#length('a string')
-    if (length > 0) this.#take(length, 'a string')
-    return length
-  }
-
   /** The count of a vector; -1 is null. Other negative counts read as empty, as the reference does. */
   vectorLength(): number {
     const count = this.int()

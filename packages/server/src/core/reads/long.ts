@@ -200,8 +200,8 @@ function isSound(body: Reader, kinds: readonly Kind[]): boolean {
     const count = body.vectorLength()
     if (count < 0) sound = false
     for (let i = 0; i < count; i++) {
-      const length = body.skipString()
-      if (length < 0 && kind !== 'persistent' && kind !== 'recursive') sound = false
+      const isNull = body.pass() === -1
+      if (isNull && kind !== 'persistent' && kind !== 'recursive') sound = false
     }
   }
   return sound
