@@ -26,7 +26,7 @@ async function onSessions<T>(
   const sessions = await openSessions(reach, options, { ...control, ...uncounted })
   let result: T
   try {
-    await control.ready()
+    await control.meet(0)
     result = await body(sessions)
   } catch (error) {
     for (const session of sessions) session.destroy()
@@ -88,40 +88,38 @@ function request(share: Share, session: RawSession, connection: number, index: n
   else session.set(path)
 }
 
-/** Every connection watches one node; how long after each write is the last one told? */
+/** A clock that all processes of the machine share, in milliseconds. */
+const now = (): number => Number(process.hrtime.bigint()) / 1e6
+const OVER = -1
+
+/** Every connection but the first watches one node; how long after each write is the last one told? */
 const fanOut: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async ([writer, ...watchers]) => {
+  onSessions(share, reach, control, async (sessions) => {
     const latency = new Histogram()
     const node = keyPath(share, 0)
+    const isFirst = share.first === 0
+    const [writer, watchers] = isFirst ? [sessions[0], sessions.slice(1)] : [undefined, sessions]
     const began = performance.now()
     let rounds = 0
-    while (seconds(began) < share.seconds || rounds === 0) {
+    for (;;) {
+      // The first process says when it is over.
+      const [over] = await control.meet(rounds > 0 && seconds(began) >= share.seconds ? OVER : 0)
+      if (over === OVER) break
       await each(watchers, (session) => session.watch(node), control)
-      const told = Promise.all(
-        watchers.map(
-          (session) =>
-            new Promise<void>((resolve, reject) => {
-              session.failed = reject
-              session.notified = resolve
-            }),
-        ),
-      )
-      const at = performance.now()
-      await each([writer!], (session) => session.set(node), control)
-      await told
-      latency.add((performance.now() - at) * 1000)
+      let last = 0
+      const all = told(watchers, 1).then(() => (last = now()))
+      await control.meet(0)
+      const at = now()
+      if (writer !== undefined) await each([writer], (session) => session.set(node), control)
+      await all
+      latency.add((Math.max(...(await control.meet(last))) - at) * 1000)
       control.progress(watchers.length)
       rounds++
     }
+    if (!isFirst) return []
     const time = latency.export()
-    return [
-      {
-        name: `write until ${watchers.length} watchers are told`,
-        operations: rounds,
-        seconds: time.sum / 1e6,
-        latency: time,
-      },
-    ]
+    const name = `write until ${share.connections - 1} watchers are told`
+    return [{ name, operations: rounds, seconds: time.sum / 1e6, latency: time }]
   })
 
 /** One request on each session. */
@@ -138,7 +136,7 @@ async function each(
 /** Many sessions at once. */
 const storm: Load = async (share, reach, control) => {
   const latency = new Histogram()
-  await control.ready()
+  await control.meet(0)
   const began = performance.now()
   const options = {
     first: share.first,
@@ -245,8 +243,9 @@ async function told(sessions: readonly RawSession[], times: number): Promise<voi
   await Promise.all(
     sessions.map(
       (session) =>
-        new Promise<void>((resolve) => {
+        new Promise<void>((resolve, reject) => {
           let left = times
+          session.failed = reject
           session.notified = () => (--left === 0 ? resolve() : undefined)
         }),
     ),

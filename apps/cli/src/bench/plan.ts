@@ -56,8 +56,8 @@ export interface Reach {
 
 /** What a process tells the one that leads it. */
 export interface Control {
-  /** Resolves when all processes are ready. */
-  readonly ready: () => Promise<void>
+  /** Waits until all processes have come here, and gives what each of them has brought. */
+  readonly meet: (brought: number) => Promise<readonly number[]>
   /** So many more operations are done. */
   readonly progress: (operations: number) => void
   /** Something that a person who waits should know. */

@@ -4,7 +4,7 @@ import type { PartResult } from './result.ts'
 
 /** What the processes of a load tell each other. */
 type FromWorker =
-  | { readonly kind: 'ready' }
+  | { readonly kind: 'meet'; readonly brought: number }
   | { readonly kind: 'progress'; readonly operations: number }
   | { readonly kind: 'note'; readonly line: string }
   | { readonly kind: 'done'; readonly parts: readonly PartResult[] }
@@ -20,10 +20,11 @@ export async function work(
 ): Promise<void> {
   const tell = (message: FromWorker): Promise<void> =>
     new Promise((resolve) => process.send!(message, () => resolve()))
-  let started = (): void => {}
-  const start = new Promise<void>((resolve) => (started = resolve))
+  let met: (all: readonly number[]) => void = () => {}
   const plan = await new Promise<Plan>((resolve) =>
-    process.on('message', (message: Plan | 'start') => (message === 'start' ? started() : resolve(message))),
+    process.on('message', (message: Plan | readonly number[]) =>
+      'mode' in message ? resolve(message) : met(message),
+    ),
   )
   let unsaid = 0
   const timer = setInterval(() => {
@@ -34,9 +35,10 @@ export async function work(
     signal,
     progress: (operations) => (unsaid += operations),
     note: (line) => void tell({ kind: 'note', line }),
-    ready: async () => {
-      await tell({ kind: 'ready' })
-      await start
+    meet: async (brought) => {
+      const all = new Promise<readonly number[]>((resolve) => (met = resolve))
+      await tell({ kind: 'meet', brought })
+      return await all
     },
   }
   try {
@@ -57,22 +59,27 @@ export async function lead(
   plan: Plan,
   processes: number,
   args: (index: number) => readonly string[],
-  { progress, note, signal }: Omit<Control, 'ready'>,
+  { progress, note, signal }: Omit<Control, 'meet'>,
 ): Promise<(readonly PartResult[])[]> {
   const children = Array.from({ length: processes }, (_, index) =>
     fork(process.argv[1]!, args(index), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
   )
   const end = (): void => children.forEach((child) => child.kill('SIGTERM'))
   signal.addEventListener('abort', end, { once: true })
-  let ready = 0
+  let met: number[] = []
+  let here = 0
   try {
     return await Promise.all(
-      children.map((child) =>
+      children.map((child, index) =>
         follow(child, plan, {
           progress,
           note,
-          ready: () => {
-            if (++ready === processes) for (const each of children) each.send('start')
+          meet: (brought) => {
+            met[index] = brought
+            if (++here < processes) return
+            for (const each of children) each.send(met)
+            met = []
+            here = 0
           },
         }),
       ),
@@ -89,7 +96,7 @@ export async function lead(
 function follow(
   child: ChildProcess,
   plan: Plan,
-  heard: { ready(): void; progress(operations: number): void; note(line: string): void },
+  heard: { meet(brought: number): void; progress(operations: number): void; note(line: string): void },
 ): Promise<readonly PartResult[]> {
   return new Promise((resolve, reject) => {
     child.once('error', reject)
@@ -97,7 +104,7 @@ function follow(
       reject(new Error(`A process of the load ended with ${signal ?? code} before it was done`)),
     )
     child.on('message', (message: FromWorker) => {
-      if (message.kind === 'ready') heard.ready()
+      if (message.kind === 'meet') heard.meet(message.brought)
       else if (message.kind === 'progress') heard.progress(message.operations)
       else if (message.kind === 'note') heard.note(message.line)
       else if (message.kind === 'done') resolve(message.parts)

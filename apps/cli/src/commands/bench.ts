@@ -64,8 +64,7 @@ export const bench: CommandModule = (program, { io, options }) => {
       // Every connection listens to it.
       setMaxListeners(0, io.signal)
       const reach = await reachOf(to, io.signal)
-      // Only one process watches one node; everything else is shared among them.
-      const processes = flags.mode === 'watch' ? 1 : Math.min(flags.processes, flags.connections)
+      const processes = Math.min(flags.processes, flags.connections)
       const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
         loads[plan.mode](shareOf(plan, index, processes), reach, control)
       if (flags.worker !== undefined) return work(run, flags.worker, io.signal)
@@ -126,7 +125,7 @@ async function measure(
     signal: io.signal,
   }
   try {
-    if (processes === 1) return await run(0, plan, { ...control, ready: () => Promise.resolve() })
+    if (processes === 1) return await run(0, plan, { ...control, meet: async (brought) => [brought] })
     // The same command line, so that a worker reaches the servers in the same way.
     const args = (index: number): string[] => [...process.argv.slice(2), '--worker', String(index)]
     return joined(await lead(plan, processes, args, control))

@@ -17,6 +17,7 @@ import { Firing, Watches } from '../core/watches/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
+import { DirtyList } from './dirty.ts'
 import { hex } from './hex.ts'
 import type { ServedPort } from './listeners.ts'
 import { ServerStats } from './stats.ts'
@@ -103,7 +104,7 @@ export class ServerCore {
   readonly #mostConnections: number
   readonly #outstandingLimit: () => number
   readonly #failed: (error: unknown) => void
-  #dirty: ClientConnection[] = []
+  readonly #dirty: DirtyList
   /** Called when the last connection is gone. */
   #emptied: () => void = () => {}
   #depth = 0
@@ -127,6 +128,10 @@ export class ServerCore {
   }: CoreParts) {
     this.settings = settings
     this.ports = ports
+    this.#dirty = new DirtyList({
+      later: (action) => this.later(action),
+      together: (action) => (ports.network.together ?? ((write) => write()))(action),
+    })
     this.tree = tree
     this.sessions = sessions
     this.stats = stats
@@ -190,7 +195,8 @@ export class ServerCore {
       if (this.#depth === 1) {
         // Wherever a write has come to its end, here or at the leader, those that were held back may go on.
         this.releaseHeld()
-        this.#flush()
+        this.#dirty.flush()
+        this.scratch.reset()
       }
     } catch (error) {
       this.#stopped = true
@@ -222,19 +228,7 @@ export class ServerCore {
   }
 
   markDirty(connection: ClientConnection): void {
-    if (connection.dirty) return
-    connection.dirty = true
-    this.#dirty.push(connection)
-  }
-
-  /** Sends what is queued; used at the end of each turn. */
-  #flush(): void {
-    while (this.#dirty.length > 0) {
-      const list = this.#dirty
-      this.#dirty = []
-      for (const connection of list) connection.flush()
-    }
-    this.scratch.reset()
+    this.#dirty.mark(connection)
   }
 
   /** Says that a quota is exceeded, at most once a minute for each. */

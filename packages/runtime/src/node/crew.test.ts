@@ -1,0 +1,204 @@
+// oxlint-disable no-restricted-imports -- a test of the sockets underneath
+import { writeSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Connection, Listener } from '../network.ts'
+import { Crew } from './crew.ts'
+import { underWay } from './gathering.ts'
+import { nodeNetwork } from './index.ts'
+
+const text = (words: string): Uint8Array => new TextEncoder().encode(words)
+
+/** Connections of one listener, and what each peer has been sent by number. */
+class Peers {
+  readonly ours: Connection[] = []
+  readonly heard: string[] = []
+  readonly ended = new Set<number>()
+  readonly #theirs: Connection[] = []
+  #listener: Listener | undefined
+  #wake = (): void => {}
+
+  static async make(count: number): Promise<Peers> {
+    const peers = new Peers()
+    peers.#listener = await nodeNetwork.listen({ host: '127.0.0.1', port: 0 }, (connection) => {
+      peers.ours.push(connection)
+      connection.listen({ data() {}, drain() {}, closed: () => peers.#wake() })
+      peers.#wake()
+    })
+    for (let number = 0; number < count; number++) {
+      const connection = await nodeNetwork.connect(peers.#listener.address)
+      peers.heard.push('')
+      peers.#theirs.push(connection)
+      const decoder = new TextDecoder()
+      connection.listen({
+        data: (chunk) => {
+          peers.heard[number] += decoder.decode(chunk, { stream: true })
+          peers.#wake()
+        },
+        drain() {},
+        ended: () => (peers.ended.add(number), peers.#wake(), false),
+        closed: () => peers.#wake(),
+      })
+      await peers.until(() => peers.ours.length > number)
+    }
+    return peers
+  }
+
+  async until(condition: () => boolean): Promise<void> {
+    while (!condition()) await new Promise<void>((resolve) => (this.#wake = resolve))
+  }
+
+  pause(number: number): void {
+    this.#theirs[number]!.pause()
+  }
+
+  resume(number: number): void {
+    this.#theirs[number]!.resume()
+  }
+
+  async close(): Promise<void> {
+    for (const connection of [...this.ours, ...this.#theirs]) connection.destroy()
+    await this.#listener?.close()
+  }
+}
+
+describe('a crew', () => {
+  let peers: Peers | undefined
+  afterEach(async () => {
+    await peers?.close()
+    expect(underWay.gathering).toBeUndefined()
+  })
+
+  it.each([0, 1, 3])(
+    'with %i threads beside this one tells more connections than it has places, in rounds',
+    async (threads) => {
+      peers = await Peers.make(700)
+      const crew = new Crew()
+      for (let thread = 0; thread < threads; thread++) await crew.addThread()
+      let expected: string[] = peers.ours.map(() => '')
+      for (let round = 0; round < 20; round++) {
+        const words = (number: number): string => `round ${round} of ${number};`
+        crew.gather(() => peers!.ours.forEach((connection, number) => connection.write(text(words(number)))))
+        expected = expected.map((before, number) => before + words(number))
+      }
+      await peers.until(() => peers!.heard.every((heard, number) => heard.length >= expected[number]!.length))
+      expect(peers.heard).toEqual(expected)
+    },
+  )
+
+  it('copies what it takes, so that arrays can be used again at once', async () => {
+    peers = await Peers.make(20)
+    const bytes = text('number 00')
+    new Crew().gather(() =>
+      peers!.ours.forEach((connection, number) => {
+        bytes.set(text(String(number).padStart(2, '0')), 7)
+        expect(connection.write(bytes)).toBe(true)
+        expect(connection.copied).toBe(true)
+      }),
+    )
+    await peers.until(() => peers!.heard.every((heard) => heard.length === 9))
+    expect(peers.heard).toEqual(peers.ours.map((_, number) => `number ${String(number).padStart(2, '0')}`))
+  })
+
+  it('keeps the order of what one connection is given to write during it and behind it', async () => {
+    peers = await Peers.make(2)
+    const [one, other] = peers.ours
+    new Crew().gather(() => {
+      one!.write(text('a'))
+      other!.write(text('A'))
+      one!.write(text('b'))
+      one!.write(text('c'))
+    })
+    one!.write(text('d'))
+    await peers.until(() => peers!.heard[0]!.length === 4 && peers!.heard[1]!.length === 1)
+    expect(peers.heard).toEqual(['abcd', 'A'])
+  })
+
+  it('has written for a connection that is ended or closed during it before that happens', async () => {
+    peers = await Peers.make(3)
+    new Crew().gather(() => {
+      for (const connection of peers!.ours) connection.write(text('last words'))
+      peers!.ours[0]!.end()
+      peers!.ours[1]!.destroy()
+    })
+    await peers.until(
+      () => peers!.ended.has(0) && peers!.ended.has(1) && peers!.heard.every((heard) => heard.length === 10),
+    )
+    expect(peers.ended).toEqual(new Set([0, 1]))
+    expect(peers.heard).toEqual(['last words', 'last words', 'last words'])
+  })
+
+  it('leaves to the socket what the system does not take at once', async () => {
+    peers = await Peers.make(1)
+    peers.pause(0)
+    const crew = new Crew()
+    const piece = 'x'.repeat(60_000)
+    let pieces = 0
+    for (; peers.ours[0]!.buffered === 0 && pieces < 1000; pieces++)
+      crew.gather(() => peers!.ours[0]!.write(text(piece)))
+    expect(peers.ours[0]!.buffered).toBeGreaterThan(0)
+    crew.gather(() => peers!.ours[0]!.write(text('the end')))
+    peers.resume(0)
+    await peers.until(() => peers!.heard[0]!.length === pieces * piece.length + 7)
+    expect(peers.heard[0]!.endsWith('xthe end')).toBe(true)
+  })
+
+  it('leaves to the socket what it cannot write, and what is left of a part that it could', async () => {
+    peers = await Peers.make(3)
+    const halves: typeof writeSync = (descriptor, bytes, offset, length) => {
+      if (Number(length) === 4)
+        throw Object.assign(new Error('It does not take anything now'), { code: 'EAGAIN' })
+      return writeSync(descriptor, bytes as Uint8Array, offset as number, Math.ceil(Number(length) / 2))
+    }
+    new Crew(halves).gather(() =>
+      ['none', 'a half', 'x'].forEach((words, number) => peers!.ours[number]!.write(text(words))),
+    )
+    await peers.until(() => peers!.heard.join('').length === 11)
+    expect(peers.heard).toEqual(['none', 'a half', 'x'])
+  })
+
+  it('does not take what is larger than all its room', async () => {
+    peers = await Peers.make(1)
+    const large = 'y'.repeat(1_000_000)
+    new Crew().gather(() => peers!.ours[0]!.write(text(large)))
+    await peers.until(() => peers!.heard[0]!.length === large.length)
+  })
+
+  it('does not take anything for a socket without a descriptor', () => {
+    expect(new Crew().take(new Socket(), text('nothing'))).toBe(false)
+  })
+
+  it('ends when its action fails, with what was written until then', async () => {
+    peers = await Peers.make(1)
+    const fails = (): void =>
+      new Crew().gather(() => {
+        peers!.ours[0]!.write(text('said'))
+        throw new Error('no more')
+      })
+    expect(fails).toThrow('no more')
+    await peers.until(() => peers!.heard[0] === 'said')
+  })
+
+  it('is one for actions within actions', async () => {
+    peers = await Peers.make(2)
+    const [outer, inner] = [new Crew(), new Crew()]
+    outer.gather(() => {
+      peers!.ours[0]!.write(text('out'))
+      inner.gather(() => peers!.ours[1]!.write(text('in')))
+      expect(underWay.gathering).toBe(outer)
+    })
+    await peers.until(() => peers!.heard.join() === 'out,in')
+  })
+})
+
+describe('the network of the process', () => {
+  it('writes together whether or not there is a crew yet', async () => {
+    const peers = await Peers.make(300)
+    for (let round = 1; round <= 5; round++) {
+      nodeNetwork.together!(() => peers.ours.forEach((connection) => connection.write(text('told '))))
+      await peers.until(() => peers.heard.every((heard) => heard.length === round * 5))
+    }
+    expect(peers.heard.every((heard) => heard === 'told '.repeat(5))).toBe(true)
+    await peers.close()
+  })
+})
