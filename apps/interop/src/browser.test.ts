@@ -8,7 +8,8 @@ import { scenarios } from '../../../packages/client/src/testdata/scenarios.ts'
 import { bundle } from './browser/bundle.ts'
 import { RealStage } from './client/real-stage.ts'
 import { chromium, describeWith } from './harness/available.ts'
-import { freePort, ours, scratch, Server, spawnOwned } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { ours, scratch, Server, spawnOwned } from './harness/servers.ts'
 
 const page = '<!doctype html><meta charset="utf-8"><script type="module" src="/page.js"></script>'
 

@@ -5,7 +5,8 @@ import { afterEach, expect, it } from 'vitest'
 import { Player } from './election/player.ts'
 import { describeWith } from './harness/available.ts'
 import { word } from './harness/client.ts'
-import { freePort, reference, scratch, Server, type Kind } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { reference, scratch, Server, type Kind } from './harness/servers.ts'
 
 const kinds: readonly Kind[] = process.env['ZABRA_APACHE_39'] ? [reference, 'apache-3.9'] : [reference]
 
@@ -18,9 +19,7 @@ interface Ensemble {
 }
 
 async function ensemble(): Promise<Ensemble> {
-  const ports = new Set<number>()
-  while (ports.size < 6) ports.add(await freePort())
-  const all = [...ports]
+  const all = await Promise.all(Array.from({ length: 6 }, () => freePort()))
   const lines = Object.fromEntries(
     [1, 2, 3].map((id) => [`server.${id}`, `127.0.0.1:${all[id - 1]}:${all[id + 2]}`]),
   )

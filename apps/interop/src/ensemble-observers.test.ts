@@ -5,7 +5,8 @@ import { describeWith } from './harness/available.ts'
 import { bytes } from './harness/bytes.ts'
 import { Client, ConnectionLost, createBody, word } from './harness/client.ts'
 import { op } from './harness/opcodes.ts'
-import { freePort, reference, type Kind } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { reference, type Kind } from './harness/servers.ts'
 
 let ensemble: Ensemble | undefined
 afterEach(async () => {

@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, it } from 'vitest'
 import { describeWith } from './harness/available.ts'
-import { freePort, ours, reference, run, scratch, type Kind } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { ours, reference, run, scratch, type Kind } from './harness/servers.ts'
 import { onBoth } from './harness/transcript.ts'
 
 const zabra = resolve(import.meta.dirname, '../../cli/dist/main.js')

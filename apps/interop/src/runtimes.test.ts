@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { otherRuntimes } from './harness/available.ts'
 import { packedApp } from './harness/packed.ts'
-import { freePort, ours, run, Server } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { ours, run, Server } from './harness/servers.ts'
 
 /** Calls of each kind, watches, a burst and a long value; ends by itself when the client is closed. */
 const scenario = `

@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { otherNodes } from './harness/available.ts'
 import { packedApp } from './harness/packed.ts'
-import { freePort, ours, run, scratch, Server } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { ours, run, scratch, Server } from './harness/servers.ts'
 
 /** What a user does first with the client, in two ways of loading it. */
 const body = `

@@ -4,7 +4,8 @@ import { connect } from 'node:tls'
 import { expect, it } from 'vitest'
 import { describeWith, python } from './harness/available.ts'
 import { word } from './harness/client.ts'
-import { apacheClassPath, freePort, ours, reference, run, Server, type Kind } from './harness/servers.ts'
+import { freePort } from './harness/ports.ts'
+import { apacheClassPath, ours, reference, run, Server, type Kind } from './harness/servers.ts'
 
 const folder = resolve(import.meta.dirname, '../../../packages/runtime/src/testdata/tls')
 const pem = (name: string): Buffer => readFileSync(join(folder, name))

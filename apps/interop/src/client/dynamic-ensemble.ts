@@ -2,7 +2,8 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { digestId } from '@zabra/protocol'
 import { word } from '../harness/client.ts'
-import { freePort, scratch, Server, type Kind } from '../harness/servers.ts'
+import { freePort } from '../harness/ports.ts'
+import { scratch, Server, type Kind } from '../harness/servers.ts'
 
 export const superPassword = 'super:secret'
 

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort, scratch, Server, type Kind } from '../harness/servers.ts'
+import { freePort } from '../harness/ports.ts'
+import { scratch, Server, type Kind } from '../harness/servers.ts'
 
 /** Starts servers that elect a leader among themselves. */
 export async function startEnsemble(kind: Kind, size: number): Promise<Server[]> {

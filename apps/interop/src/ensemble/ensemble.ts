@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { Proxy } from '../client/proxy.ts'
 import { Client, word } from '../harness/client.ts'
 import { dumpTree } from '../harness/dump.ts'
-import { freePort, scratch, Server, type Kind } from '../harness/servers.ts'
+import { freePort } from '../harness/ports.ts'
+import { scratch, Server, type Kind } from '../harness/servers.ts'
 
 /** The password behind `superDigest` is `secret`. */
 const superDigest = 'super:lK75jTNcA+U9vtVEw5vB51mj/w4='
@@ -68,9 +69,8 @@ export class Ensemble {
 
   /** Plans an ensemble on free ports; nobody runs yet. */
   static async plan(options: EnsembleOptions): Promise<Ensemble> {
-    const ports = new Set<number>()
-    while (ports.size < 2 * options.kinds.length) ports.add(await freePort())
-    const ensemble = new Ensemble(options, [...ports])
+    const ports = await Promise.all(options.kinds.flatMap(() => [freePort(), freePort()]))
+    const ensemble = new Ensemble(options, ports)
     if (options.cuttable === true) await ensemble.#pave()
     return ensemble
   }

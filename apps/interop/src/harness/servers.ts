@@ -1,9 +1,10 @@
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { connect, createServer } from 'node:net'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { word } from './client.ts'
+import { freePort } from './ports.ts'
 
 export type Kind = 'apache-3.8' | 'apache-3.9' | 'zabra'
 
@@ -74,26 +75,6 @@ export function spawnOwned(
   // A program that ends before it has read its input breaks the pipe; its exit code tells the rest.
   child.stdin.on('error', () => {})
   return child
-}
-
-/**
- * A port that nobody listens on, below the range from which the kernel takes ports for outgoing connections: a server
- * that is killed and started again must find its port unused.
- */
-export async function freePort(): Promise<number> {
-  for (let tries = 0; tries < 100; tries++) {
-    const port = 15_000 + Math.floor(Math.random() * 15_000)
-    if (await isFree(port)) return port
-  }
-  throw new Error('Found no free port between 15000 and 30000 in a hundred tries')
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const server = createServer()
-    server.once('error', () => done(false))
-    server.listen(port, '127.0.0.1', () => server.close(() => done(true)))
-  })
 }
 
 /** One server process on its own port and folder. */
