@@ -129,6 +129,12 @@ export class Ensemble {
     await Promise.all(ids.map((id) => this.member(id).stop()))
   }
 
+  /** Has members do nothing more while they keep their connections; resolves once nothing that is sent to them is read. */
+  async freeze(...ids: number[]): Promise<void> {
+    for (const id of ids) this.member(id).signal('SIGSTOP')
+    await until('the standstill', () => Promise.resolve(ids.every((id) => this.member(id).stands)))
+  }
+
   /** The ports of a member for others: that of learners and that of votes. */
   portsOf(id: number): number[] {
     return [this.#ports[2 * id - 2]!, this.#ports[2 * id - 1]!]

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -195,6 +195,19 @@ export class Server {
 
   signal(name: NodeJS.Signals): void {
     this.#child?.kill(name)
+  }
+
+  /** Whether SIGSTOP has reached all of its threads. */
+  get stands(): boolean {
+    const tasks = `/proc/${this.#child?.pid}/task`
+    try {
+      return readdirSync(tasks).every((task) =>
+        /^State:\s+T/m.test(readFileSync(join(tasks, task, 'status'), 'utf8')),
+      )
+    } catch {
+      // A thread has ended since they were listed.
+      return false
+    }
   }
 
   stop(): Promise<void> {
