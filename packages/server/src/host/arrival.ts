@@ -2,15 +2,15 @@ import type { ConnectRequest } from '@zabra/protocol'
 import type { Session } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
 import type { ServerCore } from './core.ts'
+import { factsOf, type Named } from './facts.ts'
 import { greet, judge } from './handshake.ts'
 import { hex } from './hex.ts'
 import type { Outbox } from './outbox.ts'
 import type { Asker, Entry, Requester } from './writes/index.ts'
 
 /** What the handshake does with its connection. */
-export interface ArrivingClient {
+export interface ArrivingClient extends Named {
   readonly outbox: Outbox
-  facts(): { readonly client: string; readonly session: string }
   /** Nothing is read until the session is known. */
   wait(): void
   /** The session is there; the greeting is written when this is called with `greeted`, and requests are served from then on. */
@@ -41,7 +41,7 @@ export class Arrival implements Asker, Requester {
     const verdict = judge(core, this.#request)
     switch (verdict.kind) {
       case 'close':
-        core.ports.logger.warn(this.#client.facts(), verdict.reason)
+        core.ports.logger.warn(factsOf(this.#client), verdict.reason)
         return this.#client.destroy(verdict.reason)
       case 'invalid':
         return this.#refuse()
@@ -89,7 +89,7 @@ export class Arrival implements Asker, Requester {
     this.#client.wait()
     if (core.writes.createSession(id, timeout, this, core.turnTime)) return
     core.ports.logger.warn(
-      this.#client.facts(),
+      factsOf(this.#client),
       'Closed a connection: no session can be stored while the disk is full',
     )
     this.#client.destroy('Closed: no session can be stored')
@@ -111,7 +111,7 @@ export class Arrival implements Asker, Requester {
   #refuse(): void {
     this.#isOver = true
     this.#core.ports.logger.info(
-      { ...this.#client.facts(), session: hex(this.#request.sessionId) },
+      { ...factsOf(this.#client), session: hex(this.#request.sessionId) },
       'Refused a session: it is unknown or over, or the password is wrong',
     )
     this.#greet(undefined)

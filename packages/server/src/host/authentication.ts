@@ -10,6 +10,7 @@ import {
 import { withIdentities } from '../core/auth/index.ts'
 import type { ClientConnection } from './connection.ts'
 import type { ServerCore } from './core.ts'
+import { factsOf } from './facts.ts'
 
 interface Answer {
   readonly token: Uint8Array | null
@@ -49,7 +50,7 @@ export class Authentication {
       return { token: null }
     }
     this.#core.stats.authFailed++
-    const facts = { ...this.#client.facts(), scheme: scheme?.slice(0, 64) }
+    const facts = { ...factsOf(this.#client), scheme: scheme?.slice(0, 64) }
     this.#core.ports.logger.warn(facts, 'Refused credentials and closed the connection')
     return { token: null, err: ErrorCode.AUTHFAILED, refusal: 'Closed: its credentials were refused' }
   }
@@ -70,7 +71,7 @@ export class Authentication {
     const isSuper = settings.saslSuperUsers.includes(user)
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = withIdentities(this.#client.identities, proved)
-    ports.logger.info({ ...this.#client.facts(), user, isSuper }, 'A client has logged in by SASL')
+    ports.logger.info({ ...factsOf(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
   }
 
@@ -80,7 +81,7 @@ export class Authentication {
     const stays = settings.allowSaslFailedClients && !demandsSasl
     // One that stays could fill the log with tokens that nobody has asked for.
     if (!stays || reason !== 'out of order') {
-      const facts = { ...this.#client.facts(), reason, user: user?.slice(0, 64) }
+      const facts = { ...factsOf(this.#client), reason, user: user?.slice(0, 64) }
       ports.logger.warn(facts, `Refused a login by SASL and ${stays ? 'kept' : 'closed'} the connection`)
     }
     if (stays) return { token: null }

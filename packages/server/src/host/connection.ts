@@ -16,24 +16,22 @@ import type { Listener } from '../core/watches/index.ts'
 import { Arrival, type ArrivingClient } from './arrival.ts'
 import { Authentication } from './authentication.ts'
 import type { ServerCore } from './core.ts'
+import { factsOf } from './facts.ts'
 import { BACKLOG_LIMIT, Flow, Hindrance, LINGER_MS, UNSENT_LIMIT } from './flow.ts'
-import { hex } from './hex.ts'
 import { begunSync, Line, Waiting } from './line.ts'
 import { FirstBytes } from './opening.ts'
-import { isRead, isWrite } from './operations.ts'
+import { HEADER_BYTES, isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
 import { Reading } from './reading.ts'
 import { hasMoved, MOVED, writeBody, writePart } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
+import { WireEvents } from './wire-events.ts'
 import type { Entry, Requester } from './writes/index.ts'
-
-const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
 export class ClientConnection implements Listener, Requester, ArrivingClient, Caller<ClientConnection> {
   readonly listener = this
-  readonly watched = new WatchedPaths()
   readonly outbox: Outbox
   /** The client's address as identities have it. */
   readonly host: string
@@ -55,8 +53,9 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   readonly #splitter: FrameSplitter
   readonly #line: Line
   readonly #reader: Reader
-  readonly #authentication: Authentication
-  readonly #cancelDeadline: Cancel
+  #authentication: Authentication | undefined
+  /** Until it has asked for something. */
+  #cancelDeadline: Cancel | undefined
   #phase: Phase = 'new'
   /** The first bytes, until they are known to be a word or the length of a handshake. */
   #first: FirstBytes | undefined
@@ -67,6 +66,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   /** The results of the multi that is being applied: its events come before its reply. */
   #parts: Writer | undefined
   readonly #reading: Reading
+  #watched: WatchedPaths | undefined
   #endAfterFlush = false
 
   constructor(core: ServerCore, wire: Connection, host: string) {
@@ -78,16 +78,12 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.establishedAt = core.ports.clock.wall()
     this.certified = core.certified(wire)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certified]
-    this.outbox = new Outbox(core.stats, core.rooms, () => core.markDirty(this))
-    this.#reading = new Reading(core, this.outbox, {
-      flush: () => this.flush(),
-      done: (bytes) => this.#sendLong(bytes),
-    })
+    this.outbox = new Outbox(core, this)
+    this.#reading = new Reading(core, this)
     const { juteMaxBufferBytes: max, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = core.settings
     // A page must not be able to have words run, so they are not looked for in a WebSocket.
     if (wire.transport !== 'webSocket') this.#first = new FirstBytes((bytes) => core.words.wordIn(bytes))
     this.#reader = new Reader(undefined, 0, 0, max + extra)
-    this.#authentication = new Authentication(core, this)
     this.#splitter = new FrameSplitter({
       maxLength: max,
       minLength: 1,
@@ -100,13 +96,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
         this.destroy('Closed: it has asked for nothing in time')
       }),
     )
-    wire.listen({
-      data: (chunk) => core.turn(() => this.#data(chunk)),
-      drain: () => core.turn(() => this.#drained()),
-      // A word may still be on its way to its answer; whoever has a session and ends it so gets none.
-      ended: () => this.#phase === 'closing',
-      closed: (cause) => core.turn(() => this.#closed(cause?.message)),
-    })
+    wire.listen(new WireEvents(core, this))
   }
 
   /** Whether the server does not read this client for its own load: then its silence says nothing. */
@@ -114,8 +104,17 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     return this.#flow.isHindered(Hindrance.overload)
   }
 
+  /** Made when it is first asked for: many clients watch nothing. */
+  get watched(): WatchedPaths {
+    return (this.#watched ??= new WatchedPaths())
+  }
+
   get queued(): number {
     return this.#line.length
+  }
+
+  get isClosing(): boolean {
+    return this.#phase === 'closing'
   }
 
   // What the core tells
@@ -185,12 +184,13 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (this.#phase === 'closed') return
     this.#splitter.stop()
     this.#flow.destroy()
-    this.#closed(reason)
+    this.gone(reason)
   }
 
   // Bytes in
 
-  #data(chunk: Uint8Array): void {
+  /** Takes what has come in. */
+  read(chunk: Uint8Array): void {
     if (this.#phase === 'closing' || this.#phase === 'closed') return
     this.#guard(() => (this.#first === undefined ? this.#splitter.push(chunk) : this.#begins(chunk)))
     this.#hold()
@@ -202,7 +202,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
       read()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      this.#core.malformed(this.facts(), error)
+      this.#core.malformed(factsOf(this), error)
       this.destroy('Closed: its bytes are not a request')
     }
   }
@@ -241,6 +241,8 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   #connect(bytes: Uint8Array, start: number, end: number): void {
     this.#phase = 'connecting'
+    this.#cancelDeadline?.()
+    this.#cancelDeadline = undefined
     const request = readConnectRequest(this.#reader.reset(bytes, start, end))
     this.#arrival = new Arrival(this.#core, this, request)
     this.#arrival.begin()
@@ -256,7 +258,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.sessionId = session.id
     this.#phase = 'open'
     this.#core.bind(this)
-    this.#core.ports.logger.info({ ...this.facts(), timeoutMs: session.timeout }, 'A session is connected')
+    this.#core.ports.logger.info({ ...factsOf(this), timeoutMs: session.timeout }, 'A session is connected')
     greeted()
     this.outbox.lastOperation = OpCode.createSession
     this.#flow.clear(Hindrance.session)
@@ -386,11 +388,12 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   #read(xid: number, type: number, reader: Reader, startedAt: number): void {
     if (type === OpCode.ping && !this.#mayAnswerPing()) return
     if (type === OpCode.closeSession) return this.#endLocal(xid, startedAt)
-    this.#reading.read({ xid, type, startedAt }, reader, this)
+    this.#reading.read({ xid, type, startedAt }, reader)
     this.#boundWatches()
   }
 
-  #sendLong(bytes: Uint8Array): void {
+  /** Sends a reply that was made in several turns. */
+  sendLong(bytes: Uint8Array): void {
     this.#flow.send(bytes)
     this.#core.markDirty(this)
     this.#boundWatches()
@@ -413,11 +416,12 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   }
 
   #boundWatches(): void {
-    if (this.watched.chars > WATCHED_LIMIT)
-      this.destroy(`Closed: it watches paths of ${this.watched.chars} characters`)
+    const chars = this.#watched?.chars ?? 0
+    if (chars > WATCHED_LIMIT) this.destroy(`Closed: it watches paths of ${chars} characters`)
   }
 
   #authenticate(xid: number, type: number, reader: Reader): void {
+    this.#authentication ??= new Authentication(this.#core, this)
     const refusal = this.#authentication.answer(xid, type, reader)
     if (refusal !== undefined) this.#endWith(refusal)
   }
@@ -456,7 +460,8 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#flow.hinder(Hindrance.overload)
   }
 
-  #drained(): void {
+  /** The client has taken what there was. */
+  drained(): void {
     this.#flow.isSlow = false
     this.serve()
   }
@@ -467,7 +472,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#phase = 'closing'
     this.#endAfterFlush = true
     this.#core.markDirty(this)
-    this.#core.ports.logger.debug(this.facts(), reason)
+    this.#core.ports.logger.debug(factsOf(this), reason)
   }
 
   #end(): void {
@@ -478,10 +483,11 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     })
   }
 
-  #closed(reason = 'Closed by its client'): void {
+  /** The connection is gone. */
+  gone(reason = 'Closed by its client'): void {
     if (this.#phase === 'closed') return
     this.#phase = 'closed'
-    this.#cancelDeadline()
+    this.#cancelDeadline?.()
     this.#splitter.stop()
     this.#line.clear()
     this.#early = []
@@ -489,12 +495,6 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     this.#reading.end()
     this.#first = undefined
     this.#core.forget(this)
-    this.#core.ports.logger.debug(this.facts(), reason)
-  }
-
-  /** Who it is, for the log. */
-  facts(): { readonly client: string; readonly session: string } {
-    const host = this.host.includes(':') ? `[${this.host}]` : this.host
-    return { client: `${host}:${this.port}`, session: hex(this.sessionId) }
+    this.#core.ports.logger.debug(factsOf(this), reason)
   }
 }

@@ -130,7 +130,8 @@ export class ServerCore {
     this.ports = ports
     this.#dirty = new DirtyList({
       later: (action) => this.later(action),
-      together: (action) => (ports.network.together ?? ((write) => write()))(action),
+      together: (action) =>
+        ports.network.together === undefined ? action() : ports.network.together(action),
     })
     this.tree = tree
     this.sessions = sessions

@@ -1,5 +1,8 @@
 import { OpCode } from '@zabra/protocol'
 
+/** Bytes of the xid and the op code, with which every request begins. */
+export const HEADER_BYTES = 8
+
 const writes: ReadonlySet<number> = new Set([
   OpCode.create,
   OpCode.create2,

@@ -1,7 +1,8 @@
-import { Writer, type Rooms } from '@zabra/protocol'
+import { Writer } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 import { Range } from '../core/range.ts'
-import type { ServerStats } from './stats.ts'
+import type { ClientConnection } from './connection.ts'
+import type { ServerCore } from './core.ts'
 
 /** Bytes of replies that are collected in one turn. */
 const SEND_AT = 256 * 1024
@@ -20,14 +21,13 @@ export class Outbox {
   lastZxid: Zxid = -1
   lastResponseAt = 0
   lastLatency = 0
-  readonly #stats: ServerStats
-  /** Called whenever there is something to send. */
-  readonly #filled: () => void
+  readonly #core: ServerCore
+  readonly #client: ClientConnection
 
-  constructor(stats: ServerStats, rooms: Rooms, filled: () => void) {
-    this.writer = new Writer(512, rooms)
-    this.#stats = stats
-    this.#filled = filled
+  constructor(core: ServerCore, client: ClientConnection) {
+    this.writer = new Writer(512, core.rooms)
+    this.#core = core
+    this.#client = client
   }
 
   /** Whether what is collected is sent without waiting for the end of the turn. */
@@ -74,9 +74,10 @@ export class Outbox {
     this.lastResponseAt = now
     this.latency.add(took)
     latency.add(took)
-    this.#stats.latency.add(took)
-    this.#stats.responseSize.add(size)
-    this.#stats.lastResponseSize = size
+    const { stats } = this.#core
+    stats.latency.add(took)
+    stats.responseSize.add(size)
+    stats.lastResponseSize = size
   }
 
   /** Ends a frame that is no reply to a request. Returns its bytes. */
@@ -103,8 +104,9 @@ export class Outbox {
   /** Notes a frame that goes to the client. */
   count(bytes: number): void {
     this.sent++
-    this.#stats.sent++
-    this.#stats.responseBytes += bytes
-    this.#filled()
+    const { stats } = this.#core
+    stats.sent++
+    stats.responseBytes += bytes
+    this.#core.markDirty(this.#client)
   }
 }

@@ -12,29 +12,25 @@ interface Request {
   readonly startedAt: number
 }
 
-export interface ReadingHooks {
-  /** Sends what is collected. */
-  flush(): void
-  /** Takes all bytes of a reply that was made in several turns. */
-  done(bytes: Uint8Array): void
-}
-
 /**
  * The reads of one client. A large one is answered in several turns of the event loop, one at a time. What else is written for
  * the client meanwhile waits behind it, so that replies keep their order and an event comes behind the reply that set its watch.
  */
 export class Reading {
   readonly #core: ServerCore
-  readonly #outbox: Outbox
-  readonly #hooks: ReadingHooks
+  readonly #client: ClientConnection
   #steps: Generator<void> | undefined
-  #writer = new Writer(1 << 16)
+  /** What a large reply is collected in, from the first one on. */
+  #writer: Writer | undefined
   #isTelling = false
 
-  constructor(core: ServerCore, outbox: Outbox, hooks: ReadingHooks) {
+  constructor(core: ServerCore, client: ClientConnection) {
     this.#core = core
-    this.#outbox = outbox
-    this.#hooks = hooks
+    this.#client = client
+  }
+
+  get #outbox(): Outbox {
+    return this.#client.outbox
   }
 
   get busy(): boolean {
@@ -42,7 +38,8 @@ export class Reading {
   }
 
   /** Answers a read, or begins to. */
-  read(request: Request, reader: Reader, caller: Caller<ClientConnection>): void {
+  read(request: Request, reader: Reader): void {
+    const caller: Caller<ClientConnection> = this.#client
     const { xid, type } = request
     const { reads, scratch } = this.#core
     const zxid = this.#core.tree.lastZxid
@@ -65,11 +62,11 @@ export class Reading {
   #finish(mark: number, { type, startedAt }: Request): void {
     const { turnTime, stats } = this.#core
     this.#outbox.finish(mark, type, startedAt, turnTime, stats.readLatency)
-    if (this.#outbox.isLarge) this.#hooks.flush()
+    if (this.#outbox.isLarge) this.#client.flush()
   }
 
   #begin(request: Request, zxid: Zxid, answer: LongAnswer): void {
-    this.#hooks.flush()
+    this.#client.flush()
     this.#steps = this.#make(request, zxid, answer)
     this.#later()
   }
@@ -77,7 +74,7 @@ export class Reading {
   /** Takes an event that is part of the reply that is being made; false for any other. */
   tell(frame: Uint8Array): boolean {
     if (!this.#isTelling) return false
-    this.#writer.raw(frame)
+    this.#writer!.raw(frame)
     this.#outbox.count(frame.length)
     return true
   }
@@ -89,7 +86,7 @@ export class Reading {
   }
 
   *#make({ xid, type, startedAt }: Request, zxid: Zxid, answer: LongAnswer): Generator<void> {
-    const writer = this.#writer
+    const writer = (this.#writer ??= new Writer(1 << 16))
     const begin = answer.isTold ? -1 : this.#outbox.header(writer, xid, zxid, 0)
     const err = yield* answer.write(writer)
     const mark = begin === -1 ? this.#outbox.header(writer, xid, this.#core.tree.lastZxid, 0) : begin
@@ -112,6 +109,6 @@ export class Reading {
     this.#isTelling = false
     if (!isOver) return this.#later()
     this.#steps = undefined
-    this.#hooks.done(this.#writer.take())
+    this.#client.sendLong(this.#writer!.take())
   }
 }
