@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { connect, createServer, type Socket } from 'node:net'
+import { OpCode } from '@zabra/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Running, Stage, type Ran } from './testdata/stage.ts'
 
@@ -12,6 +13,7 @@ let stage: Stage
 beforeAll(async () => (stage = await Stage.start({ maxClientCnxns: 0 })))
 afterAll(() => stage.stop())
 
+const main = new URL('../dist/main.js', import.meta.url).pathname
 const small = ['-c', '3', '-d', '4', '-s', '1', '-n', '20', '--size', '10']
 const bench = (mode: string, ...more: string[]): Promise<Ran> =>
   stage.run(['bench', '-m', mode, ...small, ...more])
@@ -73,7 +75,6 @@ describe('bench', () => {
     // More processes than watchers: one of them has only the connection that writes.
     ['watch', 3, { name: 'write until 2 watchers are told' }],
   ])('spreads a load of %s over %i processes', async (mode, processes, figures) => {
-    const main = new URL('../dist/main.js', import.meta.url).pathname
     const args = ['bench', stage.address, '-m', mode, ...small, '-p', String(processes), '--json']
     const child = spawn(process.execPath, [main, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let out = ''
@@ -116,27 +117,114 @@ describe('bench', () => {
   })
 
   it('ends with the reason when a server hangs up', async () => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      // The first connection is that of the session which makes the nodes.
-      if (sockets.size > 0) socket.destroy()
-      else relay(socket, stage.server.addresses.client.port)
-      sockets.add(socket)
-    })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const address = `127.0.0.1:${(server.address() as { port: number }).port}`
-    const { code, err } = await new Running(['bench', ...small], address, { input: '' }).ended
+    const proxy = await Proxy.start(stage.server.addresses.client.port)
+    // The first connection is that of the session which makes the nodes.
+    proxy.refusesFrom = 2
+    const { code, err } = await new Running(['bench', ...small], proxy.address, { input: '' }).ended
     expect(code).not.toBe(0)
     expect(err).toContain('closed a connection before there was a session')
     expect(err).toContain('maxClientCnxns')
     expect(await children()).toEqual(['zookeeper'])
-    for (const socket of sockets) socket.destroy()
-    await new Promise((resolve) => server.close(resolve))
+    await proxy.close()
+  })
+
+  it('ends with the reason when a server hangs up on those who watch, amid a round', async () => {
+    const proxy = await Proxy.start(stage.server.addresses.client.port)
+    proxy.sees = (type) => {
+      if (type !== OpCode.setData) return true
+      proxy.hangUp(OpCode.exists)
+      return false
+    }
+    const { code, err } = await new Running(['bench', '-m', 'watch', ...small], proxy.address, { input: '' })
+      .ended
+    expect(code).not.toBe(0)
+    expect(err).toContain('closed a connection during the load')
+    expect(await children()).toEqual(['zookeeper'])
+    await proxy.close()
+  })
+
+  it('ends all processes of a load when one of them fails while the others wait for it', async () => {
+    const proxy = await Proxy.start(stage.server.addresses.client.port)
+    // Behind the two that make nodes, the last of three to come.
+    proxy.refusesFrom = 5
+    const args = [main, 'bench', proxy.address, '-m', 'watch', ...small, '-p', '3']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    let err = ''
+    child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+    // All of them write to it: it is closed when the last one has ended.
+    expect(await new Promise((resolve) => child.once('close', resolve))).not.toBe(0)
+    expect(err).toContain('closed a connection before there was a session')
+    expect(await children()).toEqual(['zookeeper'])
+    await proxy.close()
+  })
+
+  it('ends the processes of a load whose leader is killed', async () => {
+    const proxy = await Proxy.start(stage.server.addresses.client.port)
+    const args = [main, 'bench', proxy.address, '-m', 'watch', ...small, '-s', '60', '-p', '3']
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    child.stderr.resume()
+    await new Promise<void>((resolve) => {
+      proxy.sees = (type) => (type === OpCode.setData && resolve(), true)
+    })
+    child.kill('SIGKILL')
+    await new Promise((resolve) => child.once('close', resolve))
+    await stage.run([
+      'deleteall',
+      ...(await children()).filter((name) => name !== 'zookeeper').map((name) => `/${name}`),
+    ])
+    await proxy.close()
   })
 })
 
-function relay(socket: Socket, port: number): void {
-  const other = connect({ host: '127.0.0.1', port })
-  socket.pipe(other).pipe(socket)
-  for (const one of [socket, other]) one.on('error', () => {})
+/** Stands between clients and a server. */
+class Proxy {
+  /** Connections from this one on are closed at once; the first is 1. */
+  refusesFrom = Infinity
+  /** Is told of the op code of each request; false keeps it from the server. */
+  sees: (type: number) => boolean = () => true
+  readonly #sockets = new Set<Socket>()
+  readonly #last = new Map<Socket, number>()
+  readonly #server = createServer((socket) => this.#accept(socket))
+  readonly #port: number
+
+  private constructor(port: number) {
+    this.#port = port
+  }
+
+  static async start(port: number): Promise<Proxy> {
+    const proxy = new Proxy(port)
+    await new Promise<void>((resolve) => proxy.#server.listen(0, '127.0.0.1', resolve))
+    return proxy
+  }
+
+  get address(): string {
+    return `127.0.0.1:${(this.#server.address() as { port: number }).port}`
+  }
+
+  /** Closes the connections whose last request was of this type. */
+  hangUp(type: number): void {
+    for (const [socket, last] of this.#last) if (last === type) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #accept(socket: Socket): void {
+    this.#sockets.add(socket)
+    socket.on('error', () => {})
+    if (this.#sockets.size >= this.refusesFrom) return void socket.destroy()
+    const other = connect({ host: '127.0.0.1', port: this.#port }).on('error', () => {})
+    other.pipe(socket)
+    socket.on('close', () => other.destroy())
+    let isGreeted = false
+    socket.on('data', (chunk: Buffer) => {
+      const type = isGreeted ? chunk.readInt32BE(8) : OpCode.createSession
+      isGreeted = true
+      this.#last.set(socket, type)
+      if (this.sees(type)) other.write(chunk)
+    })
+    socket.on('end', () => other.end())
+  }
 }

@@ -106,12 +106,14 @@ const fanOut: Load = (share, reach, control) =>
       const [over] = await control.meet(rounds > 0 && seconds(began) >= share.seconds ? OVER : 0)
       if (over === OVER) break
       await each(watchers, (session) => session.watch(node), control)
-      let last = 0
-      const all = told(watchers, 1).then(() => (last = now()))
-      await control.meet(0)
-      const at = now()
-      if (writer !== undefined) await each([writer], (session) => session.set(node), control)
-      await all
+      let [at, last] = [0, 0]
+      const write = async (): Promise<void> => {
+        await control.meet(0)
+        at = now()
+        if (writer !== undefined) await each([writer], (session) => session.set(node), control)
+      }
+      // Both at once: a watcher may fail while the others are waited for.
+      await Promise.all([told(watchers, 1).then(() => (last = now())), write()])
       latency.add((Math.max(...(await control.meet(last))) - at) * 1000)
       control.progress(watchers.length)
       rounds++

@@ -20,7 +20,13 @@ export async function work(
 ): Promise<void> {
   const tell = (message: FromWorker): Promise<void> =>
     new Promise((resolve) => process.send!(message, () => resolve()))
-  let met: (all: readonly number[]) => void = () => {}
+  let met: (brought: readonly number[]) => void = () => {}
+  // Rejects when nobody comes to meet this process any more.
+  const alone = new Promise<never>((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+    process.once('disconnect', () => reject(new Error('The process that leads the load is gone')))
+  })
+  alone.catch(() => {})
   const plan = await new Promise<Plan>((resolve) =>
     process.on('message', (message: Plan | readonly number[]) =>
       'mode' in message ? resolve(message) : met(message),
@@ -36,9 +42,10 @@ export async function work(
     progress: (operations) => (unsaid += operations),
     note: (line) => void tell({ kind: 'note', line }),
     meet: async (brought) => {
+      signal.throwIfAborted()
       const all = new Promise<readonly number[]>((resolve) => (met = resolve))
-      await tell({ kind: 'meet', brought })
-      return await all
+      void tell({ kind: 'meet', brought })
+      return await Promise.race([all, alone])
     },
   }
   try {
@@ -47,7 +54,7 @@ export async function work(
     await tell({ kind: 'failed', reason: error instanceof Error ? error.message : String(error) })
   } finally {
     clearInterval(timer)
-    process.disconnect()
+    if (process.connected) process.disconnect()
   }
 }
 

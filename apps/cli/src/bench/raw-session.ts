@@ -39,12 +39,22 @@ export class RawSession {
   answered: (err: number) => void = () => {}
   /** A watch has fired. */
   notified: () => void = () => {}
-  /** The connection is gone, and the load with it. */
-  failed: (cause: Error) => void = () => {}
+  #failed: (cause: Error) => void = () => {}
+  #gone: Error | undefined
 
   private constructor(wire: Connection, data: Uint8Array) {
     this.#wire = wire
     this.#data = data
+  }
+
+  /** Called when the connection is gone, and the load with it; at once when that is so already. */
+  get failed(): (cause: Error) => void {
+    return this.#failed
+  }
+
+  set failed(failed: (cause: Error) => void) {
+    this.#failed = failed
+    if (this.#gone !== undefined) failed(this.#gone)
   }
 
   /** Begins a session and proves its identities. `data` is what every node gets. Rejects when the server refuses. */
@@ -152,7 +162,8 @@ export class RawSession {
         const { host, port } = this.#wire.remote
         const early = 'before there was a session; perhaps it takes no more from one address (maxClientCnxns)'
         const when = this.#closing ? 'at its end' : this.#isGreeted ? 'during the load' : early
-        this.failed(new Error(`${host}:${port} closed a connection ${when}`, { cause }))
+        this.#gone = new Error(`${host}:${port} closed a connection ${when}`, { cause })
+        this.#failed(this.#gone)
       },
     })
   }
