@@ -1,3 +1,6 @@
+// oxlint-disable no-restricted-imports -- memory is looked at through the engine
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { DirtyList, SENT_IN_A_TURN, type Dirty } from './dirty.ts'
 
@@ -94,6 +97,32 @@ it('begins anew when those who waited are through', () => {
   }
   expect(world.sent).toHaveLength(3 * (SENT_IN_A_TURN + 1))
   expect(world.turns).toEqual([])
+})
+
+it('does not keep those that it has sent to, although others always wait', async () => {
+  const world = new World()
+  const sentTo: WeakRef<Dirty>[] = []
+  const markMany = (): void => {
+    for (let number = 0; number < SENT_IN_A_TURN; number++) {
+      const connection = world.connection(number)
+      if (number === 0) sentTo.push(new WeakRef(connection))
+      world.list.mark(connection)
+    }
+    world.list.flush()
+  }
+  markMany()
+  world.mark(0, SENT_IN_A_TURN + 1)
+  for (let round = 0; round < 5; round++) {
+    markMany()
+    world.next()
+  }
+  expect(world.turns).toHaveLength(1)
+  // References are kept until the end of the turn in which they were made.
+  await new Promise((resolve) => setImmediate(resolve))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  expect(sentTo.map((reference) => reference.deref() === undefined)).toEqual([...Array(5).fill(true), false])
 })
 
 it('has a connection once, however often it is marked, and again when it is marked while it is sent to', () => {

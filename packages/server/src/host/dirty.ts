@@ -26,7 +26,6 @@ export class DirtyList {
   readonly #parts: DirtyParts
   #now: Dirty[] = []
   readonly #waiting: Dirty[] = []
-  #front = 0
 
   constructor(parts: DirtyParts) {
     this.#parts = parts
@@ -49,18 +48,16 @@ export class DirtyList {
   }
 
   #putOff(list: Dirty[]): void {
-    const isFirst = this.#front === this.#waiting.length
+    const isFirst = this.#waiting.length === 0
     for (const connection of list) this.#waiting.push(connection)
     if (isFirst) this.#flushSome()
   }
 
   #flushSome(): void {
-    const waiting = this.#waiting
-    const end = Math.min(waiting.length, this.#front + SENT_IN_A_TURN)
+    const some = this.#waiting.splice(0, SENT_IN_A_TURN)
     this.#parts.together(() => {
-      while (this.#front < end) waiting[this.#front++]!.flush()
+      for (const connection of some) connection.flush()
     })
-    if (end < waiting.length) return this.#parts.later(() => this.#flushSome())
-    waiting.length = this.#front = 0
+    if (this.#waiting.length > 0) this.#parts.later(() => this.#flushSome())
   }
 }
