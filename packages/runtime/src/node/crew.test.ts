@@ -1,4 +1,5 @@
 // oxlint-disable no-restricted-imports -- a test of the sockets underneath
+import { spawn } from 'node:child_process'
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -56,10 +57,24 @@ class Peers {
     this.#theirs[number]!.resume()
   }
 
+  end(number: number): void {
+    this.#theirs[number]!.end()
+  }
+
   async close(): Promise<void> {
     for (const connection of [...this.ours, ...this.#theirs]) connection.destroy()
     await this.#listener?.close()
   }
+}
+
+/** Writes, and keeps the length of what is written by the thread that gathers. */
+function counted(): { writes: number[]; write: typeof writeSync } {
+  const writes: number[] = []
+  const write: typeof writeSync = (descriptor, bytes, offset, length) => {
+    writes.push(length as number)
+    return writeSync(descriptor, bytes as Uint8Array, offset as number, length as number)
+  }
+  return { writes, write }
 }
 
 describe('a crew', () => {
@@ -132,9 +147,9 @@ describe('a crew', () => {
     peers = await Peers.make(1)
     peers.pause(0)
     const crew = new Crew()
-    const piece = 'x'.repeat(60_000)
+    const piece = 'x'.repeat(4001)
     let pieces = 0
-    for (; peers.ours[0]!.buffered === 0 && pieces < 1000; pieces++)
+    for (; peers.ours[0]!.buffered === 0 && pieces < 10_000; pieces++)
       crew.gather(() => peers!.ours[0]!.write(text(piece)))
     expect(peers.ours[0]!.buffered).toBeGreaterThan(0)
     crew.gather(() => peers!.ours[0]!.write(text('the end')))
@@ -157,11 +172,78 @@ describe('a crew', () => {
     expect(peers.heard).toEqual(['none', 'a half', 'x'])
   })
 
-  it('does not take what is larger than all its room', async () => {
+  it.each([
+    ['takes what is small', 4096, 2],
+    ['does not take what is large, which is as fast without it', 4097, 0],
+    ['does not take what is larger than all its room', 1_000_000, 0],
+  ])('%s: %i bytes', async (_, length, taken) => {
+    peers = await Peers.make(2)
+    const words = 'y'.repeat(length)
+    const { writes, write } = counted()
+    new Crew(write).gather(() => peers!.ours.forEach((connection) => connection.write(text(words))))
+    expect(writes).toHaveLength(taken)
+    await peers.until(() => peers!.heard.every((heard) => heard.length === length))
+  })
+
+  it('writes as often as its room is full', async () => {
+    peers = await Peers.make(100)
+    const { writes, write } = counted()
+    new Crew(write).gather(() => {
+      for (const connection of peers!.ours) connection.write(text('z'.repeat(4000)))
+      // The last ones wait for the end.
+      expect(writes).toHaveLength(96)
+    })
+    expect(writes).toHaveLength(100)
+    await peers.until(() => peers!.heard.every((heard) => heard === 'z'.repeat(4000)))
+  })
+
+  it('has its threads write too', async () => {
+    peers = await Peers.make(300)
+    const { writes, write } = counted()
+    const crew = new Crew(write)
+    await crew.addThread()
+    let rounds = 0
+    while (writes.length === rounds * 300) {
+      rounds++
+      crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('told '))))
+      await peers.until(() => peers!.heard.every((heard) => heard.length === rounds * 5))
+    }
+  })
+
+  it('writes to few without its threads', async () => {
+    peers = await Peers.make(8)
+    const { writes, write } = counted()
+    const crew = new Crew(write)
+    await crew.addThread()
+    for (let round = 1; round <= 200; round++)
+      crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('told '))))
+    expect(writes).toHaveLength(8 * 200)
+    await peers.until(() => peers!.heard.every((heard) => heard === 'told '.repeat(200)))
+  })
+
+  it('does not take what is written behind the end, which fails as ever', async () => {
     peers = await Peers.make(1)
-    const large = 'y'.repeat(1_000_000)
-    new Crew().gather(() => peers!.ours[0]!.write(text(large)))
-    await peers.until(() => peers!.heard[0]!.length === large.length)
+    const closed = new Promise<Error | undefined>((resolve) =>
+      peers!.ours[0]!.listen({ data() {}, drain() {}, ended: () => true, closed: resolve }),
+    )
+    new Crew().gather(() => {
+      peers!.ours[0]!.end()
+      peers!.ours[0]!.write(text('too late'))
+    })
+    expect(await closed).toMatchObject({ code: 'ERR_STREAM_WRITE_AFTER_END' })
+    expect(peers.heard).toEqual([''])
+  })
+
+  it('writes to a peer that sends nothing more', async () => {
+    peers = await Peers.make(1)
+    const [ours] = peers.ours
+    const ended = new Promise<void>((resolve) =>
+      ours!.listen({ data() {}, drain() {}, ended: () => (resolve(), true), closed() {} }),
+    )
+    peers.end(0)
+    await ended
+    new Crew().gather(() => ours!.write(text('last words')))
+    await peers.until(() => peers!.heard[0] === 'last words')
   })
 
   it('does not take anything for a socket without a descriptor', () => {
@@ -192,13 +274,42 @@ describe('a crew', () => {
 })
 
 describe('the network of the process', () => {
+  let peers: Peers | undefined
+  afterEach(() => peers?.close())
+
   it('writes together whether or not there is a crew yet', async () => {
-    const peers = await Peers.make(300)
+    peers = await Peers.make(300)
     for (let round = 1; round <= 5; round++) {
-      nodeNetwork.together!(() => peers.ours.forEach((connection) => connection.write(text('told '))))
-      await peers.until(() => peers.heard.every((heard) => heard.length === round * 5))
+      nodeNetwork.together!(() => peers!.ours.forEach((connection) => connection.write(text('told '))))
+      await peers.until(() => peers!.heard.every((heard) => heard.length === round * 5))
     }
     expect(peers.heard.every((heard) => heard === 'told '.repeat(5))).toBe(true)
-    await peers.close()
+  })
+
+  it('has a crew from some turn on, and does not stay for it when all else is over', async () => {
+    const program = `
+      import { nodeNetwork } from ${JSON.stringify(new URL('../../dist/node/index.js', import.meta.url))}
+      const accepted = new Promise((resolve) => (globalThis.accept = resolve))
+      const listener = await nodeNetwork.listen({ host: '127.0.0.1', port: 0 }, accept)
+      const connection = await nodeNetwork.connect(listener.address)
+      const peer = await accepted
+      peer.listen({ data() {}, drain() {}, closed() {} })
+      connection.listen({ data() {}, drain() {}, closed() {} })
+      do {
+        nodeNetwork.together(() => connection.write(new Uint8Array(1)))
+        await new Promise((resolve) => setImmediate(resolve))
+      } while (process.report.getReport().workers.length === 0)
+      connection.destroy()
+      peer.destroy()
+      await listener.close()
+      console.log('over')
+    `
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let out = ''
+    child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+    expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0)
+    expect(out).toBe('over\n')
   })
 })

@@ -7,6 +7,8 @@ import { underWay, type Gathering } from './gathering.ts'
 const PLACES = 512
 /** Bytes of all of them. */
 const BYTES = 128 * 1024
+/** What is larger is not worth its copy: one thread writes it as fast. */
+const LARGEST = 4096
 /** So few are written to by the thread that has them. */
 const FEW = 8
 /** How often a wait of so many milliseconds may end in vain before the other threads are taken to be dead. */
@@ -80,7 +82,7 @@ export class Crew implements Gathering {
 
   take(socket: Socket, bytes: Uint8Array): boolean {
     const descriptor = (socket as { _handle?: { fd?: number } | null })._handle?.fd ?? -1
-    if (descriptor < 0 || bytes.length > BYTES) return false
+    if (descriptor < 0 || !socket.writable || bytes.length > LARGEST) return false
     if (this.#sockets.length === PLACES || this.#used + bytes.length > BYTES) this.settle()
     const { descriptors, starts, bytes: all } = this.#shared
     const place = this.#sockets.push(socket) - 1

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 export interface Gathering {
   /** Changes whenever all that was taken is written. */
   readonly round: number
-  /** Takes a copy of bytes for a socket with nothing queued; false when they must be written as usual. */
+  /** Takes a copy of a few bytes for a socket with nothing queued; false when they must be written as usual. */
   take(socket: Socket, bytes: Uint8Array): boolean
   /** Writes all that was taken. */
   settle(): void
