@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
 import { Crew } from './crew.ts'
 import { underWay } from './gathering.ts'
@@ -259,6 +259,34 @@ describe('a crew', () => {
       })
     expect(fails).toThrow('no more')
     await peers.until(() => peers!.heard[0] === 'said')
+  })
+
+  it('gives up connections of which a thread has taken bytes and does not answer, and takes nothing more', async () => {
+    peers = await Peers.make(20)
+    const crew = new Crew()
+    const closed = peers.ours.map(
+      (connection) =>
+        new Promise<Error | undefined>((resolve) =>
+          connection.listen({ data() {}, drain() {}, closed: resolve }),
+        ),
+    )
+    // A thread takes on the last places, and dies.
+    const { sub } = Atomics as { sub: (control: Int32Array, index: number, value: number) => number }
+    vi.spyOn(Atomics as { sub: typeof sub }, 'sub').mockImplementationOnce((control, index, value) => {
+      sub(control, index, value)
+      return sub(control, index, value)
+    })
+    vi.spyOn(Atomics, 'wait').mockReturnValue('timed-out')
+    const tell = (words: string): void =>
+      crew.gather(() => peers!.ours.forEach((connection) => connection.write(text(words))))
+    expect(() => tell('told')).toThrow('does not answer: 16 of 20 are written')
+    vi.restoreAllMocks()
+    for (const cause of await Promise.all(closed)) expect(cause?.message).toContain('does not answer')
+    await peers.close()
+    peers = await Peers.make(20)
+    tell('more')
+    await peers.until(() => peers!.heard.every((heard) => heard.length >= 4))
+    expect(peers.heard).toEqual(Array(20).fill('more'))
   })
 
   it('is one for actions within actions', async () => {

@@ -57,6 +57,8 @@ export class Crew implements Gathering {
   readonly #write: Write
   readonly #sockets: Socket[] = []
   #used = 0
+  /** Whether a thread did not come back, which may write what it has taken at any time. */
+  #isLost = false
 
   /** `write` is for tests. */
   constructor(write: Write = writeSync) {
@@ -82,7 +84,7 @@ export class Crew implements Gathering {
 
   take(socket: Socket, bytes: Uint8Array): boolean {
     const descriptor = (socket as { _handle?: { fd?: number } | null })._handle?.fd ?? -1
-    if (descriptor < 0 || !socket.writable || bytes.length > LARGEST) return false
+    if (descriptor < 0 || !socket.writable || bytes.length > LARGEST || this.#isLost) return false
     if (this.#sockets.length === PLACES || this.#used + bytes.length > BYTES) this.settle()
     const { descriptors, starts, bytes: all } = this.#shared
     const place = this.#sockets.push(socket) - 1
@@ -107,13 +109,24 @@ export class Crew implements Gathering {
       Atomics.notify(control, ROUND)
     }
     writeShare(this.#shared, this.#write)
-    awaitOthers(control, count)
+    const done = awaitOthers(control, count)
+    if (done < count) this.#lose(done)
     for (let place = 0; place < count; place++) {
       const from = starts[place]! + written[place]!
       const end = starts[place + 1]!
       if (from < end) sockets[place]!.write(bytes.slice(from, end))
     }
     sockets.length = this.#used = 0
+  }
+
+  /** Nobody knows what the peers have got. */
+  #lose(done: number): never {
+    const sockets = this.#sockets.splice(0)
+    const message = `A thread that writes to sockets does not answer: ${done} of ${sockets.length} are written`
+    const error = new Error(message)
+    this.#isLost = true
+    for (const socket of sockets) socket.destroy(error)
+    throw error
   }
 
   /** Runs something, and writes at its end what connections were given to write meanwhile. */
@@ -165,13 +178,12 @@ for (;;) {
 }
 `
 
-/** Throws when they have come to their end without having done what they took on, which leaves nothing to go on with. */
-function awaitOthers(control: Int32Array, count: number): void {
+/** Gives how many places are done: fewer than all when somebody has come to an end without having done what it took on. */
+function awaitOthers(control: Int32Array, count: number): number {
   let waits = 0
   for (;;) {
     const done = Atomics.load(control, DONE)
-    if (done === count) return
-    if (Atomics.wait(control, DONE, done, PATIENCE_MS) === 'timed-out' && ++waits === WAITS)
-      throw new Error(`A thread that writes to sockets does not answer: ${done} of ${count} are written`)
+    if (done === count || waits === WAITS) return done
+    if (Atomics.wait(control, DONE, done, PATIENCE_MS) === 'timed-out') waits++
   }
 }
