@@ -217,7 +217,8 @@ describe('a crew', () => {
     await crew.addThread()
     for (let round = 1; round <= 200; round++)
       crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('told '))))
-    expect(writes).toHaveLength(8 * 200)
+    // But for one round: a thread that begins looks whether there is something to do.
+    expect(writes.length).toBeGreaterThanOrEqual(8 * 199)
     await peers.until(() => peers!.heard.every((heard) => heard === 'told '.repeat(200)))
   })
 
