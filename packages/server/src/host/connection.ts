@@ -47,6 +47,7 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   received = 0
   /** Whether something waits to be sent at the end of the turn. Kept by the core. */
   dirty = false
+  isTold = false
 
   readonly #core: ServerCore
   readonly #flow: Flow
@@ -165,7 +166,6 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
 
   /** Sends what is collected; nothing while a long reply is being made, which comes before it. */
   flush(): void {
-    this.dirty = false
     if (this.#phase === 'closed') return
     const { unsent } = this.#flow
     if (unsent > UNSENT_LIMIT) return this.destroy(`Closed: ${unsent} bytes wait for it to read them`)

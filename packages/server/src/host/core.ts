@@ -232,6 +232,11 @@ export class ServerCore {
     this.#dirty.mark(connection)
   }
 
+  /** The same for one that is told of a change. */
+  markTold(connection: ClientConnection): void {
+    this.#dirty.tell(connection)
+  }
+
   /** Says that a quota is exceeded, at most once a minute for each. */
   #warnOfQuota(subject: string, { what, isHard, limit, use }: QuotaBreach): void {
     const key = `${subject} ${what}`

@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
-import { DirtyList, SENT_IN_A_TURN, type Dirty } from './dirty.ts'
+import { DirtyList, TOLD_IN_A_TURN, type Dirty } from './dirty.ts'
 
 /** A list, whose later turns come when the test says so, and who was sent to, in order. */
 class World {
@@ -22,8 +22,8 @@ class World {
   connection(number: number, flushed: () => void = () => {}): Dirty {
     const connection: Dirty = {
       dirty: false,
+      isTold: false,
       flush: () => {
-        connection.dirty = false
         this.sent.push(number)
         flushed()
       },
@@ -31,8 +31,8 @@ class World {
     return connection
   }
 
-  mark(from: number, count: number): void {
-    for (let number = from; number < from + count; number++) this.list.mark(this.connection(number))
+  tell(from: number, count: number): void {
+    for (let number = from; number < from + count; number++) this.list.tell(this.connection(number))
   }
 
   /** Ends the turn; then runs one later turn, if there is one. */
@@ -46,7 +46,7 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, numb
 
 it('sends to a few at the end of the turn, one after the other', () => {
   const world = new World()
-  world.mark(0, 100)
+  world.tell(0, 100)
   world.list.flush()
   expect(world.sent).toEqual(upTo(100))
   expect(world.together).toEqual([])
@@ -55,65 +55,97 @@ it('sends to a few at the end of the turn, one after the other', () => {
 
 it('sends to many together, so many in a turn, in their order', () => {
   const world = new World()
-  world.mark(0, 2 * SENT_IN_A_TURN + 1)
+  world.tell(0, 2 * TOLD_IN_A_TURN + 1)
   world.list.flush()
-  expect(world.together).toEqual([SENT_IN_A_TURN])
+  expect(world.together).toEqual([TOLD_IN_A_TURN])
   world.next()
   world.next()
   expect(world.turns).toEqual([])
-  expect(world.together).toEqual([SENT_IN_A_TURN, SENT_IN_A_TURN, 1])
-  expect(world.sent).toEqual(upTo(2 * SENT_IN_A_TURN + 1))
+  // One alone is no case for it.
+  expect(world.together).toEqual([TOLD_IN_A_TURN, TOLD_IN_A_TURN])
+  expect(world.sent).toEqual(upTo(2 * TOLD_IN_A_TURN + 1))
 })
 
 it('sends to those of a later turn before those that wait', () => {
   const world = new World()
-  world.mark(0, SENT_IN_A_TURN + 200)
+  world.tell(0, TOLD_IN_A_TURN + 200)
   world.list.flush()
-  world.mark(5000, 2)
+  world.tell(5000, 2)
   world.list.flush()
-  expect(world.sent.slice(SENT_IN_A_TURN)).toEqual([5000, 5001])
+  expect(world.sent.slice(TOLD_IN_A_TURN)).toEqual([5000, 5001])
   world.next()
-  expect(world.sent.slice(SENT_IN_A_TURN + 2)).toEqual(upTo(SENT_IN_A_TURN + 200).slice(SENT_IN_A_TURN))
+  expect(world.sent.slice(TOLD_IN_A_TURN + 2)).toEqual(upTo(TOLD_IN_A_TURN + 200).slice(TOLD_IN_A_TURN))
 })
 
 it('puts further many behind those that wait, without a second row of turns', () => {
   const world = new World()
-  world.mark(0, SENT_IN_A_TURN + 100)
+  world.tell(0, TOLD_IN_A_TURN + 100)
   world.list.flush()
-  world.mark(SENT_IN_A_TURN + 100, 300)
+  world.tell(TOLD_IN_A_TURN + 100, 300)
   world.list.flush()
   expect(world.turns).toHaveLength(1)
   world.next()
   expect(world.turns).toEqual([])
-  expect(world.sent).toEqual(upTo(SENT_IN_A_TURN + 400))
+  expect(world.sent).toEqual(upTo(TOLD_IN_A_TURN + 400))
+})
+
+it('sends to those that are marked at the end of the turn, however many they are and whoever waits', () => {
+  const world = new World()
+  world.tell(1000, TOLD_IN_A_TURN + 1)
+  for (const number of upTo(TOLD_IN_A_TURN + 1)) world.list.mark(world.connection(number))
+  world.list.flush()
+  expect(world.sent.slice(TOLD_IN_A_TURN)).toEqual(upTo(TOLD_IN_A_TURN + 1))
+  expect(world.together).toEqual([TOLD_IN_A_TURN, TOLD_IN_A_TURN + 1])
+})
+
+it('sends to one that waits when it is marked, and has it in the row once whatever it is told', () => {
+  const world = new World()
+  const one = world.connection(5000)
+  world.tell(0, TOLD_IN_A_TURN)
+  world.list.tell(one)
+  world.list.flush()
+  for (let round = 0; round < 2; round++) {
+    world.list.mark(one)
+    world.list.tell(one)
+    world.list.flush()
+    world.list.tell(one)
+    world.list.flush()
+  }
+  expect(world.sent.slice(TOLD_IN_A_TURN)).toEqual([5000, 5000])
+  world.next()
+  expect(world.sent.slice(TOLD_IN_A_TURN)).toEqual([5000, 5000, 5000])
+  world.list.tell(one)
+  world.list.flush()
+  expect(world.sent.slice(TOLD_IN_A_TURN)).toEqual([5000, 5000, 5000, 5000])
+  expect(world.turns).toEqual([])
 })
 
 it('begins anew when those who waited are through', () => {
   const world = new World()
   for (let round = 0; round < 3; round++) {
-    world.mark(0, SENT_IN_A_TURN + 1)
+    world.tell(0, TOLD_IN_A_TURN + 1)
     world.list.flush()
     world.next()
   }
-  expect(world.sent).toHaveLength(3 * (SENT_IN_A_TURN + 1))
+  expect(world.sent).toHaveLength(3 * (TOLD_IN_A_TURN + 1))
   expect(world.turns).toEqual([])
 })
 
 it('does not keep those that it has sent to, although others always wait', async () => {
   const world = new World()
   const sentTo: WeakRef<Dirty>[] = []
-  const markMany = (): void => {
-    for (let number = 0; number < SENT_IN_A_TURN; number++) {
+  const tellMany = (): void => {
+    for (let number = 0; number < TOLD_IN_A_TURN; number++) {
       const connection = world.connection(number)
       if (number === 0) sentTo.push(new WeakRef(connection))
-      world.list.mark(connection)
+      world.list.tell(connection)
     }
     world.list.flush()
   }
-  markMany()
-  world.mark(0, SENT_IN_A_TURN + 1)
+  tellMany()
+  world.tell(0, TOLD_IN_A_TURN + 1)
   for (let round = 0; round < 5; round++) {
-    markMany()
+    tellMany()
     world.next()
   }
   expect(world.turns).toHaveLength(1)
@@ -122,7 +154,8 @@ it('does not keep those that it has sent to, although others always wait', async
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   collect()
-  expect(sentTo.map((reference) => reference.deref() === undefined)).toEqual([...Array(5).fill(true), false])
+  const forgotten = sentTo.slice(0, -1).map((reference) => reference.deref() === undefined)
+  expect(forgotten).toEqual(Array(5).fill(true))
 })
 
 it('has a connection once, however often it is marked, and again when it is marked while it is sent to', () => {

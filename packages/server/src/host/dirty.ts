@@ -1,13 +1,15 @@
-/** Connections that are sent to in one turn. */
-export const SENT_IN_A_TURN = 500
+/** Connections that are told of changes in one turn. */
+export const TOLD_IN_A_TURN = 500
 /** From so many on it can pay to write to them together. */
 const MANY = 128
 
-/** A connection that may have something to send. */
+/** A connection that may have something to send. The list keeps what it knows of it there. */
 export interface Dirty {
-  /** Whether it is on the list. */
+  /** Whether it is sent to at the end of the turn. */
   dirty: boolean
-  /** Sends what is collected; it is not dirty any more. */
+  /** Whether it is among those that are told of a change, or wait for it. */
+  isTold: boolean
+  /** Sends what is collected. */
   flush(): void
 }
 
@@ -20,44 +22,68 @@ export interface DirtyParts {
 
 /**
  * The connections with something to send at the end of a turn. A change that very many are told of makes very many of them: some
- * of these wait for turns of their own, behind what has come in meanwhile, so that nobody else waits for all of them.
+ * of these wait for turns of their own, behind what has come in meanwhile, so that nobody who has asked waits for all of them.
  */
 export class DirtyList {
   readonly #parts: DirtyParts
   #now: Dirty[] = []
+  #told: Dirty[] = []
   readonly #waiting: Dirty[] = []
 
   constructor(parts: DirtyParts) {
     this.#parts = parts
   }
 
+  /** Has a connection be sent to at the end of the turn, with what it waits to be told. */
   mark(connection: Dirty): void {
     if (connection.dirty) return
     connection.dirty = true
     this.#now.push(connection)
   }
 
-  /** Sends to all, or puts those off that are too many for one turn. */
+  /** The same for one that is told of a change and has not asked: it may wait behind others. */
+  tell(connection: Dirty): void {
+    if (connection.dirty || connection.isTold) return
+    connection.isTold = true
+    this.#told.push(connection)
+  }
+
+  /** Sends to all, or puts those off that are too many to be told in one turn. */
   flush(): void {
-    while (this.#now.length > 0) {
-      const list = this.#now
+    while (this.#now.length + this.#told.length > 0) {
+      const [now, told] = [this.#now, this.#told]
       this.#now = []
-      if (list.length > MANY) this.#putOff(list)
-      else for (const connection of list) connection.flush()
+      this.#told = []
+      if (told.length > MANY) this.#putOff(told)
+      else this.#sendTold(told)
+      this.#send(now)
     }
   }
 
-  #putOff(list: Dirty[]): void {
+  #putOff(list: readonly Dirty[]): void {
     const isFirst = this.#waiting.length === 0
     for (const connection of list) this.#waiting.push(connection)
-    if (isFirst) this.#flushSome()
+    if (isFirst) this.#sendSome()
   }
 
-  #flushSome(): void {
-    const some = this.#waiting.splice(0, SENT_IN_A_TURN)
-    this.#parts.together(() => {
-      for (const connection of some) connection.flush()
-    })
-    if (this.#waiting.length > 0) this.#parts.later(() => this.#flushSome())
+  #sendSome(): void {
+    this.#sendTold(this.#waiting.splice(0, TOLD_IN_A_TURN))
+    if (this.#waiting.length > 0) this.#parts.later(() => this.#sendSome())
+  }
+
+  #sendTold(list: readonly Dirty[]): void {
+    for (const connection of list) connection.isTold = false
+    this.#send(list)
+  }
+
+  #send(list: readonly Dirty[]): void {
+    const flush = (): void => {
+      for (const connection of list) {
+        connection.dirty = false
+        connection.flush()
+      }
+    }
+    if (list.length > MANY) this.#parts.together(flush)
+    else flush()
   }
 }

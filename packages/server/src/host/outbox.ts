@@ -88,10 +88,11 @@ export class Outbox {
     return size
   }
 
-  /** Adds a whole frame. */
+  /** Adds a whole event. */
   add(frame: Uint8Array): void {
     this.writer.raw(frame)
-    this.count(frame.length)
+    this.#count(frame.length)
+    this.#core.markTold(this.#client)
   }
 
   resetStats(): void {
@@ -101,12 +102,16 @@ export class Outbox {
     this.latency.reset()
   }
 
-  /** Notes a frame that goes to the client. */
+  /** Notes a frame that goes to the client as part of an answer. */
   count(bytes: number): void {
+    this.#count(bytes)
+    this.#core.markDirty(this.#client)
+  }
+
+  #count(bytes: number): void {
     this.sent++
     const { stats } = this.#core
     stats.sent++
     stats.responseBytes += bytes
-    this.#core.markDirty(this.#client)
   }
 }

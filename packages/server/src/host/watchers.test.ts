@@ -1,6 +1,6 @@
 import { EventType, OpCode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { SENT_IN_A_TURN } from './dirty.ts'
+import { TOLD_IN_A_TURN } from './dirty.ts'
 import { World, type RawClient } from './testdata/world.ts'
 
 const CHANGED = `event ${EventType.NodeDataChanged} /config`
@@ -26,7 +26,7 @@ async function watched(count: number): Promise<{ world: World; writer: RawClient
 
 describe('more watchers than a server tells in one turn', () => {
   it('are all told of a change, in several turns, and another client is answered in between', async () => {
-    const { world, writer, watchers } = await watched(4 * SENT_IN_A_TURN)
+    const { world, writer, watchers } = await watched(4 * TOLD_IN_A_TURN)
     const other = await world.client()
     other.greeting()
     const order: string[] = []
@@ -57,7 +57,7 @@ describe('more watchers than a server tells in one turn', () => {
     })
     writer.set(2, '/config', 'new')
     await world.settle()
-    expect(turns.filter((told) => told > 0)).toEqual(Array(4).fill(SENT_IN_A_TURN))
+    expect(turns.filter((told) => told > 0)).toEqual(Array(4).fill(TOLD_IN_A_TURN))
     expect(callers).toEqual(new Set([world.network]))
     expect(order.filter((what) => what === 'told')).toHaveLength(watchers.length)
     expect(order.filter((what) => what !== 'told').sort()).toEqual(['answered', 'written'])
@@ -65,7 +65,7 @@ describe('more watchers than a server tells in one turn', () => {
   })
 
   it('are told before their connections are closed when the server stops', async () => {
-    const { world, writer, watchers } = await watched(3 * SENT_IN_A_TURN)
+    const { world, writer, watchers } = await watched(3 * TOLD_IN_A_TURN)
     const release = world.holdDisk()
     writer.set(2, '/config', 'new')
     await world.settle()
@@ -78,7 +78,7 @@ describe('more watchers than a server tells in one turn', () => {
   })
 
   it('hear of it before what they have asked for meanwhile', async () => {
-    const { world, writer, watchers } = await watched(2 * SENT_IN_A_TURN)
+    const { world, writer, watchers } = await watched(2 * TOLD_IN_A_TURN)
     const last = watchers.at(-1)!
     writer.connection.listen({ data() {}, drain() {}, closed() {} })
     watchers[0]!.connection.listen({
@@ -91,8 +91,32 @@ describe('more watchers than a server tells in one turn', () => {
     expect(last.heard()).toEqual([CHANGED, '2:0'])
   })
 
+  it('do not have those wait who are answered, who wrote it and who watch it themselves', async () => {
+    const { world, writer, watchers } = await watched(4 * TOLD_IN_A_TURN)
+    const order: string[] = []
+    const notes = (client: RawClient, what: string, asks = (): void => {}): void =>
+      client.connection.listen({
+        data: () => {
+          order.push(what)
+          asks()
+        },
+        drain() {},
+        closed() {},
+      })
+    const last = watchers.at(-1)!
+    for (const watcher of watchers) notes(watcher, 'told')
+    notes(watchers[0]!, 'told', () => last.look(2, OpCode.getData, '/config'))
+    notes(writer, 'written')
+    notes(last, 'told and answered')
+    writer.set(2, '/config', 'new')
+    await world.settle()
+    expect(order).toHaveLength(watchers.length + 1)
+    expect(order.indexOf('written')).toBeLessThanOrEqual(TOLD_IN_A_TURN)
+    expect(order.indexOf('told and answered')).toBeLessThan(4 * TOLD_IN_A_TURN - 1)
+  })
+
   it('do not keep a server from telling the others when some of them are gone', async () => {
-    const { world, writer, watchers } = await watched(2 * SENT_IN_A_TURN)
+    const { world, writer, watchers } = await watched(2 * TOLD_IN_A_TURN)
     const gone = watchers.slice(-300)
     watchers[0]!.connection.listen({
       data: () => gone.forEach(({ connection }) => connection.cut()),
