@@ -129,6 +129,28 @@ describe('a crew', () => {
     expect(peers.heard).toEqual(['abcd', 'A'])
   })
 
+  it('keeps that order also when the system takes nothing at first, whatever it took before', async () => {
+    peers = await Peers.make(2)
+    let refused = 0
+    const write: typeof writeSync = (descriptor, bytes, offset, length) => {
+      if (Number(length) !== 4)
+        return writeSync(descriptor, bytes as Uint8Array, offset as number, length as number)
+      refused++
+      throw Object.assign(new Error('It does not take anything now'), { code: 'EAGAIN' })
+    }
+    const crew = new Crew(write)
+    crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('one'))))
+    crew.gather(() => {
+      for (const connection of peers!.ours) {
+        connection.write(text(' two'))
+        connection.write(text(' three'))
+      }
+    })
+    await peers.until(() => peers!.heard.every((heard) => heard.length === 13))
+    expect(peers.heard).toEqual(['one two three', 'one two three'])
+    expect(refused).toBe(2)
+  })
+
   it('has written for a connection that is ended or closed during it before that happens', async () => {
     peers = await Peers.make(3)
     new Crew().gather(() => {
@@ -141,6 +163,32 @@ describe('a crew', () => {
     )
     expect(peers.ended).toEqual(new Set([0, 1]))
     expect(peers.heard).toEqual(['last words', 'last words', 'last words'])
+  })
+
+  it('ends a connection behind what the system did not take at once', async () => {
+    peers = await Peers.make(1)
+    const refuses: typeof writeSync = () => {
+      throw Object.assign(new Error('It does not take anything now'), { code: 'EAGAIN' })
+    }
+    new Crew(refuses).gather(() => {
+      peers!.ours[0]!.write(text('last words'))
+      peers!.ours[0]!.end()
+    })
+    await peers.until(() => peers!.ended.has(0))
+    expect(peers.heard).toEqual(['last words'])
+  })
+
+  it('writes before a connection is closed, whose descriptor may be that of another one then', async () => {
+    peers = await Peers.make(1)
+    const { writes, write } = counted()
+    new Crew(write).gather(() => {
+      peers!.ours[0]!.write(text('last words'))
+      peers!.ours[0]!.destroy()
+      expect(writes).toEqual([10])
+      expect(peers!.ours[0]!.write(text('nothing'))).toBe(true)
+    })
+    expect(writes).toEqual([10])
+    await peers.until(() => peers!.heard[0] === 'last words')
   })
 
   it('leaves to the socket what the system does not take at once, which nobody writes over', async () => {
@@ -210,6 +258,18 @@ describe('a crew', () => {
       if (writes.length < 300) helped++
       await peers.until(() => peers!.heard.every((heard) => heard.length === round * 5))
     }
+  })
+
+  it('is told at once when its threads have written', async () => {
+    peers = await Peers.make(300)
+    const crew = new Crew()
+    await crew.addThread()
+    const wait = vi.spyOn(Atomics, 'wait')
+    for (let round = 1; !wait.mock.results.some(({ value }) => value === 'ok'); round++) {
+      crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('told '))))
+      await peers.until(() => peers!.heard.every((heard) => heard.length === round * 5))
+    }
+    vi.restoreAllMocks()
   })
 
   it('waits to the end of each time with those that it has written for before', async () => {
