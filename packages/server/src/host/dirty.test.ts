@@ -120,6 +120,15 @@ it('sends to one that waits when it is marked, and has it in the row once whatev
   expect(world.turns).toEqual([])
 })
 
+it('sends once to one that is marked and then told', () => {
+  const world = new World()
+  const one = world.connection(1)
+  world.list.mark(one)
+  world.list.tell(one)
+  world.list.flush()
+  expect(world.sent).toEqual([1])
+})
+
 it('begins anew when those who waited are through', () => {
   const world = new World()
   for (let round = 0; round < 3; round++) {
