@@ -234,6 +234,17 @@ describe('a crew', () => {
     await peers.until(() => peers!.heard.every((heard) => heard.length === length))
   })
 
+  it('knows what it has of a connection for which it has just made room', async () => {
+    peers = await Peers.make(33)
+    const { writes, write } = counted()
+    new Crew(write).gather(() => {
+      for (const connection of peers!.ours) connection.write(text('z'.repeat(4000)))
+      expect(writes).toHaveLength(32)
+      peers!.ours[32]!.destroy()
+    })
+    await peers.until(() => peers!.heard.every((heard) => heard.length === 4000))
+  })
+
   it('writes as often as its room is full', async () => {
     peers = await Peers.make(100)
     const { writes, write } = counted()
