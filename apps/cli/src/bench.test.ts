@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { connect, createServer, type Socket } from 'node:net'
 import { OpCode } from '@zabra/protocol'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Running, Stage, type Ran } from './testdata/stage.ts'
 
 interface Told {
@@ -149,6 +149,7 @@ describe('bench', () => {
     proxy.refusesFrom = 5
     const args = [main, 'bench', proxy.address, '-m', 'watch', ...small, '-p', '3']
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
     let err = ''
     child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
     // All of them write to it: it is closed when the last one has ended.
@@ -162,6 +163,7 @@ describe('bench', () => {
     const proxy = await Proxy.start(stage.server.addresses.client.port)
     const args = [main, 'bench', proxy.address, '-m', 'watch', ...small, '-s', '60', '-p', '3']
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+    onTestFinished(() => void child.kill('SIGKILL'))
     child.stderr.resume()
     await new Promise<void>((resolve) => {
       proxy.sees = (type) => (type === OpCode.setData && resolve(), true)

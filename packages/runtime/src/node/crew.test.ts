@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
 import { Crew } from './crew.ts'
 import { underWay } from './gathering.ts'
@@ -421,6 +421,7 @@ describe('the network of the process', () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
+    onTestFinished(() => void child.kill('SIGKILL'))
     let out = ''
     child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
     expect(await new Promise((resolve) => child.once('close', resolve))).toBe(0)
