@@ -39,7 +39,7 @@ async function watchHolds(
   nameOf: (how: 'held' | 'busy') => string,
 ): Promise<() => Promise<void>> {
   await fourLetterWord(peer.ports[0]!, 'srst')
-  await new Promise((resolve) => setTimeout(resolve, SETTLED_MS))
+  await wait(SETTLED_MS)
   const busyFor = busySince(peer.leaderFolder)
   return async () => {
     // It is answered in a later turn of the event loop, when the last hold has been written down.
@@ -69,7 +69,7 @@ async function during(
   const args = ['-m', 'get', '-c', '1', '-d', '64', '-r', '1000', '-s', String(PROBE_SECONDS), '-k', '10']
   const probe = load(peer.servers, ...args)
   // The first quarter is its warm-up.
-  await new Promise((resolve) => setTimeout(resolve, PROBE_SECONDS * 400))
+  await wait(PROBE_SECONDS * 400)
   const noteHolds = await watchHolds(setting, peer, (how) => `event loop ${how}: ${what}`)
   await disturbance()
   await noteHolds()
@@ -144,7 +144,7 @@ const holds: Case = {
         await test(`${word} with ${shown(watches)} watches`, () => fourLetterWord(port, word))
       await test(`a client with ${shown(watches)} watches gone`, async () => {
         second.vanish()
-        await new Promise((resolve) => setTimeout(resolve, 500))
+        await wait(500)
       })
       await held(peer, sessions, async () => {
         await test(`dump and cons with ${shown(sessions)} sessions`, async () => {
@@ -180,24 +180,38 @@ const held = (peer: Peer, sessions: number, body: () => Promise<void>): Promise<
 
 const storm: Case = {
   name: 'expiry-storm',
-  about: 'how long the event loop is held, and a reader waits, while 10,000 sessions expire at once',
+  about:
+    'how long the event loop is held, and a reader waits, while 10,000 sessions of silent clients expire, and while 10,000 clients go',
   run: async (setting) => {
     const sessions = scaled(setting, SESSIONS)
+    const shown = sessions.toLocaleString('en')
     await on(tellingBusy(setting), 1, async (peer) => {
-      // Those who are gone without a word expire together, within their shortest time.
-      const clients: RawClient[] = []
-      for (let i = 0; i < sessions; i += 200)
-        clients.push(
-          ...(await Promise.all(
-            Array.from({ length: Math.min(200, sessions - i) }, () => RawClient.open(peer.ports[0]!, 5000)),
-          )),
-        )
-      await during(setting, peer, `${sessions.toLocaleString('en')} sessions gone and expired`, async () => {
+      const clients = await openMany(peer, sessions, 5000)
+      await during(setting, peer, `${shown} sessions expired`, () => wait(9000))
+      for (const client of clients) client.vanish()
+    })
+    await on(tellingBusy(setting), 1, async (peer) => {
+      const clients = await openMany(peer, sessions, 30_000)
+      await during(setting, peer, `${shown} clients gone at once`, async () => {
         for (const client of clients) client.vanish()
-        await new Promise((resolve) => setTimeout(resolve, 9000))
+        await wait(3000)
       })
     })
   },
+}
+
+const wait = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Sessions whose clients say nothing any more. */
+async function openMany(peer: Peer, sessions: number, timeOut: number): Promise<RawClient[]> {
+  const clients: RawClient[] = []
+  for (let i = 0; i < sessions; i += 200) {
+    const together = Array.from({ length: Math.min(200, sessions - i) }, () =>
+      RawClient.open(peer.ports[0]!, timeOut),
+    )
+    clients.push(...(await Promise.all(together)))
+  }
+  return clients
 }
 
 /** A stated rate that four processors have room for, so that what waits is not behind the load itself. */

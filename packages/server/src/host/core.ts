@@ -18,6 +18,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
 import { DirtyList } from './dirty.ts'
+import { endInSteps } from './expiry.ts'
 import { hex } from './hex.ts'
 import type { ServedPort } from './listeners.ts'
 import { ServerStats } from './stats.ts'
@@ -55,9 +56,8 @@ const QUOTA_WARNING_MS = 60_000
 const RESERVED_DESCRIPTORS = 64
 /** Identities of one connection: every access check looks at all of them. */
 const MAX_IDENTITIES = 100
-/** Watches of a connection that is gone, and sessions that have expired, that are dealt with in one turn. */
+/** Watches of a connection that is gone that are dealt with in one turn. */
 const FORGOTTEN_IN_A_TURN = 2000
-const EXPIRED_IN_A_TURN = 100
 /** How long a stopping server waits for clients to read, in milliseconds. */
 const LAST_BYTES_MS = 1000
 
@@ -443,31 +443,27 @@ export class ServerCore {
   /** Ends the sessions whose time is over. */
   expireSessions(): void {
     const now = this.ports.clock.monotonic()
-    for (const { id } of this.locals?.expire(now) ?? []) {
-      this.stats.sessionsExpired++
-      this.connectionOf(id)?.destroy('Closed: its session expired')
-      this.locals!.remove(id)
-    }
-    if (this.writes.writable) this.#expire(this.sessions.expire(now), 0)
+    endInSteps(this, this.locals?.expire(now) ?? [], (session) => {
+      this.#isOver(session)
+      this.locals!.remove(session.id)
+    })
+    if (this.writes.writable) endInSteps(this, this.sessions.expire(now), (session) => this.#expire(session))
   }
 
-  /** Ends sessions from one on, so many in a turn. All of them are closing already. */
-  #expire(over: readonly Session[], from: number): void {
-    const now = this.ports.clock.monotonic()
-    const end = from + EXPIRED_IN_A_TURN
-    for (const session of over.slice(from, end)) {
-      // A client that this server does not read cannot show that it lives. Without space its end cannot be stored now.
-      if (this.connectionOf(session.id)?.isHeld || !this.writes.writable) {
-        this.sessions.touch(session, now)
-        this.sessions.reopen(session)
-        continue
-      }
-      this.stats.sessionsExpired++
-      this.ports.logger.info({ session: hex(session.id), timeoutMs: session.timeout }, 'A session expired')
-      this.connectionOf(session.id)?.destroy('Closed: its session expired')
-      this.writes.closeSession(session.id, 0, undefined, now)
+  #expire(session: Session): void {
+    // A client that this server does not read cannot show that it lives. Without space its end cannot be stored now.
+    if (this.connectionOf(session.id)?.isHeld || !this.writes.writable) {
+      this.sessions.touch(session, this.turnTime)
+      return this.sessions.reopen(session)
     }
-    if (end < over.length) this.later(() => this.#expire(over, end))
+    this.ports.logger.info({ session: hex(session.id), timeoutMs: session.timeout }, 'A session expired')
+    this.#isOver(session)
+    this.writes.closeSession(session.id, 0, undefined, this.turnTime)
+  }
+
+  #isOver({ id }: Session): void {
+    this.stats.sessionsExpired++
+    this.connectionOf(id)?.destroy('Closed: its session expired')
   }
 }
 

@@ -8,12 +8,14 @@ import type { Entry, Requester, WritesKit } from './contract.ts'
 import { Digests } from './digests.ts'
 import { Stepper } from './stepper.ts'
 
-/** Transactions that are applied in one turn. */
+/** Transactions that are applied in one turn, and for how long, in milliseconds, looked at once in so many. */
 const APPLIED_IN_A_TURN = 500
+const APPLYING_MS = 3
+const LOOK = 16
 
 export interface ApplicationParts<L extends Listener> extends Pick<
   WritesKit<L>,
-  'tree' | 'firing' | 'later'
+  'tree' | 'firing' | 'later' | 'clock'
 > {
   readonly preparer: Preparer
   /** Whether entries without a requester are somebody else's, who bounds them. */
@@ -38,6 +40,8 @@ export class Application<L extends Listener> {
   /** Who waits until all up to a zxid is applied. */
   #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
   readonly #applying: Stepper
+  /** Whether what is committed is gone on with in a later turn. */
+  #isLater = false
   #committed: Zxid
   /** The last transaction whose requester was told. */
   #answered: Zxid
@@ -72,7 +76,7 @@ export class Application<L extends Listener> {
   commit(zxid: Zxid): void {
     if (this.#ended) return
     this.#committed = zxid
-    this.#advance()
+    if (!this.#isLater) this.#advance()
   }
 
   /** Applies in this turn all that is committed. */
@@ -124,11 +128,22 @@ export class Application<L extends Listener> {
     return false
   }
 
+  #advanceLater(): void {
+    if (this.#isLater) return
+    this.#isLater = true
+    this.#parts.later(() => {
+      this.#isLater = false
+      this.#advance()
+    })
+  }
+
   /** Applies what is committed, up to a transaction that takes several turns or to as much as one turn may hold. */
   #advance(): void {
-    for (let left = APPLIED_IN_A_TURN; this.#isNextCommitted && !this.#applying.busy; left--) {
-      if (left === 0) {
-        this.#parts.later(() => this.#advance())
+    const { clock } = this.#parts
+    const end = clock.monotonic() + APPLYING_MS
+    for (let applied = 0; this.#isNextCommitted && !this.#applying.busy; applied++) {
+      if (applied === APPLIED_IN_A_TURN || (applied % LOOK === LOOK - 1 && clock.monotonic() >= end)) {
+        this.#advanceLater()
         break
       }
       const entry = this.#queue[this.#front]!
@@ -174,7 +189,7 @@ export class Application<L extends Listener> {
     }
     while (!this.#parts.preparer.committed(header.zxid, STEP * 10)) yield
     if (!this.#ended) this.#isApplied(entry, err)
-    this.#parts.later(() => this.#advance())
+    this.#advanceLater()
   }
 
   #isApplied(entry: Entry, err: number): void {
