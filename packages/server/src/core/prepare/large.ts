@@ -22,14 +22,22 @@ export function* multiInSteps(
   write: (operation: MultiOperation) => SubTxn,
 ): Generator<void, Txn | number> {
   const operations: MultiOperation[] = []
+  let [lacks, belongs] = [false, true]
   try {
-    while (readMultiStep(body, operations, STEP)) yield
+    for (let seen = 0, more = true; more;) {
+      more = readMultiStep(body, operations, STEP)
+      for (; seen < operations.length; seen++) {
+        lacks ||= lacksAcl(operations[seen]!)
+        belongs &&= belongsInMulti(operations[seen]!)
+      }
+      if (more) yield
+    }
   } catch (error) {
     if (error instanceof ProtocolError) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
     throw error
   }
-  if (operations.some(lacksAcl)) return ErrorCode.MARSHALLINGERROR
-  if (!operations.every(belongsInMulti)) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
+  if (lacks) return ErrorCode.MARSHALLINGERROR
+  if (!belongs) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
   pending.begin()
   const txns: SubTxn[] = []
   for (const operation of operations) {

@@ -1,4 +1,5 @@
 import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms } from '@zabra/protocol'
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Bench, BOB, failure, only, type Ask } from './testdata/bench.ts'
 
@@ -92,6 +93,33 @@ describe('a multi', () => {
     }
     expect(bench.tree.matches(bench.digest!)).toBe(true)
     expect(bench.preparer.pendingNodes).toBe(0)
+  })
+
+  it('that fails is as if it had never been, whatever it did to a node again and again', () => {
+    const path = fc.constantFrom('/a', '/b', '/a/c', '/a/d')
+    const flags = fc.constantFrom(CreateMode.PERSISTENT, CreateMode.EPHEMERAL, SEQUENTIAL)
+    const ask: fc.Arbitrary<Ask> = fc.oneof(
+      fc.record({ op: fc.constant('create' as const), path, flags, data: fc.constantFrom('x', 'yy') }),
+      fc.record({ op: fc.constant('delete' as const), path }),
+      fc.record({ op: fc.constant('setData' as const), path, data: fc.constantFrom('', 'z') }),
+    )
+    const asks = fc.array(ask, { maxLength: 12 })
+    fc.assert(
+      fc.property(asks, asks, asks, asks, (applied, waiting, parts, after) => {
+        const [one, other] = [new Bench(), new Bench()]
+        for (const bench of [one, other]) {
+          for (const each of applied) bench.apply(each)
+          for (const each of waiting) bench.prepare(each)
+        }
+        one.prepare([...parts, { op: 'check', path: '/none' }])
+        other.prepare({ op: 'delete', path: '/none' })
+        for (const each of after) expect(one.prepare(each)).toEqual(other.prepare(each))
+        expect(one.preparer.pendingNodes).toBe(other.preparer.pendingNodes)
+        const ends = [one, other].map(({ preparer, zxid }) => preparer.closeSession(5n, zxid + 1))
+        expect(ends[0]).toEqual(ends[1])
+      }),
+      { seed: 7, numRuns: 500 },
+    )
   })
 
   it('of a session that is over fails in its first part', () => {

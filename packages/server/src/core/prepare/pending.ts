@@ -114,7 +114,7 @@ export class PendingTree {
   /** The node to change at `zxid`; its digest is taken out of the sum until `settle` puts it back. */
   change(node: FutureNode, zxid: Zxid): void {
     const sum = this.digest
-    if (this.#undo !== undefined) this.#remember(node.path, node.held ? node : undefined)
+    if (this.#undo !== undefined) this.#remember(node.path, node.held ? node : undefined, zxid)
     if (this.#tree.options.digest) {
       sum.subtract(node.counted)
       this.#changing = node
@@ -160,7 +160,7 @@ export class PendingTree {
 
   /** A node that did not exist until now, behind the change of its parent; `before` is what `look` gave for its path. */
   create(node: FutureNode, before: FutureNode | undefined, zxid: Zxid): void {
-    if (this.#undo !== undefined) this.#remember(node.path, before)
+    if (this.#undo !== undefined) this.#remember(node.path, before, zxid)
     if (before === undefined) this.#entries++
     else before.held = false
     this.#hold(node)
@@ -274,7 +274,9 @@ export class PendingTree {
     this.#zxids.push(zxid)
   }
 
-  #remember(path: string, before: FutureNode | undefined): void {
+  /** What the multi itself has made of a node is nothing to go back to. */
+  #remember(path: string, before: FutureNode | undefined, zxid: Zxid): void {
+    if (before?.zxid === zxid) return
     this.#undo!.push({ path, before, was: before?.clone() })
   }
 

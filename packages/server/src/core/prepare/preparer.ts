@@ -214,10 +214,11 @@ export class Preparer {
     return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
   }
 
-  /** With data that stay as they are. */
+  /** Gives an operation, which nobody else has, data that stay as they are. */
   #kept(operation: MultiOperation): MultiOperation {
-    if (!('data' in operation) || operation.data === null) return operation
-    return { ...operation, data: this.#copies.of(operation.data) }
+    const own = operation as { data?: Uint8Array | null }
+    if (own.data) own.data = this.#copies.of(own.data)
+    return operation
   }
 
   #write(request: WriteRequest, operation: MultiOperation, zxid: Zxid, time: number): SubTxn {
