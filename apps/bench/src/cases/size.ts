@@ -80,16 +80,8 @@ const fanOut: Case = {
   run: async (setting) => {
     const watchers = scaled(setting, SESSIONS)
     await on(setting, 1, async (peer) => {
-      const args = [
-        '-m',
-        'watch',
-        '-c',
-        String(watchers + 1),
-        '-s',
-        String(setting.choices.seconds),
-        '-p',
-        String(setting.choices.processes),
-      ]
+      const { seconds, processes } = setting.choices
+      const args = ['-m', 'watch', '-c', watchers + 1, '-s', seconds, '-p', processes].map(String)
       const [told] = await load(peer.servers, ...args)
       const name = `${watchers.toLocaleString('en')} watchers told, p50`
       setting.note({ name, unit: 'ms', better: 'lower', aim: 0.3 }, told!.p50 / 1000)

@@ -24,25 +24,29 @@ async function watched(count: number): Promise<{ world: World; writer: RawClient
   return { world, writer, watchers }
 }
 
+/** Has a client note in `order` that it heard something, and do something then. */
+const notes = (order: string[], client: RawClient, what: string, asks = (): void => {}): void =>
+  client.connection.listen({
+    data: () => {
+      order.push(what)
+      asks()
+    },
+    drain() {},
+    closed() {},
+  })
+
 describe('more watchers than a server tells in one turn', () => {
   it('are all told of a change, in several turns, and another client is answered in between', async () => {
     const { world, writer, watchers } = await watched(4 * TOLD_IN_A_TURN)
     const other = await world.client()
     other.greeting()
     const order: string[] = []
-    const notes = (client: RawClient, what: string, asks = (): void => {}): void =>
-      client.connection.listen({
-        data: () => {
-          order.push(what)
-          asks()
-        },
-        drain() {},
-        closed() {},
-      })
     for (const [number, watcher] of watchers.entries())
-      notes(watcher, 'told', () => (number === 0 ? other.look(1, OpCode.exists, '/config') : undefined))
-    notes(other, 'answered')
-    notes(writer, 'written')
+      notes(order, watcher, 'told', () =>
+        number === 0 ? other.look(1, OpCode.exists, '/config') : undefined,
+      )
+    notes(order, other, 'answered')
+    notes(order, writer, 'written')
     // How many of them were written to together, in each turn, and by whom.
     const turns: number[] = []
     const callers = new Set<unknown>()
@@ -94,20 +98,11 @@ describe('more watchers than a server tells in one turn', () => {
   it('do not have those wait who are answered, who wrote it and who watch it themselves', async () => {
     const { world, writer, watchers } = await watched(4 * TOLD_IN_A_TURN)
     const order: string[] = []
-    const notes = (client: RawClient, what: string, asks = (): void => {}): void =>
-      client.connection.listen({
-        data: () => {
-          order.push(what)
-          asks()
-        },
-        drain() {},
-        closed() {},
-      })
     const last = watchers.at(-1)!
-    for (const watcher of watchers) notes(watcher, 'told')
-    notes(watchers[0]!, 'told', () => last.look(2, OpCode.getData, '/config'))
-    notes(writer, 'written')
-    notes(last, 'told and answered')
+    for (const watcher of watchers) notes(order, watcher, 'told')
+    notes(order, watchers[0]!, 'told', () => last.look(2, OpCode.getData, '/config'))
+    notes(order, writer, 'written')
+    notes(order, last, 'told and answered')
     writer.set(2, '/config', 'new')
     await world.settle()
     expect(order).toHaveLength(watchers.length + 1)
