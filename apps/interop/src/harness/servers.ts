@@ -54,6 +54,12 @@ export function scratch(label: string): string {
 /** Java before 18 encodes names and credentials as the locale says, so the scenarios do not depend on that of the machine. */
 const locale = 'C.UTF-8'
 
+/**
+ * Java warns on its standard output when another one, which looks for what dead ones left in the shared folder of performance
+ * files, holds its own file for a moment.
+ */
+const quietJava = ['-XX:-UsePerfData']
+
 /** Starts a program that dies with this process, even when this process is killed. */
 export function spawnOwned(
   program: string,
@@ -61,9 +67,10 @@ export function spawnOwned(
   options: { cwd?: string; env?: NodeJS.ProcessEnv } = {},
 ) {
   const guard = existsSync('/usr/bin/setpriv')
+  const all = program === 'java' ? [...quietJava, ...args] : [...args]
   const child = spawn(
     guard ? '/usr/bin/setpriv' : program,
-    guard ? ['--pdeathsig', 'SIGKILL', program, ...args] : [...args],
+    guard ? ['--pdeathsig', 'SIGKILL', program, ...all] : all,
     {
       stdio: ['pipe', 'pipe', 'pipe'],
       ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
