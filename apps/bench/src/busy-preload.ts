@@ -1,7 +1,7 @@
 import { openSync, readSync, writeSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
-import { BUSY_FILE, busyLine } from './busy.ts'
+import { BUSY_FILE, turnLine } from './busy.ts'
 
 /** As often as our server looks how long its event loop is held. */
 const TICK_MS = 2
@@ -16,21 +16,37 @@ function openTimes(): number | undefined {
   }
 }
 
-/** Milliseconds for which this thread had a processor, since it began. */
-function ranMs(times: number): number {
+/** Milliseconds for which this thread had a processor, and for which it was ready and had none, since it began. */
+function timesOf(file: number): readonly [ran: number, waited: number] {
   // Linux adds what runs now at its own clock tick only, every 4 ms on many machines, and when a process asks for its usage.
   process.cpuUsage()
-  return Number.parseInt(text.toString('latin1', 0, readSync(times, text, 0, text.length, 0)), 10) / 1e6
+  const [ran, waited] = text.toString('latin1', 0, readSync(file, text, 0, text.length, 0)).split(' ')
+  return [Number(ran) / 1e6, Number(waited) / 1e6]
 }
 
-function watch(times: number, file: number): void {
-  let [last, ranUntil] = [performance.now(), ranMs(times)]
+function watch(times: number, file: number, leastMs: number): void {
+  let last = performance.now()
+  let [ran, waited] = timesOf(times)
+  let idle = performance.nodeTiming.idleTime
   const tick = (): void => {
-    const [now, ran] = [performance.now(), ranMs(times)]
-    const line = busyLine(now - last, ran - ranUntil)
+    const now = performance.now()
+    const [ranUntil, waitedUntil] = timesOf(times)
+    const idleUntil = performance.nodeTiming.idleTime
+    const line = turnLine(
+      {
+        at: Date.now(),
+        held: now - last,
+        busy: ranUntil - ran,
+        starved: waitedUntil - waited,
+        idle: idleUntil - idle,
+      },
+      leastMs,
+    )
     if (line !== '') writeSync(file, line)
     last = now
-    ranUntil = ran
+    ran = ranUntil
+    waited = waitedUntil
+    idle = idleUntil
   }
   setInterval(tick, TICK_MS).unref()
 }
@@ -38,5 +54,7 @@ function watch(times: number, file: number): void {
 // The Node of a worker takes the same flags.
 const times = isMainThread ? openTimes() : undefined
 // A kernel that was built without it counts nothing.
-if (times !== undefined && ranMs(times) > 0)
-  watch(times, openSync(join(dirname(process.argv[2]!), BUSY_FILE), 'a'))
+if (times !== undefined && timesOf(times)[0] > 0) {
+  const leastMs = Number(new URL(import.meta.url).searchParams.get('least'))
+  watch(times, openSync(join(dirname(process.argv[2]!), BUSY_FILE), 'a'), leastMs)
+}

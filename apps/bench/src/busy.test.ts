@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { BUSY_FILE, busyLine, busySince, longestBusy } from './busy.ts'
+import { BUSY_FILE, longest, turnLine, turnsIn, turnsSince, type Turn } from './busy.ts'
 
 const folder = (): string => {
   const path = mkdtempSync(join(tmpdir(), 'zabra-bench-busy-'))
@@ -10,30 +10,55 @@ const folder = (): string => {
   return path
 }
 
-it('counts of a gap only what the thread ran, and never more than the gap', () => {
-  expect(busyLine(60, 3.126)).toBe('3.13\n')
-  expect(busyLine(12, 12.4)).toBe('12.00\n')
+const turn = (held: number, busy: number, more: Partial<Turn> = {}): Turn => ({
+  at: 1000,
+  held,
+  busy,
+  starved: 0,
+  idle: 0,
+  ...more,
 })
 
-it('writes nothing of a gap in which the thread hardly ran', () => {
-  expect(busyLine(40, 0.2)).toBe('')
+it('reads what was written of a turn, to a hundredth of a millisecond', () => {
+  const waited = { starved: 41.5, idle: 12 }
+  expect(turnsIn(turnLine(turn(60, 3.126, waited)) + turnLine(turn(5, 4, { at: 2000 })))).toEqual([
+    turn(60, 3.13, waited),
+    turn(5, 4, { at: 2000 }),
+  ])
+  expect(turnsIn('')).toEqual([])
 })
 
-it('finds the longest of what was written, and 0 of nothing', () => {
-  expect(longestBusy('3.13\n12.00\n0.75\n')).toBe(12)
-  expect(longestBusy('')).toBe(0)
+it('counts for a turn no more time than it took', () => {
+  expect(turnsIn(turnLine(turn(12, 12.4, { starved: 13, idle: 14 })))).toEqual([
+    turn(12, 12, { starved: 12, idle: 12 }),
+  ])
 })
 
-it('tells the longest since it began to look', () => {
+it('writes a turn down that was busy, or held by whatever it was, and no other', () => {
+  expect(turnLine(turn(3, 0.4))).toBe('')
+  expect(turnLine(turn(3, 0.6))).not.toBe('')
+  expect(turnLine(turn(40, 0.2))).not.toBe('')
+  expect(turnLine(turn(9, 4.9), 5)).toBe('')
+  expect(turnLine(turn(9, 5.1), 5)).not.toBe('')
+})
+
+it('tells the turn that was held or busy for the longest time', () => {
+  const turns = [turn(9, 8), turn(59, 4), turn(7, 6)]
+  expect(longest(turns, 'held')).toBe(turns[1])
+  expect(longest(turns, 'busy')).toBe(turns[0])
+  expect(longest([], 'busy')).toBeUndefined()
+})
+
+it('tells the turns since it began to look', () => {
   const path = folder()
-  writeFileSync(join(path, BUSY_FILE), busyLine(90, 80))
-  const longest = busySince(path)
-  expect(longest()).toBe(0)
-  appendFileSync(join(path, BUSY_FILE), busyLine(50, 7.5) + busyLine(50, 2))
-  expect(longest()).toBe(7.5)
-  expect(busySince(path)()).toBe(0)
+  writeFileSync(join(path, BUSY_FILE), turnLine(turn(90, 80)))
+  const turns = turnsSince(path)
+  expect(turns()).toEqual([])
+  appendFileSync(join(path, BUSY_FILE), turnLine(turn(50, 7.5)))
+  expect(turns()).toEqual([turn(50, 7.5)])
+  expect(turnsSince(path)()).toEqual([])
 })
 
 it('tells nothing of a server that writes nothing down', () => {
-  expect(busySince(folder())()).toBeUndefined()
+  expect(turnsSince(folder())()).toBeUndefined()
 })

@@ -1,29 +1,72 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Has the Node that runs our server write down how long its main thread ran between ticks; see busy-preload.ts. */
-export const busyFlags: readonly string[] = ['--import', new URL('busy-preload.js', import.meta.url).href]
+/** A turn of the event loop, which is what lies between two ticks of a timer; milliseconds. */
+export interface Turn {
+  /** When it ended, by the clock on the wall. */
+  readonly at: number
+  /** For how long it was, by the clock. */
+  readonly held: number
+  /** For how long of it the thread had a processor. */
+  readonly busy: number
+  /** For how long of it the thread was ready to run and had none. */
+  readonly starved: number
+  /**
+   * For how long of it the loop waited for something to happen. Beyond a tick the machine was late to wake the thread; until it had a
+   * processor then, it was starved as well. In what is neither this nor one of the others it waited for the system inside of a
+   * call, or a hypervisor had the processor.
+   */
+  readonly idle: number
+}
+
+/** Turns that were busy for less are not written down, unless told otherwise: they are nearly all of them. */
+const LEAST_MS = 0.5
+/** Turns that took so long by the clock are, however little the thread ran. */
+const LONG_MS = 10
+
+/**
+ * Has the Node that runs our server write down its turns which were busy for so long, or held; see busy-preload.ts. To write is
+ * to wait for the file system, so in a run of many minutes only what is long should be.
+ */
+export const busyFlags = (leastMs = LEAST_MS): readonly string[] => [
+  '--import',
+  new URL(`busy-preload.js?least=${leastMs}`, import.meta.url).href,
+]
 
 /** Where it does, in the folder of the server's configuration. */
 export const BUSY_FILE = 'busy'
 
-/** Ticks between which the thread ran for less have no line: they are nearly all of them. */
-const LEAST_MS = 0.5
-
-/** What is written of the time between two ticks: of `gap` milliseconds the thread ran for `ran`. */
-export function busyLine(gap: number, ran: number): string {
-  const busy = Math.min(gap, ran)
-  return busy < LEAST_MS ? '' : `${busy.toFixed(2)}\n`
+/** What is written of a turn; nothing of most. */
+export function turnLine({ at, held, busy, starved, idle }: Turn, leastMs = LEAST_MS): string {
+  if (busy < leastMs && held < LONG_MS) return ''
+  // The system counts in steps of its own, so it may count more than there was.
+  const parts = [held, Math.min(held, busy), Math.min(held, starved), Math.min(held, idle)].map((ms) =>
+    ms.toFixed(2),
+  )
+  return `${at} ${parts.join(' ')}\n`
 }
 
-/** The longest of the lines; 0 of none. */
-export const longestBusy = (lines: string): number =>
-  lines.split('\n').reduce((longest, line) => Math.max(longest, Number(line)), 0)
+/** The turns that were written down. */
+export const turnsIn = (lines: string): Turn[] =>
+  lines
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => {
+      const [at = 0, held = 0, busy = 0, starved = 0, idle = 0] = line.split(' ').map(Number)
+      return { at, held, busy, starved, idle }
+    })
 
-/** Returns what tells the longest since now of the server in a folder; undefined where nobody writes it down. */
-export function busySince(folder: string): () => number | undefined {
+/** The longest one; undefined of none. */
+export const longest = (turns: readonly Turn[], how: 'held' | 'busy'): Turn | undefined =>
+  turns.reduce<Turn | undefined>(
+    (found, turn) => (found && found[how] >= turn[how] ? found : turn),
+    undefined,
+  )
+
+/** Returns what tells the turns since now of the server in a folder; undefined where nobody writes them down. */
+export function turnsSince(folder: string): () => Turn[] | undefined {
   const file = join(folder, BUSY_FILE)
   if (!existsSync(file)) return () => undefined
   const from = statSync(file).size
-  return () => longestBusy(readFileSync(file, 'latin1').slice(from))
+  return () => turnsIn(readFileSync(file, 'latin1').slice(from))
 }

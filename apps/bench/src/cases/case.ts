@@ -68,6 +68,12 @@ export async function on<T>(
   }
 }
 
+/** Starts our servers with flags that have their Node tell what nobody can ask them for. */
+export const telling = (setting: Setting, ...flags: readonly (readonly string[])[]): Setting => ({
+  ...setting,
+  start: (options) => setting.start({ ...options, nodeFlags: flags.flat() }),
+})
+
 /** A number that belongs to the full size, made smaller when only a quick look is wanted. */
 export const scaled = ({ choices }: Setting, full: number): number =>
   Math.max(10, Math.round(full * choices.scale))

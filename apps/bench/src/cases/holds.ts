@@ -6,11 +6,11 @@ import {
   writeCreateRequest,
   type Writer,
 } from '@zabra/protocol'
-import { busyFlags, busySince } from '../busy.ts'
+import { busyFlags, longest, turnsSince } from '../busy.ts'
 import { holding, load, percentileOf, type Figures } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { RawClient } from '../raw-client.ts'
-import { on, plant, scaled, type Case, type Setting } from './case.ts'
+import { on, plant, scaled, telling, type Case, type Setting } from './case.ts'
 
 const PROBE_SECONDS = 6
 const NODES = 1_000_000
@@ -40,24 +40,19 @@ async function watchHolds(
 ): Promise<() => Promise<void>> {
   await fourLetterWord(peer.ports[0]!, 'srst')
   await wait(SETTLED_MS)
-  const busyFor = busySince(peer.leaderFolder)
+  const turns = turnsSince(peer.leaderFolder)
   return async () => {
     // It is answered in a later turn of the event loop, when the last hold has been written down.
     await fourLetterWord(peer.ports[0]!, 'ruok')
-    const busy = busyFor()
-    const longest = { held: await heldFor(peer), busy }
+    const since = turns()
+    const busy = since && (longest(since, 'busy')?.busy ?? 0)
+    const most = { held: await heldFor(peer), busy }
     for (const how of ['held', 'busy'] as const) {
-      const value = longest[how]
+      const value = most[how]
       if (value !== undefined) note({ name: nameOf(how), unit: 'ms', better: 'lower' }, value)
     }
   }
 }
-
-/** Starts our servers so that they tell for how long the event loop was busy while it was held. */
-const tellingBusy = (setting: Setting): Setting => ({
-  ...setting,
-  start: (options) => setting.start({ ...options, nodeFlags: busyFlags }),
-})
 
 /** Notes what a disturbance does to a reader, and how long our event loop is held meanwhile. */
 async function during(
@@ -121,7 +116,7 @@ const holds: Case = {
     const nodes = scaled(setting, NODES)
     const sessions = scaled(setting, SESSIONS)
     const shown = (count: number): string => count.toLocaleString('en')
-    await on(tellingBusy(setting), 1, async (peer) => {
+    await on(telling(setting, busyFlags()), 1, async (peer) => {
       const port = peer.ports[0]!
       const client = await RawClient.open(port)
       const test = (what: string, disturbance: () => Promise<unknown>): Promise<void> =>
@@ -185,12 +180,12 @@ const storm: Case = {
   run: async (setting) => {
     const sessions = scaled(setting, SESSIONS)
     const shown = sessions.toLocaleString('en')
-    await on(tellingBusy(setting), 1, async (peer) => {
+    await on(telling(setting, busyFlags()), 1, async (peer) => {
       const clients = await openMany(peer, sessions, 5000)
       await during(setting, peer, `${shown} sessions expired`, () => wait(9000))
       for (const client of clients) client.vanish()
     })
-    await on(tellingBusy(setting), 1, async (peer) => {
+    await on(telling(setting, busyFlags()), 1, async (peer) => {
       const clients = await openMany(peer, sessions, 30_000)
       await during(setting, peer, `${shown} clients gone at once`, async () => {
         for (const client of clients) client.vanish()
@@ -244,7 +239,7 @@ const snapshotToLearner: Case = {
     const size = `${nodes.toLocaleString('en')} znodes`
     const lower = (name: string, value: number | undefined): void =>
       value === undefined ? undefined : note({ name, unit: 'ms', better: 'lower' }, value)
-    const peer = await tellingBusy(setting).start({ members: 3, late: true })
+    const peer = await telling(setting, busyFlags()).start({ members: 3, late: true })
     try {
       const leader = peer.servers.split(',')[0]!
       await plant(leader, nodes, 100)
