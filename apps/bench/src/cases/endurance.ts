@@ -1,14 +1,18 @@
+import { busyFlags, longest, turnsSince, type Turn } from '../busy.ts'
 import { Churn } from '../churn.ts'
+import type { Note } from '../figures.ts'
 import { load } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { growth, mntrFigures, secondHalf, type Point } from '../series.ts'
-import { on, type Case, type Setting } from './case.ts'
+import { on, telling, type Case, type Setting } from './case.ts'
 
 /** A moderate load, which a server on a machine like ours bears with ease. */
 const RATE = 4000
 const MIXED = ['-m', 'mixed', '-c', '20', '-d', '8', '-k', '2000', '--reads', '80', '--size', '100']
 /** Longest pause that clients of a coordination service are not to notice. */
 const PAUSE_MS = 20
+/** Turns of the event loop that were busy for less are nothing to anybody, and not worth the disturbance of writing them down. */
+const BUSY_MS = 5
 /** Growth of the second half, as a share, up to which memory counts as flat. */
 const FLAT = 0.05
 
@@ -18,13 +22,21 @@ const watched = [
   { name: 'memory outside of the heap', unit: 'MB', key: 'external_memory_bytes', per: 1e6 },
   { name: 'event loop held', unit: 'ms', key: 'max_event_loop_hold_ms', per: 1 },
   { name: 'longest collection', unit: 'ms', key: 'max_gc_pause_ms', per: 1 },
+  { name: 'longest snapshot', unit: 'ms', key: 'max_snapshottime', per: 1 },
+  { name: 'longest durable write', unit: 'ms', key: 'max_fsynctime', per: 1 },
   { name: 'znodes', unit: '', key: 'znode_count', per: 1 },
   { name: 'sessions', unit: '', key: 'global_sessions', per: 1 },
 ] as const
 const RESIDENT = 'resident memory'
 
+interface Seen {
+  readonly points: ReadonlyMap<string, readonly Point[]>
+  /** Long turns of the event loop, their ends in seconds of the run; undefined of who does not tell. */
+  readonly turns: readonly Turn[] | undefined
+}
+
 /** Looks at a server until `over`, and has it begin its maxima anew each time. */
-async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promise<Map<string, Point[]>> {
+async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promise<Seen> {
   const seen = new Map<string, Point[]>()
   const add = (name: string, at: number, value: number): void => {
     const points = seen.get(name)
@@ -36,12 +48,16 @@ async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promi
     () => (isOver = true),
     () => (isOver = true),
   )
-  const began = performance.now()
   // What happened before is no part of it.
   await fourLetterWord(peer.ports[0]!, 'srst')
+  const [began, beganAt] = [performance.now(), Date.now()]
+  const turns = turnsSince(peer.leaderFolder)
   for (;;) {
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, everyMs))])
-    if (isOver) return seen
+    if (isOver) {
+      const timed = (turn: Turn): Turn => ({ ...turn, at: (turn.at - beganAt) / 1000 })
+      return { points: seen, turns: turns()?.map(timed) }
+    }
     const figures = mntrFigures(await fourLetterWord(peer.ports[0]!, 'mntr'))
     await fourLetterWord(peer.ports[0]!, 'srst')
     const at = (performance.now() - began) / 1000
@@ -53,22 +69,13 @@ async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promi
   }
 }
 
-function report({ note, record }: Setting, seen: ReadonlyMap<string, readonly Point[]>): void {
+function report({ note, record }: Setting, seen: Seen['points']): void {
   record(RESIDENT, 'MB', seen.get(RESIDENT) ?? [])
   for (const { name, unit } of watched) {
     const points = seen.get(name)
     if (points !== undefined) record(name, unit, points)
   }
-  for (const name of [RESIDENT, 'heap in use']) {
-    const later = secondHalf(seen.get(name) ?? [])
-    if (later.length < 3) continue
-    const limit = FLAT * 100
-    note(
-      { name: `${name}: growth in the second half`, unit: '%', better: 'lower', limit },
-      growth(later) * 100,
-    )
-    note({ name: `${name}: at most`, unit: 'MB', better: 'lower' }, most(later))
-  }
+  for (const name of [RESIDENT, 'heap in use']) noteFlat(note, name, seen.get(name) ?? [])
   for (const name of ['event loop held', 'longest collection']) {
     const points = seen.get(name)
     if (points === undefined) continue
@@ -82,6 +89,41 @@ function report({ note, record }: Setting, seen: ReadonlyMap<string, readonly Po
   }
 }
 
+/** Notes what is to stay as it is once the run has gone on for half of its time. */
+function noteFlat(note: Note, name: string, points: readonly Point[]): void {
+  const later = secondHalf(points)
+  if (later.length < 3) return
+  const limit = FLAT * 100
+  note({ name: `${name}: growth in the second half`, unit: '%', better: 'lower', limit }, growth(later) * 100)
+  note({ name: `${name}: at most`, unit: 'MB', better: 'lower' }, most(later))
+}
+
+/** Tells what the server did, and what the machine, in the turns that took long, and when they were. */
+function reportTurns({ note, record }: Setting, turns: readonly Turn[]): void {
+  const draw = (what: string, value: (turn: Turn) => number): void =>
+    record(
+      `long turns: ${what}`,
+      'ms',
+      turns.map((turn) => ({ at: turn.at, value: value(turn) })),
+    )
+  draw('held', ({ held }) => held)
+  draw('busy', ({ busy }) => busy)
+  draw('without a processor', ({ starved }) => starved)
+  draw('waiting to be woken', ({ idle }) => idle)
+  const lower = (name: string, unit: string, value: number): void =>
+    note({ name, unit, better: 'lower' }, value)
+  const [held, busy] = [longest(turns, 'held'), longest(turns, 'busy')]
+  const limit = PAUSE_MS
+  note({ name: 'event loop busy, of the whole run', unit: 'ms', better: 'lower', limit }, busy?.busy ?? 0)
+  if (busy) lower('busiest turn: ended after', 's', busy.at)
+  if (!held) return
+  lower('turn held for longest: ended after', 's', held.at)
+  lower('turn held for longest: held', 'ms', held.held)
+  lower('turn held for longest: busy', 'ms', held.busy)
+  lower('turn held for longest: without a processor', 'ms', held.starved)
+  lower('turn held for longest: waiting to be woken', 'ms', held.idle)
+}
+
 const most = (points: readonly Point[]): number => Math.max(...points.map(({ value }) => value))
 
 /** Whether memory stays what it is, and how long the longest pause is, over many minutes. */
@@ -92,7 +134,7 @@ export const enduranceCase: Case = {
   isLong: true,
   run: async (setting) => {
     const { choices, note } = setting
-    await on(setting, 1, async (peer) => {
+    await on(telling(setting, busyFlags(BUSY_MS)), 1, async (peer) => {
       const churn = await Churn.start(peer.ports[0]!)
       // The load adds a warm-up of a quarter.
       const seconds = Math.max(4, Math.round((choices.minutes * 60) / 1.25))
@@ -100,7 +142,8 @@ export const enduranceCase: Case = {
       const seen = await watch(peer, Math.max(500, choices.minutes * 200), running)
       const [told] = await running
       await churn.stop()
-      report(setting, seen)
+      report(setting, seen.points)
+      if (seen.turns) reportTurns(setting, seen.turns)
       note({ name: 'answered of a steady load', unit: 'op/s', better: 'higher' }, told!.perSecond)
       note({ name: 'p99 under a steady load', unit: 'ms', better: 'lower' }, told!.p99 / 1000)
       note({ name: 'longest wait under a steady load', unit: 'ms', better: 'lower' }, told!.max / 1000)
