@@ -4,6 +4,7 @@ export default defineConfig({
   entry: {
     main: 'src/main.ts',
     'busy-preload': 'src/busy-preload.ts',
+    'heap-preload': 'src/heap-preload.ts',
     clients: 'src/clients/main.ts',
     'clients/worker': 'src/clients/worker.ts',
     recipes: 'src/recipes/main.ts',

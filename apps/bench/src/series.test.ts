@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { growth, mntrFigures, secondHalf, slope, type Point } from './series.ts'
+import { growth, mntrFigures, rise, secondHalf, slope, type Point } from './series.ts'
 
 const points = (...values: number[]): Point[] => values.map((value, i) => ({ at: 10 + i * 2, value }))
 
@@ -13,6 +13,13 @@ it('fits a straight line through points', () => {
 it('tells by which share a value grew from the first point to the last', () => {
   expect(growth(points(90, 95, 100, 105, 110))).toBeCloseTo(0.2)
   expect(growth(points(110, 90))).toBeCloseTo(-0.2)
+})
+
+it('tells by how much values grew, so that the parts of a sum grow by as much as the sum', () => {
+  const [some, others] = [points(1, 4, 2, 6), points(9, 3, 8, 8)]
+  const sum = some.map(({ at, value }, i) => ({ at, value: value + others[i]!.value }))
+  expect(rise(points(3, 4, 5))).toBeCloseTo(2)
+  expect(rise(some) + rise(others)).toBeCloseTo(rise(sum))
 })
 
 it('takes the half in which what is filled once is full', () => {

@@ -34,10 +34,13 @@ export function slope(points: readonly Point[]): number {
   return across / mean((point) => (point.at - at) ** 2)
 }
 
-/** By which share of its mean a value grew along that line, from the first point to the last; negative when it fell. */
+/** By how much a value grew along that line, from the first point to the last; negative when it fell. */
+export const rise = (points: readonly Point[]): number => slope(points) * (points.at(-1)!.at - points[0]!.at)
+
+/** The same as a share of its mean. */
 export function growth(points: readonly Point[]): number {
   const mean = points.reduce((sum, { value }) => sum + value, 0) / points.length
-  return (slope(points) * (points.at(-1)!.at - points[0]!.at)) / mean
+  return rise(points) / mean
 }
 
 /** The figures of `mntr` by name, without the prefix that all of them have; what is no number is left out. */

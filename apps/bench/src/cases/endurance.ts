@@ -1,9 +1,10 @@
 import { busyFlags, longest, turnsSince, type Turn } from '../busy.ts'
 import { Churn } from '../churn.ts'
 import type { Note } from '../figures.ts'
+import { heapFlags, memorySince, type Memory } from '../heap.ts'
 import { load } from '../load.ts'
 import { fourLetterWord, type Peer } from '../peers.ts'
-import { growth, mntrFigures, secondHalf, type Point } from '../series.ts'
+import { growth, mntrFigures, rise, secondHalf, type Point } from '../series.ts'
 import { on, telling, type Case, type Setting } from './case.ts'
 
 /** A moderate load, which a server on a machine like ours bears with ease. */
@@ -15,6 +16,15 @@ const PAUSE_MS = 20
 const BUSY_MS = 5
 /** Growth of the second half, as a share, up to which memory counts as flat. */
 const FLAT = 0.05
+
+/** Of what resident memory consists, and which together are all of it. */
+const parts: Readonly<Record<string, (memory: Memory) => number>> = {
+  'young generation': ({ young }) => young,
+  'old generation': ({ old }) => old,
+  'buffers outside of the heap': ({ external }) => external,
+  'program, stacks and all else': ({ resident, young, old, external }) => resident - young - old - external,
+}
+const ALIVE = 'heap in use after full collections'
 
 /** What is watched, and whether `mntr` tells it; in the unit that is drawn. */
 const watched = [
@@ -33,6 +43,8 @@ interface Seen {
   readonly points: ReadonlyMap<string, readonly Point[]>
   /** Long turns of the event loop, their ends in seconds of the run; undefined of who does not tell. */
   readonly turns: readonly Turn[] | undefined
+  /** The same of its memory. */
+  readonly memory: readonly Memory[] | undefined
 }
 
 /** Looks at a server until `over`, and has it begin its maxima anew each time. */
@@ -55,8 +67,12 @@ async function watch(peer: Peer, everyMs: number, over: Promise<unknown>): Promi
   for (;;) {
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, everyMs))])
     if (isOver) {
-      const timed = (turn: Turn): Turn => ({ ...turn, at: (turn.at - beganAt) / 1000 })
-      return { points: seen, turns: turns()?.map(timed) }
+      const timed = <T extends { readonly at: number }>(one: T): T => ({
+        ...one,
+        at: (one.at - beganAt) / 1000,
+      })
+      const memory = memorySince(peer.leaderFolder, beganAt)?.map(timed)
+      return { points: seen, turns: turns()?.map(timed), memory }
     }
     const figures = mntrFigures(await fourLetterWord(peer.ports[0]!, 'mntr'))
     await fourLetterWord(peer.ports[0]!, 'srst')
@@ -124,6 +140,28 @@ function reportTurns({ note, record }: Setting, turns: readonly Turn[]): void {
   lower('turn held for longest: waiting to be woken', 'ms', held.idle)
 }
 
+/** Tells what it is of resident memory that grows, and whether what is alive does. */
+function reportMemory({ note, record }: Setting, memory: readonly Memory[]): void {
+  const points = (of: readonly Memory[], value: (one: Memory) => number): Point[] =>
+    of.map((one) => ({ at: one.at, value: value(one) / 1e6 }))
+  const regular = memory.filter(({ isCollected }) => !isCollected)
+  for (const [name, value] of Object.entries(parts)) {
+    const all = points(regular, value)
+    record(name, 'MB', all)
+    const later = secondHalf(all)
+    if (later.length < 3) continue
+    // What stands still is fitted by a line that rises by next to nothing.
+    const rounded = Math.round(rise(later) * 100) / 100
+    note({ name: `${name}: growth in the second half`, unit: 'MB', better: 'lower' }, rounded)
+  }
+  const alive = points(
+    memory.filter(({ isCollected }) => isCollected),
+    ({ used }) => used,
+  )
+  record(ALIVE, 'MB', alive)
+  noteFlat(note, ALIVE, alive)
+}
+
 const most = (points: readonly Point[]): number => Math.max(...points.map(({ value }) => value))
 
 /** Whether memory stays what it is, and how long the longest pause is, over many minutes. */
@@ -134,7 +172,7 @@ export const enduranceCase: Case = {
   isLong: true,
   run: async (setting) => {
     const { choices, note } = setting
-    await on(telling(setting, busyFlags(BUSY_MS)), 1, async (peer) => {
+    await on(telling(setting, busyFlags(BUSY_MS), heapFlags), 1, async (peer) => {
       const churn = await Churn.start(peer.ports[0]!)
       // The load adds a warm-up of a quarter.
       const seconds = Math.max(4, Math.round((choices.minutes * 60) / 1.25))
@@ -143,6 +181,7 @@ export const enduranceCase: Case = {
       const [told] = await running
       await churn.stop()
       report(setting, seen.points)
+      if (seen.memory) reportMemory(setting, seen.memory)
       if (seen.turns) reportTurns(setting, seen.turns)
       note({ name: 'answered of a steady load', unit: 'op/s', better: 'higher' }, told!.perSecond)
       note({ name: 'p99 under a steady load', unit: 'ms', better: 'lower' }, told!.p99 / 1000)

@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { HEAP_FILE, heapLine, memoryIn, memorySince, type Memory } from './heap.ts'
+
+const memory = (at: number, isCollected = false): Memory => ({
+  at,
+  resident: 100,
+  young: 20,
+  old: 30,
+  external: 4,
+  used: 25,
+  isCollected,
+})
+
+const folder = (): string => {
+  const path = mkdtempSync(join(tmpdir(), 'zabra-bench-heap-'))
+  onTestFinished(() => rmSync(path, { recursive: true }))
+  return path
+}
+
+it('reads what was written of the memory of a process', () => {
+  const all = [memory(1000), memory(2000, true)]
+  expect(memoryIn(all.map(heapLine).join(''))).toEqual(all)
+  expect(memoryIn('')).toEqual([])
+})
+
+it('leaves out a line that is being written', () => {
+  expect(memoryIn(heapLine(memory(1000)) + heapLine(memory(2000)).slice(0, 12))).toEqual([memory(1000)])
+})
+
+it('tells of a server what it has written since a time, and nothing of one that writes nothing', () => {
+  const path = folder()
+  expect(memorySince(path, 0)).toBeUndefined()
+  writeFileSync(join(path, HEAP_FILE), [memory(1000), memory(2000), memory(3000)].map(heapLine).join(''))
+  expect(memorySince(path, 2000)).toEqual([memory(2000), memory(3000)])
+})
