@@ -73,18 +73,10 @@ const END = { type: -1, done: true, err: -1 } as const
 
 export function readMultiRequest(r: Reader): MultiOperation[] {
   const operations: MultiOperation[] = []
-  readMultiStep(r, operations, Infinity)
-  return operations
-}
-
-/** Reads up to `limit` operations more into `operations`. False once it has met the end. */
-export function readMultiStep(r: Reader, operations: MultiOperation[], limit: number): boolean {
-  for (let left = limit; left > 0; left--) {
-    const header = readMultiHeader(r)
-    if (header.done) return false
+  for (let header = readMultiHeader(r); !header.done; header = readMultiHeader(r)) {
     operations.push(readOperation(r, header.type))
   }
-  return true
+  return operations
 }
 
 function readOperation(r: Reader, type: number): MultiOperation {

@@ -1,39 +1,47 @@
-const SHARDS = 64
+import { NONE, PathIndex } from './tree/path-index.ts'
 
 /**
- * A map from paths, for very many of them. It is made of small maps, since a map that grows is copied as a whole, and that would
- * hold the event loop for the longer the larger it is.
+ * A map from paths, for very many of them that come and go.
+ *
+ * FENCED: values in an array, found by the index that the tree has for its nodes.
+ * Why: a `Map` whose entries come and go is made anew all the time, and each old one refers to the next one and to all that it
+ * held: once one of them has grown old, a young collection takes whatever came behind it for alive. Half of the young objects
+ * of a server under writes were kept for that reason alone.
+ * Oracle: a map, in `path-map.test.ts`.
  */
 export class PathMap<V> {
-  readonly #shards: Map<string, V>[] = Array.from({ length: SHARDS }, () => new Map<string, V>())
+  readonly #index = new PathIndex(0)
+  readonly #values: (V | undefined)[] = []
+  readonly #free: number[] = []
 
   get size(): number {
-    let size = 0
-    for (const shard of this.#shards) size += shard.size
-    return size
+    return this.#values.length - this.#free.length
   }
 
-  get(path: string): V | undefined {
-    return this.#shard(path).get(path)
+  /** `hash` is the same for a path each time, here and below: that of some `PathIndex`. */
+  get(path: string, hash: number): V | undefined {
+    const at = this.#index.find(path, hash)
+    return at === NONE ? undefined : this.#values[at]
   }
 
-  set(path: string, value: V): void {
-    this.#shard(path).set(path, value)
+  set(path: string, hash: number, value: V): void {
+    const at = this.#index.find(path, hash)
+    if (at !== NONE) {
+      this.#values[at] = value
+      return
+    }
+    const free = this.#free.pop() ?? this.#values.length
+    this.#values[free] = value
+    this.#index.add(path, free, hash)
   }
 
   /** Whether it was there. */
-  delete(path: string): boolean {
-    return this.#shard(path).delete(path)
-  }
-
-  *[Symbol.iterator](): Generator<[path: string, value: V]> {
-    for (const shard of this.#shards) yield* shard
-  }
-
-  #shard(path: string): Map<string, V> {
-    const { length } = path
-    const last = length > 0 ? path.charCodeAt(length - 1) : 0
-    const before = length > 1 ? path.charCodeAt(length - 2) : 0
-    return this.#shards[(last * 31 + before * 7 + length) & (SHARDS - 1)]!
+  delete(path: string, hash: number): boolean {
+    const at = this.#index.find(path, hash)
+    if (at === NONE) return false
+    this.#index.remove(at, hash)
+    this.#values[at] = undefined
+    this.#free.push(at)
+    return true
   }
 }

@@ -1,4 +1,5 @@
 import { ErrorCode, OpCode, type Reader, type Room, type Rooms } from '@zabra/protocol'
+import { Fifo } from '../core/fifo.ts'
 import type { Identity } from '../core/types.ts'
 
 const NOBODY: readonly Identity[] = []
@@ -80,9 +81,8 @@ export class Line {
   /** Where the next body goes, and how much of it is taken. */
   #room: Room | undefined
   #taken = 0
-  #waiting: Waiting[] = []
-  #front = 0
-  /** Before this index nothing is put off. */
+  readonly #waiting = new Fifo<Waiting | undefined>(undefined)
+  /** So many of the first ones are not put off. */
   #looked = 0
   /** Writes and syncs in the line that nobody else knows yet. */
   putOff = 0
@@ -96,7 +96,7 @@ export class Line {
   }
 
   get length(): number {
-    return this.#waiting.length - this.#front
+    return this.#waiting.length
   }
 
   /** Bytes of memory that the waiting requests take, roughly. */
@@ -105,7 +105,7 @@ export class Line {
   }
 
   get first(): Waiting | undefined {
-    return this.#waiting[this.#front]
+    return this.#waiting.first
   }
 
   /** Whether there is a first one and something can be done about it now; what is on its way takes its time. */
@@ -117,9 +117,8 @@ export class Line {
   /** The oldest request that is put off, if there is one. */
   get firstPutOff(): Waiting | undefined {
     if (this.putOff === 0) return undefined
-    this.#looked = Math.max(this.#looked, this.#front)
-    while (!isPutOff(this.#waiting[this.#looked]!)) this.#looked++
-    return this.#waiting[this.#looked]
+    while (!isPutOff(this.#waiting.at(this.#looked)!)) this.#looked++
+    return this.#waiting.at(this.#looked)
   }
 
   /** Whether a write, or else a sync, may be begun that stands behind all others. */
@@ -169,16 +168,10 @@ export class Line {
   }
 
   shift(): Waiting | undefined {
-    const { first } = this
+    const first = this.#waiting.shift()
     if (first === undefined) return undefined
     this.#leaves(first)
-    this.#front++
-    if (this.#front === this.#waiting.length) this.clear()
-    else if (this.#front > 1024) {
-      this.#waiting = this.#waiting.slice(this.#front)
-      this.#looked = Math.max(0, this.#looked - this.#front)
-      this.#front = 0
-    }
+    if (this.#looked > 0) this.#looked--
     return first
   }
 
@@ -188,7 +181,7 @@ export class Line {
     // A connection that is closed meanwhile has no line any more.
     if (first === undefined) return
     this.#leaves(first)
-    this.#waiting[this.#front] = waiting
+    this.#waiting.set(0, waiting)
     this.#enters(waiting)
   }
 
@@ -198,14 +191,13 @@ export class Line {
     // A connection that is closed meanwhile has no line any more.
     if (firstPutOff === undefined) return
     this.#leaves(firstPutOff)
-    this.#waiting[this.#looked] = waiting
+    this.#waiting.set(this.#looked, waiting)
     this.#enters(waiting)
   }
 
   clear(): void {
-    this.#waiting = []
-    this.#front = this.#looked = 0
-    this.putOff = this.syncs = this.#bytes = 0
+    this.#waiting.clear()
+    this.#looked = this.putOff = this.syncs = this.#bytes = 0
   }
 
   #enters(waiting: Waiting): void {

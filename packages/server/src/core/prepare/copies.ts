@@ -29,15 +29,6 @@ export class Copies {
     return this.#shared.bytes.subarray(at, at + end - start)
   }
 
-  /** A copy that stays as it is. */
-  of(data: Uint8Array): Uint8Array {
-    const { length } = data
-    if (length > LONGEST) return new Uint8Array(data)
-    const at = this.#claim(length)
-    this.#shared.bytes.set(data, at)
-    return this.#shared.bytes.subarray(at, at + length)
-  }
-
   #claim(length: number): number {
     if (this.#used + length > this.#shared.bytes.length) {
       this.#shared = newRoom(SHARED_BYTES)

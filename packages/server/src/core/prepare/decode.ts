@@ -9,7 +9,7 @@ import {
   OPEN_ACL_BYTES,
   OPEN_ACL_UNSAFE,
   readACLList,
-  readMultiRequest,
+  readMultiHeader,
   readReconfigRequest,
   readSetACLRequest,
   type MultiOperation,
@@ -39,7 +39,7 @@ export const takingFrom = (store: NodeStore, copies: Copies): Taking => ({
 })
 
 /** For whoever wants to know whether a request can be decoded: what it says is passed over. */
-const PASSING: Taking = {
+export const PASSING: Taking = {
   path: (body) => (body.pass() === -1 ? null : ''),
   newPath: (body) => (body.pass() === -1 ? null : ''),
   data: (body) => (body.pass(), null),
@@ -82,6 +82,30 @@ export function decodeWrite(
       return { type, ...readSetACLRequest(body) }
     default:
       return body.fail(`Expected the op code of a write, got ${type}`, 'an op code')
+  }
+}
+
+/** The operations of a multi, one after the other. Throws a `ProtocolError` at one that cannot be decoded. */
+export function* partsOf(body: Reader, taking: Taking): Generator<MultiOperation> {
+  for (;;) {
+    const { type, done } = readMultiHeader(body)
+    if (done) return
+    yield decodePart(type, body, taking)
+  }
+}
+
+function decodePart(type: number, body: Reader, taking: Taking): MultiOperation {
+  switch (type) {
+    case OpCode.check:
+      return { type, path: taking.path(body), version: body.int() }
+    case OpCode.getData:
+    case OpCode.getChildren:
+      return { type, path: taking.path(body), watch: body.bool() }
+    default: {
+      const operation = decodeWrite(type, body, taking)
+      if (operation.type !== OpCode.setACL) return operation
+      return body.fail('Expected an operation that a multi can hold, got a change of rights', 'an op code')
+    }
   }
 }
 
@@ -142,15 +166,17 @@ export function screen(type: number, body: Reader): Screening {
 }
 
 function screenMulti(body: Reader): Screening {
-  let operations: MultiOperation[]
+  let [lacks, ephemeral] = [false, false]
   try {
-    operations = readMultiRequest(body)
+    for (const operation of partsOf(body, PASSING)) {
+      lacks ||= lacksAcl(operation)
+      ephemeral ||= ofOperation(operation).ephemeral
+    }
   } catch (error) {
     if (error instanceof ProtocolError) return FORWARD
     throw error
   }
-  if (operations.some(lacksAcl)) return UNDECODABLE
-  return operations.some((one) => ofOperation(one).ephemeral) ? EPHEMERAL : FORWARD
+  return lacks ? UNDECODABLE : ephemeral ? EPHEMERAL : FORWARD
 }
 
 const ofOperation = (operation: ReturnType<typeof decodeWrite>): Screening =>

@@ -20,7 +20,10 @@ describe('what is known of the place of a node', () => {
     const [a, b] = [tree.find('/a'), tree.find('/b')]
     const data = new TextEncoder().encode('x')
     const txn: Txn = { type: OpCode.setData, path: '/a', data, version: 1 }
-    const hint: Hint = { place: { path: '/a', at: b, parent: undefined }, crc: 7 }
+    const hint: Hint = {
+      place: { path: '/a', hash: tree.store.hash('/a'), at: b, parent: undefined },
+      crc: 7,
+    }
     expect(tree.apply(header(++bench.zxid), txn, undefined, undefined, hint)).toBe(0)
     expect([tree.dataOf(a), tree.dataOf(b)]).toEqual([data, null])
   })

@@ -1,4 +1,5 @@
 import type { ACL } from '@zabra/protocol'
+import { Fifo } from '../fifo.ts'
 import { PathMap } from '../path-map.ts'
 import {
   copyNumbers,
@@ -15,6 +16,7 @@ import type { SessionId, Zxid } from '../types.ts'
 /** A znode as it will be once every accepted change is applied. It goes with its transactions to the tree, which finds it by it. */
 export class FutureNode implements Place {
   readonly path: string
+  readonly hash: number
   /** Where it is in the tree, as far as that is known: -1 before it is applied. */
   at = -1
   /** What it was created below, or removed from. */
@@ -41,13 +43,14 @@ export class FutureNode implements Place {
   counted = 0
   acl: readonly ACL[]
 
-  constructor(path: string, acl: readonly ACL[]) {
+  constructor(path: string, hash: number, acl: readonly ACL[]) {
     this.path = path
+    this.hash = hash
     this.acl = acl
   }
 
   clone(): FutureNode {
-    return Object.assign(new FutureNode(this.path, this.acl), this)
+    return Object.assign(new FutureNode(this.path, this.hash, this.acl), this)
   }
 }
 
@@ -63,12 +66,11 @@ export class PendingTree {
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
-   * What was changed, and by which transaction in the same place of the other list, to be dropped from the front. A path stands
+   * What was changed, and by which transaction in the same place of the other queue, to be dropped from the front. A path stands
    * for a node that went with its session.
    */
-  #queue: (FutureNode | string)[] = []
-  #zxids: Zxid[] = []
-  #front = 0
+  readonly #queue = new Fifo<FutureNode | string>('')
+  readonly #zxids = new Fifo<Zxid>(0)
   readonly #digest = new DigestSum()
   /** The node that is changing, and its numbers before that. */
   #changing: FutureNode | undefined
@@ -97,7 +99,7 @@ export class PendingTree {
 
   /** Whether a change of this path is on its way. */
   isChanging(path: string): boolean {
-    return this.#changed.get(path) !== undefined
+    return this.#changed.get(path, this.#tree.store.hash(path)) !== undefined
   }
 
   /** A node as it will be, or undefined when it will not be there. Do not change it: `change` gives one to change. */
@@ -108,7 +110,8 @@ export class PendingTree {
 
   /** The same, or one that will have gone, which whoever creates a node in its place hands to `create`. */
   look(path: string): FutureNode | undefined {
-    return this.#changed.get(path) ?? this.#committed(path)
+    const hash = this.#tree.store.hash(path)
+    return this.#changed.get(path, hash) ?? this.#committed(path, hash)
   }
 
   /** The node to change at `zxid`; its digest is taken out of the sum until `settle` puts it back. */
@@ -141,7 +144,7 @@ export class PendingTree {
 
   /** What stands for all nodes that go with a session, so that very many of them take little memory. */
   grave(session: SessionId, zxid: Zxid): FutureNode {
-    const grave = new FutureNode('', [])
+    const grave = new FutureNode('', 0, [])
     grave.exists = false
     grave.owner = session
     grave.zxid = zxid
@@ -150,12 +153,12 @@ export class PendingTree {
 
   /** A node goes, for good or until it is created again. */
   bury(node: FutureNode, grave: FutureNode): void {
-    const { path } = node
+    const { path, hash } = node
     if (this.#tree.options.digest) this.digest.subtract(node.counted)
     this.#queue.push(path)
     this.#zxids.push(grave.zxid)
     node.held = false
-    this.#put(path, grave)
+    this.#put(path, hash, grave)
   }
 
   /** A node that did not exist until now, behind the change of its parent; `before` is what `look` gave for its path. */
@@ -179,29 +182,20 @@ export class PendingTree {
       this.#behind = zxid
       return true
     }
-    const queue = this.#queue
     const zxids = this.#zxids
-    const end = Math.min(queue.length, this.#front + limit)
     // A node that was changed again stands in the queue again, further back, and is dropped there. What stands here must
     // not wait for it: under load a busy parent is never at rest.
-    for (; this.#front < end && zxids[this.#front]! <= zxid; this.#front++) {
-      const next = queue[this.#front]!
-      const node = typeof next === 'string' ? this.#changed.get(next) : next
-      if (node === undefined || node.zxid > zxid) continue
-      if (typeof next === 'string') this.#forget(next, node)
-      else if (node.held) this.#forget(node.path, node)
+    let left = limit
+    for (; left > 0 && zxids.length > 0 && zxids.first <= zxid; left--) {
+      const next = this.#queue.shift()
+      zxids.shift()
+      if (typeof next === 'string') {
+        const hash = this.#tree.store.hash(next)
+        const node = this.#changed.get(next, hash)
+        if (node !== undefined && node.zxid <= zxid) this.#forget(next, hash, node)
+      } else if (next.zxid <= zxid && next.held) this.#forget(next.path, next.hash, next)
     }
-    const isDone = this.#front === queue.length || zxids[this.#front]! > zxid
-    if (this.#front === queue.length) {
-      this.#queue = []
-      this.#zxids = []
-      this.#front = 0
-    } else if (this.#front > 4096) {
-      this.#queue = queue.slice(this.#front)
-      this.#zxids = zxids.slice(this.#front)
-      this.#front = 0
-    }
-    return isDone
+    return zxids.length === 0 || zxids.first > zxid
   }
 
   /**
@@ -232,39 +226,40 @@ export class PendingTree {
       const last = this.#undo?.pop()
       if (last === undefined) break
       const { path, before, was } = last
-      const node = this.#changed.get(path)
-      if (node !== undefined && was?.owner !== node.owner) this.#forget(path, node)
+      const hash = this.#tree.store.hash(path)
+      const node = this.#changed.get(path, hash)
+      if (node !== undefined && was?.owner !== node.owner) this.#forget(path, hash, node)
       if (node !== undefined) node.held = false
-      if (before === undefined) this.#drop(path)
-      else this.#put(path, Object.assign(before, was))
+      if (before === undefined) this.#drop(path, hash)
+      else this.#put(path, hash, Object.assign(before, was))
     }
     if (this.#undo !== undefined && this.#undo.length > 0) return true
-    this.#queue.length = this.#zxids.length = this.#undoQueue
+    for (const queue of [this.#queue, this.#zxids]) queue.drop(queue.length - this.#undoQueue)
     this.#digest.set(this.#undoDigest)
     this.keep()
     return false
   }
 
-  #forget(path: string, node: FutureNode): void {
+  #forget(path: string, hash: number, node: FutureNode): void {
     const { owner } = node
     node.held = false
-    this.#drop(path)
+    this.#drop(path, hash)
     const own = owner === 0n ? undefined : this.#created.get(owner)
     if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
   }
 
-  #drop(path: string): void {
-    if (this.#changed.delete(path)) this.#entries--
+  #drop(path: string, hash: number): void {
+    if (this.#changed.delete(path, hash)) this.#entries--
   }
 
-  #put(path: string, node: FutureNode): void {
-    if (this.#changed.get(path) === undefined) this.#entries++
-    this.#changed.set(path, node)
+  #put(path: string, hash: number, node: FutureNode): void {
+    if (this.#changed.get(path, hash) === undefined) this.#entries++
+    this.#changed.set(path, hash, node)
   }
 
   #hold(node: FutureNode): void {
     node.held = true
-    this.#changed.set(node.path, node)
+    this.#changed.set(node.path, node.hash, node)
   }
 
   #enqueue(node: FutureNode, zxid: Zxid): void {
@@ -280,14 +275,14 @@ export class PendingTree {
     this.#undo!.push({ path, before, was: before?.clone() })
   }
 
-  #committed(path: string): FutureNode | undefined {
+  #committed(path: string, hash: number): FutureNode | undefined {
     const tree = this.#tree
-    const at = tree.store.find(path)
+    const at = tree.store.find(path, hash)
     if (at === -1) return undefined
     const c = tree.store.columns(at)
     const i = tree.store.slot(at)
     // The tree's own text of the path: it has been looked up before, which makes the next look cheap.
-    const node = new FutureNode(tree.store.pathOf(at), tree.acls.get(c.acl[i]!))
+    const node = new FutureNode(tree.store.pathOf(at), hash, tree.acls.get(c.acl[i]!))
     node.at = at
     node.czxid = c.czxid[i]!
     node.mzxid = c.mzxid[i]!

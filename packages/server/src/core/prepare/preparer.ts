@@ -207,18 +207,10 @@ export class Preparer {
     zxid: Zxid,
     time: number,
   ): Generator<void, Prepared | number> {
-    const write = (operation: MultiOperation): SubTxn =>
-      this.#write(request, this.#kept(operation), zxid, time)
-    const txn = yield* multiInSteps(this.#pending, body, write)
+    const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
+    const txn = yield* multiInSteps(this.#pending, body, this.#taking, write)
     if (typeof txn === 'number') return txn
     return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
-  }
-
-  /** Gives an operation, which nobody else has, data that stay as they are. */
-  #kept(operation: MultiOperation): MultiOperation {
-    const own = operation as { data?: Uint8Array | null }
-    if (own.data) own.data = this.#copies.of(own.data)
-    return operation
   }
 
   #write(request: WriteRequest, operation: MultiOperation, zxid: Zxid, time: number): SubTxn {
@@ -303,7 +295,7 @@ export class Preparer {
       parent.pzxid = zxid
     }
     this.#pending.settle(parent)
-    const node = (this.#node = new FutureNode(path, acl))
+    const node = (this.#node = new FutureNode(path, this.#tree.store.hash(path), acl))
     node.parent = parent
     node.czxid = node.mzxid = node.pzxid = zxid
     node.ctime = node.mtime = time

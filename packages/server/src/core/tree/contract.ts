@@ -32,6 +32,8 @@ export interface Walker {
 /** What the preparer knows of the node that a transaction is about, so that the tree need not look for it again. */
 export interface Place {
   readonly path: string
+  /** What the tree finds the path by, `NodeStore.hash`. */
+  readonly hash: number
   /** Its index, or -1. The tree makes sure that it is right, and notes that of a node that it creates. */
   at: number
   /** That of a node that is created or removed. */

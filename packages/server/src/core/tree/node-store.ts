@@ -52,8 +52,10 @@ export class NodeStore {
   readonly #free: number[] = []
   readonly #slabs = new Slabs()
   #used = 0
-  /** The node that was found last by bytes. */
+  /** The node that was found last by bytes; the path that it had then, and the hash of that. */
   #found = NONE
+  #foundPath = ''
+  #foundHash = 0
   count = 0
   /** Bytes of data in all nodes. */
   dataBytes = 0
@@ -65,12 +67,17 @@ export class NodeStore {
     this.#index = new PathIndex(hashKey)
   }
 
-  /** The index of the node at a path, or `NONE`. */
-  find(path: string): number {
+  /** The index of the node at a path, or `NONE`. `hash` is that of the path, where it is known. */
+  find(path: string, hash?: number): number {
     const last = this.#found
     // Whoever has come by a node asks for it by its path again soon, most often with the text that the node has.
     if (last !== NONE && this.#index.pathAt(last) === path) return last
-    return this.#index.find(path)
+    return this.#index.find(path, hash)
+  }
+
+  /** What a path is found by, for whoever looks for it more than once. */
+  hash(path: string): number {
+    return path === this.#foundPath ? this.#foundHash : this.#index.hash(path)
   }
 
   /** The node whose path a reader comes to next; it is behind the path then, and stays where it is when this says `NONE`. */
@@ -79,13 +86,17 @@ export class NodeStore {
     const start = body.pass()
     const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
     if (node === NONE) body.offset = before
-    else this.#found = node
+    else {
+      this.#found = node
+      this.#foundPath = this.pathOf(node)
+      this.#foundHash = this.#index.hashed
+    }
     return node
   }
 
   /** As `find`, where the index may be known already. An index that has another path by now is not believed. */
-  findAt({ path, at }: { readonly path: string; readonly at: number }): number {
-    return at !== NONE && this.pathAt(at) === path ? at : this.find(path)
+  findAt({ path, hash, at }: { readonly path: string; readonly hash: number; readonly at: number }): number {
+    return at !== NONE && this.pathAt(at) === path ? at : this.find(path, hash)
   }
 
   /** The columns that hold a node; its place in them is `slot(node)`. */
@@ -112,9 +123,9 @@ export class NodeStore {
   }
 
   /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NONE`, and nothing has changed, when the path is there. */
-  add(path: string, parent: number): number {
+  add(path: string, parent: number, hash?: number): number {
     const node = this.#free.at(-1) ?? this.#used
-    if (!this.#index.add(path, node)) return NONE
+    if (!this.#index.add(path, node, hash)) return NONE
     if (this.#free.length > 0) this.#free.pop()
     else this.#used++
     this.#begin(node, parent)
@@ -140,12 +151,12 @@ export class NodeStore {
   }
 
   /** Removes a node that has no children. */
-  remove(node: number): void {
+  remove(node: number, hash?: number): void {
     const s = this.columns(node)
     const i = node & MASK
     this.#unlink(node)
     this.pathChars -= this.pathOf(node).length
-    this.#index.remove(node)
+    this.#index.remove(node, hash)
     this.dataBytes -= Math.max(0, s.length[i]!)
     this.#slabs.free(s.slab[i]!, s.offset[i]!)
     this.#free.push(node)

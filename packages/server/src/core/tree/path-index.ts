@@ -28,6 +28,8 @@ export class PathIndex {
   }))
   readonly #paths: (string | undefined)[][] = []
   readonly #key: number
+  /** The hash of the ASCII text that was looked for last. */
+  hashed = 0
 
   /** Whoever does not know `key` cannot choose paths that all have one hash, which would make looking for them slow. */
   constructor(key: number) {
@@ -35,8 +37,7 @@ export class PathIndex {
   }
 
   /** The node of a path, or `NONE`. */
-  find(path: string): number {
-    const hash = this.#hash(path)
+  find(path: string, hash = this.hash(path)): number {
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
     for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {
@@ -61,6 +62,7 @@ export class PathIndex {
       hash ^= hash >>> 15
     }
     if (bits > 0x7f) return NONE
+    this.hashed = hash
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
     for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {
@@ -76,8 +78,7 @@ export class PathIndex {
   }
 
   /** Gives a path to a node that has none. False, and nothing has changed, when another node has that path. */
-  add(path: string, node: number): boolean {
-    const hash = this.#hash(path)
+  add(path: string, node: number, hash = this.hash(path)): boolean {
     const shard = this.#shards[hash >>> 24]!
     if (shard.entries * 4 >= shard.table.length) resize(shard, shard.table.length * 2)
     const { table } = shard
@@ -94,8 +95,7 @@ export class PathIndex {
   }
 
   /** Takes its path from a node that has one. */
-  remove(node: number): void {
-    const hash = this.#hash(this.pathAt(node)!)
+  remove(node: number, hash = this.hash(this.pathAt(node)!)): void {
     this.#paths[node >> BITS]![node & MASK] = undefined
     const shard = this.#shards[hash >>> 24]!
     const { table } = shard
@@ -115,7 +115,8 @@ export class PathIndex {
     if (shard.entries * 16 < table.length && table.length > SMALLEST) resize(shard, table.length / 2)
   }
 
-  #hash(path: string): number {
+  /** What the other methods find out unless they are given it. */
+  hash(path: string): number {
     const key = this.#key
     const { length } = path
     let hash = length

@@ -268,7 +268,7 @@ export class Tree {
     if (parent === NONE || this.#isLater(parent, header.zxid)) return ErrorCode.NONODE
     // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
     this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
-    const node = this.store.add(txn.path, parent)
+    const node = this.store.add(txn.path, parent, place?.hash)
     if (node === NONE) {
       const existing = this.store.find(txn.path)
       if (!this.#isLater(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
@@ -338,7 +338,7 @@ export class Tree {
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
     for (const walker of this.#walkers) walker.removing(node)
-    this.store.remove(node)
+    this.store.remove(node, place?.hash)
     this.#quotaKeeper.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
     return ErrorCode.OK

@@ -1,5 +1,6 @@
 import { formatZxid, OpCode } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
+import { Fifo } from '../../core/fifo.ts'
 import type { Preparer } from '../../core/prepare/index.ts'
 import { applyInSteps, isLarge, STEP, type PartDone } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
@@ -33,8 +34,7 @@ export interface ApplicationParts<L extends Listener> extends Pick<
 export class Application<L extends Listener> {
   readonly #parts: ApplicationParts<L>
   readonly digests: Digests
-  #queue: Entry[] = []
-  #front = 0
+  readonly #queue = new Fifo<Entry | undefined>(undefined)
   /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
   #foreign = 0
   /** Who waits until all up to a zxid is applied. */
@@ -55,7 +55,7 @@ export class Application<L extends Listener> {
   }
 
   get outstanding(): number {
-    return this.#queue.length - this.#front - this.#foreign
+    return this.#queue.length - this.#foreign
   }
 
   get waiting(): number {
@@ -91,9 +91,8 @@ export class Application<L extends Listener> {
   lose(durable: Zxid): Entry[] {
     this.#committed = Math.max(this.#committed, durable)
     this.finish()
-    const lost = this.#queue.slice(this.#front)
-    this.#queue = []
-    this.#front = 0
+    const lost = [...this.#queue] as Entry[]
+    this.#queue.clear()
     return lost
   }
 
@@ -105,8 +104,8 @@ export class Application<L extends Listener> {
   /** Nobody is told any more, but the tree is left as it is after a transaction, not within one. */
   end(): void {
     this.#ended = true
-    this.#queue = []
-    this.#front = this.#foreign = 0
+    this.#queue.clear()
+    this.#foreign = 0
     this.#syncs = []
     this.#applying.finishCurrent()
   }
@@ -146,19 +145,18 @@ export class Application<L extends Listener> {
         this.#advanceLater()
         break
       }
-      const entry = this.#queue[this.#front]!
-      this.#front++
+      const entry = this.#queue.shift()!
       if (entry.requester === undefined && this.#parts.hasQuorum) this.#foreign--
       if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
         this.#applying.add({ begin: () => this.#applyInSteps(entry) })
       else this.#apply(entry)
     }
-    this.#compact()
     if (this.#syncs.length > 0) this.#releaseSyncs(this.#applied)
   }
 
   get #isNextCommitted(): boolean {
-    return this.#front < this.#queue.length && this.#queue[this.#front]!.logged.header.zxid <= this.#committed
+    const { first } = this.#queue
+    return first !== undefined && first.logged.header.zxid <= this.#committed
   }
 
   /** Up to where everything that is committed is applied. */
@@ -205,16 +203,6 @@ export class Application<L extends Listener> {
 
   #releaseSyncs(zxid: Zxid): void {
     while (this.#syncs.length > 0 && this.#syncs[0]!.after <= zxid) this.#syncs.shift()!.done()
-  }
-
-  #compact(): void {
-    if (this.#front === this.#queue.length) {
-      this.#queue = []
-      this.#front = 0
-    } else if (this.#front > 8192) {
-      this.#queue = this.#queue.slice(this.#front)
-      this.#front = 0
-    }
   }
 }
 

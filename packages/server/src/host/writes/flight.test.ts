@@ -22,7 +22,7 @@ it('is to everybody what five objects would be', () => {
   fc.assert(
     fc.property(given, ({ sessionId, xid, type, zxid, time, digest, crc, startedAt }) => {
       const txn = { type: OpCode.setData, path: '/a', data: Uint8Array.of(1, 2), version: 3 } as const
-      const place = { path: '/a', at: 7, parent: undefined }
+      const place = { path: '/a', hash: 5, at: 7, parent: undefined }
       const prepared: Prepared = { txn, digest, place, crc }
       const flight = new Flight(sessionId, xid, type, zxid, time, prepared, undefined, startedAt)
       const plain: LoggedTxn = { header: { sessionId, cxid: xid, zxid, time }, txn, digest }

@@ -1,0 +1,32 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { PathMap } from './path-map.ts'
+import { PathIndex } from './tree/path-index.ts'
+
+it('is a map, whatever comes and goes', () => {
+  const step = fc.record({
+    do: fc.constantFrom('set', 'set', 'delete', 'get'),
+    path: fc.oneof(
+      fc.nat(200).map((n) => `/n-${n}`),
+      fc.string().map((text) => `/${text}`),
+    ),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 400 }), fc.integer(), (steps, key) => {
+      const map = new PathMap<number>()
+      const index = new PathIndex(key)
+      const plain = new Map<string, number>()
+      for (const [number, { do: kind, path }] of steps.entries()) {
+        const hash = index.hash(path)
+        if (kind === 'set') {
+          map.set(path, hash, number)
+          plain.set(path, number)
+        } else if (kind === 'delete') expect(map.delete(path, hash)).toBe(plain.delete(path))
+        expect(map.get(path, hash)).toBe(plain.get(path))
+        expect(map.size).toBe(plain.size)
+      }
+      for (const [path, number] of plain) expect(map.get(path, index.hash(path))).toBe(number)
+    }),
+    { seed: 9, numRuns: 300 },
+  )
+})
