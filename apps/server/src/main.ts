@@ -12,7 +12,7 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
   version: string
 }
 const terminal = process.stdout.isTTY
-const pretty = terminal ? (await import('pino-pretty')).PinoPretty : undefined
+const pretty = terminal ? (await import('pino-pretty')).default : undefined
 
 // Nobody can vouch for a process after an error that nobody caught: say it and stop.
 for (const event of ['uncaughtException', 'unhandledRejection'] as const)

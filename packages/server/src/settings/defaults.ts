@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { Basis, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /** A kind of value: how its text is read, what a program may pass, and the words for both. */
 export interface Kind<T> {

@@ -1,0 +1,77 @@
+import { spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+/** What is built, in a folder where nothing else can be found. */
+let folder: string
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'zabra-program-'))
+  for (const name of ['package.json', 'dist'])
+    cpSync(fileURLToPath(new URL(`../${name}`, import.meta.url)), join(folder, name), { recursive: true })
+  const lines = [`dataDir=${folder}/data`, 'clientPort=0', 'clientPortAddress=127.0.0.1', 'webSocketPort=0']
+  writeFileSync(join(folder, 'zoo.cfg'), lines.join('\n'))
+})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const built = () =>
+  readdirSync(join(folder, 'dist'))
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => readFileSync(join(folder, 'dist', name), 'utf8'))
+
+const forPeople = 'data:text/javascript,process.stdout.isTTY=true'
+
+/** Starts the program, stops it when it says that it serves, and gives all that it says. */
+function serveOnce(nodeFlags: readonly string[]): Promise<{ code: number | null; said: string }> {
+  const program = [join(folder, 'dist/main.js'), join(folder, 'zoo.cfg')]
+  const child = spawn(process.execPath, [...nodeFlags, ...program], { timeout: 30_000 })
+  let said = ''
+  return new Promise((resolve, reject) => {
+    const hear = (chunk: Buffer): void => {
+      const served = said.includes('Serving on')
+      said += chunk.toString()
+      if (!served && said.includes('Serving on')) child.kill('SIGTERM')
+    }
+    child.stdout.on('data', hear)
+    child.stderr.on('data', hear)
+    child.once('error', reject).once('close', (code) => resolve({ code, said }))
+  })
+}
+
+describe('the program as it is built', () => {
+  test.each([
+    ['JSON', [], /"msg":"Stopped; everything is on disk"/],
+    ['lines for people', ['--import', forPeople], /INFO.*Stopped; everything is on disk/],
+  ])('serves where no other package is, and logs %s', async (_format, nodeFlags, last) => {
+    const { code, said } = await serveOnce(nodeFlags)
+    expect(said).toMatch(last)
+    expect(code).toBe(0)
+  })
+
+  test('imports its own files and what Node brings, nothing else', () => {
+    const imports = built().flatMap((text) => [
+      ...text.matchAll(/^(?:import|export) [^"';]*?from ["']([^"']+)["']|\bimport\("([^"]+)"\)/gm),
+    ])
+    const foreign = imports
+      .map(([, name, later]) => name ?? later ?? '')
+      .filter((name) => !name.startsWith('./') && !isBuiltin(name))
+    expect(imports.length).toBeGreaterThan(10)
+    expect(foreign).toEqual([])
+  })
+
+  test('comes with the license of every package that is in it', () => {
+    const inside = built().flatMap((text) => [
+      ...text.matchAll(/^\s*\/\/ .*node_modules\/((?:@[^/\s]+\/)?[^/\s]+)\//gm),
+    ])
+    const names = new Set(inside.map(([, name]) => name))
+    const texts = readFileSync(join(folder, 'dist/LICENSES.txt'), 'utf8').split(/^-{80}$/m)
+    const licensed = new Map(
+      texts.map((text) => [/^(\S+) \S+ \(/.exec(text.trim())?.[1], text.trim().length]),
+    )
+    expect([...names]).toEqual(expect.arrayContaining(['commander', 'pino', 'pino-pretty', 'ws']))
+    expect([...names].filter((name) => (licensed.get(name) ?? 0) < 500)).toEqual([])
+  })
+})
