@@ -1,3 +1,6 @@
+// oxlint-disable no-restricted-imports, no-restricted-globals -- memory is looked at through the engine
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { Fifo } from './fifo.ts'
@@ -49,4 +52,23 @@ it('of numbers gives them back, and the one that stands for nothing when it is e
     ...Array.from({ length: 100 }, (_, i) => i + 1.5),
     0,
   ])
+})
+
+it('does not hold on to what has left it', async () => {
+  const queue = new Fifo<object | undefined>(undefined)
+  const pushed = (): WeakRef<object> => {
+    const item = {}
+    queue.push(item)
+    return new WeakRef(item)
+  }
+  const items = Array.from({ length: 100 }, pushed)
+  for (let i = 0; i < 40; i++) queue.shift()
+  queue.drop(20)
+  // References are kept until the end of the turn in which they were made.
+  await new Promise((resolve) => setImmediate(resolve))
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  const kept = items.flatMap((item, i) => (item.deref() === undefined ? [] : [i]))
+  expect(kept).toEqual(Array.from({ length: 40 }, (_, i) => i + 40))
 })
