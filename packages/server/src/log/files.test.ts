@@ -305,6 +305,26 @@ describe('the log', () => {
     expect((await store.recover()).lastZxid).toBe(300)
   })
 
+  it('takes along what is read in the turn in which a write ends, unless somebody waits for all of it', async () => {
+    const store = await new Store().open()
+    const writing = async (first: number): Promise<void> => {
+      store.append(first)
+      store.clock.advance(0)
+      store.append(first + 1)
+      while (store.durable < first) await Promise.resolve()
+    }
+    await writing(1)
+    store.append(3)
+    await store.clock.settle()
+    expect([store.durable, store.log.stats.flushes]).toEqual([3, 2])
+    await writing(4)
+    await store.log.flush()
+    expect(store.durable).toBe(5)
+    await writing(6)
+    await store.log.close()
+    expect(store.durable).toBe(7)
+  })
+
   it('waits a little for more when it is told to, and not once enough has come', async () => {
     const store = await new Store().open({ flushDelayMs: 50, maxBatchSize: 3 })
     store.append(1)

@@ -1,5 +1,6 @@
 /** The transaction log, snapshots and recovery, in ZooKeeper's formats; FORMAT.md explains the files. */
-export { encodeEntry, TxnLog } from './txn-log.ts'
+export { encodeEntry } from './entries.ts'
+export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
 export { decodeInSteps, decodeLoggedTxn, encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
 export { scanLog } from './log-scan.ts'

@@ -14,7 +14,7 @@ import {
   type TxnLogEvents,
 } from './index.ts'
 import { packSnappy, unpackSnappy } from './snappy.ts'
-import { payloadZxid } from './txn-log.ts'
+import { payloadZxid } from './entries.ts'
 
 const FOLDER = '/data/version-2'
 const timers: (() => void)[] = []

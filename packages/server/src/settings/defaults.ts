@@ -1,4 +1,3 @@
-import * as z from 'zod'
 import type { Basis, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
 
@@ -11,11 +10,6 @@ export const MAX_ID_WITH_EXTENDED_TYPES = 254
 export function rowOf(name: SettingName): Row<unknown> {
   return rows[name] as unknown as Row<unknown>
 }
-
-/** The table as one schema, for values that a program passes. Unknown names are refused. */
-export const serverSettings = z.strictObject(
-  Object.fromEntries(settingNames.map((name) => [name, rowOf(name).kind.value])),
-) as unknown as z.ZodType<ServerSettings>
 
 /**
  * Settings for a server inside a program: everything at its default but `overrides`.

@@ -1,6 +1,6 @@
 export type { Group, Row } from './row.ts'
 export { rows, type ServerSettings, type SettingName } from './table.ts'
-export { defaults, rowOf, serverSettings, settingNames } from './defaults.ts'
+export { defaults, rowOf, settingNames } from './defaults.ts'
 export {
   formatFinding,
   parseZooCfg,

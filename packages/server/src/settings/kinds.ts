@@ -1,11 +1,11 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 
 /** A kind of value: how its text is read, what a program may pass, and the words for both. */
 export interface Kind<T> {
   /** Reads the text of a file, a flag or a variable. */
-  readonly text: z.ZodType<T, string>
+  readonly text: z.ZodMiniType<T, string>
   /** Checks a value that a program passes. */
-  readonly value: z.ZodType<T>
+  readonly value: z.ZodMiniType<T>
   /** What is accepted, as it completes the sentence "expected …". */
   readonly expected: string
   /** The unit of a bare number, for the reference page; empty when there is none. */
@@ -18,16 +18,17 @@ export interface Kind<T> {
 
 /** What to tell when `text` cannot be read: zod carries it as a custom issue. */
 function reader<T>(
-  value: z.ZodType<T>,
+  value: z.ZodMiniType<T>,
   read: (text: string) => T | undefined,
   expected: string,
-): z.ZodType<T, string> {
-  return z.string().transform((text, context): T => {
+): z.ZodMiniType<T, string> {
+  const transform = z.transform((text: string, { issues }): T => {
     const result = read(text.trim())
     if (result !== undefined && value.safeParse(result).success) return result
-    context.addIssue({ code: 'custom', message: `expected ${expected}` })
+    issues.push({ code: 'custom', message: `expected ${expected}`, input: text })
     return z.NEVER
   })
+  return z.pipe(z.string(), transform)
 }
 
 const integerPattern = /^[+-]?\d+$/
@@ -45,7 +46,7 @@ function range(min: number, max: number): string {
 
 /** A whole number. */
 export function whole(min: number, max = 2 ** 31 - 1): Kind<number> {
-  const value = z.int().min(min).max(max)
+  const value = z.int().check(z.minimum(min), z.maximum(max))
   const expected = `a whole number${range(min, max)}`
   return { text: reader(value, readInteger, expected), value, expected, unit: '', show: String }
 }
@@ -58,7 +59,7 @@ export function port(): Kind<number> {
 
 /** A number with a fraction. */
 export function ratio(min: number, max: number): Kind<number> {
-  const value = z.number().min(min).max(max)
+  const value = z.number().check(z.minimum(min), z.maximum(max))
   const expected = `a number from ${min} to ${max}`
   const read = (text: string): number | undefined =>
     /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : undefined
@@ -79,7 +80,7 @@ export function duration(
   options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
 ): Kind<number> {
   const { min = 0, max = longestMs, negativeIsOff = false } = options
-  const value = z.int().min(min).max(max)
+  const value = z.int().check(z.minimum(min), z.maximum(max))
   const off = negativeIsOff ? ', a negative number for off' : ''
   const expected = `a time from ${showDuration(min)} to ${showDuration(max)}, as a bare number of ${unitNames[unit]} or with ms, s, m, h or d${off}`
   const read = (text: string): number | undefined => {
@@ -123,7 +124,7 @@ export function size(
   options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
 ): Kind<number> {
   const { min = 0, max = Number.MAX_SAFE_INTEGER, negativeIsOff = false } = options
-  const value = z.int().min(min).max(max)
+  const value = z.int().check(z.minimum(min), z.maximum(max))
   const unitName = unit === 'KB' ? 'kilobytes' : 'bytes'
   const limit = max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${showSize(max)}`
   const off = negativeIsOff ? ', a negative number for off' : ''
@@ -192,7 +193,7 @@ export function bool(
 
 /** Any text but the empty one. */
 export function text(expected = 'text'): Kind<string> {
-  const value = z.string().min(1)
+  const value = z.string().check(z.minLength(1))
   return {
     text: reader(value, (given) => given, expected),
     value,
@@ -204,7 +205,7 @@ export function text(expected = 'text'): Kind<string> {
 
 /** Text of one form. */
 export function pattern(form: RegExp, expected: string): Kind<string> {
-  const value = z.string().regex(form)
+  const value = z.string().check(z.regex(form))
   return {
     text: reader(value, (given) => given, expected),
     value,
@@ -224,7 +225,7 @@ export function expression(): Kind<string> {
       return false
     }
   }
-  const value = z.string().min(1).refine(isExpression)
+  const value = z.string().check(z.minLength(1), z.refine(isExpression))
   const expected = 'a regular expression'
   return {
     text: reader(value, (given) => given, expected),
@@ -239,10 +240,9 @@ export function expression(): Kind<string> {
 export function choices<const Names extends readonly string[]>(
   ...names: Names
 ): Kind<readonly Names[number][]> {
-  const value = z
-    .array(z.enum(names as unknown as [string, ...string[]]))
-    .min(1)
-    .readonly() as z.ZodType<readonly Names[number][]>
+  const value = z.readonly(
+    z.array(z.enum(names as unknown as [string, ...string[]])).check(z.minLength(1)),
+  ) as z.ZodMiniType<readonly Names[number][]>
   const expected = `one or more of ${names.join(', ')}, separated by commas`
   const read = (given: string): readonly Names[number][] =>
     given
@@ -261,7 +261,7 @@ export function choices<const Names extends readonly string[]>(
 
 /** Names separated by commas. */
 export function list(expected: string): Kind<readonly string[]> {
-  const value = z.array(z.string().min(1)).readonly()
+  const value = z.readonly(z.array(z.string().check(z.minLength(1))))
   const read = (given: string): readonly string[] =>
     given
       .split(',')
@@ -278,7 +278,7 @@ export function list(expected: string): Kind<readonly string[]> {
 
 /** Names and passwords. */
 export function users(): Kind<Readonly<Record<string, string>>> {
-  const value = z.record(z.string().min(1), z.string().min(1)).readonly()
+  const value = z.readonly(z.record(z.string().check(z.minLength(1)), z.string().check(z.minLength(1))))
   const expected = 'pairs name:password, separated by commas'
   const read = (given: string): Readonly<Record<string, string>> | undefined => {
     const pairs = given.split(',').map((pair) => /^\s*([^:]+):(.*?)\s*$/s.exec(pair))
@@ -299,7 +299,7 @@ export function users(): Kind<Readonly<Record<string, string>>> {
 export function choice<const Names extends readonly [string, ...string[]]>(
   ...names: Names
 ): Kind<Names[number]> {
-  const value: z.ZodType<Names[number]> = z.enum(names as unknown as [Names[number], ...Names[number][]])
+  const value: z.ZodMiniType<Names[number]> = z.enum(names as unknown as [Names[number], ...Names[number][]])
   const expected = `one of ${names.join(', ')}`
   const read = (given: string): Names[number] | undefined => {
     const bare = given.replace(/^"(.*)"$/, '$1')
@@ -312,8 +312,8 @@ export function choice<const Names extends readonly [string, ...string[]]>(
 export function optional<T>(kind: Kind<T>): Kind<T | undefined> {
   return {
     ...kind,
-    value: kind.value.optional(),
-    text: kind.text as z.ZodType<T | undefined, string>,
+    value: z.optional(kind.value),
+    text: kind.text as z.ZodMiniType<T | undefined, string>,
     show: (value) => (value === undefined ? 'unset' : kind.show(value)),
   }
 }
