@@ -161,6 +161,8 @@ public final class Recipes {
         QueueBuilder.builder(client, consumer, texts, "/queue").lockPath("/queue.queue/claims").buildPriorityQueue(0);
     queue.start();
     for (int n = 0; n < rounds; n++) queue.put("curator-" + n, n % 3 - 1);
+    // They are put in the background.
+    if (!queue.flushPuts(30, TimeUnit.SECONDS)) throw new IllegalStateException("Not all items were put");
     say("put");
     input.nextLine();
     queue.close();

@@ -30,17 +30,7 @@ export function writeTables(w: Writer, tree: Tree, sessions: SessionTimeouts): v
 
 export function writeNode(w: Writer, tree: Tree, node: number): void {
   const path = tree.pathOf(node)
-  const stat = tree.statOf(node)
   w.string(path === '/' ? '' : path)
   tree.writeData(node, w)
-  w.longNumber(tree.aclIdOf(node))
-  w.longNumber(stat.czxid)
-  w.longNumber(stat.mzxid)
-  w.longNumber(stat.ctime)
-  w.longNumber(stat.mtime)
-  w.int(stat.version)
-  w.int(stat.cversion)
-  w.int(stat.aversion)
-  w.long(stat.owner)
-  w.longNumber(stat.pzxid)
+  tree.writeStored(node, w)
 }

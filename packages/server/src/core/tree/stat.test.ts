@@ -2,12 +2,13 @@ import { Reader, readStat, Writer } from '@zabra/protocol'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { NodeStore, NONE } from './node-store.ts'
-import { writeStat } from './stat.ts'
+import { writeStat, writeStored } from './stat.ts'
 
-it('writes what the codec of the protocol reads, of any numbers', () => {
+it('writes what the codecs of the protocol and of snapshots read, of any numbers', () => {
   const exact = fc.maxSafeInteger()
   const int = fc.integer()
   const fields = fc.record({
+    acl: int,
     czxid: exact,
     mzxid: exact,
     pzxid: exact,
@@ -48,6 +49,13 @@ it('writes what the codec of the protocol reads, of any numbers', () => {
           numChildren: childCount,
           pzxid: BigInt(pzxid),
         })
+        const [stored, plain] = [new Writer(4), new Writer()]
+        writeStored(store, node, owner, stored)
+        for (const long of [values.acl, czxid, mzxid, ctime, mtime]) plain.longNumber(long)
+        for (const number of [version, cversion, aversion]) plain.int(number)
+        plain.long(owner)
+        plain.longNumber(pzxid)
+        expect(stored.bytes()).toEqual(plain.bytes())
       },
     ),
     { seed: 31, numRuns: 200 },

@@ -31,6 +31,27 @@ export function writeStat(store: NodeStore, node: number, owner: bigint, writer:
   long(view, at + 60, c.pzxid[i]!)
 }
 
+/** What a snapshot has behind a node's data: the number of its list, its numbers as they are stored, and its owner. */
+const STORED_BYTES = 68
+
+/** Writes that, in the same way and for the same reason: a snapshot has it of every node. */
+export function writeStored(store: NodeStore, node: number, owner: bigint, writer: Writer): void {
+  const c = store.columns(node)
+  const i = store.slot(node)
+  const at = writer.claim(STORED_BYTES)
+  const { view } = writer
+  long(view, at, c.acl[i]!)
+  long(view, at + 8, c.czxid[i]!)
+  long(view, at + 16, c.mzxid[i]!)
+  long(view, at + 24, c.ctime[i]!)
+  long(view, at + 32, c.mtime[i]!)
+  view.setInt32(at + 40, c.version[i]!)
+  view.setInt32(at + 44, c.cversion[i]!)
+  view.setInt32(at + 48, c.aversion[i]!)
+  view.setBigInt64(at + 52, owner)
+  long(view, at + 60, c.pzxid[i]!)
+}
+
 /** A whole number from -2^53 to 2^53. Of both halves only the lower 32 bits are written. */
 function long(view: DataView, at: number, value: number): void {
   view.setInt32(at, Math.floor(value / 0x1_0000_0000))

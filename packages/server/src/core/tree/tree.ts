@@ -20,7 +20,7 @@ import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
 import { QuotaKeeper } from './quota-keeper.ts'
 import { LIMITS, QuotaIndex, quotaSubject } from './quotas.ts'
-import { writeStat } from './stat.ts'
+import { writeStat, writeStored } from './stat.ts'
 import { applyClose, applyMulti } from './stepwise.ts'
 
 /**
@@ -144,6 +144,11 @@ export class Tree {
     const owner = this.owners.of(node)
     const isEphemeral = owner !== 0n && ownerKind(owner, this.#options) === 'ephemeral'
     writeStat(this.store, node, isEphemeral ? owner : 0n, writer)
+  }
+
+  /** Writes what a snapshot has behind a node's data. */
+  writeStored(node: number, writer: Writer): void {
+    writeStored(this.store, node, this.owners.of(node), writer)
   }
 
   /** Writes a node's data with its length, null as null. */
