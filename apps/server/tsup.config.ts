@@ -23,7 +23,10 @@ function foreignPackage(file: string): string[] {
   if (!file.includes('node_modules/')) return []
   let folder = dirname(file)
   // A package may have others without a name inside, which say how its files are to be read.
-  while (!existsSync(join(folder, 'package.json')) || !named(folder).name) folder = dirname(folder)
+  while (!existsSync(join(folder, 'package.json')) || !named(folder).name) {
+    if (folder === dirname(folder)) throw new Error(`Expected a package around ${file}, found none`)
+    folder = dirname(folder)
+  }
   return [folder]
 }
 

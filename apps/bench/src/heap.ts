@@ -42,5 +42,8 @@ export const memoryIn = (lines: string): Memory[] =>
 export function memorySince(folder: string, began: number): Memory[] | undefined {
   const file = join(folder, HEAP_FILE)
   if (!existsSync(file)) return undefined
-  return memoryIn(readFileSync(file, 'latin1')).filter(({ at }) => at >= began)
+  // Lines that are written at nearly the same time may change places.
+  return memoryIn(readFileSync(file, 'latin1'))
+    .filter(({ at }) => at >= began)
+    .toSorted((one, other) => one.at - other.at)
 }

@@ -79,7 +79,7 @@ const BATCH_BYTES = 4 << 20
  *
  * FENCED: entries are encoded straight into the buffer of the next batch, and buffers are used again.
  * Why: an array, a promise or a write for each entry costs more than the entry.
- * Rules: one write is in flight at a time; what is appended meanwhile makes the next one.
+ * Rules: one write is in flight at a time; what is appended meanwhile, and in the turn after it, makes the next one.
  */
 export class TxnLog {
   readonly #o: TxnLogOptions
@@ -159,7 +159,7 @@ export class TxnLog {
   }
 
   /**
-   * Adds a transaction to the next batch; its write starts in this turn's end, or when the one in flight has ended.
+   * Adds a transaction to the next batch; its write starts in this turn's end, or a turn after the one in flight has ended.
    * Throws a `LogFullError` while the disk is full and a RangeError when the zxid is not above the last one, or leaves some
    * of its epoch out.
    */
@@ -217,10 +217,13 @@ export class TxnLog {
   /** Until all is written, with nothing more collected on the way. */
   async #flown(): Promise<void> {
     this.#hurried++
-    this.#goOn?.()
-    this.#start()
-    while (this.#flying) await this.#flying
-    this.#hurried--
+    try {
+      this.#goOn?.()
+      this.#start()
+      while (this.#flying) await this.#flying
+    } finally {
+      this.#hurried--
+    }
   }
 
   /** What is ready to be read now is read. */

@@ -38,7 +38,10 @@ export const takingFrom = (store: NodeStore, copies: Copies): Taking => ({
   data: (body) => copies.next(body),
 })
 
-/** For whoever wants to know whether a request can be decoded: what it says is passed over. */
+/**
+ * For whoever wants to know whether a request can be decoded: what it says is passed over. What can be passed over can be taken in
+ * every other way as well; a multi is prepared on the strength of that.
+ */
 export const PASSING: Taking = {
   path: (body) => (body.pass() === -1 ? null : ''),
   newPath: (body) => (body.pass() === -1 ? null : ''),

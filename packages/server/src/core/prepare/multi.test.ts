@@ -53,6 +53,22 @@ describe('a multi', () => {
     )
   })
 
+  it('that fails far behind its first step has an answer for every part', () => {
+    const asks = Array.from({ length: 1000 }, (_, n) => create(n === 700 ? '/none/x' : `/n${n}`))
+    const { txns } = new Bench().prepare(asks) as unknown as { txns: object[] }
+    expect(txns).toHaveLength(1000)
+    expect(txns.slice(699, 702)).toMatchObject([{ path: '/n699' }, failure(ErrorCode.NONODE), NOT_TRIED])
+    expect(txns[999]).toEqual(NOT_TRIED)
+  })
+
+  it('that has a part at its end that cannot be decoded changes nothing', () => {
+    const bench = new Bench()
+    expect(bench.prepare([create('/a'), { op: 'setACL', path: '/a' }])).toEqual(
+      failure(ErrorCode.MARSHALLINGERROR),
+    )
+    expect(bench.preparer.pendingNodes).toBe(0)
+  })
+
   it('that fails leaves nodes, versions, numbers, digest and what waits as they were', () => {
     const bench = new Bench()
     bench.apply(create('/p'))

@@ -1,0 +1,24 @@
+import { Reader, Writer } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { NodeStore, NONE } from './node-store.ts'
+import { PathIndex } from './path-index.ts'
+
+const KEY = 7
+const asked = (path: string): Reader => {
+  const writer = new Writer()
+  writer.string(path)
+  return new Reader(writer.take())
+}
+
+it('has one hash for a path, also when the node that was found last has another path by now', () => {
+  const store = new NodeStore(KEY)
+  const index = new PathIndex(KEY)
+  const root = store.add('/', NONE)
+  const node = store.add('/first', root)
+  expect(store.findNext(asked('/first'))).toBe(node)
+  store.remove(node)
+  expect(store.add('/second', root)).toBe(node)
+  for (const path of ['/first', '/second', '/', '', '/ü', '/\u{1f600}'])
+    expect(store.hash(path)).toBe(index.hash(path))
+  expect([store.find('/first'), store.find('/second', index.hash('/second'))]).toEqual([NONE, node])
+})
