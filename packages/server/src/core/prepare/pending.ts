@@ -61,8 +61,6 @@ export class FutureNode implements Place {
 export class PendingTree {
   readonly #tree: Tree
   readonly #changed = new PathMap<FutureNode>()
-  /** How many entries it has. */
-  #entries = 0
   /** Nodes on their way that a session owns, so that its end finds them. */
   readonly #created = new Map<SessionId, Set<string>>()
   /**
@@ -87,13 +85,12 @@ export class PendingTree {
   }
 
   get size(): number {
-    return this.#entries
+    return this.#changed.size
   }
 
   /** The digest after all pending changes. */
   get digest(): DigestSum {
-    if (this.#entries === 0 && this.#undo === undefined)
-      this.#digest.set(this.#tree.digest ?? { hi: 0, lo: 0 })
+    if (this.size === 0 && this.#undo === undefined) this.#digest.set(this.#tree.digest ?? { hi: 0, lo: 0 })
     return this.#digest
   }
 
@@ -123,10 +120,7 @@ export class PendingTree {
       this.#changing = node
       copyNumbers(node, this.#was)
     }
-    if (!node.held) {
-      this.#entries++
-      this.#hold(node)
-    }
+    if (!node.held) this.#hold(node)
     this.#enqueue(node, zxid)
   }
 
@@ -158,14 +152,13 @@ export class PendingTree {
     this.#queue.push(path)
     this.#zxids.push(grave.zxid)
     node.held = false
-    this.#put(path, hash, grave)
+    this.#changed.set(path, hash, grave)
   }
 
   /** A node that did not exist until now, behind the change of its parent; `before` is what `look` gave for its path. */
   create(node: FutureNode, before: FutureNode | undefined, zxid: Zxid): void {
     if (this.#undo !== undefined) this.#remember(node.path, before, zxid)
-    if (before === undefined) this.#entries++
-    else before.held = false
+    if (before !== undefined) before.held = false
     this.#hold(node)
     this.#enqueue(node, zxid)
     this.settle(node)
@@ -230,8 +223,8 @@ export class PendingTree {
       const node = this.#changed.get(path, hash)
       if (node !== undefined && was?.owner !== node.owner) this.#forget(path, hash, node)
       if (node !== undefined) node.held = false
-      if (before === undefined) this.#drop(path, hash)
-      else this.#put(path, hash, Object.assign(before, was))
+      if (before === undefined) this.#changed.delete(path, hash)
+      else this.#changed.set(path, hash, Object.assign(before, was))
     }
     if (this.#undo !== undefined && this.#undo.length > 0) return true
     for (const queue of [this.#queue, this.#zxids]) queue.drop(queue.length - this.#undoQueue)
@@ -243,18 +236,9 @@ export class PendingTree {
   #forget(path: string, hash: number, node: FutureNode): void {
     const { owner } = node
     node.held = false
-    this.#drop(path, hash)
+    this.#changed.delete(path, hash)
     const own = owner === 0n ? undefined : this.#created.get(owner)
     if (own?.delete(path) === true && own.size === 0) this.#created.delete(owner)
-  }
-
-  #drop(path: string, hash: number): void {
-    if (this.#changed.delete(path, hash)) this.#entries--
-  }
-
-  #put(path: string, hash: number, node: FutureNode): void {
-    if (this.#changed.get(path, hash) === undefined) this.#entries++
-    this.#changed.set(path, hash, node)
   }
 
   #hold(node: FutureNode): void {
