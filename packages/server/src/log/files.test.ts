@@ -63,7 +63,7 @@ class Store {
         durable: true,
         random: new SeededRandom(3),
         preallocateBytes: 1024,
-        snapCount: 1_000_000,
+        snapCount: () => 1_000_000,
         snapSizeLimitBytes: 0,
         fileSizeLimitBytes: 0,
         syncWarningMs: 1000,
@@ -247,7 +247,7 @@ describe('snapshots', () => {
   })
 
   it('come after so many transactions, those before a restart included', async () => {
-    const store = await new Store().open({ snapCount: 100, sinceSnapshot: 99 })
+    const store = await new Store().open({ snapCount: () => 100, sinceSnapshot: 99 })
     store.append(1)
     expect(store.due).toBe(1)
   })
@@ -271,7 +271,7 @@ describe('snapshots', () => {
 
 describe('the log', () => {
   it('begins a new file after so many transactions, a little earlier by chance, and asks for a snapshot', async () => {
-    const store = await new Store().open({ snapCount: 100 })
+    const store = await new Store().open({ snapCount: () => 100 })
     await store.appendAll(1, 400)
     expect(store.due).toBeGreaterThanOrEqual(4)
     expect(store.due).toBeLessThanOrEqual(8)

@@ -59,7 +59,7 @@ function open(disk: MemoryDisk, lastZxid = 0, events: Partial<TxnLogEvents> = {}
       durable: true,
       random: { below: () => 0, bytes: (n) => new Uint8Array(n) },
       preallocateBytes: 8192,
-      snapCount: 1000,
+      snapCount: () => 1000,
       snapSizeLimitBytes: 0,
       fileSizeLimitBytes: 0,
       syncWarningMs: 1000,

@@ -26,8 +26,8 @@ export interface TxnLogOptions {
   /** False gives up durability (forceSync=no). */
   readonly durable: boolean
   readonly preallocateBytes: number
-  /** A snapshot is due after a random number of transactions from half of this up to this. */
-  readonly snapCount: number
+  /** A snapshot is due after a random number of transactions from half of this up to this. Asked when the one before is due. */
+  readonly snapCount: () => number
   /** The same by bytes of log; 0 or less switches it off. */
   readonly snapSizeLimitBytes: number
   /** A new file is begun once one is larger; 0 or less switches it off. */
@@ -481,7 +481,7 @@ export class TxnLog {
   }
 
   #drawLimits(): void {
-    this.#countLimit = half(this.#o.snapCount, this.#o.random)
+    this.#countLimit = half(this.#o.snapCount(), this.#o.random)
     this.#bytesLimit = half(this.#o.snapSizeLimitBytes, this.#o.random)
   }
 }

@@ -1,4 +1,4 @@
-import { bool, choice, duration, optional, port, size, text, whole } from './kinds.ts'
+import { bool, choice, duration, optional, port, ratio, size, text, whole } from './kinds.ts'
 import { row } from './row.ts'
 
 const storage = 'Storage and listening'
@@ -119,6 +119,15 @@ export const storageRows = {
     fallback: 100_000,
     meaning:
       'Transactions between snapshots: one is taken after a random number from half of it to all of it.',
+  }),
+  snapTreeShare: row({
+    group: log,
+    key: 'snapTreeShare',
+    kind: ratio(0, 100),
+    fallback: 0.25,
+    apacheDefault: 'not there',
+    meaning:
+      'Where so much of the number of znodes is more than `snapCount`, it counts instead: a large tree is not written for the sake of few changes. 0 leaves it to `snapCount`.',
   }),
   snapSizeLimitBytes: row({
     group: log,

@@ -13,6 +13,8 @@ export interface RoleLogParts {
   readonly sinceSnapshot: number
   /** Grows with the log. */
   readonly verified: VerifiedRange
+  /** How many there are in the tree. */
+  readonly znodes: () => number
   readonly events: TxnLogEvents
   /** The epoch that the member has accepted; no transaction is of a later one. */
   readonly accepted: () => number
@@ -34,6 +36,7 @@ export class RoleLog implements RoleWriter {
     lastZxid,
     sinceSnapshot,
     verified,
+    znodes,
     events,
     accepted,
   }: RoleLogParts) {
@@ -52,7 +55,7 @@ export class RoleLog implements RoleWriter {
         sinceSnapshot,
         durable: settings.forceSync,
         preallocateBytes: settings.preAllocSizeBytes,
-        snapCount: settings.snapCount,
+        snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * znodes())),
         snapSizeLimitBytes: settings.snapSizeLimitBytes,
         fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
         syncWarningMs: settings.fsyncWarningThresholdMs,

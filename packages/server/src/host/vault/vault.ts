@@ -193,6 +193,7 @@ class OpenVault implements Vault {
       lastZxid: this.tree.lastZxid,
       sinceSnapshot: this.#sinceSnapshot,
       verified: this.#verified,
+      znodes: () => this.tree.nodeCount,
       events,
       accepted: () => this.#epochs?.accepted ?? Infinity,
     })
