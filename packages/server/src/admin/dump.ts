@@ -1,5 +1,5 @@
+import type { Sessions } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
-import type { ClientConnection } from '../host/connection.ts'
 import type { ServerCore } from '../host/core.ts'
 import { hex } from '../host/hex.ts'
 import { javaDate } from './format.ts'
@@ -19,24 +19,31 @@ function* sessions(core: ServerCore): Generator<string> {
   const { locals, sessions: global } = core
   if (locals !== undefined) {
     yield 'Local '
-    yield* byDeadline(core, locals.byDeadline(), locals.size)
+    yield* byEnd(core, locals)
   }
-  const sets = global.byDeadline()
-  if (sets !== undefined) {
-    if (locals !== undefined) yield 'Global '
-    return yield* byDeadline(core, sets, global.size)
-  }
-  const table = [...global].sort((a, b) => (a.id < b.id ? -1 : 1))
-  yield `Global Sessions(${table.length}):\n`
-  for (const { id, timeout } of table) yield `${hex(id)}\t${timeout}ms\n`
+  if (global.nextDeadline === Infinity) return yield* table(global)
+  if (locals !== undefined) yield 'Global '
+  yield* byEnd(core, global)
 }
 
-function* byDeadline(core: ServerCore, sets: Map<number, SessionId[]>, size: number): Generator<string> {
-  yield `Session Sets (${sets.size})/(${size}):\n`
-  for (const [at, ids] of sets) {
-    yield `${ids.length} expire at ${date(core, at)}:\n`
-    for (const id of ids) yield `\t${hex(id)}\n`
+function* byEnd(core: ServerCore, those: Sessions): Generator<string> {
+  const sets = yield* grouped(those, (session) => those.endOf(session))
+  yield `Session Sets (${sets.length})/(${total(sets)}):\n`
+  for (const [at, set] of sets) {
+    yield `${set.length} expire at ${date(core, at)}:\n`
+    for (const { id } of set) yield `\t${hex(id)}\n`
   }
+}
+
+function* table(those: Sessions): Generator<string> {
+  const timeouts = new Map<SessionId, number>()
+  for (const { id, timeout } of those) {
+    timeouts.set(id, timeout)
+    yield ''
+  }
+  yield `Global Sessions(${timeouts.size}):\n`
+  // The platform sorts numbers of a typed array by itself, and would call us for each pair of others.
+  for (const id of BigInt64Array.from(timeouts.keys()).sort()) yield `${hex(id)}\t${timeouts.get(id)!}ms\n`
 }
 
 function* ephemerals({ tree }: ServerCore): Generator<string> {
@@ -51,21 +58,32 @@ function* ephemerals({ tree }: ServerCore): Generator<string> {
 function* connections(core: ServerCore): Generator<string> {
   const { clock } = core.ports
   const tick = core.settings.tickTimeMs
-  const sets = new Map<number, ClientConnection[]>()
-  for (const connection of core.connections) {
-    const { session, establishedAt } = connection
+  const sets = yield* grouped(core.connections, ({ session, establishedAt }) => {
     const sessionless = clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall()
-    const at = (Math.floor((session?.deadline ?? sessionless) / tick) + 1) * tick
-    const set = sets.get(at)
-    if (set === undefined) sets.set(at, [connection])
-    else set.push(connection)
-  }
-  yield `Connections Sets (${sets.size})/(${core.connections.size}):\n`
-  for (const [at, set] of [...sets].sort(([a], [b]) => a - b)) {
+    return (Math.floor((session?.deadline ?? sessionless) / tick) + 1) * tick
+  })
+  yield `Connections Sets (${sets.length})/(${total(sets)}):\n`
+  for (const [at, set] of sets) {
     yield `${set.length} expire at ${date(core, at)}:\n`
     for (const { host, port, sessionId } of set) yield `\tip: /${host}:${port} sessionId: ${hex(sessionId)}\n`
   }
 }
+
+/** What ends at the same tick together, by ticks. Each that is looked at is a piece, though an empty one: they may be very many. */
+function* grouped<One>(those: Iterable<One>, endOf: (one: One) => number): Generator<string, [number, One[]][]> {
+  const sets = new Map<number, One[]>()
+  for (const one of those) {
+    const at = endOf(one)
+    const set = sets.get(at)
+    if (set === undefined) sets.set(at, [one])
+    else set.push(one)
+    yield ''
+  }
+  return [...sets].sort(([a], [b]) => a - b)
+}
+
+const total = (sets: readonly [number, readonly unknown[]][]): number =>
+  sets.reduce((sum, [, set]) => sum + set.length, 0)
 
 /** The wall time of a moment on the monotonic clock. */
 function date({ ports: { clock } }: ServerCore, at: number): string {

@@ -9,17 +9,18 @@ import {
   type MultiOperation,
 } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
+import type { ServerSettings } from '../settings/index.ts'
 import { World, type RawClient } from './testdata/world.ts'
 
 const nothing = new Uint8Array(0)
 
 /** A world in which something is looked at after each turn. */
-async function watched(): Promise<{
+async function watched(settings: Partial<ServerSettings> = {}): Promise<{
   world: World
   turns: () => number
   afterEach: (look: () => void) => void
 }> {
-  const world = await World.start({ fourLetterWords: ['*'] })
+  const world = await World.start({ fourLetterWords: ['*'], ...settings })
   const { clock } = world
   const soon = clock.soon.bind(clock)
   let turns = 0
@@ -127,7 +128,7 @@ describe('a large read', () => {
     other.set(3, '/top/1', 'new')
     await world.settle()
     expect(overlaps()).toBe(true)
-    expect(took()).toBeGreaterThan(7)
+    expect(took()).toBeGreaterThan(12)
     const [reply, next] = client.replies()
     expect([reply!.xid, reply!.err, next!.xid]).toEqual([1, 0, 2])
     const children = Array.from({ length: 7000 }, (_, i) => `${i}`)
@@ -321,6 +322,43 @@ describe('what comes in large numbers', () => {
     const text = await world.word('wchp')
     expect(turns() - before).toBeGreaterThan(9)
     expect(text.split('\n')).toHaveLength(5000 * 2 + 2)
+  })
+
+  it('is told in several turns: sessions and connections, which are sorted before the first is told', async () => {
+    const { world, turns } = await watched({ maxClientCnxns: 0 })
+    for (let i = 0; i < 450; i++) await session(world)
+    const before = turns()
+    const text = await world.word('dump')
+    expect(turns() - before).toBeGreaterThan(12)
+    expect(text).toMatch(/^SessionTracker dump:\nSession Sets \(1\)\/\(450\):\n450 expire at .*:\n(\t0x.*\n){450}eph/)
+    expect(text).toMatch(/Connections Sets \(1\)\/\(451\):\n451 expire at .*:\n(\tip: .*\n){451}/)
+  })
+
+  it('is looked at in several turns: nodes with a time to live, of which few are over', async () => {
+    const { world, turns } = await watched({ containerCheckIntervalMs: 1000 })
+    const client = await session(world, 40_000)
+    const plantFor = (ms: bigint, from: number, to: number): void => {
+      for (let i = from; i < to; i++)
+        client.ask(i, OpCode.createTTL, (w) => {
+          w.string(`/${i}`)
+          w.buffer(nothing)
+          w.int(1)
+          w.int(31)
+          w.string('world')
+          w.string('anyone')
+          w.int(CreateMode.PERSISTENT_WITH_TTL)
+          w.long(ms)
+        })
+    }
+    plantFor(100_000_000n, 1, 2500)
+    plantFor(1n, 2500, 2503)
+    await world.settle()
+    const { nodes } = world.server.stats()
+    const before = turns()
+    world.clock.advance(1000)
+    await world.settle()
+    expect(turns() - before).toBeGreaterThan(2)
+    expect(world.server.stats().nodes).toBe(nodes - 3)
   })
 
   it('goes in several turns: the watches of a client that is gone', async () => {

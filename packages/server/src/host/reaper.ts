@@ -2,10 +2,14 @@ import { ttlOf } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import type { ServerCore } from './core.ts'
 
+/** There may be very many, and few of them due. */
+const LOOKED_AT_IN_A_TURN = 1000
+
 /** Removes containers that are empty and nodes whose time to live is over (`ContainerManager`). */
 export class Reaper {
   readonly #core: ServerCore
   #cancel: Cancel = () => {}
+  #stopped = false
 
   constructor(core: ServerCore) {
     this.#core = core
@@ -17,21 +21,32 @@ export class Reaper {
       this.#core.settings.containerCheckIntervalMs,
       'containers and time to live',
       () => {
-        this.#core.turn(() => this.#remove([...this.candidates()], 0))
+        this.#core.turn(() => this.#look(this.#nodes(), []))
       },
     )
   }
 
   stop(): void {
+    this.#stopped = true
     this.#cancel()
   }
 
-  /** The nodes that would be removed now. */
-  *candidates(): Generator<string> {
-    const { tree } = this.#core
-    for (const nodes of [tree.owners.containers, tree.owners.ttl]) {
-      for (const node of nodes) if (this.#isDue(node)) yield tree.pathOf(node)
+  /** Those that may be removed, while they come and go. */
+  *#nodes(): Generator<number> {
+    const { owners } = this.#core.tree
+    yield* owners.containers
+    yield* owners.ttl
+  }
+
+  /** Collects the paths of those that would be removed now. */
+  #look(nodes: Iterator<number>, due: string[]): void {
+    if (this.#stopped) return
+    for (let i = 0; i < LOOKED_AT_IN_A_TURN; i++) {
+      const { done, value: node } = nodes.next()
+      if (done) return this.#remove(due, 0)
+      if (this.#isDue(node)) due.push(this.#core.tree.pathOf(node))
     }
+    this.#core.later(() => this.#look(nodes, due))
   }
 
   #isDue(node: number): boolean {

@@ -44,6 +44,6 @@ export interface Sessions extends Iterable<Session> {
   reopen(session: Session): void
   /** When `expire` is to be called next, on the monotonic clock; Infinity where another server decides. */
   readonly nextDeadline: number
-  /** Sessions by the tick at which each would end if it were silent from now on; undefined where another server decides. */
-  byDeadline(): Map<number, SessionId[]> | undefined
+  /** The tick at which it would end if it were silent from now on; Infinity where another server decides. */
+  endOf(session: Session): number
 }

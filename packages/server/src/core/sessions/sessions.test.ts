@@ -159,15 +159,12 @@ describe('the session tracker', () => {
     expect(tracker.expire(4000).length).toBe(1)
   })
 
-  it('lists sessions by the tick at which each would end', () => {
+  it('tells the tick at which each session would end', () => {
     const tracker = new SessionTracker(1000, 0)
-    tracker.add(1n, 5000, 0)
-    tracker.add(2n, 2000, 0)
-    tracker.add(3n, 2100, 0)
-    expect([...tracker.byDeadline()]).toEqual([
-      [3000, [2n, 3n]],
-      [6000, [1n]],
-    ])
+    const sessions = [tracker.add(1n, 5000, 0), tracker.add(2n, 2000, 0), tracker.add(3n, 2100, 0)]
+    expect(sessions.map((session) => tracker.endOf(session))).toEqual([6000, 3000, 3000])
+    tracker.touch(sessions[1]!, 4000)
+    expect(tracker.endOf(sessions[1]!)).toBe(7000)
   })
 
   it('never ends a session early and never more than a tick late, in 10,000 random histories', () => {

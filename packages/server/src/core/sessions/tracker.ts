@@ -122,16 +122,8 @@ export class SessionTracker implements Sessions {
     return this.#sessions.values()
   }
 
-  /** Sessions by the tick at which each would end if it were silent from now on, for `dump`. */
-  byDeadline(): Map<number, SessionId[]> {
-    const map = new Map<number, SessionId[]>()
-    for (const session of this.#sessions.values()) {
-      const at = this.#bucketOf(session.deadline) * this.#tick
-      const list = map.get(at)
-      if (list === undefined) map.set(at, [session.id])
-      else list.push(session.id)
-    }
-    return new Map([...map].sort(([a], [b]) => a - b))
+  endOf({ deadline }: Session): number {
+    return this.#bucketOf(deadline) * this.#tick
   }
 
   /** The tick at which a deadline has passed for certain. */
