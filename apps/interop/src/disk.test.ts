@@ -144,7 +144,7 @@ type Ending = 'killed' | 'stopped' | 'restarted with a snapshot'
 /** One folder, written by one kind of server and left in a certain state. */
 async function folderOf(kind: Kind, ending: Ending): Promise<{ folder: string; written: Written[] }> {
   const folder = scratch('written')
-  const snapshots = ending === 'restarted with a snapshot' ? { snapCount: 20 } : {}
+  const snapshots = ending === 'restarted with a snapshot' ? { snapCount: 20, snapTreeShare: 0 } : {}
   const server = await Server.start({ kind, dataDir: folder, config: { ...config, ...snapshots } })
   const written = [await write(server, 'first')]
   if (ending === 'restarted with a snapshot') {
@@ -211,7 +211,11 @@ describeWith(['apache'], 'data directories', () => {
     const folder = scratch('journey')
     let last: Written | undefined
     for (const [stage, kind] of [reference, ours, reference, ours].entries()) {
-      const server = await Server.start({ kind, dataDir: folder, config: { ...config, snapCount: 30 } })
+      const server = await Server.start({
+        kind,
+        dataDir: folder,
+        config: { ...config, snapCount: 30, snapTreeShare: 0 },
+      })
       if (last) {
         const client = await Client.connect(server.port)
         await client.addAuth('digest', 'super:secret')

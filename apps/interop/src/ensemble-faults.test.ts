@@ -23,7 +23,7 @@ const peers = kinds.includes('apache-3.8') ? (['apache'] as const) : []
 
 /** Lets one fault happen after the other while clients write, `kazoo` of them with kazoo. */
 async function survive(kazoo: number): Promise<void> {
-  ensemble = await Ensemble.start({ kinds, cuttable: true, config: { snapCount: 500 } })
+  ensemble = await Ensemble.start({ kinds, cuttable: true, config: { snapCount: 500, snapTreeShare: 0 } })
   const dice = new Dice(seed)
   const happened: string[] = []
   const options = { seed, sessionTimeout: 16_000, kazoo }

@@ -32,7 +32,7 @@ describeWith(ours === 'zabra' ? [] : ['apache'], 'a server killed in the middle 
     // Small numbers, so that snapshots, new log files and expiring sessions all fall into a round.
     server = await Server.start({
       kind: ours,
-      config: { tickTime: 200, maxSessionTimeout: 60_000, snapCount: 150 },
+      config: { tickTime: 200, maxSessionTimeout: 60_000, snapCount: 150, snapTreeShare: 0 },
     })
     console.log(`kill: seed ${seed}, ${rounds} rounds`)
   })

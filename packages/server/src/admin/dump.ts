@@ -27,7 +27,7 @@ function* sessions(core: ServerCore): Generator<string> {
 }
 
 function* byEnd(core: ServerCore, those: Sessions): Generator<string> {
-  const sets = yield* grouped(those, (session) => those.endOf(session))
+  const sets = yield* grouped(those, ({ deadline }) => tickBehind(core, deadline))
   yield `Session Sets (${sets.length})/(${total(sets)}):\n`
   for (const [at, set] of sets) {
     yield `${set.length} expire at ${date(core, at)}:\n`
@@ -57,10 +57,9 @@ function* ephemerals({ tree }: ServerCore): Generator<string> {
 
 function* connections(core: ServerCore): Generator<string> {
   const { clock } = core.ports
-  const tick = core.settings.tickTimeMs
   const sets = yield* grouped(core.connections, ({ session, establishedAt }) => {
     const sessionless = clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall()
-    return (Math.floor((session?.deadline ?? sessionless) / tick) + 1) * tick
+    return tickBehind(core, session?.deadline ?? sessionless)
   })
   yield `Connections Sets (${sets.length})/(${total(sets)}):\n`
   for (const [at, set] of sets) {
@@ -70,7 +69,10 @@ function* connections(core: ServerCore): Generator<string> {
 }
 
 /** What ends at the same tick together, by ticks. Each that is looked at is a piece, though an empty one: they may be very many. */
-function* grouped<One>(those: Iterable<One>, endOf: (one: One) => number): Generator<string, [number, One[]][]> {
+function* grouped<One>(
+  those: Iterable<One>,
+  endOf: (one: One) => number,
+): Generator<string, [number, One[]][]> {
   const sets = new Map<number, One[]>()
   for (const one of those) {
     const at = endOf(one)
@@ -84,6 +86,10 @@ function* grouped<One>(those: Iterable<One>, endOf: (one: One) => number): Gener
 
 const total = (sets: readonly [number, readonly unknown[]][]): number =>
   sets.reduce((sum, [, set]) => sum + set.length, 0)
+
+/** The tick at which a deadline has passed for certain. */
+const tickBehind = ({ settings: { tickTimeMs } }: ServerCore, deadline: number): number =>
+  (Math.floor(deadline / tickTimeMs) + 1) * tickTimeMs
 
 /** The wall time of a moment on the monotonic clock. */
 function date({ ports: { clock } }: ServerCore, at: number): string {

@@ -35,10 +35,13 @@ const leader = {
   maxProposalSize: 87,
 }
 
-function side(role: RoleFigures, localSessions = false): Promise<Side> {
+function side(
+  role: RoleFigures,
+  localSessions = false,
+  table = new Map([[0x100021cce440000n, 10_000]]),
+): Promise<Side> {
   const clock = new ManualClock()
   const leads = role.mode === 'leader'
-  const table = new Map([[0x100021cce440000n, 10_000]])
   return Side.open({
     clock,
     role,
@@ -108,6 +111,22 @@ describe('the words of a member', () => {
     expect(await leading.word('dump')).toMatch(
       /^SessionTracker dump:\nSession Sets \(1\)\/\(1\):\n1 expire at .*:\n\t0x100021cce440000\nephemeral/,
     )
+  })
+
+  it('show very many sessions of a learner in several turns, sorted by id', async () => {
+    const ids = Array.from({ length: 1000 }, (_, i) => BigInt((i * 7) % 1000) - 200n)
+    const following = await side({ mode: 'follower', member }, false, new Map(ids.map((id) => [id, 4000])))
+    const soon = following.clock.soon.bind(following.clock)
+    let turns = 0
+    following.clock.soon = (action) => {
+      turns++
+      soon(action)
+    }
+    const text = await following.word('dump')
+    const sorted = Array.from({ length: 1000 }, (_, i) => BigInt.asUintN(64, BigInt(i) - 200n).toString(16))
+    const lines = sorted.map((id) => `0x${id}\t4000ms\n`).join('')
+    expect(text.startsWith(`SessionTracker dump:\nGlobal Sessions(1000):\n${lines}ephemeral`)).toBe(true)
+    expect(turns).toBeGreaterThan(13)
   })
 
   it('show local sessions before those that everybody knows', async () => {

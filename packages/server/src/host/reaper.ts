@@ -31,7 +31,7 @@ export class Reaper {
     this.#cancel()
   }
 
-  /** Those that may be removed, while they come and go. */
+  /** Those that may be removed; while they come and go, what comes is among them. */
   *#nodes(): Generator<number> {
     const { owners } = this.#core.tree
     yield* owners.containers

@@ -764,25 +764,28 @@ describe('time', () => {
   it.each([
     [0, 10, 20],
     [1, 1, 2],
-  ])('with a share of its znodes of %s takes from %i to %i snapshots of 200 changes', async (share, least, most) => {
-    const world = await World.start({ snapCount: 20, snapTreeShare: share })
-    const client = await world.client({ timeout: 20_000 })
-    client.greeting()
-    for (let i = 0; i < 200; i++) {
-      client.create(i + 1, `/n${i}`)
-      if (i % 10 === 0) await world.settle()
-    }
-    await world.settle()
-    const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
-    const before = snapshots()
-    for (let i = 0; i < 200; i++) {
-      client.set(i + 201, '/n0', 'again')
-      if (i % 5 === 0) await world.settle()
-    }
-    await world.settle()
-    expect(snapshots() - before).toBeGreaterThanOrEqual(least)
-    expect(snapshots() - before).toBeLessThanOrEqual(most)
-  })
+  ])(
+    'with a share of its znodes of %s takes from %i to %i snapshots of 200 changes',
+    async (share, least, most) => {
+      const world = await World.start({ snapCount: 20, snapTreeShare: share })
+      const client = await world.client({ timeout: 20_000 })
+      client.greeting()
+      for (let i = 0; i < 200; i++) {
+        client.create(i + 1, `/n${i}`)
+        if (i % 10 === 0) await world.settle()
+      }
+      await world.settle()
+      const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
+      const before = snapshots()
+      for (let i = 0; i < 200; i++) {
+        client.set(i + 201, '/n0', 'again')
+        if (i % 5 === 0) await world.settle()
+      }
+      await world.settle()
+      expect(snapshots() - before).toBeGreaterThanOrEqual(least)
+      expect(snapshots() - before).toBeLessThanOrEqual(most)
+    },
+  )
 })
 
 describe('four-letter words', () => {

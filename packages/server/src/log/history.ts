@@ -35,8 +35,7 @@ export async function* readLog(
   for (const { name, zxid } of files.slice(first)) {
     if (zxid > upTo) break
     const path = `${folder}/${name}`
-    for await (const entry of readFile(disk, path, upTo)) {
-      // What is known already, or a repetition of what an earlier file holds, which recovery has compared.
+    for await (const entry of readFile(disk, path, last, upTo)) {
       if (entry.zxid <= last) continue
       if (last !== after && !follows(entry.zxid, last)) throw missing(path, last, entry)
       last = entry.zxid
@@ -54,7 +53,13 @@ interface PlacedTxn extends RawTxn {
   readonly offset: number
 }
 
-async function* readFile(disk: Disk, path: string, upTo: Zxid): AsyncGenerator<PlacedTxn, void, undefined> {
+/** What a file has behind `after`. What comes before is known already, or was in an earlier file, with which recovery has compared it. */
+async function* readFile(
+  disk: Disk,
+  path: string,
+  after: Zxid,
+  upTo: Zxid,
+): AsyncGenerator<PlacedTxn, void, undefined> {
   let from: ScanStart | undefined
   for (let more = true; more;) {
     const ahead: PlacedTxn[] = []
@@ -65,6 +70,7 @@ async function* readFile(disk: Disk, path: string, upTo: Zxid): AsyncGenerator<P
       path,
       (entry) => {
         if (entry.zxid > upTo) return false
+        if (entry.zxid <= after) return entry.zxid < upTo
         const payload = entry.bytes.slice(entry.start, entry.end)
         ahead.push({ zxid: entry.zxid, payload, offset: entry.offset })
         bytes += payload.length

@@ -118,7 +118,7 @@ export const storageRows = {
     kind: whole(2),
     fallback: 100_000,
     meaning:
-      'Transactions between snapshots: one is taken after a random number from half of it to all of it.',
+      'Transactions between snapshots: one is taken after a random number from half of it to all of it. More in a large tree, see `snapTreeShare`.',
   }),
   snapTreeShare: row({
     group: log,
@@ -127,7 +127,7 @@ export const storageRows = {
     fallback: 0.25,
     apacheDefault: 'not there',
     meaning:
-      'Where so much of the number of znodes is more than `snapCount`, it counts instead: a large tree is not written for the sake of few changes. 0 leaves it to `snapCount`.',
+      'Share of the number of znodes that counts instead of `snapCount` where it is more, so that a large tree is not written for few changes. 0 leaves it to `snapCount`.',
   }),
   snapSizeLimitBytes: row({
     group: log,

@@ -24,6 +24,7 @@ const SETTINGS = {
   containerCheckIntervalMs: 3000,
   digestEnabled: true,
   commitLogCount: 100,
+  snapTreeShare: 0,
 }
 
 /** Servers, participants, and a witness who suffers from servers alone. */

@@ -91,6 +91,8 @@ export interface ClientPlan {
 export interface ServerKnobs {
   readonly tickTimeMs: number
   readonly snapCount: number
+  /** Share of the number of znodes that counts instead where it is more. */
+  readonly snapTreeShare: number
   readonly preAllocSizeBytes: number
   readonly commitLogCount: number
   readonly globalOutstandingLimit: number
@@ -213,6 +215,7 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
     knobs: {
       tickTimeMs: 500,
       snapCount: chance.pick([30, 80, 400, 100_000]),
+      snapTreeShare: chance.branch('share of the tree').pick([0, 0, 0.25, 1]),
       preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
       commitLogCount: chance.pick([20, 100, 500]),
       globalOutstandingLimit: chance.pick([5, 1000]),

@@ -74,6 +74,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
     minSessionTimeoutMs: 1000,
     maxSessionTimeoutMs: 20_000,
     snapCount: Math.max(2, knobs.snapCount),
+    snapTreeShare: knobs.snapTreeShare,
     preAllocSizeBytes: knobs.preAllocSizeBytes,
     globalOutstandingLimit: knobs.globalOutstandingLimit,
     extendedTypesEnabled: true,

@@ -44,6 +44,4 @@ export interface Sessions extends Iterable<Session> {
   reopen(session: Session): void
   /** When `expire` is to be called next, on the monotonic clock; Infinity where another server decides. */
   readonly nextDeadline: number
-  /** The tick at which it would end if it were silent from now on; Infinity where another server decides. */
-  endOf(session: Session): number
 }

@@ -98,10 +98,6 @@ export class LearnerSessions implements Sessions {
     session.closing = false
   }
 
-  endOf(_session: Session): number {
-    return Infinity
-  }
-
   /** Every session of the table. */
   *[Symbol.iterator](): IterableIterator<Session> {
     for (const [id, timeout] of this.#table) yield this.#known.get(id) ?? unheard(id, timeout)

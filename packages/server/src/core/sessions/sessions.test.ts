@@ -159,14 +159,6 @@ describe('the session tracker', () => {
     expect(tracker.expire(4000).length).toBe(1)
   })
 
-  it('tells the tick at which each session would end', () => {
-    const tracker = new SessionTracker(1000, 0)
-    const sessions = [tracker.add(1n, 5000, 0), tracker.add(2n, 2000, 0), tracker.add(3n, 2100, 0)]
-    expect(sessions.map((session) => tracker.endOf(session))).toEqual([6000, 3000, 3000])
-    tracker.touch(sessions[1]!, 4000)
-    expect(tracker.endOf(sessions[1]!)).toBe(7000)
-  })
-
   it('never ends a session early and never more than a tick late, in 10,000 random histories', () => {
     const tick = 100
     const step = fc.oneof(

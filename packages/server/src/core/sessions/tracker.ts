@@ -122,10 +122,6 @@ export class SessionTracker implements Sessions {
     return this.#sessions.values()
   }
 
-  endOf({ deadline }: Session): number {
-    return this.#bucketOf(deadline) * this.#tick
-  }
-
   /** The tick at which a deadline has passed for certain. */
   #bucketOf(time: number): number {
     return Math.floor(time / this.#tick) + 1

@@ -13,7 +13,7 @@ export interface RoleLogParts {
   readonly sinceSnapshot: number
   /** Grows with the log. */
   readonly verified: VerifiedRange
-  /** How many there are in the tree. */
+  /** How many znodes the tree has. */
   readonly znodes: () => number
   readonly events: TxnLogEvents
   /** The epoch that the member has accepted; no transaction is of a later one. */
