@@ -1,4 +1,4 @@
-import type { Sessions } from '../core/sessions/index.ts'
+import { tickBehind, type Sessions } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
 import type { ServerCore } from '../host/core.ts'
 import { hex } from '../host/hex.ts'
@@ -27,12 +27,13 @@ function* sessions(core: ServerCore): Generator<string> {
 }
 
 function* byEnd(core: ServerCore, those: Sessions): Generator<string> {
-  const sets = yield* grouped(those, ({ deadline }) => tickBehind(core, deadline))
-  yield `Session Sets (${sets.length})/(${total(sets)}):\n`
-  for (const [at, set] of sets) {
-    yield `${set.length} expire at ${date(core, at)}:\n`
-    for (const { id } of set) yield `\t${hex(id)}\n`
-  }
+  yield* sets(
+    core,
+    'Session',
+    those,
+    ({ deadline }) => deadline,
+    ({ id }) => hex(id),
+  )
 }
 
 function* table(those: Sessions): Generator<string> {
@@ -57,39 +58,42 @@ function* ephemerals({ tree }: ServerCore): Generator<string> {
 
 function* connections(core: ServerCore): Generator<string> {
   const { clock } = core.ports
-  const sets = yield* grouped(core.connections, ({ session, establishedAt }) => {
-    const sessionless = clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall()
-    return tickBehind(core, session?.deadline ?? sessionless)
-  })
-  yield `Connections Sets (${sets.length})/(${total(sets)}):\n`
-  for (const [at, set] of sets) {
-    yield `${set.length} expire at ${date(core, at)}:\n`
-    for (const { host, port, sessionId } of set) yield `\tip: /${host}:${port} sessionId: ${hex(sessionId)}\n`
-  }
+  yield* sets(
+    core,
+    'Connections',
+    core.connections,
+    ({ session, establishedAt }) =>
+      session?.deadline ??
+      clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall(),
+    ({ host, port, sessionId }) => `ip: /${host}:${port} sessionId: ${hex(sessionId)}`,
+  )
 }
 
 /** What ends at the same tick together, by ticks. Each that is looked at is a piece, though an empty one: they may be very many. */
-function* grouped<One>(
+function* sets<One>(
+  core: ServerCore,
+  title: string,
   those: Iterable<One>,
-  endOf: (one: One) => number,
-): Generator<string, [number, One[]][]> {
-  const sets = new Map<number, One[]>()
+  deadlineOf: (one: One) => number,
+  line: (one: One) => string,
+): Generator<string> {
+  const { tickTimeMs } = core.settings
+  const byTick = new Map<number, One[]>()
+  let count = 0
   for (const one of those) {
-    const at = endOf(one)
-    const set = sets.get(at)
-    if (set === undefined) sets.set(at, [one])
+    const tick = tickBehind(deadlineOf(one), tickTimeMs)
+    const set = byTick.get(tick)
+    if (set === undefined) byTick.set(tick, [one])
     else set.push(one)
+    count++
     yield ''
   }
-  return [...sets].sort(([a], [b]) => a - b)
+  yield `${title} Sets (${byTick.size})/(${count}):\n`
+  for (const [tick, set] of [...byTick].sort(([a], [b]) => a - b)) {
+    yield `${set.length} expire at ${date(core, tick * tickTimeMs)}:\n`
+    for (const one of set) yield `\t${line(one)}\n`
+  }
 }
-
-const total = (sets: readonly [number, readonly unknown[]][]): number =>
-  sets.reduce((sum, [, set]) => sum + set.length, 0)
-
-/** The tick at which a deadline has passed for certain. */
-const tickBehind = ({ settings: { tickTimeMs } }: ServerCore, deadline: number): number =>
-  (Math.floor(deadline / tickTimeMs) + 1) * tickTimeMs
 
 /** The wall time of a moment on the monotonic clock. */
 function date({ ports: { clock } }: ServerCore, at: number): string {

@@ -1,6 +1,7 @@
 import { OpCode, ErrorCode, EventType, CreateMode, writeAuthPacket } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { World } from './testdata/world.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import { World, type RawClient } from './testdata/world.ts'
 
 const FULL_DISK = { code: 'ENOSPC' }
 
@@ -672,6 +673,22 @@ describe('the end', () => {
   })
 })
 
+/** 200 nodes, with a snapshot after twenty changes at most, and how many snapshots there are. */
+async function planted(
+  settings: Partial<ServerSettings>,
+): Promise<{ world: World; client: RawClient; snapshots: () => number }> {
+  const world = await World.start({ snapCount: 20, ...settings })
+  const client = await world.client({ timeout: 20_000 })
+  client.greeting()
+  for (let i = 0; i < 200; i++) {
+    client.create(i + 1, `/n${i}`)
+    if (i % 10 === 0) await world.settle()
+  }
+  await world.settle()
+  const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
+  return { world, client, snapshots }
+}
+
 describe('time', () => {
   it('removes containers whose last child is gone, and nodes whose time to live is over', async () => {
     const world = await World.start({ extendedTypesEnabled: true, containerCheckIntervalMs: 1000 })
@@ -744,15 +761,7 @@ describe('time', () => {
   })
 
   it('takes a snapshot after so many transactions and purges what recovery does not need', async () => {
-    const world = await World.start({ snapCount: 20, purgeRetainCount: 3, purgeIntervalMs: 5000 })
-    const client = await world.client({ timeout: 20_000 })
-    client.greeting()
-    for (let i = 0; i < 200; i++) {
-      client.create(i + 1, `/n${i}`)
-      if (i % 10 === 0) await world.settle()
-    }
-    await world.settle()
-    const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
+    const { world, snapshots } = await planted({ purgeRetainCount: 3, purgeIntervalMs: 5000 })
     expect(snapshots()).toBeGreaterThan(3)
     await world.advance(5100)
     expect(snapshots()).toBe(3)
@@ -767,15 +776,7 @@ describe('time', () => {
   ])(
     'with a share of its znodes of %s takes from %i to %i snapshots of 200 changes',
     async (share, least, most) => {
-      const world = await World.start({ snapCount: 20, snapTreeShare: share })
-      const client = await world.client({ timeout: 20_000 })
-      client.greeting()
-      for (let i = 0; i < 200; i++) {
-        client.create(i + 1, `/n${i}`)
-        if (i % 10 === 0) await world.settle()
-      }
-      await world.settle()
-      const snapshots = (): number => world.disk.paths().filter((path) => path.includes('/snapshot.')).length
+      const { world, client, snapshots } = await planted({ snapTreeShare: share })
       const before = snapshots()
       for (let i = 0; i < 200; i++) {
         client.set(i + 201, '/n0', 'again')

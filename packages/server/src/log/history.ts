@@ -36,7 +36,6 @@ export async function* readLog(
     if (zxid > upTo) break
     const path = `${folder}/${name}`
     for await (const entry of readFile(disk, path, last, upTo)) {
-      if (entry.zxid <= last) continue
       if (last !== after && !follows(entry.zxid, last)) throw missing(path, last, entry)
       last = entry.zxid
       yield entry
@@ -53,7 +52,7 @@ interface PlacedTxn extends RawTxn {
   readonly offset: number
 }
 
-/** What a file has behind `after`. What comes before is known already, or was in an earlier file, with which recovery has compared it. */
+/** What a file has behind `after`, each once. What is known already, or repeats an earlier entry, recovery has compared. */
 async function* readFile(
   disk: Disk,
   path: string,
@@ -61,6 +60,7 @@ async function* readFile(
   upTo: Zxid,
 ): AsyncGenerator<PlacedTxn, void, undefined> {
   let from: ScanStart | undefined
+  let known = after
   for (let more = true; more;) {
     const ahead: PlacedTxn[] = []
     let bytes = 0
@@ -70,7 +70,8 @@ async function* readFile(
       path,
       (entry) => {
         if (entry.zxid > upTo) return false
-        if (entry.zxid <= after) return entry.zxid < upTo
+        if (entry.zxid <= known) return entry.zxid < upTo
+        known = entry.zxid
         const payload = entry.bytes.slice(entry.start, entry.end)
         ahead.push({ zxid: entry.zxid, payload, offset: entry.offset })
         bytes += payload.length

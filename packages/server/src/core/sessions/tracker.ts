@@ -122,9 +122,8 @@ export class SessionTracker implements Sessions {
     return this.#sessions.values()
   }
 
-  /** The tick at which a deadline has passed for certain. */
-  #bucketOf(time: number): number {
-    return Math.floor(time / this.#tick) + 1
+  #bucketOf(deadline: number): number {
+    return tickBehind(deadline, this.#tick)
   }
 
   #move(session: Session): void {
@@ -139,6 +138,9 @@ export class SessionTracker implements Sessions {
     bucket.add(session)
   }
 }
+
+/** The tick, of so many milliseconds, at which a deadline has passed for certain: its number. */
+export const tickBehind = (deadline: number, tick: number): number => Math.floor(deadline / tick) + 1
 
 /** The timeout that a client gets for the one that it asks for, in milliseconds. */
 export const negotiate = (asked: number, min: number, max: number): number =>
