@@ -4,6 +4,7 @@ import { httpUpgrades, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runt
 import type { Ports } from '@zabra/runtime'
 import { createServer } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
+import { inlineMore } from './compiler.ts'
 import { judge } from './failures.ts'
 import { createLogger } from './logger.ts'
 import { run } from './run.ts'
@@ -51,7 +52,10 @@ process.exitCode = await run({
   out: (text) => void process.stdout.write(text),
   err: (text) => void process.stderr.write(text),
   logger: (level) => createLogger(level, pretty),
-  start: async (settings, logger) => createServer(settings, { ...(await portsFor(settings)), logger }),
+  async start(settings, logger) {
+    inlineMore()
+    return createServer(settings, { ...(await portsFor(settings)), logger })
+  },
   now: () => performance.now(),
   onStop(stop) {
     // A terminal that is closed takes the server that a person runs in it along; elsewhere SIGHUP asks to read files again.
