@@ -133,11 +133,12 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     const parts = this.#parts
     this.#parts = undefined
     if (this.#phase !== 'open') return
-    if (hasMoved(entry.logged.txn)) return this.destroy(MOVED)
+    // A multi with results has not failed.
+    if (parts === undefined && hasMoved(entry.logged.txn)) return this.destroy(MOVED)
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)
-    if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts?.bytes(), this.outbox.writer)
+    if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts, this.outbox.writer)
     this.#finish(mark, entry.type, entry.startedAt, this.#core.stats.updateLatency)
     if (entry.type === OpCode.closeSession) this.#endWith('Closed by its client')
     else this.serve()

@@ -12,20 +12,22 @@ import type {
 } from '../core/types.ts'
 
 /**
- * Writes the body of a reply to a write that is applied. `parts` are the results of a multi as `writePart` has written them
+ * Writes the body of a reply to a write that is applied. `parts` has the results of a multi as `writePart` has written them
  * one by one; a multi without any has failed. The tree must show the write's result and nothing later.
  */
 export function writeBody(
   tree: Tree,
   asked: number,
   txn: Txn,
-  parts: Uint8Array | undefined,
+  parts: Writer | undefined,
   writer: Writer,
 ): void {
   if (txn.type !== OpCode.multi) return writeResult(tree, asked, txn, writer)
-  if (parts !== undefined) writer.raw(parts)
-  else writeFailedParts(txn, writer)
-  writeMultiHeader(writer, { type: -1, done: true, err: -1 })
+  const results = parts ?? writer
+  if (parts === undefined) writeFailedParts(txn, writer)
+  writeMultiHeader(results, { type: -1, done: true, err: -1 })
+  // All at once: behind megabytes, a few bytes more would make room for as many again.
+  if (parts !== undefined) writer.raw(parts.bytes())
 }
 
 /** `asked` is the op code of the request: only `create` is answered without a stat. */
