@@ -133,7 +133,6 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     const parts = this.#parts
     this.#parts = undefined
     if (this.#phase !== 'open') return
-    // A multi with results has not failed.
     if (parts === undefined && hasMoved(entry.logged.txn)) return this.destroy(MOVED)
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged

@@ -70,7 +70,8 @@ function writeFailedParts({ txns }: MultiTxn, writer: Writer): void {
 
 /**
  * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
- * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
+ * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710). A multi that has results
+ * need not be asked: it has not failed.
  */
 export function hasMoved(txn: Txn): boolean {
   if (txn.type === OpCode.multi) return txn.txns.some(isMoved)

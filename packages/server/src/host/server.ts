@@ -260,6 +260,6 @@ const journalOf = (log: RoleWriter): Journal => ({
   get state() {
     return log.state
   },
-  append: (logged, payload) =>
-    payload === undefined ? log.append(logged) : log.appendPayload(logged.header.zxid, payload),
+  append: (logged, payload, adler) =>
+    payload === undefined ? log.append(logged) : log.appendPayload(logged.header.zxid, payload, adler),
 })

@@ -1,8 +1,8 @@
 /** The transaction log, snapshots and recovery, in ZooKeeper's formats; FORMAT.md explains the files. */
-export { encodeEntry } from './entries.ts'
+export { encodeEntry, payloadInSteps } from './entries.ts'
 export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
-export { decodeInSteps, decodeLoggedTxn, encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
+export { decodeInSteps, decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
 export { scanLog } from './log-scan.ts'
 export type { RawEntry, ScanEnd } from './log-scan.ts'
 export { takeSnapshot, writeSnapshot } from './snapshot-writer.ts'

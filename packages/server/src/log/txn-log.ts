@@ -178,9 +178,9 @@ export class TxnLog {
 
   /**
    * Adds a transaction that is encoded already (header, record, digest), byte for byte. The bytes are copied. Throws as
-   * `append` does, and a RangeError when they are not the transaction `zxid`.
+   * `append` does, and a RangeError when they are not the transaction `zxid`. `adler` is their checksum, where it is known.
    */
-  appendPayload(zxid: Zxid, payload: Uint8Array): void {
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
     const inside = payloadZxid(payload)
     if (inside !== zxid) {
       const got = inside === undefined ? `${payload.length} bytes` : `0x${formatZxid(inside)}`
@@ -188,7 +188,7 @@ export class TxnLog {
     }
     const batch = this.#admit(zxid)
     const before = batch.writer.length
-    encodePayload(batch.writer, payload)
+    encodePayload(batch.writer, payload, adler)
     this.#taken(batch, zxid, before)
   }
 

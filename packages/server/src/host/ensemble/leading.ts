@@ -314,7 +314,7 @@ export class LeaderTerm implements Term {
             get state() {
               return writer.state
             },
-            append: (logged, payload) => writer.appendPayload(logged.header.zxid, payload!),
+            append: (logged, payload, adler) => writer.appendPayload(logged.header.zxid, payload!, adler),
           },
           quorum: this.#quorum(),
           lastZxid: zxid,

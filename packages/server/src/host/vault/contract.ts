@@ -20,9 +20,9 @@ export interface RoleWriter {
   append(logged: LoggedTxn): void
   /**
    * Adds an encoded transaction (header, record, digest) to the next batch, byte for byte. The bytes are copied before this
-   * returns. `zxid` must be the one in the payload. Throws as `append` does.
+   * returns. `zxid` must be the one in the payload, `adler` its Adler-32, where that is known. Throws as `append` does.
    */
-  appendPayload(zxid: Zxid, payload: Uint8Array): void
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void
   /** Resolves when all that is appended is durable. Rejects when it is lost. */
   flush(): Promise<void>
   /** Replaces who hears of durability, as when a learner that has synchronised begins to serve. */

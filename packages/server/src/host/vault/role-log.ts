@@ -109,9 +109,9 @@ export class RoleLog implements RoleWriter {
     this.#verified.add(logged.header.zxid, this.#log.appendedBytes - before)
   }
 
-  appendPayload(zxid: Zxid, payload: Uint8Array): void {
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
     this.#check(zxid)
-    this.#log.appendPayload(zxid, payload)
+    this.#log.appendPayload(zxid, payload, adler)
     this.#verified.add(zxid, payload.length)
   }
 

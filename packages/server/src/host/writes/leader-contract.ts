@@ -8,9 +8,9 @@ export interface Journal {
   readonly state: string
   /**
    * `payload` is the transaction encoded, where there is a quorum or the transaction is large; it belongs to the journal and its
-   * learners, for good.
+   * learners, for good. `adler` is its Adler-32, where that is known.
    */
-  append(logged: LoggedTxn, payload?: Uint8Array): void
+  append(logged: LoggedTxn, payload?: Uint8Array, adler?: number): void
 }
 
 /** The ensemble as its leader sees it. All calls back come inside `ServerCore.turn`, also when they come at once. */

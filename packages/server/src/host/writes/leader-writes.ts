@@ -5,7 +5,7 @@ import { Range } from '../../core/range.ts'
 import { STEP } from '../../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../../core/types.ts'
 import type { Listener } from '../../core/watches/index.ts'
-import { encodeInSteps, encodeLoggedTxn } from '../../log/index.ts'
+import { encodeLoggedTxn, payloadInSteps } from '../../log/index.ts'
 import type { Asker, Entry, KeptDigests, Requester, Write, Writes } from './contract.ts'
 import { Application } from './application.ts'
 import { Flight } from './flight.ts'
@@ -429,12 +429,11 @@ export class LeaderWrites<L extends Listener> implements Writes {
     startedAt: number,
   ): Generator<void> {
     const entry = new Flight(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
-    const writer = new Writer(1 << 12)
-    yield* encodeInSteps(writer, entry, STEP)
-    this.#append(entry, writer.take())
+    const { payload, adler } = yield* payloadInSteps(entry, STEP)
+    this.#append(entry, payload, adler)
   }
 
-  #append(entry: Entry, payload: Uint8Array | undefined): void {
+  #append(entry: Entry, payload: Uint8Array | undefined, adler?: number): void {
     const { journal, quorum } = this.#parts
     const { logged } = entry
     const { zxid } = logged.header
@@ -443,7 +442,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     if (this.swallowed) return
     this.#application.push(entry)
     this.#last = zxid
-    journal.append(logged, payload)
+    journal.append(logged, payload, adler)
     if (quorum === undefined) return
     this.lastProposalSize = payload!.length
     this.proposalSize.add(payload!.length)
