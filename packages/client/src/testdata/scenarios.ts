@@ -62,7 +62,10 @@ async function code(promise: Promise<unknown>): Promise<string> {
   }
 }
 
-/** The same bodies for the simulated network, our server and Apache ZooKeeper's. */
+/**
+ * The same bodies for the simulated network, our server and Apache ZooKeeper's, also with clients on different members
+ * of an ensemble: who reads what another session wrote calls `sync` first.
+ */
 export const scenarios: readonly Scenario[] = [
   {
     name: 'every operation, and the errors that belong to them',
@@ -219,6 +222,7 @@ export const scenarios: readonly Scenario[] = [
       await client.create('/s5', bytes('1'), { mode: 'ephemeral', acl })
       const lasting = await client.watch('/s5-tree', { mode: 'persistentRecursive' })
       const events = lasting[Symbol.asyncIterator]()
+      await other.sync('/s5')
       const once = await other.watchOnce('/s5', 'data')
       for (let i = 0; i < 3; i++) {
         cut()
@@ -293,6 +297,7 @@ export const scenarios: readonly Scenario[] = [
       await first.create('/s9', undefined, { mode: 'ephemeral' })
       const session = await first.detach()
       await using second = await connect({ session })
+      await second.sync('/s9')
       equal((await second.exists('/s9'))?.ephemeralOwner, session.id, 'the owner')
     },
   },
@@ -302,6 +307,7 @@ export const scenarios: readonly Scenario[] = [
       await using client = await connect()
       await using view = await connect({ chroot: '/s10/deep', createChroot: true })
       equal((await view.create('/a', bytes('1'))).path, '/a', 'the path')
+      await client.sync('/s10')
       expect((await client.exists('/s10/deep/a')) !== undefined, 'the node below the root')
       const other = client.chroot('/s10')
       equal(decoder.decode((await other.getData('/deep/a')).data), '1', 'the data by another root')
@@ -313,6 +319,7 @@ export const scenarios: readonly Scenario[] = [
     async play({ connect, cut }) {
       const clients = await Promise.all(Array.from({ length: 3 }, () => connect()))
       await clients[0]!.create('/s11', bytes('0'))
+      await Promise.all(clients.map((client) => client.sync('/s11')))
       let breaks = 0
       const work = clients.map(async (client, n) => {
         for (let i = 0; i < 10; i++) {
@@ -337,6 +344,7 @@ export const scenarios: readonly Scenario[] = [
         }
       })
       await Promise.all(work)
+      await clients[0]!.sync('/s11')
       const [count] = decoder.decode((await clients[0]!.getData('/s11')).data).split(' ')
       expect(Number(count) >= 30 && Number(count) <= 30 + breaks * clients.length, `30 increments, got ${count}`)
       await clients[0]!.delete('/s11')
