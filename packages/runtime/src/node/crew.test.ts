@@ -4,9 +4,23 @@ import { writeSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
-import { Crew } from './crew.ts'
+import { Crew, type Shared } from './crew.ts'
 import { underWay } from './gathering.ts'
 import { nodeNetwork } from './index.ts'
+
+/** What threads are given, and the end of each. */
+const threads = vi.hoisted((): { given: Shared[]; ended: Promise<unknown>[] } => ({ given: [], ended: [] }))
+vi.mock(import('node:worker_threads'), async (original) => {
+  const actual = await original()
+  class Watched extends actual.Worker {
+    constructor(...[program, options]: ConstructorParameters<typeof actual.Worker>) {
+      super(program, options)
+      threads.given.push(options!.workerData as Shared)
+      threads.ended.push(new Promise((resolve) => this.once('exit', resolve)))
+    }
+  }
+  return { ...actual, Worker: Watched }
+})
 
 const text = (words: string): Uint8Array => new TextEncoder().encode(words)
 
@@ -151,19 +165,28 @@ describe('a crew', () => {
     expect(refused).toBe(2)
   })
 
-  it('has written for a connection that is ended or closed during it before that happens', async () => {
-    peers = await Peers.make(3)
-    new Crew().gather(() => {
-      for (const connection of peers!.ours) connection.write(text('last words'))
-      peers!.ours[0]!.end()
-      peers!.ours[1]!.destroy()
-    })
-    await peers.until(
-      () => peers!.ended.has(0) && peers!.ended.has(1) && peers!.heard.every((heard) => heard.length === 10),
-    )
-    expect(peers.ended).toEqual(new Set([0, 1]))
-    expect(peers.heard).toEqual(['last words', 'last words', 'last words'])
-  })
+  it.each([0, 2])(
+    'with %i threads beside this one has written for a connection that is ended or closed during it before that happens',
+    async (threads) => {
+      peers = await Peers.make(40)
+      const crew = new Crew()
+      for (let thread = 0; thread < threads; thread++) await crew.addThread()
+      crew.gather(() => {
+        for (const connection of peers!.ours) connection.write(text('last words'))
+        peers!.ours[0]!.end()
+        peers!.ours[1]!.destroy()
+        peers!.ours[2]!.write(text(' and'))
+        peers!.ours[2]!.write(text(' more'))
+        peers!.ours[2]!.end()
+      })
+      const expected = peers.ours.map((_, number) => (number === 2 ? 'last words and more' : 'last words'))
+      await peers.until(
+        () => peers!.ended.size === 3 && peers!.heard.join('').length === expected.join('').length,
+      )
+      expect(peers.ended).toEqual(new Set([0, 1, 2]))
+      expect(peers.heard).toEqual(expected)
+    },
+  )
 
   it('ends a connection behind what the system did not take at once', async () => {
     peers = await Peers.make(1)
@@ -373,6 +396,31 @@ describe('a crew', () => {
     tell('more')
     await peers.until(() => peers!.heard.every((heard) => heard.length >= 4))
     expect(peers.heard).toEqual(Array(20).fill('more'))
+  })
+
+  it('leaves no descriptor to a thread that comes back after all, and ends its threads', async () => {
+    peers = await Peers.make(20)
+    const crew = new Crew()
+    await crew.addThread()
+    const [shared, ended] = [threads.given.at(-1)!, threads.ended.at(-1)!]
+    vi.spyOn(Atomics as { load: (control: Int32Array, index: number) => number }, 'load').mockReturnValue(19)
+    vi.spyOn(Atomics, 'wait').mockReturnValue('timed-out')
+    const tell = (): void =>
+      crew.gather(() => peers!.ours.forEach((connection) => connection.write(text('told'))))
+    expect(tell).toThrow('does not answer: 19 of 20 are written')
+    vi.restoreAllMocks()
+    expect(new Set(shared.descriptors)).toEqual(new Set([-1]))
+    await ended
+  })
+
+  it('ends its threads when it is told to', async () => {
+    const crew = new Crew()
+    const from = threads.ended.length
+    await crew.addThread()
+    await crew.addThread()
+    const ended = threads.ended.slice(from)
+    await crew.end()
+    expect(await Promise.all(ended)).toHaveLength(2)
   })
 
   it('is one for actions within actions', async () => {

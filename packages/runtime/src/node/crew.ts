@@ -55,6 +55,7 @@ export class Crew implements Gathering {
     bytes: new Uint8Array(new SharedArrayBuffer(BYTES)),
   }
   readonly #write: Write
+  readonly #threads: Worker[] = []
   readonly #sockets: Socket[] = []
   #used = 0
   /** Whether a thread did not come back, which may write what it has taken at any time. */
@@ -77,9 +78,15 @@ export class Crew implements Gathering {
         execArgv: [],
         env: {},
       })
+      this.#threads.push(worker)
       worker.unref()
       worker.once('message', () => resolve()).once('error', reject)
     })
+  }
+
+  /** Ends all threads. */
+  async end(): Promise<void> {
+    await Promise.all(this.#threads.splice(0).map((thread) => thread.terminate()))
   }
 
   take(socket: Socket, bytes: Uint8Array): boolean {
@@ -119,12 +126,17 @@ export class Crew implements Gathering {
     sockets.length = this.#used = 0
   }
 
-  /** Nobody knows what the peers have got. */
+  /**
+   * Nobody knows what the peers have got. A thread that comes back finds no descriptor, which would be that of a file by then,
+   * and is told to end.
+   */
   #lose(done: number): never {
     const sockets = this.#sockets.splice(0)
     const message = `A thread that writes to sockets does not answer: ${done} of ${sockets.length} are written`
     const error = new Error(message)
     this.#isLost = true
+    this.#shared.descriptors.fill(-1)
+    void this.end()
     for (const socket of sockets) socket.destroy(error)
     throw error
   }

@@ -25,14 +25,15 @@ async function start(threads: number): Promise<Crew | 'impossible'> {
     versions['deno'] !== undefined
   )
     return 'impossible'
+  // Loaded when it is wanted, which most processes never do.
+  const { Crew } = await import('./crew.ts')
+  const starting = new Crew()
   try {
-    // Loaded when it is wanted, which most processes never do.
-    const { Crew } = await import('./crew.ts')
-    const starting = new Crew()
     await Promise.all(Array.from({ length: threads }, () => starting.addThread()))
     return starting
   } catch {
     // Where threads are not allowed, the sockets are written to one after the other.
+    await starting.end()
     return 'impossible'
   }
 }
