@@ -10,7 +10,7 @@ const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 /** Whether a transaction changes the node at `path` or one below it. */
 export function touches(txn: Txn, path: string): boolean {
   const below = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
-  if (txn.type === OpCode.multi) return txn.txns.some((part) => touches(part, path))
+  if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => touches(part, path))
   if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(below)
   return 'path' in txn && below(txn.path)
 }
@@ -28,7 +28,7 @@ function describe(txn: Txn, withData: boolean): string {
   if (txn.type === OpCode.closeSession)
     return [name, ...txn.paths2Delete.map((path) => `deletes ${safeLine(path)}`)].join(' ')
   if (txn.type === OpCode.multi)
-    return `${name} [${txn.txns.map((part) => describePart(part, withData)).join('; ')}]`
+    return `${name} [${Array.from(txn.txns, (part) => describePart(part, withData)).join('; ')}]`
   return describePart(txn, withData)
 }
 
@@ -58,7 +58,8 @@ export function txnJson({ header, txn }: LoggedTxn, withData: boolean): Record<s
 
 function bodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
   const type = names.get(txn.type) ?? txn.type
-  if (txn.type === OpCode.multi) return { type, txns: txn.txns.map((part) => bodyJson(part, withData)) }
+  if (txn.type === OpCode.multi)
+    return { type, txns: Array.from(txn.txns, (part) => bodyJson(part, withData)) }
   if (txn.type === OpCode.error) return { type, error: errorName(txn.err) }
   if (txn.type === OpCode.createSession) return { type, timeout: txn.timeOut }
   if (txn.type === OpCode.closeSession) return { type, deletes: txn.paths2Delete }

@@ -82,7 +82,20 @@ export interface CheckTxn {
 /** When one part is an `ErrorTxn` the whole has failed and nothing is applied (spec: disk format 5.6). */
 export interface MultiTxn {
   readonly type: typeof OpCode.multi
-  readonly txns: readonly SubTxn[]
+  readonly txns: Parts
+}
+/** The parts of a multi in their order. */
+export type Parts = readonly SubTxn[] | Packed
+/** Parts that are made anew for whoever walks over them, with the first one that has failed. */
+export interface Packed extends Iterable<SubTxn> {
+  readonly length: number
+  readonly failure: ErrorTxn | undefined
+}
+/** Where parts are kept as they are made. */
+export interface Packing {
+  readonly length: number
+  add(part: SubTxn): void
+  done(): Parts
 }
 export type SubTxn =
   | CreateTxn

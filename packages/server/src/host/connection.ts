@@ -124,16 +124,16 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
     if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)
   }
 
-  part(txn: SubTxn): void {
+  part(txn: SubTxn, isApplied: boolean): void {
     if (this.#phase !== 'open') return
-    writePart(this.#core.tree, txn, (this.#parts ??= new Writer(256)))
+    writePart(this.#core.tree, txn, isApplied, (this.#parts ??= new Writer(256)))
   }
 
   applied(entry: Entry, err: number): void {
     const parts = this.#parts
     this.#parts = undefined
     if (this.#phase !== 'open') return
-    if (parts === undefined && hasMoved(entry.logged.txn)) return this.destroy(MOVED)
+    if (hasMoved(entry.logged.txn)) return this.destroy(MOVED)
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
     const { header, txn } = entry.logged
     const mark = this.outbox.begin(entry.xid, header.zxid, err)

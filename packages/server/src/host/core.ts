@@ -14,6 +14,7 @@ import { SessionIds, SessionTracker, type Session, type Sessions } from '../core
 import type { QuotaBreach, Tree } from '../core/tree/index.ts'
 import type { Identity, SessionId } from '../core/types.ts'
 import { Firing, Watches } from '../core/watches/index.ts'
+import { PartsPacker } from '../log/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { FourLetterWords, RoleFigures } from '../admin/index.ts'
 import { ClientConnection } from './connection.ts'
@@ -166,6 +167,7 @@ export class ServerCore {
           sessions: view,
           enforceQuota: settings.enforceQuota,
           reconfigEnabled,
+          pack: () => new PartsPacker(tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
         }),

@@ -1,10 +1,9 @@
 import { ErrorCode, OpCode, writeMultiHeader, type Writer } from '@zabra/protocol'
-import type { Tree } from '../core/tree/index.ts'
+import { failureOf, type Tree } from '../core/tree/index.ts'
 import type {
   CreateContainerTxn,
   CreateTTLTxn,
   CreateTxn,
-  MultiTxn,
   SetACLTxn,
   SetDataTxn,
   SubTxn,
@@ -13,7 +12,7 @@ import type {
 
 /**
  * Writes the body of a reply to a write that is applied. `parts` has the results of a multi as `writePart` has written them
- * one by one; a multi without any has failed. The tree must show the write's result and nothing later.
+ * one by one. The tree must show the write's result and nothing later.
  */
 export function writeBody(
   tree: Tree,
@@ -24,7 +23,6 @@ export function writeBody(
 ): void {
   if (txn.type !== OpCode.multi) return writeResult(tree, asked, txn, writer)
   const results = parts ?? writer
-  if (parts === undefined) writeFailedParts(txn, writer)
   writeMultiHeader(results, { type: -1, done: true, err: -1 })
   // All at once: behind megabytes, a few bytes more would make room for as many again.
   if (parts !== undefined) writer.raw(parts.bytes())
@@ -50,8 +48,16 @@ const createsNode = (txn: Txn): txn is CreateTxn | CreateContainerTxn | CreateTT
   txn.type === OpCode.createContainer ||
   txn.type === OpCode.createTTL
 
-/** Writes the result of one part of a multi, right after the part is applied. */
-export function writePart(tree: Tree, txn: SubTxn, writer: Writer): void {
+/**
+ * Writes the result of one part of a multi, right after the part is applied. One that is not, since some part has failed, has an
+ * error: its own, "not tried" behind the one that failed, or 0 before it.
+ */
+export function writePart(tree: Tree, txn: SubTxn, isApplied: boolean, writer: Writer): void {
+  if (!isApplied) {
+    const err = txn.type === OpCode.error ? txn.err : 0
+    writeMultiHeader(writer, { type: OpCode.error, done: false, err })
+    return writer.int(err)
+  }
   // In a multi the creations of containers and of nodes with a time to live are answered as create2.
   const special = txn.type === OpCode.createContainer || txn.type === OpCode.createTTL
   const type = special ? OpCode.create2 : txn.type
@@ -59,26 +65,14 @@ export function writePart(tree: Tree, txn: SubTxn, writer: Writer): void {
   writeResult(tree, type, txn, writer)
 }
 
-/** Writes the results of a multi that failed: 0 for the parts before the failure, its error, and "not tried" behind it. */
-function writeFailedParts({ txns }: MultiTxn, writer: Writer): void {
-  for (const txn of txns) {
-    const err = txn.type === OpCode.error ? txn.err : 0
-    writeMultiHeader(writer, { type: OpCode.error, done: false, err })
-    writer.int(err)
-  }
-}
-
 /**
  * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
- * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710). A multi that has results
- * need not be asked: it has not failed.
+ * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
  */
 export function hasMoved(txn: Txn): boolean {
-  if (txn.type === OpCode.multi) return txn.txns.some(isMoved)
-  return isMoved(txn)
+  const failed = txn.type === OpCode.multi ? failureOf(txn.txns) : txn
+  return failed?.type === OpCode.error && failed.err === ErrorCode.SESSIONMOVED
 }
 
 /** Why such a connection is closed. */
 export const MOVED = 'Closed: its session has moved to another server'
-
-const isMoved = (txn: Txn): boolean => txn.type === OpCode.error && txn.err === ErrorCode.SESSIONMOVED

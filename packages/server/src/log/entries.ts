@@ -1,7 +1,8 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { ENTRY_END, ENTRY_HEAD_BYTES } from './log-format.ts'
-import { encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
+import { encodeInSteps } from './large-txns.ts'
+import { encodeLoggedTxn } from './txn-codec.ts'
 
 /** The zxid that a payload carries; undefined when it is too short for a header. */
 export function payloadZxid(payload: Uint8Array): Zxid | undefined {

@@ -21,22 +21,7 @@ export function encodeLoggedTxn(writer: Writer, logged: LoggedTxn): void {
   encodeDigest(writer, logged)
 }
 
-/** The same in steps of so many parts, for a large one. */
-export function* encodeInSteps(writer: Writer, logged: LoggedTxn, parts: number): Generator<void> {
-  const { txn } = logged
-  if (txn.type !== OpCode.multi && txn.type !== OpCode.closeSession) return encodeLoggedTxn(writer, logged)
-  encodeHeader(writer, logged)
-  const list = txn.type === OpCode.multi ? txn.txns : txn.paths2Delete
-  writer.int(list.length)
-  for (const [i, part] of list.entries()) {
-    if (i > 0 && i % parts === 0) yield
-    if (typeof part === 'string') writer.string(part)
-    else encodePart(writer, part)
-  }
-  encodeDigest(writer, logged)
-}
-
-function encodeHeader(writer: Writer, { header, txn }: LoggedTxn): void {
+export function encodeHeader(writer: Writer, { header, txn }: LoggedTxn): void {
   if (header.sessionId === 0n) writer.longNumber(0)
   else writer.long(header.sessionId)
   writer.int(header.cxid)
@@ -45,7 +30,7 @@ function encodeHeader(writer: Writer, { header, txn }: LoggedTxn): void {
   writer.int(txn.type)
 }
 
-function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
+export function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
   if (digest === undefined) return
   writer.int(TXN_DIGEST_VERSION)
   writer.int(digest.hi | 0)
@@ -68,21 +53,10 @@ export interface KnownPaths {
 export function decodeLoggedTxn(reader: Reader, known?: KnownPaths): LoggedTxn {
   const header = decodeHeader(reader)
   const type = reader.int()
-  const txn = isComposed(type)
-    ? decodeComposed(reader, type, Infinity).next().value
-    : decodeTop(reader, type, known)
-  return { header, txn: txn as Txn, digest: decodeDigest(reader) }
+  return { header, txn: decodeTxn(reader, type, known), digest: decodeDigest(reader) }
 }
 
-/** The same in steps of so many parts, for a large one. The bytes must stay as they are meanwhile. */
-export function* decodeInSteps(reader: Reader, parts: number): Generator<void, LoggedTxn> {
-  const header = decodeHeader(reader)
-  const type = reader.int()
-  const txn = isComposed(type) ? yield* decodeComposed(reader, type, parts) : decodeTop(reader, type)
-  return { header, txn, digest: decodeDigest(reader) }
-}
-
-function decodeHeader(reader: Reader): LoggedTxn['header'] {
+export function decodeHeader(reader: Reader): LoggedTxn['header'] {
   const sessionId = reader.long()
   const cxid = reader.int()
   const zxid = reader.longNumber()
@@ -90,7 +64,7 @@ function decodeHeader(reader: Reader): LoggedTxn['header'] {
   return { sessionId, cxid, zxid, time }
 }
 
-function decodeDigest(reader: Reader): Digest | undefined {
+export function decodeDigest(reader: Reader): Digest | undefined {
   if (reader.remaining < 12) return undefined
   const version = reader.int()
   const hi = reader.int() >>> 0
@@ -144,7 +118,7 @@ function encodeTxn(w: Writer, txn: Txn): void {
   }
 }
 
-function encodePart(w: Writer, part: SubTxn): void {
+export function encodePart(w: Writer, part: SubTxn): void {
   // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
   w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
   const mark = w.beginFrame()
@@ -164,35 +138,37 @@ function encodeAcl(w: Writer, acl: readonly ACL[]): void {
   for (const entry of acl) writeACL(w, entry)
 }
 
-const isComposed = (type: number): boolean => type === OpCode.closeSession || type === OpCode.multi
-
-/** What has parts. */
-function* decodeComposed(r: Reader, type: number, parts: number): Generator<void, Txn> {
-  if (type === OpCode.closeSession)
-    return { type, paths2Delete: r.remaining === 0 ? [] : yield* decodeClosed(r, parts) }
+function decodeTxn(r: Reader, type: number, known?: KnownPaths): Txn {
+  if (type === OpCode.closeSession) {
+    const paths = decodePaths(r, Infinity).next().value as string[]
+    return { type, paths2Delete: paths }
+  }
+  if (type !== OpCode.multi) return decodeTop(r, type, known)
+  const part = new Reader()
   const count = Math.max(0, r.vectorLength())
   const txns: SubTxn[] = []
-  for (let i = 0; i < count; i++) {
-    if (i > 0 && i % parts === 0) yield
-    txns.push(decodePart(r))
-  }
-  return { type: OpCode.multi, txns }
+  for (let i = 0; i < count; i++) txns.push(decodePart(r, part, known))
+  return { type, txns }
 }
 
-function decodeTop(r: Reader, type: number, known?: KnownPaths): Txn {
+export function decodeTop(r: Reader, type: number, known?: KnownPaths): Txn {
   if (type === OpCode.createSession) return { type, timeOut: r.int() }
   if (type === OpCode.check) r.fail('Expected a transaction that stands alone, got a check', 'type')
   return decodeSub(r, type, known)
 }
 
-/** Without the record, 12 bytes of digest remain; a count that cannot be one says so. */
-function* decodeClosed(r: Reader, parts: number): Generator<void, string[]> {
+/**
+ * The paths of a session's end, so many in a step. Without the record, 12 bytes of digest remain; a count that cannot be one
+ * says so.
+ */
+export function* decodePaths(r: Reader, inStep: number): Generator<void, string[]> {
   const start = r.offset
+  if (r.remaining === 0) return []
   try {
     const count = Math.max(0, r.vectorLength())
     const paths: string[] = []
     for (let i = 0; i < count; i++) {
-      if (i > 0 && i % parts === 0) yield
+      if (i > 0 && i % inStep === 0) yield
       paths.push(r.string() ?? '')
     }
     if (r.remaining !== 0 && r.remaining < 12) r.fail('Expected a digest', 'digest')
@@ -204,16 +180,15 @@ function* decodeClosed(r: Reader, parts: number): Generator<void, string[]> {
   }
 }
 
-/** A part of a multi: its bytes are bounded, and of a failed part only the code counts. */
-function decodePart(r: Reader): SubTxn {
+/** A part of a multi, by a reader for itself: its bytes are bounded, and of a failed part only the code counts. */
+export function decodePart(r: Reader, part: Reader, known?: KnownPaths): SubTxn {
   const type = r.int()
-  const bytes = r.buffer()
-  if (bytes === null) return r.fail('Expected the record of a part, got null', 'data')
-  const part = new Reader(bytes)
+  const start = r.pass()
+  if (start === -1) return r.fail('Expected the record of a part, got null', 'data')
   if (type === OpCode.multi || type === OpCode.createSession || type === OpCode.closeSession) {
     return r.fail(`Expected a type that a multi may hold, got ${type}`, 'type')
   }
-  return decodeSub(part, type)
+  return decodeSub(part.reset(r.bytes, start, r.offset), type, known)
 }
 
 function decodeSub(r: Reader, type: number, known?: KnownPaths): SubTxn {

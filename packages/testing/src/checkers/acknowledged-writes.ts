@@ -1,6 +1,5 @@
-import { OpCode } from '@zabra/protocol'
-import type { LoggedTxn } from '@zabra/server/files'
 import { requestKey } from '../history/chronicle.ts'
+import { hasFailed } from '../history/failed.ts'
 import { formatZxid, hasPlace, hexOf, isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { tell } from './tell.ts'
@@ -17,7 +16,7 @@ export const acknowledgedWrites: Checker = {
       if (!hasPlace(operation)) {
         const effect = chronicle.byRequest
           .get(requestKey(session, xid))
-          ?.find(({ logged }) => hasEffect(logged))
+          ?.find(({ logged }) => !hasFailed(logged.txn))
         if (effect !== undefined)
           wrong.push(`${tell(operation)} was refused and is in the history at ${formatZxid(effect.zxid)}`)
         continue
@@ -32,7 +31,7 @@ export const acknowledgedWrites: Checker = {
         wrong.push(
           `${tell(operation)} was answered with a zxid that names request ${header.cxid} of session ${hexOf(header.sessionId)}`,
         )
-      else if (hasEffect(entry.logged) !== (result.err === 0))
+      else if (hasFailed(entry.logged.txn) !== (result.err !== 0))
         wrong.push(
           `${tell(operation)}: the history has ${result.err === 0 ? 'a failure' : 'an effect'} there`,
         )
@@ -40,12 +39,6 @@ export const acknowledgedWrites: Checker = {
     }
     return wrong
   },
-}
-
-function hasEffect({ txn }: LoggedTxn): boolean {
-  return txn.type === OpCode.multi
-    ? !txn.txns.some(({ type }) => type === OpCode.error)
-    : txn.type !== OpCode.error
 }
 
 /** The answer's own fields must name the same transaction. */

@@ -1,5 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { requestKey, type Chronicle } from '../history/chronicle.ts'
+import { hasFailed } from '../history/failed.ts'
 import { formatZxid, isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { tell } from './tell.ts'
@@ -55,11 +56,8 @@ function outOfOrder({ entries }: Chronicle): string[] {
   const wrong: string[] = []
   for (const { zxid, logged } of entries) {
     const { header, txn } = logged
-    const isFailure =
-      txn.type === OpCode.error ||
-      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
     // A close counts from wherever it comes, as with Apache ZooKeeper: nothing follows it.
-    if (header.cxid <= 0 || isFailure || txn.type === OpCode.closeSession) continue
+    if (header.cxid <= 0 || hasFailed(txn) || txn.type === OpCode.closeSession) continue
     const before = last.get(header.sessionId)
     if (before !== undefined && header.cxid < before.xid)
       wrong.push(

@@ -1,6 +1,7 @@
 import { EventType, nameOf, OpCode, parentOf, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
 import { keptAcl, seenAcl } from './acl.ts'
+import { hasFailed } from './failed.ts'
 import { formatZxid, hexOf, type SeenStat } from './records.ts'
 
 /** A znode as a read shows it. Never changed once it is made. */
@@ -136,10 +137,7 @@ export class Model {
       const paths = 'paths2Delete' in txn ? txn.paths2Delete : []
       return this.#endSession(zxid, session, header.time, paths)
     }
-    const isFailure =
-      txn.type === OpCode.error ||
-      (txn.type === OpCode.multi && txn.txns.some(({ type }) => type === OpCode.error))
-    if (header.sessionId !== 0n && !isFailure) {
+    if (header.sessionId !== 0n && !hasFailed(txn)) {
       if (life === undefined) {
         if (!this.#localSessions)
           this.#complain(zxid, `belongs to session ${session}, which was never created`)
@@ -150,7 +148,7 @@ export class Model {
         )
     }
     if (txn.type !== OpCode.multi) return this.#applyOne(zxid, session, header.time, txn)
-    if (isFailure) return
+    if (hasFailed(txn)) return
     for (const part of txn.txns) this.#applyOne(zxid, session, header.time, part)
   }
 
@@ -382,6 +380,6 @@ export class Model {
 }
 
 function txnName(txn: Txn): string {
-  if (txn.type === OpCode.multi) return `multi of ${txn.txns.map(({ type }) => type).join(', ')}`
+  if (txn.type === OpCode.multi) return `multi of ${Array.from(txn.txns, ({ type }) => type).join(', ')}`
   return `type ${txn.type}`
 }

@@ -1,7 +1,7 @@
 import type { ReconfigRequest } from '@zabra/protocol'
 import type { AclRules } from '../auth/index.ts'
 import type { Hint, QuotaBreach, Tree } from '../tree/index.ts'
-import type { Digest, Identity, SessionId, Txn, Zxid } from '../types.ts'
+import type { Digest, Identity, Packing, SessionId, Txn, Zxid } from '../types.ts'
 
 /** What preparing must know of sessions. */
 export interface SessionsView {
@@ -24,6 +24,8 @@ export interface PrepareOptions {
    * of why not. Absent where there is no ensemble.
    */
   readonly reconfigure?: Reconfigure
+  /** Keeps the parts of a large multi; in an array if left out. */
+  readonly pack?: () => Packing
   /** Told of a write that goes beyond a quota and is carried out all the same. */
   readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }

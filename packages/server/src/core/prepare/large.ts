@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, ProtocolError, type MultiOperation, type Reader } from '@zabra/protocol'
 import { STEP } from '../tree/index.ts'
-import type { SubTxn, Txn } from '../types.ts'
+import type { Packing, SubTxn, Txn } from '../types.ts'
 import { asInMulti, belongsInMulti, lacksAcl, partsOf, PASSING, type Taking } from './decode.ts'
 import type { PendingTree } from './pending.ts'
 import { Refusal } from './refusal.ts'
@@ -9,13 +9,15 @@ import { Refusal } from './refusal.ts'
  * A multi, prepared in steps; nothing else may be prepared meanwhile. Gives its transaction, or the error number of one that
  * cannot be decoded. `write` prepares one operation and throws a `Refusal`.
  *
- * It is read twice, so that no operation outlives its turn: tens of thousands that do are what collections take longest for.
+ * It is read twice, so that no operation outlives its turn: tens of thousands that do are what collections take longest for. For
+ * the same reason what it is made into, if it is large, is kept by what `pack` gives.
  */
 export function* multiInSteps(
   pending: PendingTree,
   body: Reader,
   taking: Taking,
   write: (operation: MultiOperation) => SubTxn,
+  pack: () => Packing = () => new Listed(),
 ): Generator<void, Txn | number> {
   const start = body.offset
   let [count, lacks, belongs] = [0, false, true]
@@ -34,21 +36,42 @@ export function* multiInSteps(
   if (!belongs) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
   body.offset = start
   pending.begin()
-  const txns: SubTxn[] = []
+  const txns = count > STEP ? pack() : new Listed()
   for (const operation of partsOf(body, taking)) {
     if (txns.length > 0 && txns.length % STEP === 0) yield
     try {
-      txns.push(write(asInMulti(operation)))
+      txns.add(write(asInMulti(operation)))
     } catch (error) {
       const failure: SubTxn = { type: OpCode.error, err: Refusal.codeOf(error) }
       while (pending.rollback(STEP)) yield
-      const skipped: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
-      const rest = new Array<SubTxn>(count - txns.length - 1).fill(skipped)
-      return { type: OpCode.multi, txns: [...txns, failure, ...rest] }
+      txns.add(failure)
+      while (txns.length < count) {
+        if (txns.length % STEP === 0) yield
+        txns.add(SKIPPED)
+      }
+      return { type: OpCode.multi, txns: txns.done() }
     }
   }
   pending.keep()
-  return { type: OpCode.multi, txns }
+  return { type: OpCode.multi, txns: txns.done() }
+}
+
+const SKIPPED: SubTxn = { type: OpCode.error, err: ErrorCode.RUNTIMEINCONSISTENCY }
+
+class Listed implements Packing {
+  readonly #txns: SubTxn[] = []
+
+  get length(): number {
+    return this.#txns.length
+  }
+
+  add(part: SubTxn): void {
+    this.#txns.push(part)
+  }
+
+  done(): readonly SubTxn[] {
+    return this.#txns
+  }
 }
 
 /** Runs something that is made in steps to its end. */

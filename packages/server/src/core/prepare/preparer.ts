@@ -208,7 +208,7 @@ export class Preparer {
     time: number,
   ): Generator<void, Prepared | number> {
     const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
-    const txn = yield* multiInSteps(this.#pending, body, this.#taking, write)
+    const txn = yield* multiInSteps(this.#pending, body, this.#taking, write, this.#options.pack)
     if (typeof txn === 'number') return txn
     return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
   }

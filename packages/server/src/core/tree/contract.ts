@@ -16,8 +16,11 @@ export interface ChangeSink {
   dataChanged(path: string, acl: readonly ACL[]): void
 }
 
-/** Called right after each part of a multi, while the tree shows that part's result and not yet the next one's. */
-export type PartDone = (txn: SubTxn) => void
+/**
+ * Called right after each part of a multi, while the tree shows that part's result and not yet the next one's; or, when one of
+ * them has failed, for each without its being applied.
+ */
+export type PartDone = (txn: SubTxn, isApplied: boolean) => void
 
 /** Goes through a tree while it changes, and hears of what it may have passed or be about to meet. */
 export interface Walker {

@@ -1,7 +1,7 @@
 /** The znodes and what each transaction does to them. */
 export { Tree } from './tree.ts'
 export type { ChangeSink, Hint, PartDone, Place, TreeOptions } from './contract.ts'
-export { applyInSteps, isLarge, STEP } from './stepwise.ts'
+export { applyInSteps, failureOf, isLarge, STEP } from './stepwise.ts'
 export { childPaths, DescendantCount, descendantCount, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoad } from './bulk-load.ts'

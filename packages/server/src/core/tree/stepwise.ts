@@ -1,11 +1,11 @@
 import { ErrorCode, OpCode } from '@zabra/protocol'
-import type { CloseSessionTxn, MultiTxn, Txn, TxnHeader } from '../types.ts'
+import type { CloseSessionTxn, ErrorTxn, MultiTxn, Parts, Txn, TxnHeader } from '../types.ts'
 import type { ChangeSink, PartDone } from './contract.ts'
 import { quotaSubject, STATS } from './quotas.ts'
 import type { Tree } from './tree.ts'
 
 /** Parts of a large transaction that are prepared, encoded or applied in one turn of the event loop. */
-export const STEP = 300
+export const STEP = 100
 /** From so many nodes on, counting the use of a quota takes several turns. */
 const COUNTED_AT_ONCE = 10_000
 
@@ -17,13 +17,18 @@ export function isLarge(tree: Tree, { sessionId }: TxnHeader, txn: Txn): boolean
   if (txn.type === OpCode.closeSession)
     return txn.paths2Delete.length > STEP || tree.owners.ofSession(sessionId).size > STEP
   const isLargeTree = tree.nodeCount > COUNTED_AT_ONCE
-  if (txn.type === OpCode.multi) return txn.txns.length > STEP || (isLargeTree && txn.txns.some(counts))
+  if (txn.type === OpCode.multi) return txn.txns.length > STEP || (isLargeTree && haveCounted(txn.txns))
   return isLargeTree && counts(txn)
 }
 
 /** Whether a transaction has the use of a whole subtree counted: it creates the node for it. */
 const counts = (txn: Txn): boolean =>
   (txn.type === OpCode.create || txn.type === OpCode.create2) && quotaSubject(txn.path, STATS) !== undefined
+
+function haveCounted(parts: Parts): boolean {
+  for (const part of parts) if (counts(part)) return true
+  return false
+}
 
 /** As `Tree.apply`, in steps. Until they are through the tree is halfway between two transactions. */
 export function* applyInSteps(
@@ -50,11 +55,13 @@ function* multiInSteps(
   sink?: ChangeSink,
   part?: PartDone,
 ): Generator<void> {
-  if (hasFailed(txns)) return
-  for (const [i, sub] of txns.entries()) {
+  const isApplied = failureOf(txns) === undefined
+  let i = 0
+  for (const sub of txns) {
     if (i > 0 && i % STEP === 0) yield
-    tree.applyPart(header, sub, sink)
-    part?.(sub)
+    i++
+    if (isApplied) tree.applyPart(header, sub, sink)
+    part?.(sub, isApplied)
   }
 }
 
@@ -83,10 +90,10 @@ export function applyMulti(
   sink?: ChangeSink,
   part?: PartDone,
 ): number {
-  if (hasFailed(txns)) return ErrorCode.OK
+  const isApplied = failureOf(txns) === undefined
   for (const sub of txns) {
-    tree.applyPart(header, sub, sink)
-    part?.(sub)
+    if (isApplied) tree.applyPart(header, sub, sink)
+    part?.(sub, isApplied)
   }
   return ErrorCode.OK
 }
@@ -105,4 +112,6 @@ export function applyClose(
   return ErrorCode.OK
 }
 
-const hasFailed = (txns: MultiTxn['txns']): boolean => txns.some(({ type }) => type === OpCode.error)
+/** The first part of a multi that has failed. */
+export const failureOf = (txns: Parts): ErrorTxn | undefined =>
+  'failure' in txns ? txns.failure : txns.find((part) => part.type === OpCode.error)

@@ -150,7 +150,8 @@ function typeOf(one: NaiveOperation): number {
 }
 
 const errorsOf = (txn: Txn): number[] => {
-  if (txn.type === OpCode.multi) return txn.txns.map((sub) => (sub.type === OpCode.error ? sub.err : 0))
+  if (txn.type === OpCode.multi)
+    return Array.from(txn.txns, (sub) => (sub.type === OpCode.error ? sub.err : 0))
   return [txn.type === OpCode.error ? txn.err : 0]
 }
 

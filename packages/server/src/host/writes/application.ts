@@ -51,7 +51,7 @@ export class Application<L extends Listener> {
     this.#parts = parts
     this.digests = new Digests(parts.tree)
     this.#committed = this.#answered = parts.lastZxid
-    this.#applying = new Stepper(parts.later)
+    this.#applying = new Stepper(parts)
   }
 
   get outstanding(): number {
@@ -216,4 +216,6 @@ function strayed({ header, txn }: LoggedTxn): void {
 
 /** Who hears of the parts of a multi. */
 const partsOf = ({ logged, requester }: Entry): PartDone | undefined =>
-  logged.txn.type === OpCode.multi && requester !== undefined ? (sub) => requester.part(sub) : undefined
+  logged.txn.type === OpCode.multi && requester !== undefined
+    ? (sub, isApplied) => requester.part(sub, isApplied)
+    : undefined

@@ -8,8 +8,8 @@ import type { Firing, Listener } from '../../core/watches/index.ts'
 
 /** Who waits for a write or a sync. */
 export interface Requester {
-  /** A part of the requester's multi is applied; the tree shows its result. */
-  part(txn: SubTxn): void
+  /** A part of the requester's multi is applied, and the tree shows its result; or none is, since one has failed. */
+  part(txn: SubTxn, isApplied: boolean): void
   /** The write is applied, or has failed, under its zxid. */
   applied(entry: Entry, err: number): void
   /** The write did not happen and never will: its transaction is lost before it was durable. */

@@ -80,7 +80,7 @@ export class LeaderWrites<L extends Listener> implements Writes {
     const sessions = (id: SessionId, txn: Txn, told: Requester | undefined): void =>
       this.#sessions.applied(id, txn, told)
     this.#application = new Application({ ...parts, preparer: this.#preparer, hasQuorum, sessions })
-    this.#preparing = new Stepper(parts.later)
+    this.#preparing = new Stepper(parts)
     this.#gates = new LearnerGates({
       sync: (learner, done) =>
         this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.synced(learner), done()))),

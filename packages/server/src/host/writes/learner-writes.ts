@@ -111,7 +111,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
 
   constructor(parts: LearnerParts<L>) {
     this.#parts = parts
-    this.#applying = new Stepper(parts.later)
+    this.#applying = new Stepper(parts)
     this.#digests = new Digests(parts.tree)
     const { sessions, keepsObservers = false } = parts
     if (keepsObservers) this.#links = new SessionLinks((id) => sessions.get(id) !== undefined)
@@ -300,7 +300,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
   }
 
   *#takeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
-    const steps = decodeInSteps(new Reader(payload), STEP)
+    const steps = decodeInSteps(new Reader(payload), STEP, this.#parts.tree.store)
     let logged: LoggedTxn | undefined
     const decode = (): LoggedTxn | undefined => {
       const { done, value } = steps.next()
@@ -384,7 +384,7 @@ export class LearnerWrites<L extends Listener> implements Writes {
 /** Who hears of the parts of a multi. */
 const partsOf = (txn: Txn, asked: Asked | undefined): PartDone | undefined =>
   txn.type === OpCode.multi && asked?.requester !== undefined
-    ? (sub) => asked.requester!.part(sub)
+    ? (sub, isApplied) => asked.requester!.part(sub, isApplied)
     : undefined
 
 /** A sync of the root: what is synchronised is always everything. */

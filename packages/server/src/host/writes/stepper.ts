@@ -1,3 +1,16 @@
+import type { Clock } from '@zabra/runtime'
+
+/** Steps in a turn, unless they have taken so many milliseconds. Code that runs for the first time is many times as slow. */
+const STEPS_IN_A_TURN = 3
+const TURN_MS = 1
+
+/** What turns are made of. */
+export interface Turns {
+  /** Runs something in a turn of its own. */
+  readonly later: (action: () => void) => void
+  readonly clock: Pick<Clock, 'monotonic'>
+}
+
 /** A piece of work: at once, or in steps between which others have their turns. */
 export interface Work {
   readonly begin: () => Generator<void> | undefined
@@ -6,20 +19,19 @@ export interface Work {
 }
 
 /**
- * Does work in order. What comes while a piece is being done in steps waits behind it; there is one step in a turn of the event
- * loop.
+ * Does work in order. What comes while a piece is being done in steps waits behind it; there are few steps in a turn of the event
+ * loop, and one when it takes long.
  */
 export class Stepper {
-  /** Runs something in a turn of its own. */
-  readonly #later: (action: () => void) => void
+  readonly #turns: Turns
   #waiting: Work[] = []
   #current: Work | undefined
   #steps: Generator<void> | undefined
   #inStep = false
   #scheduled = false
 
-  constructor(later: (action: () => void) => void) {
-    this.#later = later
+  constructor(turns: Turns) {
+    this.#turns = turns
   }
 
   /** Whether a piece is being done in steps: what is added now waits. */
@@ -61,19 +73,29 @@ export class Stepper {
       this.#current = work
       this.#steps = work.begin()
       if (this.#steps === undefined) this.#current = undefined
-      else if (!this.#step()) return this.#schedule()
+      else if (!this.#stepInTurn()) return this.#schedule()
     }
   }
 
   #schedule(): void {
     if (this.#scheduled) return
     this.#scheduled = true
-    this.#later(() => {
+    this.#turns.later(() => {
       this.#scheduled = false
       if (this.#steps === undefined) return
-      if (this.#step()) this.#run()
+      if (this.#stepInTurn()) this.#run()
       else this.#schedule()
     })
+  }
+
+  /** As many steps as one turn has room for. True when the piece is through, or was given up. */
+  #stepInTurn(): boolean {
+    const { clock } = this.#turns
+    const end = clock.monotonic() + TURN_MS
+    for (let step = 1; ; step++) {
+      if (this.#step()) return true
+      if (step === STEPS_IN_A_TURN || clock.monotonic() >= end) return false
+    }
   }
 
   /** True when the piece is through, or was given up. */
