@@ -1,12 +1,4 @@
-import {
-  ErrorCode,
-  FrameSplitter,
-  OpCode,
-  ProtocolError,
-  readConnectRequest,
-  Reader,
-  Writer,
-} from '@zabra/protocol'
+import { ErrorCode, FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import type { Range } from '../core/range.ts'
 import type { Caller } from '../core/reads/index.ts'
@@ -24,7 +16,7 @@ import { HEADER_BYTES, isRead, isWrite } from './operations.ts'
 import { Outbox } from './outbox.ts'
 import type { Phase } from './phase.ts'
 import { Reading } from './reading.ts'
-import { hasMoved, MOVED, writeBody, writePart } from './replies.ts'
+import { hasMoved, MOVED } from './replies.ts'
 import { WATCHED_LIMIT, WatchedPaths } from './watched-paths.ts'
 import { WireEvents } from './wire-events.ts'
 import type { Entry, Requester } from './writes/index.ts'
@@ -65,7 +57,6 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   /** The handshake, while it is not answered. */
   #arrival: Arrival | undefined
   /** The results of the multi that is being applied: its events come before its reply. */
-  #parts: Writer | undefined
   readonly #reading: Reading
   #watched: WatchedPaths | undefined
   #endAfterFlush = false
@@ -125,20 +116,15 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   }
 
   part(txn: SubTxn, isApplied: boolean): void {
-    if (this.#phase !== 'open') return
-    writePart(this.#core.tree, txn, isApplied, (this.#parts ??= new Writer(256)))
+    if (this.#phase === 'open') this.outbox.part(txn, isApplied)
   }
 
   applied(entry: Entry, err: number): void {
-    const parts = this.#parts
-    this.#parts = undefined
     if (this.#phase !== 'open') return
     if (hasMoved(entry.logged.txn)) return this.destroy(MOVED)
     if (this.#nextInLine(entry.type, entry.xid) === undefined) return
-    const { header, txn } = entry.logged
-    const mark = this.outbox.begin(entry.xid, header.zxid, err)
-    if (err === 0) writeBody(this.#core.tree, entry.type, txn, parts, this.outbox.writer)
-    this.#finish(mark, entry.type, entry.startedAt, this.#core.stats.updateLatency)
+    const size = this.outbox.writeReply(entry, err)
+    this.#replied(size, entry.type, entry.startedAt, this.#core.stats.updateLatency)
     if (entry.type === OpCode.closeSession) this.#endWith('Closed by its client')
     else this.serve()
   }
@@ -429,7 +415,11 @@ export class ClientConnection implements Listener, Requester, ArrivingClient, Ca
   // Replies out
 
   #finish(mark: number, type: number, startedAt: number, latency: Range): void {
-    this.outbox.finish(mark, type, startedAt, this.#core.turnTime, latency)
+    this.#replied(this.outbox.endFrame(mark), type, startedAt, latency)
+  }
+
+  #replied(size: number, type: number, startedAt: number, latency: Range): void {
+    this.outbox.replied(size, type, startedAt, this.#core.turnTime, latency)
     if (this.outbox.isLarge) this.flush()
   }
 

@@ -167,7 +167,7 @@ export class ServerCore {
           sessions: view,
           enforceQuota: settings.enforceQuota,
           reconfigEnabled,
-          pack: () => new PartsPacker(tree.store),
+          pack: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           quotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
         }),

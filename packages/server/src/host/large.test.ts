@@ -302,9 +302,36 @@ describe('a large transaction', () => {
     other.set(1, '/top/2', 'other')
     client.look(2, OpCode.getData, '/top/0')
     await world.settle()
-    const [, read] = client.replies()
+    const [results, read] = client.replies()
+    const errors = readMultiResponse(results!.body).map((result) => 'err' in result && result.err)
+    expect(errors).toEqual([...Array<number>(1999).fill(0), ErrorCode.NONODE])
     expect(read!.body.buffer()).toEqual(nothing)
     expect(other.heard()).toEqual(['1:0'])
+  })
+
+  it('of which a part fails has all behind it left untried', async () => {
+    const { world } = await watched()
+    const client = await session(world)
+    await plant(world, client, 4)
+    client.ask(1, OpCode.multi, (w) => writeMultiRequest(w, [...sets(700, '/none'), ...sets(1300, '/top/1')]))
+    await world.settle()
+    const errors = readMultiResponse(client.replies()[0]!.body).map((result) => 'err' in result && result.err)
+    const untried = Array<number>(1300).fill(ErrorCode.RUNTIMEINCONSISTENCY)
+    expect(errors).toEqual([...Array<number>(699).fill(0), ErrorCode.NONODE, ...untried])
+  })
+
+  it('is answered behind a large read that is being made, with the result of each part', async () => {
+    const { world, client } = await sideBySide(7000)
+    client.look(1, OpCode.getChildren, '/top', true)
+    client.ask(2, OpCode.multi, (w) => writeMultiRequest(w, sets(5000, '/top/3')))
+    client.look(3, OpCode.exists, '/top')
+    await world.settle()
+    const [children, results, exists] = client.replies()
+    expect([children, results, exists].map((reply) => reply?.xid)).toEqual([1, 2, 3])
+    const versions = readMultiResponse(results!.body).map((result) => 'stat' in result && result.stat.version)
+    expect(versions).toEqual(
+      Array.from({ length: 5000 }, (_, i) => (i === 4999 ? 1250 : Math.floor(i / 4) + 1)),
+    )
   })
 
   it('is done and answered by a server that is told to stop meanwhile', async () => {

@@ -1,8 +1,11 @@
 import { Writer } from '@zabra/protocol'
-import type { Zxid } from '../core/types.ts'
+import type { SubTxn, Zxid } from '../core/types.ts'
 import { Range } from '../core/range.ts'
 import type { ClientConnection } from './connection.ts'
 import type { ServerCore } from './core.ts'
+import { MultiResults } from './multi-results.ts'
+import { writeBody } from './replies.ts'
+import type { Entry } from './writes/index.ts'
 
 /** Bytes of replies that are collected in one turn. */
 const SEND_AT = 256 * 1024
@@ -23,6 +26,7 @@ export class Outbox {
   lastLatency = 0
   readonly #core: ServerCore
   readonly #client: ClientConnection
+  #results: MultiResults | undefined
 
   constructor(core: ServerCore, client: ClientConnection) {
     this.writer = new Writer(512, core.rooms)
@@ -49,6 +53,27 @@ export class Outbox {
     this.lastXid = xid
     this.lastZxid = zxid
     return mark
+  }
+
+  /** Keeps the result of a part of the client's multi. */
+  part(txn: SubTxn, isApplied: boolean): void {
+    this.#results ??= new MultiResults(this.#core.rooms)
+    this.#results.add(this.#core.tree, txn, isApplied)
+  }
+
+  /** Writes the reply to a write that is applied, with what `part` has kept. Returns its bytes. */
+  writeReply({ xid, type, logged: { header, txn } }: Entry, err: number): number {
+    const { writer } = this
+    const results = this.#results
+    const mark = this.begin(xid, header.zxid, err)
+    if (results === undefined) {
+      if (err === 0) writeBody(this.#core.tree, type, txn, writer)
+      return this.endFrame(mark)
+    }
+    this.#results = undefined
+    const size = results.finish(writer, mark, () => this.#client.flush())
+    this.count(size)
+    return size
   }
 
   /** Changes the error of the reply that `begin` began. */

@@ -11,25 +11,11 @@ import type {
 } from '../core/types.ts'
 
 /**
- * Writes the body of a reply to a write that is applied. `parts` has the results of a multi as `writePart` has written them
- * one by one. The tree must show the write's result and nothing later.
+ * Writes the body of a reply to a write that is applied; a multi has results in another way, unless it has no parts. `asked` is
+ * the op code of the request: only `create` is answered without a stat. The tree must show the write's result and nothing later.
  */
-export function writeBody(
-  tree: Tree,
-  asked: number,
-  txn: Txn,
-  parts: Writer | undefined,
-  writer: Writer,
-): void {
-  if (txn.type !== OpCode.multi) return writeResult(tree, asked, txn, writer)
-  const results = parts ?? writer
-  writeMultiHeader(results, { type: -1, done: true, err: -1 })
-  // All at once: behind megabytes, a few bytes more would make room for as many again.
-  if (parts !== undefined) writer.raw(parts.bytes())
-}
-
-/** `asked` is the op code of the request: only `create` is answered without a stat. */
-function writeResult(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
+export function writeBody(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
+  if (txn.type === OpCode.multi) return writeMultiHeader(writer, NO_MORE)
   // A change of the ensemble is answered as a read of the configuration that it has made.
   if (txn.type === OpCode.reconfig) writer.buffer(txn.data)
   if (changesNode(txn)) tree.writeStat(tree.findWritten(txn.path), writer)
@@ -38,6 +24,9 @@ function writeResult(tree: Tree, asked: number, txn: Txn, writer: Writer): void 
     if (asked !== OpCode.create) tree.writeStat(tree.find(txn.path), writer)
   }
 }
+
+/** Stands behind the last result of a multi. */
+export const NO_MORE = { type: -1, done: true, err: -1 }
 
 const changesNode = (txn: Txn): txn is SetDataTxn | SetACLTxn =>
   txn.type === OpCode.setData || txn.type === OpCode.reconfig || txn.type === OpCode.setACL
@@ -62,7 +51,7 @@ export function writePart(tree: Tree, txn: SubTxn, isApplied: boolean, writer: W
   const special = txn.type === OpCode.createContainer || txn.type === OpCode.createTTL
   const type = special ? OpCode.create2 : txn.type
   writeMultiHeader(writer, { type, done: false, err: 0 })
-  writeResult(tree, type, txn, writer)
+  writeBody(tree, type, txn, writer)
 }
 
 /**

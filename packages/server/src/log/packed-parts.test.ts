@@ -37,7 +37,7 @@ const logged = (txns: LoggedTxn['txn'] & { type: typeof OpCode.multi }): LoggedT
 })
 
 function pack(list: readonly SubTxn[], known?: KnownPaths): PartsPacker {
-  const packer = new PartsPacker(known)
+  const packer = new PartsPacker(64, known)
   for (const each of list) packer.add(each)
   return packer
 }

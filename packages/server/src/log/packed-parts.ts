@@ -54,12 +54,14 @@ export class PackedParts implements Packed {
 /** Packs parts one by one. */
 export class PartsPacker implements Packing {
   readonly #known: KnownPaths | undefined
-  readonly #writer = new Writer(1 << 12)
+  readonly #writer: Writer
   readonly #create2: number[] = []
   #length = 0
   #failure: ErrorTxn | undefined
 
-  constructor(known?: KnownPaths) {
+  /** There are about so many bytes; they are got at once, since growing is copying. */
+  constructor(bytes: number, known?: KnownPaths) {
+    this.#writer = new Writer(bytes)
     this.#known = known
   }
 

@@ -24,8 +24,8 @@ export interface PrepareOptions {
    * of why not. Absent where there is no ensemble.
    */
   readonly reconfigure?: Reconfigure
-  /** Keeps the parts of a large multi; in an array if left out. */
-  readonly pack?: () => Packing
+  /** Keeps the parts of a large multi, which are about so many bytes; in an array if left out. */
+  readonly pack?: (bytes: number) => Packing
   /** Told of a write that goes beyond a quota and is carried out all the same. */
   readonly quotaExceeded?: (subject: string, breach: QuotaBreach) => void
 }

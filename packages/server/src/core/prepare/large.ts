@@ -17,7 +17,7 @@ export function* multiInSteps(
   body: Reader,
   taking: Taking,
   write: (operation: MultiOperation) => SubTxn,
-  pack: () => Packing = () => new Listed(),
+  pack: (bytes: number) => Packing = () => new Listed(),
 ): Generator<void, Txn | number> {
   const start = body.offset
   let [count, lacks, belongs] = [0, false, true]
@@ -36,7 +36,7 @@ export function* multiInSteps(
   if (!belongs) return { type: OpCode.error, err: ErrorCode.MARSHALLINGERROR }
   body.offset = start
   pending.begin()
-  const txns = count > STEP ? pack() : new Listed()
+  const txns = count > STEP ? pack(body.remaining) : new Listed()
   for (const operation of partsOf(body, taking)) {
     if (txns.length > 0 && txns.length % STEP === 0) yield
     try {
