@@ -61,8 +61,30 @@ export const clients: readonly Mutation[] = [
     changes: [
       {
         file: 'server/src/core/tree/stepwise.ts',
-        find: 'for (const sub of txns) {',
-        replace: 'for (const sub of txns.slice(0, -1)) {',
+        find: 'undefined\n  for (const sub of txns) {',
+        replace: 'undefined\n  for (const sub of [...txns].slice(0, -1)) {',
+      },
+      {
+        file: 'server/src/host/writes/application.ts',
+        find: 'digest !== undefined && !tree.matches(digest)',
+        replace: 'header.zxid < 0',
+      },
+      {
+        file: recover(),
+        find: 'if (digest) this.#compare(digest, header.zxid, ',
+        replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
+      },
+    ],
+  },
+  {
+    name: 'large-multi-part-lost',
+    mistake: 'The last part of a large transaction is logged and not applied.',
+    servers: 1,
+    changes: [
+      {
+        file: 'server/src/core/tree/stepwise.ts',
+        find: 'i++\n    if (isApplied)',
+        replace: 'i++\n    if (isApplied && i < txns.length)',
       },
       {
         file: 'server/src/host/writes/application.ts',

@@ -53,6 +53,7 @@ export type Deed =
   | 'delete'
   | 'multi'
   | 'failingMulti'
+  | 'largeMulti'
   | 'get'
   | 'exists'
   | 'children'
@@ -265,6 +266,7 @@ function clientPlan(chance: Chance): ClientPlan {
       prove: weight(0.1),
       quota: weight(1.5),
       quotaUse: weight(0.6),
+      largeMulti: weight(0.1),
     },
   }
 }

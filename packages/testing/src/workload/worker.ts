@@ -165,6 +165,8 @@ export class Worker {
           op: 'multi',
           parts: [...this.#parts(), { op: 'check', path: this.#register(), version: 1_000_000 }],
         }
+      case 'largeMulti':
+        return { op: 'multi', parts: this.#manyParts() }
       case 'get':
       case 'exists':
         return { op: deed, path: this.#any(), watch }
@@ -288,6 +290,24 @@ export class Worker {
     if (chance.happens(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
     if (chance.happens(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
     return chance.shuffled(parts)
+  }
+
+  /** So many that a server needs several turns for them. A few are about a node that only they know; seldom one fails. */
+  #manyParts(): Part[] {
+    const { chance } = this.#o
+    const parts: Part[] = Array.from({ length: chance.whole(250, 500) }, () => ({
+      op: 'set',
+      path: this.#register(),
+      data: this.#value(),
+      version: -1,
+    }))
+    const path = `/w/t/${this.#value()}`
+    parts.splice(chance.below(200), 0, { op: 'create', path, data: '', mode: 'persistent' })
+    parts.splice(chance.whole(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
+    parts.push({ op: 'delete', path, version: 1 })
+    if (chance.happens(0.2))
+      parts.splice(chance.below(parts.length), 0, { op: 'check', path: this.#register(), version: 1_000_000 })
+    return parts
   }
 
   #register(): string {
