@@ -2,9 +2,12 @@ import { ErrorCode, OpCode } from '@zabra/protocol'
 import { ManualClock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { Tree } from '../../core/tree/index.ts'
+import type { ErrorTxn, Txn } from '../../core/types.ts'
 import type { Entry, Requester } from './contract.ts'
 import { Application, type ApplicationParts } from './application.ts'
 import { Flight } from './flight.ts'
+
+const FAILURE: ErrorTxn = { type: OpCode.error, err: ErrorCode.NONODE }
 
 /** Entries that only fail, so that all that happens is their order. Each takes so many milliseconds. */
 class World {
@@ -12,11 +15,13 @@ class World {
   /** What was applied, turn by turn. */
   readonly turns: number[][] = [[]]
   readonly application: Application<never>
+  readonly tree = new Tree({ digest: false, extendedTypes: true })
+  readonly #requester: Requester
   #later: (() => void)[] = []
 
   constructor(eachMs: number, count: number) {
     this.application = new Application({
-      tree: new Tree({ digest: false, extendedTypes: true }),
+      tree: this.tree,
       firing: { zxid: -1 },
       clock: this.clock,
       later: (action: () => void) => this.#later.push(action),
@@ -25,16 +30,24 @@ class World {
       lastZxid: 0,
       sessions: () => {},
     } as unknown as ApplicationParts<never>)
-    const requester = {
+    this.#requester = {
+      part() {},
       applied: ({ logged }: Entry) => {
         this.turns.at(-1)!.push(logged.header.zxid)
         this.clock.advance(eachMs)
       },
     } as unknown as Requester
-    const txn = { type: OpCode.error, err: ErrorCode.NONODE } as const
+    for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, FAILURE)
+  }
+
+  /** A transaction that is applied in several turns. */
+  pushLarge(zxid: number): void {
+    this.#push(zxid, { type: OpCode.multi, txns: Array<ErrorTxn>(2000).fill(FAILURE) })
+  }
+
+  #push(zxid: number, txn: Txn): void {
     const prepared = { txn, digest: undefined, place: undefined, crc: 0 }
-    for (let zxid = 1; zxid <= count; zxid++)
-      this.application.push(new Flight(1n, zxid, OpCode.create, zxid, 0, prepared, requester, 0))
+    this.application.push(new Flight(1n, zxid, OpCode.create, zxid, 0, prepared, this.#requester, 0))
   }
 
   /** How many later turns wait. */
@@ -85,4 +98,17 @@ it('applies all that is committed at once where it is told to', () => {
   while (world.waiting > 0) world.next()
   expect(world.turns.flat()).toHaveLength(1200)
   expect(world.application.busy).toBe(false)
+})
+
+it('tells who waits for a transaction of a whole tree, though a large one comes right behind', () => {
+  const world = new World(0, 1)
+  for (const zxid of [2, 3, 4]) world.pushLarge(zxid)
+  const told: string[] = []
+  for (const after of [1, 2, 4])
+    world.application.wait(after, () =>
+      told.push(`${after} behind ${world.turns.flat().at(-1)}, ${world.tree.halfway ? 'halfway' : 'whole'}`),
+    )
+  world.application.commit(4)
+  while (world.waiting > 0) world.next()
+  expect(told).toEqual(['1 behind 2, whole', '2 behind 2, whole', '4 behind 4, whole'])
 })

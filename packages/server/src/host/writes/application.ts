@@ -138,6 +138,8 @@ export class Application<L extends Listener> {
 
   /** Applies what is committed, up to a transaction that takes several turns or to as much as one turn may hold. */
   #advance(): void {
+    // Who waited while a large one was applied, before the next one is begun.
+    this.#tell()
     const { clock } = this.#parts
     const end = clock.monotonic() + APPLYING_MS
     for (let applied = 0; this.#isNextCommitted && !this.#applying.busy; applied++) {
@@ -151,7 +153,12 @@ export class Application<L extends Listener> {
         this.#applying.add({ begin: () => this.#applyInSteps(entry) })
       else this.#apply(entry)
     }
-    if (this.#syncs.length > 0) this.#releaseSyncs(this.#applied)
+    this.#tell()
+  }
+
+  /** Tells who waits for what is applied, unless the tree is halfway: they read it, and have waiting reads answered. */
+  #tell(): void {
+    if (this.#syncs.length > 0 && !this.#applying.busy) this.#releaseSyncs(this.#applied)
   }
 
   get #isNextCommitted(): boolean {
