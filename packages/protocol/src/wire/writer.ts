@@ -157,6 +157,11 @@ export class Writer {
     this.#length = 0
   }
 
+  /** Gets room for so many bytes more at once: growing step by step copies what is there each time. */
+  reserve(bytes: number): void {
+    this.#reserve(bytes)
+  }
+
   /** Leaves so many bytes to be written through `view`, from the offset on that it returns. */
   claim(bytes: number): number {
     this.#reserve(bytes)

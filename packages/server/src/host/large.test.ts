@@ -8,7 +8,8 @@ import {
   writeMultiRequest,
   type MultiOperation,
 } from '@zabra/protocol'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ChildPaths, DescendantCount } from '../core/tree/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import { World, type RawClient } from './testdata/world.ts'
 
@@ -196,6 +197,29 @@ describe('a large read', () => {
     await world.settle()
     expect(world.server.stats().connections).toBe(0)
   })
+
+  it.each<[string, number, { prototype: { done(): void } }]>([
+    ['children', OpCode.getChildren, ChildPaths],
+    ['a number of nodes', OpCode.getAllChildrenNumber, DescendantCount],
+  ])(
+    'of %s is not followed by the tree any more once it is made, or its client is gone',
+    async (_, type, kind) => {
+      const { world, afterEach } = await watched()
+      const [client, other] = [await session(world), await session(world)]
+      await plant(world, client, 30_000)
+      const done = vi.spyOn(kind.prototype, 'done')
+      onTestFinished(() => done.mockRestore())
+      client.look(1, type, '/top')
+      await world.settle()
+      expect(client.heard()).toEqual(['1:0'])
+      expect(done).toHaveBeenCalledOnce()
+      other.look(1, type, '/top')
+      afterEach(() => other.connection.destroy())
+      await world.settle()
+      expect(other.frames).toEqual([])
+      expect(done).toHaveBeenCalledTimes(2)
+    },
+  )
 
   it('of own ephemerals, or of a number of nodes, takes several turns and is right', async () => {
     const { world, turns } = await watched()

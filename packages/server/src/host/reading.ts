@@ -20,6 +20,7 @@ export class Reading {
   readonly #core: ServerCore
   readonly #client: ClientConnection
   #steps: Generator<void> | undefined
+  #answer: LongAnswer | undefined
   /** What a large reply is collected in, from the first one on. */
   #writer: Writer | undefined
   #isTelling = false
@@ -67,6 +68,7 @@ export class Reading {
 
   #begin(request: Request, zxid: Zxid, answer: LongAnswer): void {
     this.#client.flush()
+    this.#answer = answer
     this.#steps = this.#make(request, zxid, answer)
     this.#later()
   }
@@ -79,10 +81,10 @@ export class Reading {
     return true
   }
 
-  /** Gives up what is being made. */
+  /** What is being made is made, or given up. */
   end(): void {
-    this.#steps?.return(undefined)
-    this.#steps = undefined
+    this.#answer?.end?.()
+    this.#answer = this.#steps = undefined
   }
 
   *#make({ xid, type, startedAt }: Request, zxid: Zxid, answer: LongAnswer): Generator<void> {
@@ -108,7 +110,7 @@ export class Reading {
     const isOver = steps.next().done === true
     this.#isTelling = false
     if (!isOver) return this.#later()
-    this.#steps = undefined
+    this.end()
     this.#client.sendLong(this.#writer!.take())
   }
 }

@@ -1,10 +1,10 @@
 import { ErrorCode, EventType, nameOf, OpCode, Reader, type Writer } from '@zabra/protocol'
-import type { Tree } from '../tree/index.ts'
+import type { ChildPaths, Tree } from '../tree/index.ts'
 import type { Firing, Listener, Watches } from '../watches/index.ts'
 
 /** From so many entries on an answer is made in several turns of the event loop. */
 export const LONG = 2000
-/** Entries of an answer that are written in one turn. */
+/** Entries of an answer that are taken or written in one turn. */
 const STEP = 2000
 /** Watches that are set again in one turn. */
 const SET = 500
@@ -12,6 +12,8 @@ const SET = 500
 const LONG_BYTES = 1 << 16
 /** Nodes that are looked at in one turn. */
 const COUNTED = 20_000
+/** Room behind a long list that nobody needs to get anew: before its length is known, text may take three bytes a character. */
+const SLACK = 1 << 16
 
 /** An answer that is made in several turns. Its client gets nothing else meanwhile, and others are served. */
 export interface LongAnswer {
@@ -19,50 +21,58 @@ export interface LongAnswer {
   readonly isTold: boolean
   /** Writes the body in steps, and returns the error number of the reply, none for success. The tree may change between two. */
   readonly write: (writer: Writer) => Generator<void, number | void>
+  /** Called when it is made or given up, begun or not. */
+  readonly end?: () => void
 }
 
-/** A vector of strings that are at hand. `end` is what follows it. */
+/** A vector of strings that are at hand, without those for which there is no text. */
 export function longVector(
   texts: readonly string[],
   textOf: (text: string) => string | undefined,
-  end?: Uint8Array,
 ): LongAnswer {
   return {
     isTold: false,
     *write(writer) {
-      yield* vector(writer, texts, textOf)
-      if (end !== undefined) writer.raw(end)
+      const mark = writer.length
+      writer.int(0)
+      let count = 0
+      for (let i = 0; i < texts.length; i++) {
+        if (i > 0 && i % STEP === 0) yield
+        const text = textOf(texts[i]!)
+        if (text === undefined) continue
+        writer.string(text)
+        count++
+      }
+      writer.intAt(mark, count)
     },
   }
 }
 
-function* vector(
-  writer: Writer,
-  texts: readonly string[],
-  textOf: (text: string) => string | undefined,
-): Generator<void, void> {
-  const mark = writer.length
-  writer.int(0)
-  let count = 0
-  for (let i = 0; i < texts.length; i++) {
-    if (i > 0 && i % STEP === 0) yield
-    const text = textOf(texts[i]!)
-    if (text === undefined) continue
-    writer.string(text)
-    count++
-  }
-  writer.intAt(mark, count)
-}
+/** The names of children. `end` is what follows them. */
+export const longNames = (children: ChildPaths, end: Uint8Array): LongAnswer => ({
+  isTold: false,
+  *write(writer) {
+    yield* names(writer, children)
+    writer.raw(end)
+  },
+  end: () => children.done(),
+})
 
-/** The names of nodes at paths. */
-export const longNames = (paths: readonly string[], end: Uint8Array): LongAnswer =>
-  longVector(paths, nameOf, end)
+function* names(writer: Writer, children: ChildPaths): Generator<void, void> {
+  while (children.next(STEP)) yield
+  writer.reserve(children.bytes + SLACK)
+  writer.int(children.count)
+  for (const list of children.lists) {
+    for (const path of list) writer.string(nameOf(path))
+    yield
+  }
+}
 
 /** A list of children that is missing in an answer, at an offset of its bytes. */
 export interface MissingList {
   readonly at: number
   /** Those of the moment of the request, as everything else in the answer. */
-  readonly paths: readonly string[]
+  readonly children: ChildPaths
 }
 
 /** The answer to a multiRead: all of it but for its long lists, which are put in. More than `limit` bytes are an error. */
@@ -76,10 +86,10 @@ export function longMultiRead(
     *write(writer) {
       const start = writer.length
       let from = 0
-      for (const { at, paths } of lists) {
+      for (const { at, children } of lists) {
         writer.raw(bytes.subarray(from, at))
         from = at
-        yield* vector(writer, paths, nameOf)
+        yield* names(writer, children)
         if (writer.length - start + bytes.length - from <= limit) continue
         writer.truncate(start)
         return ErrorCode.MARSHALLINGERROR
@@ -87,6 +97,7 @@ export function longMultiRead(
       writer.raw(bytes.subarray(from))
       return err
     },
+    end: () => lists.forEach(({ children }) => children.done()),
   }
 }
 
@@ -99,13 +110,10 @@ export function longCount(count: {
   return {
     isTold: false,
     *write(writer) {
-      try {
-        while (count.next(COUNTED)) yield
-        writer.int(count.count)
-      } finally {
-        count.done()
-      }
+      while (count.next(COUNTED)) yield
+      writer.int(count.count)
     },
+    end: () => count.done(),
   }
 }
 

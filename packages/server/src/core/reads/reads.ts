@@ -13,7 +13,7 @@ import {
   Writer,
 } from '@zabra/protocol'
 import { aclVisibility, maskDigests, userName, type AclRules } from '../auth/index.ts'
-import { childPaths, DescendantCount, descendantCount, writeChildren, type Tree } from '../tree/index.ts'
+import { ChildPaths, DescendantCount, descendantCount, writeChildren, type Tree } from '../tree/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import type { Firing, Listener, Watches } from '../watches/index.ts'
 import {
@@ -177,7 +177,7 @@ export class Reads<L extends Listener> {
     if (mayBeLong && this.#tree.childCount(node) > LONG) {
       const stat = new Writer(80)
       if (withStat) this.#tree.writeStat(node, stat)
-      return longNames(childPaths(this.#tree, node), stat.take())
+      return longNames(new ChildPaths(this.#tree, node), stat.take())
     }
     writeChildren(this.#tree, node, writer)
     if (withStat) this.#tree.writeStat(node, writer)
@@ -243,8 +243,24 @@ export class Reads<L extends Listener> {
     return ErrorCode.OK
   }
 
-  /** All parts are of one moment. Long lists of children are only taken down now, and written in steps. */
+  /** All parts are of one moment. Long lists of children are only begun now, and written in steps. */
   #multiRead(body: Reader, writer: Writer, caller: Caller<L>, mayBeLong: boolean): number | LongAnswer {
+    const begun = new Map<number, ChildPaths>()
+    try {
+      return this.#multiReadWith(begun, body, writer, caller, mayBeLong)
+    } catch (error) {
+      for (const list of begun.values()) list.done()
+      throw error
+    }
+  }
+
+  #multiReadWith(
+    begun: Map<number, ChildPaths>,
+    body: Reader,
+    writer: Writer,
+    caller: Caller<L>,
+    mayBeLong: boolean,
+  ): number | LongAnswer {
     const operations = readMultiRequest(body)
     const isRead = ({ type }: MultiOperation): boolean =>
       type === OpCode.getData || type === OpCode.getChildren
@@ -252,7 +268,6 @@ export class Reads<L extends Listener> {
       body.fail('Expected reads only or writes only', 'a multi')
     const start = writer.length
     const lists: MissingList[] = []
-    const taken = new Map<number, readonly string[]>()
     let failure: number = ErrorCode.OK
     for (const { type, path } of operations) {
       if (path === null || (type !== OpCode.getData && type !== OpCode.getChildren)) {
@@ -261,9 +276,9 @@ export class Reads<L extends Listener> {
       }
       const mark = writer.length
       writeMultiHeader(writer, { type, done: false, err: 0 })
-      const long = mayBeLong && type === OpCode.getChildren ? this.#longList(path, caller, taken) : undefined
+      const long = mayBeLong && type === OpCode.getChildren ? this.#longList(path, caller, begun) : undefined
       if (long !== undefined) {
-        lists.push({ at: writer.length - start, paths: long })
+        lists.push({ at: writer.length - start, children: long })
         continue
       }
       const err =
@@ -285,17 +300,13 @@ export class Reads<L extends Listener> {
     return longMultiRead(bytes, lists, { err: failure, limit: MULTI_READ_LIMIT })
   }
 
-  /** The paths of the children of a node that has many, and that the caller may read. A node is gone through once. */
-  #longList(
-    path: string,
-    caller: Caller<L>,
-    taken: Map<number, readonly string[]>,
-  ): readonly string[] | undefined {
+  /** The children of a node that has many, and that the caller may read. A node is gone through once. */
+  #longList(path: string, caller: Caller<L>, begun: Map<number, ChildPaths>): ChildPaths | undefined {
     const node = this.#tree.find(path)
     if (node === -1 || this.#tree.childCount(node) <= LONG || !this.#mayRead(node, caller)) return undefined
-    const paths = taken.get(node) ?? childPaths(this.#tree, node)
-    taken.set(node, paths)
-    return paths
+    const list = begun.get(node) ?? new ChildPaths(this.#tree, node)
+    begun.set(node, list)
+    return list
   }
 
   #addWatch(path: string | null, mode: number, writer: Writer, caller: Caller<L>): number {

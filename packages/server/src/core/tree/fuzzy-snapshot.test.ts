@@ -16,7 +16,8 @@ import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
 import { Preparer } from '../prepare/index.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
-import { childPaths, Tree } from './index.ts'
+import { childPaths } from '../testdata/child-paths.ts'
+import { Tree } from './index.ts'
 
 const SESSIONS = [11n, 12n]
 

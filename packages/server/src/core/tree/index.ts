@@ -2,7 +2,7 @@
 export { Tree } from './tree.ts'
 export type { ChangeSink, Hint, PartDone, Place, TreeOptions } from './contract.ts'
 export { applyInSteps, failureOf, isLarge, STEP } from './stepwise.ts'
-export { childPaths, DescendantCount, descendantCount, writeChildren } from './listing.ts'
+export { ChildPaths, DescendantCount, descendantCount, writeChildren } from './listing.ts'
 export { TreeCursor } from './cursor.ts'
 export { NODE_TAIL_BYTES, type BulkLoad } from './bulk-load.ts'
 export { AclTable, OPEN } from './acl-table.ts'

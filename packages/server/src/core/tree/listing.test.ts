@@ -1,41 +1,77 @@
 import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { DescendantCount, Tree } from './index.ts'
+import type { Txn } from '../types.ts'
+import { ChildPaths, DescendantCount, Tree } from './index.ts'
 
-it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+/** Nodes below `/in` and `/out` that come and go by chance. */
+class Changing {
+  readonly random: SeededRandom
+  readonly tree = new Tree({ extendedTypes: true, digest: false })
+  readonly living = new Set<string>()
+  #zxid = 0
+
+  constructor(seed: number) {
+    this.random = new SeededRandom(seed)
+    for (const path of ['/in', '/out']) this.#create(path)
+  }
+
+  get inside(): string[] {
+    return [...this.living].filter((path) => path.startsWith('/in/'))
+  }
+
+  change(): void {
+    const path = `/${['in', 'out'][this.random.below(2)]}/${this.random.below(40)}`
+    if (this.living.delete(path)) return this.#apply({ type: OpCode.delete, path })
+    this.living.add(path)
+    this.#create(path)
+  }
+
+  #create(path: string): void {
+    const made = { data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false, parentCVersion: -1 }
+    this.#apply({ type: OpCode.create2, path, ...made })
+  }
+
+  #apply(txn: Txn): void {
+    this.tree.apply({ sessionId: 1n, cxid: 1, zxid: ++this.#zxid, time: 0 }, txn)
+  }
+}
+
+const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
+
+it.each(SEEDS)(
   'counts in steps what is below a path as it was in the beginning, whatever changes meanwhile (seed %i)',
   (seed) => {
-    const random = new SeededRandom(seed)
-    const tree = new Tree({ extendedTypes: true, digest: false })
-    const living = new Set<string>()
-    let zxid = 0
-    const apply = (txn: Parameters<Tree['apply']>[1]): void =>
-      void tree.apply({ sessionId: 1n, cxid: 1, zxid: ++zxid, time: 0 }, txn)
-    const change = (): void => {
-      const path = `/${['in', 'out'][random.below(2)]}/${random.below(40)}`
-      if (living.delete(path)) return apply({ type: OpCode.delete, path })
-      living.add(path)
-      const made = { data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false, parentCVersion: -1 }
-      apply({ type: OpCode.create2, path, ...made })
-    }
-    for (const path of ['/in', '/out'])
-      apply({
-        type: OpCode.create2,
-        path,
-        data: null,
-        acl: OPEN_ACL_UNSAFE,
-        ephemeral: false,
-        parentCVersion: -1,
-      })
+    const world = new Changing(seed)
+    const { random, tree } = world
     for (let i = 0; i < 200; i++) {
-      for (let j = random.below(20); j > 0; j--) change()
-      const expected = [...living].filter((path) => path.startsWith('/in/')).length
+      for (let j = random.below(20); j > 0; j--) world.change()
+      const expected = world.inside.length
       const count = new DescendantCount(tree, '/in')
-      do for (let j = random.below(6); j > 0; j--) change()
+      do for (let j = random.below(6); j > 0; j--) world.change()
       while (count.next(1 + random.below(10)))
       count.done()
       expect(count.count, `round ${i}`).toBe(expected)
+    }
+  },
+)
+
+it.each(SEEDS)(
+  'takes in steps the children of a node as they were in the beginning, whatever changes meanwhile (seed %i)',
+  (seed) => {
+    const world = new Changing(seed)
+    const { random, tree } = world
+    for (let i = 0; i < 400; i++) {
+      for (let j = random.below(20); j > 0; j--) world.change()
+      const expected = world.inside
+      const children = new ChildPaths(tree, tree.find('/in'))
+      do for (let j = random.below(6); j > 0; j--) world.change()
+      while (children.next(1 + random.below(10)))
+      children.done()
+      expect(children.lists.flat().toSorted(), `round ${i}`).toEqual(expected.toSorted())
+      expect(children.bytes).toBe(
+        expected.join('').length - expected.length * '/in/'.length + expected.length * 4,
+      )
     }
   },
 )

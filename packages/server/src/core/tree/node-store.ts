@@ -49,7 +49,8 @@ class Segment {
 export class NodeStore {
   readonly #segments: Segment[] = []
   readonly #index: PathIndex
-  readonly #free: number[] = []
+  /** The index that was given back last; each one has the one before it as its `next`. An array of them would be copied as it grows. */
+  #free = NONE
   readonly #slabs = new Slabs()
   #used = 0
   /** The node that was found last by bytes; the path that it had then, and the hash of that. */
@@ -124,10 +125,10 @@ export class NodeStore {
 
   /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NONE`, and nothing has changed, when the path is there. */
   add(path: string, parent: number, hash?: number): number {
-    const node = this.#free.at(-1) ?? this.#used
+    const node = this.#free === NONE ? this.#used : this.#free
     if (!this.#index.add(path, node, hash)) return NONE
-    if (this.#free.length > 0) this.#free.pop()
-    else this.#used++
+    if (this.#free === NONE) this.#used++
+    else this.#free = this.nextOf(node)
     this.#begin(node, parent)
     this.pathChars += path.length
     return node
@@ -159,7 +160,8 @@ export class NodeStore {
     this.#index.remove(node, hash)
     this.dataBytes -= Math.max(0, s.length[i]!)
     this.#slabs.free(s.slab[i]!, s.offset[i]!)
-    this.#free.push(node)
+    s.next[i] = this.#free
+    this.#free = node
     this.count--
   }
 

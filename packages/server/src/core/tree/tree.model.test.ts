@@ -30,7 +30,8 @@ import {
   type NaiveOperation,
 } from '../testdata/naive-tree.ts'
 import type { LoggedTxn, Txn } from '../types.ts'
-import { childPaths, Tree, type Hint } from './index.ts'
+import { childPaths } from '../testdata/child-paths.ts'
+import { Tree, type Hint } from './index.ts'
 
 type Step =
   | { readonly do: 'one'; readonly operation: NaiveOperation; readonly session: number }

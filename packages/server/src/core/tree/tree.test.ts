@@ -1,7 +1,8 @@
 import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
-import { childPaths, digestToBigint, Tree, type ChangeSink } from './index.ts'
+import { childPaths } from '../testdata/child-paths.ts'
+import { digestToBigint, Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)

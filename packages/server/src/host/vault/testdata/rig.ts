@@ -9,7 +9,8 @@ import {
   type Ports,
 } from '@zabra/runtime'
 import { nodeCompression } from '@zabra/runtime/node'
-import { childPaths, Tree } from '../../../core/tree/index.ts'
+import { childPaths } from '../../../core/testdata/child-paths.ts'
+import { Tree } from '../../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../../log/index.ts'
 import { defaults, type ServerSettings } from '../../../settings/index.ts'
