@@ -1,9 +1,23 @@
-import type { Mutation } from './mutation.ts'
+import type { Change, Mutation } from './mutation.ts'
 
 const preparer = 'server/src/core/prepare/preparer.ts'
 const tracker = 'server/src/core/sessions/tracker.ts'
 const reads = 'server/src/core/reads/long.ts'
 const watches = 'server/src/core/watches/watches.ts'
+
+/** Nothing is noticed by the digest of the tree. */
+const WITHOUT_DIGESTS: readonly Change[] = [
+  {
+    file: 'server/src/host/writes/application.ts',
+    find: 'digest !== undefined && !tree.matches(digest)',
+    replace: 'header.zxid < 0',
+  },
+  {
+    file: recover(),
+    find: 'if (digest) this.#compare(digest, header.zxid, ',
+    replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
+  },
+]
 
 export const clients: readonly Mutation[] = [
   {
@@ -64,16 +78,7 @@ export const clients: readonly Mutation[] = [
         find: 'undefined\n  for (const sub of txns) {',
         replace: 'undefined\n  for (const sub of [...txns].slice(0, -1)) {',
       },
-      {
-        file: 'server/src/host/writes/application.ts',
-        find: 'digest !== undefined && !tree.matches(digest)',
-        replace: 'header.zxid < 0',
-      },
-      {
-        file: recover(),
-        find: 'if (digest) this.#compare(digest, header.zxid, ',
-        replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
-      },
+      ...WITHOUT_DIGESTS,
     ],
   },
   {
@@ -86,16 +91,7 @@ export const clients: readonly Mutation[] = [
         find: 'i++\n    if (isApplied)',
         replace: 'i++\n    if (isApplied && i < txns.length)',
       },
-      {
-        file: 'server/src/host/writes/application.ts',
-        find: 'digest !== undefined && !tree.matches(digest)',
-        replace: 'header.zxid < 0',
-      },
-      {
-        file: recover(),
-        find: 'if (digest) this.#compare(digest, header.zxid, ',
-        replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
-      },
+      ...WITHOUT_DIGESTS,
     ],
   },
   {
