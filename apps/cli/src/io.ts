@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
-import type { Ports } from '@zabra/runtime'
+import type { Platform } from '@zabra/runtime'
 
 /** Where text goes; on a terminal it says how wide. */
 export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number }
@@ -13,7 +13,7 @@ export interface Io {
   readonly version: string
   /** Aborts with an `Interrupted` on Ctrl-C and when the reader of the output is gone. */
   readonly signal: AbortSignal
-  readonly ports: Pick<Ports, 'disk' | 'compression' | 'system' | 'random'>
+  readonly ports: Pick<Platform, 'disk' | 'compression' | 'system' | 'random'>
 }
 
 /** Prints lines to standard output. */

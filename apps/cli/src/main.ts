@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { ExitCode, Interrupted } from './exit-codes.ts'
 import { run } from './run.ts'
 
@@ -30,7 +30,7 @@ const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   version,
   signal: stop.signal,
-  ports: nodePorts(),
+  ports: nodePlatform(),
 })
 // A command may have ended well whose output did not get where it should.
 const end = (): void => {

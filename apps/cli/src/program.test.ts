@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import type { Command } from 'commander'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { expect, it } from 'vitest'
 import { createProgram } from './program.ts'
 import { run } from './run.ts'
@@ -13,7 +13,7 @@ const program = createProgram({
   environment: {},
   version: '1.2.3',
   signal: new AbortController().signal,
-  ports: nodePorts(),
+  ports: nodePlatform(),
 })
 
 const below = (command: Command): Command[] => command.commands.flatMap((one) => [one, ...below(one)])
@@ -33,7 +33,12 @@ it('no command has an option that the program takes for its own wherever it stan
 it('a mistake names the command whose help tells more, also below another command', async () => {
   const stderr = new Capture()
   const argv = ['quota', 'set', '/a', '--nodes', 'x']
-  const io = { environment: {}, version: '1.2.3', signal: new AbortController().signal, ports: nodePorts() }
+  const io = {
+    environment: {},
+    version: '1.2.3',
+    signal: new AbortController().signal,
+    ports: nodePlatform(),
+  }
   expect(await run(argv, { ...io, stdin: new PassThrough(), stdout: new Capture(), stderr })).toBe(2)
   expect(stderr.text).toContain('Run zabra quota set --help to see what it takes.')
 })

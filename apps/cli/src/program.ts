@@ -1,5 +1,5 @@
 import { Command, Help, Option } from 'commander'
-import type { Store } from '@zabra/runtime'
+import type { CertificateStore } from '@zabra/runtime'
 import { commandGroups } from './commands/index.ts'
 import { contextOf, integer, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
@@ -138,7 +138,7 @@ function settle(flags: Flags, io: Io): GlobalOptions {
   }
 }
 
-function keyStore(flags: Flags, environment: Io['environment']): Store | undefined {
+function keyStore(flags: Flags, environment: Io['environment']): CertificateStore | undefined {
   const certificate = flags.cert ?? environment['ZABRA_CERT']
   const key = flags.key ?? environment['ZABRA_KEY']
   if (key && !certificate)
@@ -147,7 +147,7 @@ function keyStore(flags: Flags, environment: Io['environment']): Store | undefin
   return found && key ? { ...found, keyPath: key } : found
 }
 
-const store = (path: string | undefined, password: string | undefined): Store | undefined =>
+const store = (path: string | undefined, password: string | undefined): CertificateStore | undefined =>
   path ? { path, ...(password ? { password } : {}) } : undefined
 
 const exitCodes = (): string =>

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Interrupted } from './exit-codes.ts'
 import { Capture, Stage } from './testdata/stage.ts'
@@ -81,7 +81,7 @@ describe('a password that is typed', () => {
       environment: {},
       version: '',
       signal: stop.signal,
-      ports: nodePorts(),
+      ports: nodePlatform(),
     }
     return { stdin, stderr, stop, answer: askHidden(io, 'Password: ') }
   }

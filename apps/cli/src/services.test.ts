@@ -1,15 +1,15 @@
 import { getServers, setServers } from 'node:dns/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { NameServer } from '../../../packages/client/src/testdata/name-server.ts'
+import { DnsServer } from '../../../packages/client/src/testing/dns-server.ts'
 import { Networks } from './session/transport.ts'
 import { Stage } from './testdata/stage.ts'
 
 const before = getServers()
-let names: NameServer
+let names: DnsServer
 let stage: Stage
 beforeAll(async () => {
   stage = await Stage.start()
-  names = await NameServer.start()
+  names = await DnsServer.start()
   setServers([names.address])
   names.set('_zk._tcp.zabra.test', [{ host: 'localhost', port: stage.server.addresses.client.port }])
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { scenarios, type Stage } from '../../../packages/client/src/testdata/scenarios.ts'
+import { scenarios, type ScenarioContext } from '../../../packages/client/src/testing/scenarios.ts'
 import { startEnsemble } from './client/ensemble.ts'
 import { RealStage } from './client/real-stage.ts'
 import { describeWith } from './harness/available.ts'
@@ -17,11 +17,11 @@ function playOn(start: () => Promise<readonly Server[]>, batchReads = false): vo
     await real.close()
     for (const server of servers) await server[Symbol.asyncDispose]()
   })
-  const stage = (): Stage => {
+  const stage = (): ScenarioContext => {
     const { connect, ...rest } = real.stage
     return { ...rest, connect: (options) => connect({ batchReads, ...options }) }
   }
-  it.each(scenarios)('$name', async ({ play }) => play(stage()))
+  it.each(scenarios)('$name', async ({ run: play }) => play(stage()))
 }
 
 const config = { tickTime: 500 }

@@ -10,7 +10,7 @@ import { op } from './harness/opcodes.ts'
 import { reference, scratch, type Server } from './harness/servers.ts'
 import { part } from './differential/requests.ts'
 import { takeSnapshotOf } from './vault/learner.ts'
-import { authorAfter, clock, follow, open, TreeStream, type Vault } from './vault/member.ts'
+import { authorAfter, clock, follow, open, SnapshotStream, type Database } from './vault/member.ts'
 
 const EPOCH = 2 ** 32
 
@@ -82,13 +82,14 @@ describeWith(['apache'], 'the folders of members', () => {
     const from = longest.lastZxid
     author.creates(3, 1, 9)
     for (const vault of vaults) await vault.acceptEpoch(3)
-    const [one, two, three] = vaults as [Vault, Vault, Vault]
+    const [one, two, three] = vaults as [Database, Database, Database]
     // One is synchronised by DIFF, one by SNAP; one logs what is taken back later.
-    for await (const txn of longest.history(one.lastZxid, from)) await follow(one, [txn])
+    for await (const txn of longest.readHistory(one.lastZxid, from)) await follow(one, [txn])
     await follow(one, author.txns)
     const sink = two.receiveSnapshot(author.tree.lastZxid)
-    for await (const chunk of new TreeStream(author.tree, longest.sessions, clock)) await sink.write(chunk)
-    await two.adopt()
+    for await (const chunk of new SnapshotStream(author.tree, longest.sessions, clock))
+      await sink.write(chunk)
+    await two.installSnapshot()
     await bringUp(three, longest, from)
     await follow(three, author.txns)
     const uncommitted = await authorAfter(three)
@@ -150,8 +151,8 @@ describeWith(['apache'], 'the folders of members', () => {
     const sink = vault.receiveSnapshot(Number(zxid))
     let taken = 0
     while (taken < stream.length) taken += await sink.write(stream.subarray(taken, taken + 777))
-    expect(sink.complete).toBe(true)
-    await vault.adopt()
+    expect(sink.isComplete).toBe(true)
+    await vault.installSnapshot()
     const members = await Promise.all(servers.map(({ dataDir }) => open(dataDir)))
     expect(members.map(({ tree }) => tree.digest)).toContainEqual(vault.tree.digest)
     for (const member of members) await member.close()
@@ -166,10 +167,10 @@ describeWith(['apache'], 'the folders of members', () => {
   })
 })
 
-async function bringUp(vault: Vault, from: Vault, upTo: number): Promise<void> {
+async function bringUp(vault: Database, from: Database, upTo: number): Promise<void> {
   if (vault === from) return
   const missing = []
-  for await (const txn of from.history(vault.lastZxid, upTo)) missing.push(txn)
+  for await (const txn of from.readHistory(vault.lastZxid, upTo)) missing.push(txn)
   await follow(vault, missing)
 }
 

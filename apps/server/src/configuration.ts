@@ -28,7 +28,7 @@ export function loadConfiguration(options: Options, environment: Environment): L
       ...(options.port === undefined ? [] : [{ flag: '--port', key: 'clientPort', value: options.port }]),
       ...(options.data === undefined ? [] : [{ flag: '--data', key: 'dataDir', value: options.data }]),
     ],
-    files: { read: readIfThere, absolute: (path) => resolve(path) },
+    files: { read: readIfThere, resolve: (path) => resolve(path) },
   })
 }
 
@@ -51,7 +51,7 @@ export function report({ settings, findings, origins }: LoadedSettings): string[
   for (const name of settingNames) {
     const row = rowOf(name)
     if (origins[name] === 'default' && name !== 'dataDir' && name !== 'clientPort') continue
-    const value = row.secret ? '(set, not shown)' : row.kind.show(settings[name])
+    const value = row.isSecret ? '(set, not shown)' : row.type.show(settings[name])
     lines.push(`${row.key} = ${value}   (${origins[name]})`)
   }
   return [...lines, 'The configuration is fine. Everything else is at its default.']

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from 'node:fs'
-import { httpUpgrades, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
-import type { Ports } from '@zabra/runtime'
+import { httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import type { Platform } from '@zabra/runtime'
 import { createServer } from '@zabra/server'
 import type { ServerSettings } from '@zabra/server/settings'
 import { inlineMore } from './compiler.ts'
@@ -26,10 +26,10 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const)
   })
 
 /** What is needed for the settings; a server that has no port for browsers does not load what they need. */
-async function portsFor({ webSocketPort }: ServerSettings): Promise<Ports> {
+async function portsFor({ webSocketPort }: ServerSettings): Promise<Platform> {
   const ws = webSocketPort === undefined ? undefined : await import('@zabra/runtime/ws')
-  const ports = nodePorts({
-    networks: {
+  const ports = nodePlatform({
+    networkFactories: {
       tls: tlsNetwork,
       ...(ws && {
         webSocket: (limits, tls) =>

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { silent, TlsOptionError, type Logger } from '@zabra/runtime'
+import { silentLogger, TlsOptionError, type Logger } from '@zabra/runtime'
 import type { ServerSettings } from '@zabra/server/settings'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { run, type RunningServer, type World } from './run.ts'
@@ -43,7 +43,7 @@ function stage(argv: string[], overrides: Partial<World> = {}) {
     close: () => (state.closed++, state.closing),
   }
   const note = (_: object, sentence: string): void => void printed.log.push(sentence)
-  const logger: Logger = { ...silent, info: note, warn: note, error: note }
+  const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }
   const world: World = {
     argv,
     environment: {},

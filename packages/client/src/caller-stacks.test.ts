@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError } from './core.ts'
-import { bytes, World } from './testdata/world.ts'
+import { bytes, ManualWorld } from './testing/manual-world.ts'
 import type { Client } from './types.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
@@ -21,7 +21,7 @@ async function stackOf(call: () => Promise<unknown>): Promise<string> {
 
 /** Nothing reaches the server, so the deadline comes first. */
 function late(client: Client): Promise<unknown> {
-  world.interference.toServer = () => undefined
+  world.faults.toServer = () => undefined
   return client.getData('/none', { timeout: 5 })
 }
 

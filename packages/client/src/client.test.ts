@@ -14,14 +14,14 @@ import {
   UsageError,
   ZooKeeperError,
 } from './errors.ts'
-import { bytes, text, World } from './testdata/world.ts'
+import { bytes, text, ManualWorld } from './testing/manual-world.ts'
 import type { Client } from './types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client()
 })
 afterEach(() => world.end())

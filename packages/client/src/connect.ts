@@ -1,8 +1,8 @@
-import { View } from './client.ts'
+import { ZooKeeperClient } from './client.ts'
 import { checkOptions } from './options.ts'
-import { abortedBy, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
-import { backOff } from './insist.ts'
-import { findServersWith, followService, lookUp } from './servers/service.ts'
+import { abortError, ClosedError, UsageError, type ZooKeeperError } from './errors.ts'
+import { backoff } from './retry.ts'
+import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
 import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
@@ -10,7 +10,7 @@ import type {
   AuthInfo,
   Client,
   ClientOptions,
-  ClientPorts,
+  Platform,
   Instrumentation,
   RetryPolicy,
   Transport,
@@ -22,60 +22,61 @@ export type ConnectOptions = ClientOptions & {
 }
 
 /** What an entry point brings along. */
-export interface Surroundings {
+export interface ConnectDefaults {
   readonly transport?: Transport
-  readonly ports: ClientPorts
+  readonly platform: Platform
   /** Adds what the platform observes with to the hooks of the user. */
-  readonly published?: (hooks: Instrumentation | undefined) => Instrumentation
+  readonly wrapInstrumentation?: (hooks: Instrumentation | undefined) => Instrumentation
 }
 
-const NONE: readonly AuthInfo[] = []
-const ALWAYS: RetryPolicy = {}
-const USUAL_BATCH = 64
+const NO_AUTH: readonly AuthInfo[] = []
+const RETRY_WITHOUT_LIMIT: RetryPolicy = {}
+const DEFAULT_BATCH_SIZE = 64
 
 /**
  * Opens a session, and resolves when it exists. Without a `signal` it tries for ever. Rejects with a `UsageError` when an
  * option cannot be right, an `AuthFailedError`, a `SessionExpiredError` (for a given session, with `sessionExpiry:
  * 'close'`), and when the signal aborts.
  */
-export async function connectWith(options: ConnectOptions, surroundings: Surroundings): Promise<Client> {
+export async function connectWith(options: ConnectOptions, surroundings: ConnectDefaults): Promise<Client> {
   checkOptions(options)
   const transport = options.transport ?? surroundings.transport
   if (transport === undefined) throw new UsageError('Expected a transport: this entry point brings none')
   const { signal } = options
-  const ports = options.ports === undefined ? surroundings.ports : { ...surroundings.ports, ...options.ports }
-  const { servers, chroot, service } = await findServersWith(ports, options.servers, options)
+  const ports =
+    options.platform === undefined ? surroundings.platform : { ...surroundings.platform, ...options.platform }
+  const { servers, chroot, service } = await resolveServers(ports, options.servers, options)
   checkSchemes(servers, transport.schemes)
   if (options.trackEnsemble && servers.some(({ scheme }) => scheme !== 'tcp')) {
     throw new UsageError(
       'Expected trackEnsemble with addresses over plain TCP: the configuration of an ensemble names no others',
     )
   }
-  const complete = inCommon({
+  const complete = shareOptions({
     servers,
     transport,
-    ports,
+    platform: ports,
     clock: ports.clock,
     random: ports.random,
     sessionTimeout: options.sessionTimeout ?? 30_000,
     sessionExpiry: options.sessionExpiry ?? 'renew',
     readOnly: options.readOnly ?? false,
-    auth: options.auth ?? NONE,
+    auth: options.auth ?? NO_AUTH,
     sasl: options.sasl,
-    retry: options.retry ?? ALWAYS,
+    retry: options.retry ?? RETRY_WITHOUT_LIMIT,
     chroot,
     errorPolicy: options.errorPolicy ?? 'connection',
     offlineQueue: options.offlineQueue ?? 10_000,
     maxFrame: options.maxFrame ?? 4 * 1024 * 1024,
     maxRequest: options.maxRequest ?? 1024 * 1024 - 1024,
-    batchReads: mostOf(options.batchReads),
-    instrumentation: surroundings.published?.(options.instrumentation) ?? options.instrumentation,
+    batchReads: maxBatchedReads(options.batchReads),
+    instrumentation: surroundings.wrapInstrumentation?.(options.instrumentation) ?? options.instrumentation,
     callerStacks: options.callerStacks ?? false,
     redactPath: options.redactPath,
   })
   const session = new Session(complete, options.session)
-  const client = new View(session, chroot, true)
-  await established(session, signal)
+  const client = new ZooKeeperClient(session, chroot, true)
+  await waitForSession(session, signal)
   try {
     if (options.createChroot && chroot !== '')
       await client.mkdirp('/', signal === undefined ? {} : { signal })
@@ -83,22 +84,23 @@ export async function connectWith(options: ConnectOptions, surroundings: Surroun
     await client.close()
     throw error
   }
-  if (service !== undefined) followService(session, () => lookUp(service, ports.services!), ports.clock)
+  if (service !== undefined)
+    followSrv(session, () => resolveSrvServers(service, ports.resolveSrv!), ports.clock)
   if (options.trackEnsemble) void trackEnsemble(client)
   return client
 }
 
 /** How many reads leave together, 0 for never. */
-function mostOf(batchReads: ClientOptions['batchReads']): number {
+function maxBatchedReads(batchReads: ClientOptions['batchReads']): number {
   if (batchReads === undefined || batchReads === false) return 0
-  return batchReads === true ? USUAL_BATCH : (batchReads.most ?? USUAL_BATCH)
+  return batchReads === true ? DEFAULT_BATCH_SIZE : (batchReads.most ?? DEFAULT_BATCH_SIZE)
 }
 
 let latest: WeakRef<SessionOptions> | undefined
 let names: (keyof SessionOptions)[] | undefined
 
 /** The options of the client before, if they are the same: a process may hold thousands of clients with equal ones. */
-function inCommon(options: SessionOptions): SessionOptions {
+function shareOptions(options: SessionOptions): SessionOptions {
   const before = latest?.deref()
   names ??= Object.keys(options) as (keyof SessionOptions)[]
   if (before !== undefined && names.every((name) => options[name] === before[name])) return before
@@ -106,15 +108,15 @@ function inCommon(options: SessionOptions): SessionOptions {
   return options
 }
 
-function established(session: Session, signal: AbortSignal | undefined): Promise<void> {
-  const first = session.states.connected()
+function waitForSession(session: Session, signal: AbortSignal | undefined): Promise<void> {
+  const first = session.states.firstConnection()
   if (signal === undefined) {
     session.start()
     return first
   }
   let aborted: ZooKeeperError | undefined
   const abort = (): void => {
-    const error = abortedBy(signal.reason, { operation: 'connect' })
+    const error = abortError(signal.reason, { operation: 'connect' })
     const failure = session.lastFailure
     if (failure !== undefined)
       error.message += `; the last attempt, to ${failure.server}, failed: ${failure.error.message}`
@@ -141,25 +143,25 @@ function established(session: Session, signal: AbortSignal | undefined): Promise
 }
 
 /** Follows the servers that the ensemble names in its configuration, until the client ends. */
-async function trackEnsemble(client: View): Promise<void> {
+async function trackEnsemble(client: ZooKeeperClient): Promise<void> {
   const decoder = new TextDecoder()
-  const all = client.absolute().twin()
-  for (let failures = 0; all.machine.finished === undefined;) {
+  const all = client.withoutChroot().clone()
+  for (let failures = 0; all.sharedSession.terminalError === undefined;) {
     try {
       const watch = await all.watchOnce('/zookeeper/config', 'data')
       failures = 0
-      const servers = clientAddresses(decoder.decode(watch.data))
+      const servers = parseClientAddresses(decoder.decode(watch.data))
       if (servers.length > 0) await client.updateServerList(servers)
       await watch.fired
     } catch {
       // Expired, or not readable for now: it is asked again, less and less often.
-      await backOff(all, failures++)
+      await backoff(all, failures++)
     }
   }
 }
 
 /** The addresses for clients in `server.1=host:2888:3888:participant;0.0.0.0:2181` lines. */
-export function clientAddresses(config: string): string[] {
+export function parseClientAddresses(config: string): string[] {
   const addresses: string[] = []
   for (const [, spec = ''] of config.matchAll(/^server\.\d+=(.*)$/gm)) {
     // Alternatives of one server stand behind |; the first is taken.

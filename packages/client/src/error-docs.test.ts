@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import * as errors from './errors.ts'
-import { documented, renderErrors } from './testdata/error-docs.ts'
+import { documented, renderErrors } from './testing/error-docs.ts'
 
 it('docs/errors.md is what the table says; `pnpm --filter @zabra/client gen:docs` renews it', async () => {
   await expect(renderErrors()).toMatchFileSnapshot('../../../docs/errors.md')

@@ -7,7 +7,7 @@ import { ErrorCode, errors as wireErrors } from '@zabra/protocol'
 export type ErrorCategory = 'recoverable' | 'state' | 'fatal' | 'usage'
 
 /** What is known of the call that failed. */
-export interface ErrorFacts {
+export interface ErrorContext {
   /** Client path, after chroot mapping. */
   readonly path?: string | undefined
   readonly operation?: string | undefined
@@ -35,7 +35,7 @@ export abstract class ZooKeeperError extends Error {
   readonly path?: string
   readonly operation?: string
 
-  constructor(message: string, code: string, facts: ErrorFacts = {}, wireCode?: number) {
+  constructor(message: string, code: string, facts: ErrorContext = {}, wireCode?: number) {
     super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.name = new.target.tag
     this.code = code
@@ -171,7 +171,7 @@ export class ServerFaultError extends FatalError {
 export class SessionExpiredError extends FatalError {
   static override readonly tag = 'SessionExpiredError'
   readonly sessionId: bigint
-  constructor(message: string, sessionId: bigint, facts: ErrorFacts = {}) {
+  constructor(message: string, sessionId: bigint, facts: ErrorContext = {}) {
     super(message, 'SESSION_EXPIRED', facts, ErrorCode.SESSIONEXPIRED)
     this.sessionId = sessionId
   }
@@ -189,7 +189,7 @@ export class ClosedError extends FatalError {
 export class UsageError extends ZooKeeperError {
   static override readonly tag: string = 'UsageError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorFacts = {}) {
+  constructor(message: string, facts: ErrorContext = {}) {
     super(message, 'USAGE', facts)
   }
 }
@@ -197,7 +197,7 @@ export class UsageError extends ZooKeeperError {
 export class AbortedError extends ZooKeeperError {
   static override readonly tag = 'AbortedError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorFacts = {}) {
+  constructor(message: string, facts: ErrorContext = {}) {
     super(message, 'ABORTED', facts)
     this.name = 'AbortError'
   }
@@ -206,7 +206,7 @@ export class AbortedError extends ZooKeeperError {
 type ConcreteError = new (
   message: string,
   code: string,
-  facts: ErrorFacts,
+  facts: ErrorContext,
   wireCode: number,
 ) => ZooKeeperError
 
@@ -259,7 +259,7 @@ export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRo
 ])
 
 /** The error for a number that a server answered with. */
-export function errorOf(wireCode: number, facts: ErrorFacts, sessionId = 0n): ZooKeeperError {
+export function errorFromCode(wireCode: number, facts: ErrorContext, sessionId = 0n): ZooKeeperError {
   const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
   const meaning =
     wireErrors.get(wireCode)?.meaning ?? 'The server answered with an error that this client does not know.'
@@ -277,13 +277,13 @@ export function errorOf(wireCode: number, facts: ErrorFacts, sessionId = 0n): Zo
 }
 
 /** The root of a client is missing, and with it whatever it asks for. */
-export function noChroot(root: string, facts: ErrorFacts): NoChrootError {
+export function noChrootError(root: string, facts: ErrorContext): NoChrootError {
   const message = `${facts.operation} ${facts.path}: the chroot ${root} does not exist; connect with createChroot: true, or call mkdirp('/')`
   return new NoChrootError(message, 'NO_CHROOT', facts, ErrorCode.NONODE)
 }
 
 /** A connection that broke, or that was not there. */
-export function connectionLoss(facts: ErrorFacts & { reason?: string }): ConnectionLossError {
+export function connectionLossError(facts: ErrorContext & { reason?: string }): ConnectionLossError {
   const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
   const fate = facts.maybeApplied ? 'it may or may not have been carried out' : 'it was not sent'
   return new ConnectionLossError(
@@ -295,7 +295,7 @@ export function connectionLoss(facts: ErrorFacts & { reason?: string }): Connect
 }
 
 /** What an aborted signal makes of a call: a deadline is an `OperationTimeoutError`, all else an `AbortedError`. */
-export function abortedBy(reason: unknown, facts: ErrorFacts): OperationTimeoutError | AbortedError {
+export function abortError(reason: unknown, facts: ErrorContext): OperationTimeoutError | AbortedError {
   const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
   const fate = facts.maybeApplied ? '; it was sent and may still take effect' : ''
   const timedOut = (reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
@@ -310,7 +310,7 @@ export function abortedBy(reason: unknown, facts: ErrorFacts): OperationTimeoutE
 }
 
 /** The error that a call gets when its client or session ends with `error`. */
-export function endedBy(error: ZooKeeperError, facts: ErrorFacts): ZooKeeperError {
+export function terminalErrorFor(error: ZooKeeperError, facts: ErrorContext): ZooKeeperError {
   const message = `${facts.operation ?? 'request'} ${facts.path ?? ''}: ${error.message}`
   const all = { ...facts, cause: error }
   if (error instanceof SessionExpiredError) return new SessionExpiredError(message, error.sessionId, all)
@@ -321,9 +321,9 @@ export function endedBy(error: ZooKeeperError, facts: ErrorFacts): ZooKeeperErro
 }
 
 /** Whether a call ended since its caller no longer waits: it is not for others to go on with it. */
-export const isGivenUp = (error: unknown): boolean =>
+export const isAbandonedByCaller = (error: unknown): boolean =>
   error instanceof AbortedError || (error instanceof OperationTimeoutError && error.cause !== undefined)
 
 /** What a client tells of its end: nothing when it was closed. */
-export const reasonOf = (error: ZooKeeperError): Error | undefined =>
+export const closeReason = (error: ZooKeeperError): Error | undefined =>
   error instanceof ClosedError ? undefined : error

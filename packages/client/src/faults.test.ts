@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ZooKeeperError } from './errors.ts'
-import { bytes, text, World, type Tapped } from './testdata/world.ts'
+import { bytes, text, ManualWorld, type TappedConnection } from './testing/manual-world.ts'
 import type { Client, OneShotWatch, Watcher } from './types.ts'
 
 type Fault = 'swallowed' | 'delayed' | 'cut before' | 'cut after' | 'half written' | 'expired'
@@ -83,11 +83,11 @@ function frameStarts(chunk: Uint8Array): number[] {
 }
 
 /** Does something to the `at`-th frame that goes in a direction; those before it in the same chunk get through. */
-function strike(world: World, fault: Fault, direction: Direction, at: number): void {
+function strike(world: ManualWorld, fault: Fault, direction: Direction, at: number): void {
   let count = 0
-  const held = new Map<Tapped, Uint8Array[]>()
-  const silent = new Set<Tapped>()
-  world.interference[direction] = (chunk, wire) => {
+  const held = new Map<TappedConnection, Uint8Array[]>()
+  const silent = new Set<TappedConnection>()
+  world.faults[direction] = (chunk, wire) => {
     if (silent.has(wire)) return undefined
     const waiting = held.get(wire)
     if (waiting !== undefined) {
@@ -101,7 +101,7 @@ function strike(world: World, fault: Fault, direction: Direction, at: number): v
     if (start === undefined || count - starts.length > at) return chunk
     const upTo = (offset: number): Uint8Array | undefined =>
       offset === 0 ? undefined : chunk.slice(0, offset)
-    const cutSoon = (): void => world.clock.soon(() => world.clock.soon(() => wire.cut()))
+    const cutSoon = (): void => world.clock.immediate(() => world.clock.immediate(() => wire.cut()))
     switch (fault) {
       case 'expired':
         isolate(world)
@@ -136,8 +136,8 @@ function strike(world: World, fault: Fault, direction: Direction, at: number): v
 }
 
 /** Nothing comes through, old connections or new ones, until a session has expired on both sides. */
-function isolate(world: World): void {
-  const { interference } = world
+function isolate(world: ManualWorld): void {
+  const { faults: interference } = world
   interference.toServer = interference.toClient = () => undefined
   interference.open = () => {
     throw new Error('unreachable')
@@ -149,8 +149,8 @@ function isolate(world: World): void {
   })
 }
 
-async function prepared(): Promise<{ world: World; other: Client }> {
-  const world = await World.start()
+async function prepared(): Promise<{ world: ManualWorld; other: Client }> {
+  const world = await ManualWorld.start()
   const other = await world.client()
   for (const path of ['/w', '/v', '/d']) await world.outcome(other.create(path, bytes('0')))
   return { world, other }
@@ -160,7 +160,7 @@ async function prepared(): Promise<{ world: World; other: Client }> {
 async function count(direction: Direction, batchReads: boolean): Promise<number> {
   const { world } = await prepared()
   let frames = 0
-  world.interference[direction] = (chunk) => {
+  world.faults[direction] = (chunk) => {
     frames += frameStarts(chunk).length
     return chunk
   }
@@ -174,11 +174,11 @@ async function count(direction: Direction, batchReads: boolean): Promise<number>
 async function live(fault: Fault, direction: Direction, at: number, batchReads: boolean): Promise<void> {
   const { world, other } = await prepared()
   strike(world, fault, direction, at)
-  const connecting = world.connecting({ sessionTimeout: 12_000, batchReads })
+  const connecting = world.connect({ sessionTimeout: 12_000, batchReads })
   const client = await world.within(60_000, connecting)
   // Every promise settles, in bounded time.
   const outcome = await world.within(60_000, script(client))
-  delete world.interference[direction]
+  delete world.faults[direction]
   await world.advance(20_000)
   const settled = client.state === 'connected' ? client : undefined
   expect(settled, 'the client recovers by itself').toBeDefined()
@@ -197,7 +197,12 @@ async function live(fault: Fault, direction: Direction, at: number, batchReads: 
 }
 
 /** What was promised holds, and what was denied does not. */
-async function checkWrites(world: World, other: Client, outcome: Outcome, epoch: number): Promise<void> {
+async function checkWrites(
+  world: ManualWorld,
+  other: Client,
+  outcome: Outcome,
+  epoch: number,
+): Promise<void> {
   const exists = async (path: string): Promise<boolean> =>
     (await world.outcome(other.exists(path))) !== undefined
   const content = async (path: string): Promise<string> =>
@@ -225,7 +230,7 @@ async function checkWrites(world: World, other: Client, outcome: Outcome, epoch:
 }
 
 /** A change from here on is told, or the end of the watch was. */
-async function checkWatches(world: World, other: Client, { once, lasting }: Outcome): Promise<void> {
+async function checkWatches(world: ManualWorld, other: Client, { once, lasting }: Outcome): Promise<void> {
   const collected = lasting === undefined ? [] : world.collect(lasting)
   await world.outcome(other.setData('/w', bytes('late')))
   await world.outcome(other.create('/a', bytes('0')).catch(() => other.delete('/a')))

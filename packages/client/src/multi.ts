@@ -1,19 +1,19 @@
 import { ErrorCode, OpCode, validatePath, type MultiOperation } from '@zabra/protocol'
-import { toClient, toServer } from './chroot.ts'
-import { checkCreate, checkData, EMPTY, flagsOf, isSequential, OPEN_ACL } from './calls.ts'
-import { connectionLoss, errorOf, MultiError, UsageError } from './errors.ts'
-import { isFailure, type MultiAnswer } from './kinds.ts'
+import { toClientPath, toServerPath } from './chroot.ts'
+import { validateCreate, validateData, EMPTY, createFlags, isSequential, OPEN_ACL } from './call-options.ts'
+import { connectionLossError, errorFromCode, MultiError, UsageError } from './errors.ts'
+import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
 
 /** One operation as it goes on the wire. Throws a `UsageError` when it cannot be right. */
-export function multiOperation(operation: WriteOp | ReadOp, root: string): MultiOperation {
+export function toMultiOperation(operation: WriteOp | ReadOp, root: string): MultiOperation {
   const { op, path } = operation
   const sequential = op === 'create' && isSequential(operation.mode ?? 'persistent')
   const reason = validatePath(path, sequential)
   if (reason !== undefined) throw new UsageError(reason, { path, operation: op })
-  const wrong = 'data' in operation && operation.data !== undefined ? checkData(operation.data) : undefined
+  const wrong = 'data' in operation && operation.data !== undefined ? validateData(operation.data) : undefined
   if (wrong !== undefined) throw new UsageError(wrong, { path, operation: op })
-  const at = toServer(root, path)
+  const at = toServerPath(root, path)
   switch (op) {
     case 'create':
       return createOperation(operation, at)
@@ -37,8 +37,8 @@ export function multiOperation(operation: WriteOp | ReadOp, root: string): Multi
 
 function createOperation(operation: WriteOp & { op: 'create' }, path: string): MultiOperation {
   const { mode = 'persistent', ttl, data = EMPTY } = operation
-  const flags = flagsOf[mode]
-  const wrong = checkCreate(operation.path, mode, flags, ttl)
+  const flags = createFlags[mode]
+  const wrong = validateCreate(operation.path, mode, flags, ttl)
   if (wrong !== undefined) throw new UsageError(wrong, { path: operation.path, operation: 'create' })
   const create = { path, data, acl: wireAcl(operation.acl), flags }
   if (ttl !== undefined) return { type: OpCode.createTTL, ...create, ttl: BigInt(ttl) }
@@ -49,43 +49,43 @@ const wireAcl = (acl: readonly ACL[] = OPEN_ACL): { perms: number; id: { scheme:
   acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } }))
 
 /** The results of a multi that was carried out. Throws a `MultiError` for one that was not. */
-export function multiResults(operations: readonly WriteOp[], answer: MultiAnswer, root: string): unknown[] {
+export function toWriteResults(operations: readonly WriteOp[], answer: MultiReply, root: string): unknown[] {
   const failed = answer.results.findIndex(
-    (result) => isFailure(result) && result.err !== 0 && result.err !== ErrorCode.RUNTIMEINCONSISTENCY,
+    (result) => isErrorResult(result) && result.err !== 0 && result.err !== ErrorCode.RUNTIMEINCONSISTENCY,
   )
-  const undone = failed === -1 ? answer.results.findIndex(isFailure) : failed
+  const undone = failed === -1 ? answer.results.findIndex(isErrorResult) : failed
   if (undone !== -1) {
     const result = answer.results[undone]!
     const { op, path } = operations[undone] ?? { op: 'multi', path: '/' }
-    const cause = errorOf(isFailure(result) ? result.err : 0, { operation: op, path })
-    if (answer.ambiguous) {
+    const cause = errorFromCode(isErrorResult(result) ? result.err : 0, { operation: op, path })
+    if (answer.isAmbiguous) {
       const reason =
         'the connection broke before the reply came, and a second try failed, perhaps since the first did not'
-      throw connectionLoss({ operation: 'multi', path, maybeApplied: true, reason, cause })
+      throw connectionLossError({ operation: 'multi', path, maybeApplied: true, reason, cause })
     }
     throw new MultiError(`multi: operation ${undone} failed: ${cause.message}`, undone, cause)
   }
   return answer.results.map((result) => {
     if ('path' in result) {
-      const path = toClient(root, result.path ?? '') ?? result.path
-      return { path, ...('stat' in result ? { stat: statOf(result.stat) } : {}) }
+      const path = toClientPath(root, result.path ?? '') ?? result.path
+      return { path, ...('stat' in result ? { stat: toClientStat(result.stat) } : {}) }
     }
-    return 'stat' in result ? statOf(result.stat) : undefined
+    return 'stat' in result ? toClientStat(result.stat) : undefined
   })
 }
 
 /** The results of a multiRead: each what was read, or why it could not be. */
-export function readResults(operations: readonly ReadOp[], { results }: MultiAnswer): unknown[] {
+export function toReadResults(operations: readonly ReadOp[], { results }: MultiReply): unknown[] {
   return results.map((result, index) => {
     const { op, path } = operations[index] ?? { op: 'multiRead', path: '/' }
-    if (isFailure(result)) return errorOf(result.err, { operation: op, path })
-    if ('data' in result) return { data: result.data, stat: statOf(result.stat) }
+    if (isErrorResult(result)) return errorFromCode(result.err, { operation: op, path })
+    if ('data' in result) return { data: result.data, stat: toClientStat(result.stat) }
     return { children: 'children' in result ? (result.children ?? []) : [] }
   })
 }
 
 /** A Stat of the protocol as this package shows it. */
-function statOf<T extends { ctime: bigint; mtime: bigint }>(
+function toClientStat<T extends { ctime: bigint; mtime: bigint }>(
   stat: T,
 ): Omit<T, 'ctime' | 'mtime'> & { ctime: number; mtime: number } {
   return { ...stat, ctime: Number(stat.ctime), mtime: Number(stat.mtime) }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from './testdata/world.ts'
+import { ManualWorld } from './testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
@@ -14,7 +14,7 @@ it('options that cannot be right give a UsageError', async () => {
     { retry: { maxAttempts: 'x' } },
     { retry: { cap: Number.NaN } },
   ]) {
-    await expect(world.connecting(wrong as never), JSON.stringify(wrong)).rejects.toMatchObject({
+    await expect(world.connect(wrong as never), JSON.stringify(wrong)).rejects.toMatchObject({
       code: 'USAGE',
     })
   }

@@ -75,7 +75,7 @@ const rules: Readonly<Record<keyof ClientOptions | 'signal', readonly [expected:
       return most === undefined || whole(2, 1024)(most)
     },
   ],
-  ports: ['an object', object],
+  platform: ['an object', object],
   instrumentation: ['an object', object],
   callerStacks: ['true or false', flag],
   redactPath: ['a function', call],

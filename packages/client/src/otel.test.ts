@@ -1,11 +1,11 @@
 import type { Meter, Span, Tracer } from '@opentelemetry/api'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { openTelemetry } from './otel.ts'
-import { bytes, World } from './testdata/world.ts'
+import { bytes, ManualWorld } from './testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SessionExpiredError } from './errors.ts'
-import { World } from './testdata/world.ts'
+import { ManualWorld } from './testing/manual-world.ts'
 import type { Client } from './types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 let other: Client
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client()
   other = await world.client()
 })
@@ -19,8 +19,8 @@ const children = async (): Promise<string[]> =>
 
 /** The next bytes for the client are lost with their connection. */
 const loseNextReply = (): void => {
-  world.interference.toClient = (_chunk, wire) => {
-    delete world.interference.toClient
+  world.faults.toClient = (_chunk, wire) => {
+    delete world.faults.toClient
     wire.cut()
     return undefined
   }
@@ -47,19 +47,19 @@ it('a create with a mark of its own is found again after its reply was lost', as
 })
 
 it('a create that was called before a session was renewed leaves nothing behind when it is given up', async () => {
-  world.interference.open = () => {
+  world.faults.open = () => {
     throw new Error('refused by the test')
   }
-  world.wires[0]!.cut()
+  world.connections[0]!.cut()
   await world.advance(17_000)
   const stop = new AbortController()
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential', signal: stop.signal })
   const failed = expect(created).rejects.toThrow('aborted')
-  delete world.interference.open
-  world.interference.toServer = (chunk, wire) => {
+  delete world.faults.open
+  world.faults.toServer = (chunk, wire) => {
     // The create leaves in the new session, and its reply never comes.
-    if (wire === world.wires[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
-    delete world.interference.toServer
+    if (wire === world.connections[0] || !new TextDecoder().decode(chunk).includes('/_c_')) return chunk
+    delete world.faults.toServer
     loseNextReply()
     stop.abort()
     return chunk
@@ -72,7 +72,7 @@ it('a create that was called before a session was renewed leaves nothing behind 
 it('cleaning up is not refused for want of room while there is no connection', async () => {
   const strict = await world.client({ offlineQueue: 0 })
   const { path } = await world.outcome(strict.create('/x', undefined, { mode: 'ephemeral' }))
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.settle()
   await expect(strict.exists(path)).rejects.toThrow('there is no connection')
   await world.within(5000, strict.delete(path, { guaranteed: true }))
@@ -83,19 +83,19 @@ it('a create whose session has expired is not made again under the same mark', a
   loseNextReply()
   const created = client.create('/x-', undefined, { mode: 'ephemeralSequential' })
   const failed = expect(created).rejects.toThrow(SessionExpiredError)
-  world.interference.open = () => {
+  world.faults.open = () => {
     throw new Error('refused by the test')
   }
   await world.advance(17_000)
-  delete world.interference.open
+  delete world.faults.open
   await world.advance(5000)
   await failed
   expect(await children()).toEqual([])
 })
 
 it('a create below a missing parent makes the parent also when the first try was lost', async () => {
-  world.interference.toServer = (_chunk, wire) => {
-    delete world.interference.toServer
+  world.faults.toServer = (_chunk, wire) => {
+    delete world.faults.toServer
     wire.cut()
     return undefined
   }

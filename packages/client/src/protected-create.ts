@@ -1,17 +1,17 @@
 import type { Random } from '@zabra/runtime'
-import { partOptions } from './calls.ts'
-import type { View } from './client.ts'
+import { remainingCallOptions } from './call-options.ts'
+import type { ZooKeeperClient } from './client.ts'
 import {
   NoNodeError,
-  abortedBy,
-  connectionLoss,
-  endedBy,
-  isGivenUp,
+  abortError,
+  connectionLossError,
+  terminalErrorFor,
+  isAbandonedByCaller,
   SessionExpiredError,
   ZooKeeperError,
-  type ErrorFacts,
+  type ErrorContext,
 } from './errors.ts'
-import { insist } from './insist.ts'
+import { retryForever } from './retry.ts'
 import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts'
 
 /**
@@ -21,70 +21,78 @@ import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts
  * A caller that gives up leaves nothing behind: what its request may have made is removed in the background.
  */
 export async function createProtected(
-  view: View,
+  view: ZooKeeperClient,
   path: string,
   data: Bytes | null,
   options: CreateOptions,
 ): Promise<CreateResult> {
   const slash = path.lastIndexOf('/')
   const { protected: named, parents: _parents, ...create } = options
-  const mark = (typeof named === 'function' ? named : curatorMark)(uuid(view.ports.random))
+  const mark = (typeof named === 'function' ? named : curatorPrefix)(uuid(view.platform.random))
   const marked = `${path.slice(0, slash + 1)}${mark}${path.slice(slash + 1)}`
-  const find: Find = {
+  const find: OrphanSearch = {
     // The caller may close its view while what it left behind is looked for.
-    view: view.twin(),
+    client: view.clone(),
     parent: slash <= 0 ? '/' : path.slice(0, slash),
-    mark,
-    ephemeral: options.mode?.startsWith('ephemeral') ?? false,
+    prefix: mark,
+    isEphemeral: options.mode?.startsWith('ephemeral') ?? false,
   }
-  const part = partOptions(options, view.ports.clock)
+  const part = remainingCallOptions(options, view.platform.clock)
   for (;;) {
     let lost: ZooKeeperError
     try {
       return await view.createOnce(marked, data, { ...create, ...part() }, true)
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || !error.maybeApplied) throw error
-      if (error instanceof SessionExpiredError && find.ephemeral) throw error
-      if (options.retry === false || isGivenUp(error)) {
-        void clean(find)
+      if (error instanceof SessionExpiredError && find.isEphemeral) throw error
+      if (options.retry === false || isAbandonedByCaller(error)) {
+        void removeOrphan(find)
         throw error
       }
       lost = error
     }
     try {
-      const found = await insist(find.view, () => search(find, part()))
+      const found = await retryForever(find.client, () => findCreated(find, part()))
       if (found !== undefined) return found
     } catch (cause) {
       // Where there is no parent there is no znode: the next try says so, if nobody makes the parent meanwhile.
       if (cause instanceof NoNodeError) continue
       // What it may have made has gone with its session; others may have seen it.
-      if (cause instanceof SessionExpiredError && find.ephemeral) throw endedBy(cause, factsOf(lost))
-      void clean(find)
-      throw unknown(lost, cause)
+      if (cause instanceof SessionExpiredError && find.isEphemeral)
+        throw terminalErrorFor(cause, createErrorContext(lost))
+      void removeOrphan(find)
+      throw unknownOutcomeError(lost, cause)
     }
   }
 }
 
-interface Find {
-  readonly view: View
+interface OrphanSearch {
+  readonly client: ZooKeeperClient
   readonly parent: string
-  readonly mark: string
-  readonly ephemeral: boolean
+  readonly prefix: string
+  readonly isEphemeral: boolean
 }
 
-const curatorMark = (id: string): string => `_c_${id}-`
+const curatorPrefix = (id: string): string => `_c_${id}-`
 
-const factsOf = ({ path }: ZooKeeperError): ErrorFacts => ({ operation: 'create', path, maybeApplied: true })
+const createErrorContext = ({ path }: ZooKeeperError): ErrorContext => ({
+  operation: 'create',
+  path,
+  maybeApplied: true,
+})
 
 /** The create may have been carried out, and looking for it has failed. */
-function unknown(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
-  const facts = { ...factsOf(lost), cause }
-  if (isGivenUp(cause)) return abortedBy((cause as Error).cause, facts)
-  return connectionLoss({ ...facts, reason: 'the reply was lost, and the znode could not be looked for' })
+function unknownOutcomeError(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
+  const facts = { ...createErrorContext(lost), cause }
+  if (isAbandonedByCaller(cause)) return abortError((cause as Error).cause, facts)
+  return connectionLossError({
+    ...facts,
+    reason: 'the reply was lost, and the znode could not be looked for',
+  })
 }
 
-async function search(find: Find, options: CallOptions): Promise<CreateResult | undefined> {
-  const { view, parent, mark, ephemeral } = find
+async function findCreated(find: OrphanSearch, options: CallOptions): Promise<CreateResult | undefined> {
+  const { client: view, parent, prefix: mark, isEphemeral: ephemeral } = find
   await view.sync(parent, options)
   const { children } = await view.getChildren(parent, options)
   const name = children.find((child) => child.startsWith(mark))
@@ -97,20 +105,20 @@ async function search(find: Find, options: CallOptions): Promise<CreateResult | 
 }
 
 /** Removes what the request may have made, as soon as that can be told. An ephemeral one goes with its session anyway. */
-async function clean(find: Find): Promise<void> {
-  const { view, ephemeral } = find
+async function removeOrphan(find: OrphanSearch): Promise<void> {
+  const { client: view, isEphemeral: ephemeral } = find
   const { epoch } = view.session
   for (;;) {
     try {
-      return await insist(view, async () => {
+      return await retryForever(view, async () => {
         if (ephemeral && view.session.epoch !== epoch) return
-        const found = await search(find, {})
+        const found = await findCreated(find, {})
         if (found !== undefined) await view.delete(found.path, { missingOk: true })
       })
     } catch (error) {
       // Only a session that is followed by another one is worth another try: else the client or the parent is gone, or
       // nobody here may remove it.
-      if (!(error instanceof SessionExpiredError) || view.machine.finished !== undefined) return
+      if (!(error instanceof SessionExpiredError) || view.sharedSession.terminalError !== undefined) return
     }
   }
 }

@@ -2,7 +2,7 @@ import { expect, expectTypeOf, it } from 'vitest'
 import * as core from './core.ts'
 import * as node from './node/index.ts'
 import * as web from './web/index.ts'
-import { World } from './testdata/world.ts'
+import { ManualWorld } from './testing/manual-world.ts'
 import type {
   ACL,
   AuthInfo,
@@ -10,11 +10,11 @@ import type {
   CallOptions,
   Client,
   ClientOptions,
-  ClientPorts,
+  Platform,
   Clock,
   Codec,
   Connection,
-  ConnectionEvents,
+  ConnectionHandler,
   ConnectionState,
   CreateMode,
   DeleteTreeOptions,
@@ -80,7 +80,7 @@ it('the entry points of platforms connect by themselves, and the core with what 
 })
 
 it('a client has every operation', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   const client = await world.client()
   const operations: readonly (keyof Client)[] = [
     ...(['create', 'delete', 'exists', 'getData', 'setData', 'getChildren', 'getACL', 'setACL'] as const),
@@ -113,9 +113,9 @@ it('the types that the operations speak of are public', () => {
   expectTypeOf<WriteResult<{ op: 'check'; path: '/' }>>().toEqualTypeOf<undefined>()
   expectTypeOf<ReadResult<{ op: 'getChildren'; path: '/' }>>().toEqualTypeOf<{ children: string[] }>()
   expectTypeOf<Awaited<ReturnType<Transport['open']>>>().toEqualTypeOf<Connection>()
-  expectTypeOf<Parameters<Connection['listen']>[0]>().toEqualTypeOf<ConnectionEvents>()
-  expectTypeOf<ClientPorts['clock']>().toEqualTypeOf<Clock>()
-  expectTypeOf<ClientPorts['random']>().toEqualTypeOf<Random>()
+  expectTypeOf<Parameters<Connection['setHandler']>[0]>().toEqualTypeOf<ConnectionHandler>()
+  expectTypeOf<Platform['clock']>().toEqualTypeOf<Clock>()
+  expectTypeOf<Platform['random']>().toEqualTypeOf<Random>()
   expectTypeOf<Client['session']>().toExtend<SessionCredentials>()
   expectTypeOf<StateChange>().toExtend<Ordered>()
   expectTypeOf<Watcher>().toExtend<AsyncIterable<WatchedEvent>>()

@@ -5,13 +5,13 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { inspect } from 'node:util'
-import { httpUpgrades, nodePorts, tlsNetwork } from '@zabra/runtime/node'
+import { httpUpgrades, nodePlatform, tlsNetwork } from '@zabra/runtime/node'
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { createServer, defaults, type Server } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { connect } from './node/index.ts'
-import type { Stage } from './testdata/readme-stage.ts'
-import { bytes } from './testdata/world.ts'
+import type { ExampleContext } from './testing/example-context.ts'
+import { bytes } from './testing/manual-world.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'zabra-readme-'))
 const certificate = (name: string): string =>
@@ -75,8 +75,8 @@ function onThisMachine(code: string, server: Server): string {
 }
 
 async function start(dataDir: string): Promise<Server> {
-  const ports = nodePorts({
-    networks: {
+  const ports = nodePlatform({
+    networkFactories: {
       tls: tlsNetwork,
       webSocket: (limits) => webSocketNetwork({ ...limits, clock: ports.clock, upgrades: httpUpgrades({}) }),
     },
@@ -115,7 +115,9 @@ describe('the examples of the README', () => {
     const log = (...words: unknown[]): void => void printed.push(words.map(show).join(' '))
     try {
       writeFileSync(file, moduleOf(onThisMachine(code, server)))
-      const example = (await import(/* @vite-ignore */ file)) as { default: (stage: Stage) => Promise<void> }
+      const example = (await import(/* @vite-ignore */ file)) as {
+        default: (stage: ExampleContext) => Promise<void>
+      }
       await example.default({ client, bytes, console: { log } })
       const expected = promised(code)
       expect(printed.filter((line) => expected.includes(line))).toEqual(expected)

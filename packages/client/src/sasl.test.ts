@@ -3,15 +3,15 @@ import { SeededRandom } from '@zabra/runtime'
 import { AuthFailedError, NoAuthError } from './errors.ts'
 import { digestMd5 as inNode } from './node/index.ts'
 import { digestMd5With } from './sasl.ts'
-import { World } from './testdata/world.ts'
+import { ManualWorld } from './testing/manual-world.ts'
 import { digestMd5 as inTheWeb } from './web/index.ts'
 
 const digestMd5 = digestMd5With(new SeededRandom(3))
 const acl = (id: string) => [{ perms: 31, scheme: 'sasl', id }]
-let world: World
+let world: ManualWorld
 
 beforeEach(async () => {
-  world = await World.start({ saslUsers: { bob: 'secret', eve: 'hidden' }, requireSasl: true })
+  world = await ManualWorld.start({ saslUsers: { bob: 'secret', eve: 'hidden' }, requireSasl: true })
 })
 afterEach(() => world.end())
 
@@ -21,9 +21,9 @@ describe('a login by DIGEST-MD5', () => {
   it('gives the client an identity, again on every connection', async () => {
     const bob = await world.client({ sasl: digestMd5({ username: 'bob', password: 'secret' }) })
     await run(bob.create('/bob', undefined, { acl: acl('bob') }))
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.within(10_000, bob.getData('/bob'))
-    expect(world.wires).toHaveLength(2)
+    expect(world.connections).toHaveLength(2)
     const eve = await world.client({ sasl: digestMd5({ username: 'eve', password: 'hidden' }) })
     await expect(run(eve.getData('/bob'))).rejects.toBeInstanceOf(NoAuthError)
   })
@@ -40,23 +40,23 @@ describe('a login by DIGEST-MD5', () => {
     ['a wrong password', { username: 'bob', password: 'wrong' }],
     ['another realm', { username: 'bob', password: 'secret', realm: 'elsewhere' }],
   ])('ends the client with %s', async (_, options) => {
-    await expect(run(world.connecting({ sasl: digestMd5(options) }))).rejects.toBeInstanceOf(AuthFailedError)
+    await expect(run(world.connect({ sasl: digestMd5(options) }))).rejects.toBeInstanceOf(AuthFailedError)
   })
 })
 
 it('a refused login ends the client and its connection, and leaves its session to run out', async () => {
   // As with Apache's client: who has not logged in may not end a session either, so nothing is asked of the server.
   const sasl = digestMd5({ username: 'bob', password: 'wrong' })
-  await expect(run(world.connecting({ sasl, sessionTimeout: 4000 }))).rejects.toMatchObject({
+  await expect(run(world.connect({ sasl, sessionTimeout: 4000 }))).rejects.toMatchObject({
     name: 'AuthFailedError',
     maybeApplied: false,
   })
   await world.settle()
   expect(world.server.stats()).toMatchObject({ sessions: 1, connections: 0 })
-  const wires = world.wires.length
+  const wires = world.connections.length
   await world.advance(10_000)
   expect(world.server.stats().sessions).toBe(0)
-  expect(world.wires).toHaveLength(wires)
+  expect(world.connections).toHaveLength(wires)
 })
 
 it('a login that is refused after a reconnect ends the client, who is told why', async () => {
@@ -66,7 +66,7 @@ it('a login that is refused after a reconnect ends the client, who is told why',
   const states = world.states(client)
   password = 'changed'
   const closed = client.closed
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.advance(5000)
   expect(states).toEqual(['connected', 'suspended', 'authFailed'])
   expect(await closed).toBeInstanceOf(AuthFailedError)
@@ -75,7 +75,7 @@ it('a login that is refused after a reconnect ends the client, who is told why',
 
 it('says so when the server offers no login', async () => {
   await world.end()
-  world = await World.start()
+  world = await ManualWorld.start()
   const sasl = digestMd5({ username: 'bob', password: 'secret' })
-  await expect(run(world.connecting({ sasl }))).rejects.toThrow(/offers no SASL login/)
+  await expect(run(world.connect({ sasl }))).rejects.toThrow(/offers no SASL login/)
 })

@@ -1,40 +1,40 @@
 import { afterEach, beforeEach, describe, it } from 'vitest'
-import { scenarios, type Stage } from './testdata/scenarios.ts'
-import { World } from './testdata/world.ts'
+import { scenarios, type ScenarioContext } from './testing/scenarios.ts'
+import { ManualWorld } from './testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 /** A server of ours on a simulated clock, network and disk. */
-function simulated(batchReads: boolean): Stage {
+function simulated(batchReads: boolean): ScenarioContext {
   /** Bytes wait on both ways, as in the buffers of a process that stands still. */
   const pause = (): (() => void) => {
     const held: (() => void)[] = []
-    world.interference.toServer = (chunk, wire) => void held.push(() => wire.send(chunk))
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => void held.push(() => wire.send(chunk))
+    world.faults.toClient = (chunk, wire) => {
       const copy = chunk.slice()
       held.push(() => wire.deliver(copy))
       return undefined
     }
     return () => {
-      delete world.interference.toServer
-      delete world.interference.toClient
+      delete world.faults.toServer
+      delete world.faults.toClient
       for (const go of held) go()
     }
   }
   return {
     shortSession: 4000,
-    connect: (options) => world.connecting({ batchReads, ...options }),
-    cut: () => world.wires.forEach((wire) => wire.cut()),
+    connect: (options) => world.connect({ batchReads, ...options }),
+    cut: () => world.connections.forEach((wire) => wire.cut()),
     isolate() {
-      world.wires.forEach((wire) => wire.cut())
-      world.interference.open = () => {
+      world.connections.forEach((wire) => wire.cut())
+      world.faults.open = () => {
         throw new Error('unreachable')
       }
-      return () => delete world.interference.open
+      return () => delete world.faults.open
     },
     async crash() {
       await world.stop()
@@ -45,13 +45,13 @@ function simulated(batchReads: boolean): Stage {
 }
 
 describe('on a simulated network', () => {
-  it.each(scenarios)('$name', async ({ play }) => {
+  it.each(scenarios)('$name', async ({ run: play }) => {
     await world.within(120_000, play(simulated(false)))
   })
 })
 
 describe('on a simulated network, with reads that leave together', () => {
-  it.each(scenarios)('$name', async ({ play }) => {
+  it.each(scenarios)('$name', async ({ run: play }) => {
     await world.within(120_000, play(simulated(true)))
   })
 })

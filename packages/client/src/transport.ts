@@ -1,7 +1,7 @@
 import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressKey } from './servers/connect-string.ts'
-import { contentWithAbort } from './session/abort.ts'
+import { acceptLightAbort } from './session/abort.ts'
 import type { ServerAddress, Transport } from './types.ts'
 
 /** Connections by the networks that a platform has, chosen by the scheme of the address. */
@@ -10,7 +10,7 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     checkSchemes([server], schemes)
     return networks[server.scheme]!.connect(server, { signal })
   }
-  contentWithAbort(open)
+  acceptLightAbort(open)
   const schemes = Object.keys(networks)
   return {
     schemes,
@@ -18,7 +18,7 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     async probe(server, signal) {
       // WebSocket servers speak frames only.
       if (server.scheme === 'ws' || server.scheme === 'wss') return 'unknown'
-      return ask(await open(server, signal), signal)
+      return probeWithIsro(await open(server, signal), signal)
     },
   }
 }
@@ -37,7 +37,7 @@ export function checkSchemes(
 }
 
 /** Asks with the four-letter word `isro`. */
-function ask(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'> {
+function probeWithIsro(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'> {
   return new Promise((resolve) => {
     let answer = ''
     const done = (): void => {
@@ -46,7 +46,7 @@ function ask(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' |
       resolve(answer === 'rw' || answer === 'ro' ? answer : 'unknown')
     }
     signal.addEventListener('abort', done, { once: true })
-    connection.listen({
+    connection.setHandler({
       data(chunk) {
         answer += new TextDecoder().decode(chunk)
         if (answer.length >= 2) done()

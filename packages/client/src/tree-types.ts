@@ -5,14 +5,14 @@ export interface TreeOptions extends CallOptions {
   /** Milliseconds for each request (default: as long as the whole call may take). */
   readonly requestTimeout?: number
   /** Hears of znodes whose children may not be listed. Without it the call rejects with the `NoAuthError`. */
-  readonly unreadable?: (path: string) => void
+  readonly onUnreadable?: (path: string) => void
 }
 
 export interface WalkOptions extends TreeOptions {
   /** Znodes that lie deeper below the start are not met (default: no limit). */
-  readonly depth?: number
+  readonly maxDepth?: number
   /** False leaves out a znode with all that is below it. Not asked for the start. */
-  readonly enters?: (path: string) => boolean
+  readonly filter?: (path: string) => boolean
 }
 
 /** A znode that was met on a walk. */
@@ -30,11 +30,11 @@ export interface Visit {
 
 export interface DeleteTreeOptions extends TreeOptions {
   /** Znodes in one transaction (default 500). */
-  readonly batch?: number
+  readonly batchSize?: number
   /** False keeps the znode itself and deletes what is below it. */
-  readonly itself?: boolean
+  readonly includeRoot?: boolean
   /** Hears how many znodes there are in all, as far as is known. */
-  readonly found?: (znodes: number) => void
+  readonly onFound?: (znodes: number) => void
   /** Hears how many have been deleted so far. */
-  readonly deleted?: (znodes: number) => void
+  readonly onDeleted?: (znodes: number) => void
 }

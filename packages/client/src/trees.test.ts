@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { mapAhead, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
-import { bytes, World } from './testdata/world.ts'
+import { mapConcurrent, NoAuthError, NoNodeError, OperationTimeoutError, UsageError } from './core.ts'
+import { bytes, ManualWorld } from './testing/manual-world.ts'
 import type { Client } from './types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
@@ -15,7 +15,7 @@ const all = async <T>(items: AsyncIterable<T>): Promise<T[]> => {
 const closed = [{ perms: 31 & ~1, scheme: 'world', id: 'anyone' }]
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client()
 })
 afterEach(() => world.end())
@@ -37,7 +37,7 @@ describe('a walk', () => {
 
   it('goes no deeper than it is told, and leaves out what it is not to enter', async () => {
     for (const path of ['/t/a/x/deep', '/t/b/y']) await run(client.mkdirp(path))
-    expect(await run(all(client.walk('/t', { depth: 2, enters: (path) => path !== '/t/b' })))).toEqual([
+    expect(await run(all(client.walk('/t', { maxDepth: 2, filter: (path) => path !== '/t/b' })))).toEqual([
       '/t',
       '/t/a',
       '/t/a/x',
@@ -79,14 +79,14 @@ describe('a walk', () => {
     await run(client.create('/t/b', undefined, { acl: closed }))
     await expect(run(all(client.walk('/t')))).rejects.toBeInstanceOf(NoAuthError)
     const hidden: string[] = []
-    const met = await run(all(client.visit('/t', { unreadable: (path) => hidden.push(path) })))
+    const met = await run(all(client.visit('/t', { onUnreadable: (path) => hidden.push(path) })))
     expect([met.map(({ path }) => path), hidden]).toEqual([['/t', '/t/a', '/t/b'], ['/t/b']])
     expect(met.at(-1)).toMatchObject({ stat: undefined, children: [] })
   })
 
   it('ends when one of its requests takes longer than it may', async () => {
     await run(client.mkdirp('/t'))
-    world.interference.toClient = () => undefined
+    world.faults.toClient = () => undefined
     const walked = all(client.walk('/t', { requestTimeout: 700 }))
     walked.catch(() => {})
     await world.advance(699)
@@ -112,9 +112,9 @@ describe('the end of a tree', () => {
     })
     const deleted = await run(
       other.deleteTree('/t', {
-        batch: 4,
-        found: (count) => told.push(`found ${count}`),
-        deleted: (count) => told.push(`deleted ${count}`),
+        batchSize: 4,
+        onFound: (count) => told.push(`found ${count}`),
+        onDeleted: (count) => told.push(`deleted ${count}`),
       }),
     )
     expect([deleted, multis.length, told]).toEqual([
@@ -127,7 +127,7 @@ describe('the end of a tree', () => {
 
   it('leaves the znode itself when only what is below it is to go', async () => {
     await plant(3)
-    expect(await run(client.deleteTree('/t/a', { itself: false }))).toBe(3)
+    expect(await run(client.deleteTree('/t/a', { includeRoot: false }))).toBe(3)
     expect((await run(client.getChildren('/t'))).children).toEqual(['a'])
   })
 
@@ -138,8 +138,8 @@ describe('the end of a tree', () => {
     const deleted = await world.within(
       10_000,
       client.deleteTree('/t', {
-        batch: 4,
-        found: () => {
+        batchSize: 4,
+        onFound: () => {
           if (meddled) return
           meddled = true
           void other.create('/t/a/new')
@@ -154,22 +154,22 @@ describe('the end of a tree', () => {
   it('does not hang on a transaction whose answer was lost', async () => {
     await plant(6)
     let swallowed = false
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, wire) => {
       if (!swallowed && multiUnderWay) {
         swallowed = true
-        world.clock.soon(() => wire.cut())
+        world.clock.immediate(() => wire.cut())
         return undefined
       }
       return chunk
     }
     let multiUnderWay = false
-    await world.within(20_000, client.deleteTree('/t', { found: () => (multiUnderWay = true) }))
+    await world.within(20_000, client.deleteTree('/t', { onFound: () => (multiUnderWay = true) }))
     expect(swallowed).toBe(true)
     expect(await run(client.exists('/t'))).toBeUndefined()
   })
 
   it('needs a batch of one znode or more', async () => {
-    await expect(run(client.deleteTree('/t', { batch: 0 }))).rejects.toBeInstanceOf(UsageError)
+    await expect(run(client.deleteTree('/t', { batchSize: 0 }))).rejects.toBeInstanceOf(UsageError)
   })
 })
 
@@ -177,7 +177,7 @@ describe('work that runs ahead', () => {
   it('keeps the order of its items and the bound on what is under way', async () => {
     let underWay = 0
     let most = 0
-    const results = mapAhead(
+    const results = mapConcurrent(
       [5, 1, 4, 2, 3],
       async (item) => {
         most = Math.max(most, ++underWay)
@@ -197,7 +197,7 @@ describe('work that runs ahead', () => {
         if (item === 2) throw new Error('no')
         return item
       }
-      for await (const item of mapAhead([1, 2, 3], work)) seen.push(item)
+      for await (const item of mapConcurrent([1, 2, 3], work)) seen.push(item)
     })()
     await expect(failing).rejects.toThrow('no')
     expect(seen).toEqual([1])

@@ -110,7 +110,7 @@ export interface StateChange extends Ordered {
   readonly server?: string
   readonly cause?: Error
   /** One more with every new session of this client. */
-  readonly sessionEpoch: number
+  readonly sessionGeneration: number
 }
 
 export type NodeEventType = 'nodeCreated' | 'nodeDeleted' | 'nodeDataChanged' | 'nodeChildrenChanged'
@@ -194,11 +194,11 @@ export interface Transport {
 }
 
 /** All that is not deterministic, so that tests can drive it. */
-export interface ClientPorts {
+export interface Platform {
   readonly clock: Clock
   readonly random: Random
   /** Where a service is, by SRV records, for servers given as `dns-srv://name`. Absent where the platform cannot tell. */
-  readonly services?: (name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>
+  readonly resolveSrv?: (name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>
 }
 
 export interface RequestInfo {
@@ -209,7 +209,7 @@ export interface RequestInfo {
 }
 
 /** Hears how a request ended: bytes of the request and of its answer, 0 when there was none. */
-export type RequestEnd = (end: {
+export type RequestEndCallback = (end: {
   readonly error?: ZooKeeperError
   readonly sent: number
   readonly bytes: number
@@ -219,7 +219,7 @@ export type RequestEnd = (end: {
 /** Hooks without dependencies. They never see node data or credentials, and what they throw is ignored. */
 export interface Instrumentation {
   /** A call begins; what it returns hears of the end. */
-  request?(info: RequestInfo): RequestEnd | void
+  request?(info: RequestInfo): RequestEndCallback | void
   state?(change: StateChange): void
   /** An attempt to connect has failed. */
   attempt?(info: { server: string; error: Error }): void
@@ -278,7 +278,7 @@ export interface ClientOptions {
    * `multiRead` gets them one by one for the rest of the session, on a connection made anew.
    */
   readonly batchReads?: boolean | { readonly most?: number }
-  readonly ports?: Partial<ClientPorts>
+  readonly platform?: Partial<Platform>
   readonly instrumentation?: Instrumentation
   /**
    * Lets the stack of an error name who made the call, and not only what read the answer (default false). The stack is
@@ -372,7 +372,7 @@ export interface Client extends AsyncDisposable {
    */
   readonly lastContact: number
   /** The clock and the chance of this client, for what is built on it. */
-  readonly ports: ClientPorts
+  readonly platform: Platform
   readonly errorPolicy: ErrorPolicy
   readonly instrumentation: Instrumentation | undefined
   /** The current state, then each change. Ends with the client. */

@@ -1,16 +1,16 @@
-import { AHEAD } from './ahead.ts'
-import { partOptions } from './calls.ts'
+import { DEFAULT_CONCURRENCY } from './map-concurrent.ts'
+import { remainingCallOptions } from './call-options.ts'
 import { NoAuthError, NoNodeError } from './errors.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import type { CallOptions, Client, Stat } from './types.ts'
 
 /** The path of a child. */
-export const below = (parent: string, name: string): string =>
+export const childPath = (parent: string, name: string): string =>
   parent === '/' ? `/${name}` : `${parent}/${name}`
 
 /** The options for each request of a call that is made of many. */
-export function requestOptions(client: Client, options: TreeOptions): () => CallOptions {
-  const part = partOptions(options, client.ports.clock)
+export function perRequestOptions(client: Client, options: TreeOptions): () => CallOptions {
+  const part = remainingCallOptions(options, client.platform.clock)
   const { requestTimeout } = options
   if (requestTimeout === undefined) return part
   return () => {
@@ -19,19 +19,19 @@ export function requestOptions(client: Client, options: TreeOptions): () => Call
   }
 }
 
-interface Listed {
+interface Listing {
   readonly stat: Stat | undefined
   readonly children: readonly string[]
 }
 
 /** The children of a znode by name; undefined when it has gone, which the first one must not have. */
-export async function list(
+export async function listChildren(
   client: Client,
   path: string,
   call: CallOptions,
   isFirst: boolean,
-  unreadable: TreeOptions['unreadable'],
-): Promise<Listed | undefined> {
+  unreadable: TreeOptions['onUnreadable'],
+): Promise<Listing | undefined> {
   try {
     const { stat, children } = await client.getChildren(path, call)
     return { stat, children: children.toSorted() }
@@ -45,11 +45,11 @@ export async function list(
 }
 
 /** A znode that will be met. */
-interface Ahead {
+interface PendingVisit {
   readonly path: string
   readonly depth: number
   readonly isLast: boolean
-  listing?: Promise<Listed | undefined>
+  listing?: Promise<Listing | undefined>
 }
 
 /**
@@ -61,16 +61,16 @@ export async function* visit(
   path: string,
   options: WalkOptions = {},
 ): AsyncGenerator<Visit, void, undefined> {
-  const { depth: deepest = Infinity, enters, unreadable } = options
-  const call = requestOptions(client, options)
-  const left: Ahead[] = [{ path, depth: 0, isLast: true }]
-  const ask = (one: Ahead): void => {
-    one.listing = list(client, one.path, call(), one.depth === 0, unreadable)
+  const { maxDepth: deepest = Infinity, filter: enters, onUnreadable: unreadable } = options
+  const call = perRequestOptions(client, options)
+  const left: PendingVisit[] = [{ path, depth: 0, isLast: true }]
+  const ask = (one: PendingVisit): void => {
+    one.listing = listChildren(client, one.path, call(), one.depth === 0, unreadable)
     // It is heard of when its turn comes, if the walk gets there.
     one.listing.catch(() => {})
   }
   while (left.length > 0) {
-    for (let i = 1; i <= Math.min(AHEAD, left.length); i++) {
+    for (let i = 1; i <= Math.min(DEFAULT_CONCURRENCY, left.length); i++) {
       const one = left[left.length - i]!
       if (one.listing === undefined) ask(one)
     }
@@ -79,7 +79,7 @@ export async function* visit(
     if (listed === undefined) continue
     yield { path: at, ...listed, depth, isLast }
     if (depth >= deepest) continue
-    const paths = listed.children.map((name) => below(at, name))
+    const paths = listed.children.map((name) => childPath(at, name))
     const entered = enters === undefined ? paths : paths.filter((one) => enters(one))
     for (let i = entered.length - 1; i >= 0; i--) {
       left.push({ path: entered[i]!, depth: depth + 1, isLast: i === entered.length - 1 })

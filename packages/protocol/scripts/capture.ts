@@ -12,7 +12,7 @@ import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { FrameSplitter } from '../src/index.ts'
-import { Conversation, describeFrame, toHex, type Fixture, type Frame } from '../src/testdata/conversation.ts'
+import { Conversation, describeFrame, toHex, type Fixture, type Frame } from '../src/testing/conversation.ts'
 
 interface Recorded {
   readonly connection: number

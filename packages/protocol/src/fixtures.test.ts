@@ -12,7 +12,7 @@ import {
   toJson,
   type Fixture,
   type Part,
-} from './testdata/conversation.ts'
+} from './testing/conversation.ts'
 
 const folder = new URL('../fixtures/', import.meta.url)
 const files = readdirSync(folder).filter((name) => name.endsWith('.json'))

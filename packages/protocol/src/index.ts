@@ -6,11 +6,11 @@ export * from './multi.ts'
 export { copyRange } from './wire/copy.ts'
 export { ProtocolError } from './wire/error.ts'
 export { Reader } from './wire/reader.ts'
-export { newRoom, Rooms, type Room } from './wire/rooms.ts'
+export { allocateBuffer, BufferPool, type PooledBuffer } from './wire/buffer-pool.ts'
 export { Writer } from './wire/writer.ts'
 export { FrameSplitter } from './wire/frames.ts'
 export type { FrameSplitterOptions } from './wire/frames.ts'
-export { readText, textLength, writeText } from './wire/text.ts'
+export { readText, textByteLength, writeText } from './wire/text.ts'
 export { OpCode, Xid } from './tables/op-codes.ts'
 export { ErrorCode, errorName, errors } from './tables/errors.ts'
 export type { ErrorInfo, ErrorKind, ErrorName } from './tables/errors.ts'
@@ -24,9 +24,9 @@ export { adler32, crc32, crc32Text } from './tables/checksums.ts'
 export { DigestMd5Client, DigestMd5Server, nonceSource, SaslError } from './sasl/digest-md5.ts'
 export type {
   DigestMd5ClientOptions,
-  DigestMd5Refusal,
+  DigestMd5FailureReason,
   DigestMd5ServerOptions,
-  DigestMd5Verdict,
+  DigestMd5Result,
   NonceSource,
   SaslClient,
 } from './sasl/digest-md5.ts'

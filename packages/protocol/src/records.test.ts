@@ -4,8 +4,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { FrameSplitter, ProtocolError, Reader, Writer } from './index.ts'
 import { generate } from './schema/generate.ts'
-import { arbitraryOf, table } from './testdata/arbitrary.ts'
-import { readRecord, writeRecord } from './testdata/conversation.ts'
+import { arbitraryOf, table } from './testing/arbitrary.ts'
+import { readRecord, writeRecord } from './testing/conversation.ts'
 
 const names = Object.keys(table)
 

@@ -15,7 +15,7 @@ import {
   validatePath,
   Writer,
 } from './index.ts'
-import { fromHex, toHex } from './testdata/conversation.ts'
+import { fromHex, toHex } from './testing/conversation.ts'
 
 const read = (hex: string): string => readText(fromHex(hex), 0, fromHex(hex).length)
 

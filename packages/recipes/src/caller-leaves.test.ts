@@ -5,8 +5,8 @@ import { Group } from './group/index.ts'
 import { NameService } from './name-service/index.ts'
 import { PersistentNode } from './persistent-node/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
-import { enumerateFaults, tree, type Scenario } from './testdata/stage.ts'
-import { bytes } from './testdata/world.ts'
+import { enumerateFaults, tree, type FaultScenario } from './testing/stage.ts'
+import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache, watchChildren, watchData } from './tree-cache/index.ts'
 
 /** Whoever gives up may be told so, and nothing else. */
@@ -30,7 +30,7 @@ async function drain(loop: AsyncIterable<unknown>): Promise<void> {
   for await (const _item of loop);
 }
 
-const scenarios: Record<string, Scenario> = {
+const scenarios: Record<string, FaultScenario> = {
   'tree cache': async (stage, { client, abort: { signal } }) => {
     const writer = await stage.world.client()
     await writer.create('/t/a', bytes('1'), { parents: true })

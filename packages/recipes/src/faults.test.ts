@@ -8,9 +8,9 @@ import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { faultKinds, idle, Injector, leftovers, pass, VICTIM, type Fault } from './testdata/faults.ts'
-import { Ledger } from './testdata/ledger.ts'
-import { World } from './testdata/world.ts'
+import { faultKinds, idle, Injector, leftovers, pass, VICTIM, type Fault } from './testing/faults.ts'
+import { Ledger } from './testing/ledger.ts'
+import { ManualWorld } from './testing/world.ts'
 
 /** Who takes part in a scenario. */
 interface Actor {
@@ -164,7 +164,7 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
 
 /** Plays a scenario with two actors, and gives how many frames the victim has sent. */
 async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault?: Fault): Promise<number> {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   const abort = new AbortController()
   const victim = await world.client({ servers: `${VICTIM}:2181` })
   const rival = await world.client()

@@ -8,9 +8,9 @@ import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { client as a, cutOff, eachTest, other as b, run, world } from './testdata/each-test.ts'
-import { swiftly } from './testdata/stage.ts'
-import { failureOf, watchSettled } from './testdata/world.ts'
+import { client as a, cutOff, eachTest, other as b, run, world } from './testing/each-test.ts'
+import { settledWithin } from './testing/stage.ts'
+import { failureOf, watchSettled } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 
 // What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
@@ -28,7 +28,7 @@ it('a release that fails at first is not forgotten: the znode goes, and nobody e
   await world.settle()
   expect(entered()).toBe(false)
   mend()
-  await swiftly(world, 30_000, released)
+  await settledWithin(world, 30_000, released)
   await run((await run(waiting)).release())
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
 })
@@ -207,13 +207,13 @@ it('a wait for somebody who has just gone is not for ever: what does not exist i
   const held = await run(new Mutex(b, '/lock').acquire())
   // The one before goes between the listing and the watch on it.
   let listings = 0
-  world.interference.toClient = (chunk, wire) => {
+  world.faults.toClient = (chunk, wire) => {
     if (wire.server.host === 'a' && chunk.length > 60 && ++listings === 2) void held.release()
     return chunk
   }
   const waiting = new Mutex(a, '/lock').acquire()
   const right = await run(waiting)
-  delete world.interference.toClient
+  delete world.faults.toClient
   await run(right.release())
   expect(world.server.stats().watches).toBe(0)
 })

@@ -17,8 +17,8 @@ import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
 import { ServiceDiscovery } from './service-discovery/index.ts'
-import { after, enumerateFaults, tree, type Stage } from './testdata/stage.ts'
-import { bytes } from './testdata/world.ts'
+import { after, enumerateFaults, tree, type FaultFixture } from './testing/stage.ts'
+import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
 import { AmbiguousResultError } from './waiting/index.ts'
@@ -28,7 +28,7 @@ import { AmbiguousResultError } from './waiting/index.ts'
 // everything must come to what it would have come to without that, nothing may be in doubt, and nothing may be left.
 
 /** What one client does from beginning to end; throws or expects when that comes to something else. */
-type Life = (client: Client, witness: Client, stage: Stage) => Promise<unknown>
+type Life = (client: Client, witness: Client, stage: FaultFixture) => Promise<unknown>
 
 const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(client, '/q', { codec: utf8, ...options })

@@ -1,28 +1,36 @@
 import type { Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { Chaos, Dice } from './testdata/chaos.ts'
-import { idle, leftovers, pass } from './testdata/faults.ts'
-import { Ledger } from './testdata/ledger.ts'
-import { playRights, ways } from './testdata/plays/rights.ts'
-import { seedsOf } from './testdata/stage.ts'
-import { World } from './testdata/world.ts'
+import { Nemesis, RandomSource } from './testing/nemesis.ts'
+import { idle, leftovers, pass } from './testing/faults.ts'
+import { Ledger } from './testing/ledger.ts'
+import { runLocks, lockKinds } from './testing/scenarios/locks.ts'
+import { seedsOf } from './testing/stage.ts'
+import { ManualWorld } from './testing/world.ts'
 
 async function play(seed: number): Promise<void> {
-  const dice = new Dice(seed)
+  const dice = new RandomSource(seed)
   const { ZABRA_WAY } = process.env
-  const asked = Object.entries(ways).filter(([name]) => ZABRA_WAY === undefined || name === ZABRA_WAY)
-  const [way] = dice.oneOf(asked)
-  const world = await World.start()
+  const asked = Object.entries(lockKinds).filter(([name]) => ZABRA_WAY === undefined || name === ZABRA_WAY)
+  const [way] = dice.pick(asked)
+  const world = await ManualWorld.start()
   const hosts = Array.from({ length: dice.between(3, 21) }, (_, i) => `p${i}`)
   const clients: Client[] = []
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
   const witness = await world.client()
-  const chaos = new Chaos(world, dice, hosts)
-  const ledger = new Ledger(ways[way]!.limit)
+  const chaos = new Nemesis(world, dice, hosts)
+  const ledger = new Ledger(lockKinds[way]!.limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
-  const cast = { dice, clients, names: hosts, witness, sleep, calm: () => sleep(0), ledger: () => ledger }
-  const done = playRights(way, cast)
+  const cast = {
+    prng: dice,
+    clients,
+    names: hosts,
+    observer: witness,
+    sleep,
+    waitUntilHealed: () => sleep(0),
+    ledger: () => ledger,
+  }
+  const done = runLocks(way, cast)
   world.clock.after(30_000, 'end of the chaos', () => chaos.stop())
   const story = (): string =>
     `${way}, ${hosts.length} participants\n${[...chaos.log, ...ledger.history].join('\n')}`

@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { leftovers, pass } from './testdata/faults.ts'
-import { bytes, World } from './testdata/world.ts'
+import { leftovers, pass } from './testing/faults.ts'
+import { bytes, ManualWorld } from './testing/world.ts'
 
 interface Setting {
   readonly client: Client
@@ -58,7 +58,7 @@ describe.each(Object.keys(printed))('the README of %s', (folder) => {
     const { example } = (await import(`example:${folder}`)) as {
       example: (setting: Setting) => Promise<void>
     }
-    const world = await World.start()
+    const world = await ManualWorld.start()
     const [client, other, witness] = [await world.client(), await world.client(), await world.client()]
     await world.outcome(client.create('/report'))
     const lines: unknown[][] = []

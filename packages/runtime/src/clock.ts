@@ -13,7 +13,7 @@ export interface Clock {
    */
   after(delayMs: number, name: string, action: () => void): Cancel
   /** Runs `action` in a later turn, after the I/O that is ready now. */
-  soon(action: () => void): void
+  immediate(action: () => void): void
   /** Runs `action` in this turn, once the promises that are settled by now have been followed to their ends. */
-  afterPromises(action: () => void): void
+  afterMicrotasks(action: () => void): void
 }

@@ -43,7 +43,7 @@ describe.each(disks)('%s', (_, disk, root) => {
     expect(await disk.list(folder)).toEqual(['b'])
     await disk.remove(`${folder}/b`)
     expect(await disk.exists(`${folder}/b`)).toBe(false)
-    expect(await disk.free(folder)).toBeGreaterThan(0)
+    expect(await disk.freeSpace(folder)).toBeGreaterThan(0)
   })
 
   it('replaces a file whole', async () => {
@@ -111,9 +111,9 @@ describe('the disk in memory', () => {
     const disk = new MemoryDisk()
     await disk.makeFolder('/d')
     const writer = await disk.openWrite('/d/a', { create: true, durable: true })
-    disk.fault = (call) => (call === 'write' ? { code: 'ENOSPC', keep: 2 } : undefined)
+    disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC', writtenBytes: 2 } : undefined)
     await expect(writer.write(bytes('abc'), 0)).rejects.toMatchObject({ code: 'ENOSPC' })
-    disk.fault = undefined
+    disk.injectFault = undefined
     expect(text(await disk.readFile('/d/a'))).toBe('ab')
   })
 })

@@ -24,7 +24,7 @@ export interface Disk {
   /** Makes creations, renames and removals in `folder` durable. */
   syncFolder(folder: string): Promise<void>
   /** Free bytes for this user on the file system that holds `folder`. */
-  free(folder: string): Promise<number>
+  freeSpace(folder: string): Promise<number>
 }
 
 export interface DiskReader {

@@ -5,33 +5,33 @@ export { SeededRandom, Sfc32 } from './seeded-random.ts'
 export { MemoryNetwork, type MemoryConnection } from './memory-network.ts'
 export { NetworkError } from './network.ts'
 export type {
-  Abortable,
+  AbortSignalLike,
   Address,
   Connection,
-  ConnectionEvents,
+  ConnectionHandler,
   Listener,
   Network,
-  Peer,
+  PeerIdentity,
   Transport,
 } from './network.ts'
-export { CertificateError, TlsOptionError } from './secure.ts'
+export { CertificateError, TlsOptionError } from './tls.ts'
 export type {
-  Handshakes,
-  Store,
-  StoreType,
+  HandshakeStats,
+  CertificateStore,
+  CertificateStoreType,
   TlsNetwork,
   TlsOptions,
   TlsVersion,
-  WebSocketLimits,
-} from './secure.ts'
-export { NameType, type AlternativeName } from './x509/certificate.ts'
+  WebSocketListenOptions,
+} from './tls.ts'
+export { AlternativeNameType, type AlternativeName } from './x509/certificate.ts'
 export { DiskError } from './disk.ts'
 export type { Disk, DiskReader, DiskWriter } from './disk.ts'
 export type { ByteTransform, Compression } from './compression.ts'
 export { MemoryDisk } from './memory-disk.ts'
-export type { DiskCall, DiskFault } from './memory-disk.ts'
-export { silent } from './logger.ts'
+export type { DiskOperation, DiskFault } from './memory-disk.ts'
+export { silentLogger } from './logger.ts'
 export type { Logger } from './logger.ts'
 export type { System } from './system.ts'
-export type { Networks, Ports } from './ports.ts'
+export type { NetworkFactories, Platform } from './platform.ts'
 export { invariant, InvariantError } from './invariant.ts'

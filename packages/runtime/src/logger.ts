@@ -7,4 +7,4 @@ export interface Logger {
 }
 
 /** Says nothing. */
-export const silent: Logger = { error() {}, warn() {}, info() {}, debug() {} }
+export const silentLogger: Logger = { error() {}, warn() {}, info() {}, debug() {} }

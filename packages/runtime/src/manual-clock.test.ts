@@ -21,7 +21,7 @@ describe('ManualClock', () => {
       ['c', 20, 120],
     ])
     expect(clock.monotonic()).toBe(30)
-    expect(clock.pending()).toEqual([{ name: 'late', at: 31 }])
+    expect(clock.pendingTimers()).toEqual([{ name: 'late', at: 31 }])
   })
 
   it('forgets what is cancelled, also twice and after it ran', () => {
@@ -52,11 +52,11 @@ describe('ManualClock', () => {
   it('settles once promises and later turns are through', async () => {
     const clock = new ManualClock()
     const seen: number[] = []
-    clock.soon(() => {
-      void Promise.resolve().then(() => clock.soon(() => seen.push(2)))
+    clock.immediate(() => {
+      void Promise.resolve().then(() => clock.immediate(() => seen.push(2)))
       seen.push(1)
     })
-    await clock.settle()
+    await clock.untilIdle()
     expect(seen).toEqual([1, 2])
   })
 })

@@ -39,11 +39,11 @@ export class ManualClock implements Clock {
     }
   }
 
-  soon(action: () => void): void {
+  immediate(action: () => void): void {
     this.#soon.push(action)
   }
 
-  afterPromises(action: () => void): void {
+  afterMicrotasks(action: () => void): void {
     this.#soon.push(action)
   }
 
@@ -68,12 +68,12 @@ export class ManualClock implements Clock {
   }
 
   /** Timers that wait, the next one first. */
-  pending(): { readonly name: string; readonly at: number }[] {
+  pendingTimers(): { readonly name: string; readonly at: number }[] {
     return this.#timers.map(({ name, at }) => ({ name, at }))
   }
 
   /** Resolves once neither promises nor `soon` have anything left to do at this time. */
-  async settle(): Promise<void> {
+  async untilIdle(): Promise<void> {
     for (let quiet = 0; quiet < 100; quiet++) {
       if (this.#soon.length > 0) quiet = 0
       this.#runSoon()

@@ -29,9 +29,9 @@ class MemoryFile {
 /** What a test wants of one call: nothing, or to fail. For a write, `keep` bytes of it still arrive. */
 export interface DiskFault {
   readonly code: string
-  readonly keep?: number
+  readonly writtenBytes?: number
 }
-export type DiskCall = 'write' | 'sync' | 'open' | 'truncate' | 'read' | 'rename' | 'remove'
+export type DiskOperation = 'write' | 'sync' | 'open' | 'truncate' | 'read' | 'rename' | 'remove'
 
 /**
  * A disk in memory for tests. `powerCut` takes away all that was not synced: contents of files, and names that
@@ -41,9 +41,9 @@ export class MemoryDisk implements Disk {
   #files = new Map<string, MemoryFile>()
   #durableNames = new Map<string, MemoryFile>()
   readonly #folders = new Set<string>()
-  fault: ((call: DiskCall, path: string, length: number) => DiskFault | undefined) | undefined
+  injectFault: ((call: DiskOperation, path: string, length: number) => DiskFault | undefined) | undefined
   /** When set, every write waits for it first. */
-  hold: (() => Promise<void>) | undefined
+  beforeWrite: (() => Promise<void>) | undefined
   /** Calls of `write`, as durable group commits are counted by tests. */
   writes = 0
   freeBytes = 2 ** 40
@@ -58,7 +58,7 @@ export class MemoryDisk implements Disk {
   }
 
   /** Replaces a file at once and durably, for tests that prepare or damage one. */
-  put(path: string, bytes: Uint8Array): void {
+  putFile(path: string, bytes: Uint8Array): void {
     const file = new MemoryFile()
     file.bytes = bytes.slice()
     file.length = bytes.length
@@ -71,7 +71,7 @@ export class MemoryDisk implements Disk {
   /** An independent copy, so that one state can be damaged in many ways. */
   clone(): MemoryDisk {
     const copy = new MemoryDisk()
-    for (const [path, file] of this.#files) copy.put(path, file.view())
+    for (const [path, file] of this.#files) copy.putFile(path, file.view())
     for (const folder of this.#folders) copy.#folders.add(folder)
     return copy
   }
@@ -109,7 +109,7 @@ export class MemoryDisk implements Disk {
 
   async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
     this.#strike('write', path, bytes.length)
-    this.put(path, bytes)
+    this.putFile(path, bytes)
   }
 
   async openRead(path: string): Promise<DiskReader> {
@@ -136,9 +136,9 @@ export class MemoryDisk implements Disk {
     return {
       write: async (bytes, position) => {
         this.writes++
-        if (this.hold) await this.hold()
-        const fault = this.fault?.('write', path, bytes.length)
-        const part = bytes.subarray(0, fault ? (fault.keep ?? 0) : bytes.length)
+        if (this.beforeWrite) await this.beforeWrite()
+        const fault = this.injectFault?.('write', path, bytes.length)
+        const part = bytes.subarray(0, fault ? (fault.writtenBytes ?? 0) : bytes.length)
         if (position + part.length > file.length && part.length > 0) file.resize(position + part.length)
         file.bytes.set(part, position)
         if (fault) throw failure(fault.code, path)
@@ -176,7 +176,7 @@ export class MemoryDisk implements Disk {
     for (const [path, file] of this.#files) if (folderOf(path) === folder) this.#durableNames.set(path, file)
   }
 
-  async free(): Promise<number> {
+  async freeSpace(): Promise<number> {
     return this.freeBytes
   }
 
@@ -186,8 +186,8 @@ export class MemoryDisk implements Disk {
     return file
   }
 
-  #strike(call: DiskCall, path: string, length: number): void {
-    const fault = this.fault?.(call, path, length)
+  #strike(call: DiskOperation, path: string, length: number): void {
+    const fault = this.injectFault?.(call, path, length)
     if (fault) throw failure(fault.code, path)
   }
 }

@@ -1,13 +1,13 @@
 import type { Clock } from './clock.ts'
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
-  type ConnectionEvents,
+  type ConnectionHandler,
   type Listener,
   type Network,
-  type Peer,
+  type PeerIdentity,
 } from './network.ts'
 
 const HIGH_WATER = 64 * 1024
@@ -47,7 +47,7 @@ export class MemoryNetwork implements Network {
   /** Opens a connection. The other side sees `peer` as who connects. */
   connect(
     to: Address,
-    { signal, peer }: { signal?: Abortable; peer?: Peer } = {},
+    { signal, peer }: { signal?: AbortSignalLike; peer?: PeerIdentity } = {},
   ): Promise<MemoryConnection> {
     if (signal?.aborted === true) {
       const message = `Cannot connect to ${to.host}:${to.port} (ABORT_ERR)`
@@ -62,8 +62,8 @@ export class MemoryNetwork implements Network {
     const from = { host: HOST, port: this.#nextPort++ }
     const client = new MemoryConnection(this.#clock, () => this.chunkBytes, from, to)
     const server = new MemoryConnection(this.#clock, () => this.chunkBytes, to, from, peer)
-    client.join(server)
-    server.join(client)
+    client.attachPeer(server)
+    server.attachPeer(client)
     accepted(server)
     return Promise.resolve(client)
   }
@@ -74,12 +74,12 @@ export class MemoryConnection implements Connection {
   readonly local: Address
   readonly remote: Address
   readonly transport = 'memory'
-  readonly secure = true
-  readonly peer: Peer | undefined
+  readonly isSecure = true
+  readonly peer: PeerIdentity | undefined
   readonly #clock: Clock
   readonly #chunkBytes: () => number
   #peer: MemoryConnection | undefined
-  #events: ConnectionEvents | undefined
+  #events: ConnectionHandler | undefined
   /** Bytes that have arrived and are not handed over yet. */
   #incoming: Uint8Array[] = []
   #incomingBytes = 0
@@ -89,7 +89,7 @@ export class MemoryConnection implements Connection {
   #ended = false
   #full = false
 
-  constructor(clock: Clock, chunkBytes: () => number, local: Address, remote: Address, peer?: Peer) {
+  constructor(clock: Clock, chunkBytes: () => number, local: Address, remote: Address, peer?: PeerIdentity) {
     this.#clock = clock
     this.#chunkBytes = chunkBytes
     this.local = local
@@ -97,20 +97,20 @@ export class MemoryConnection implements Connection {
     this.peer = peer
   }
 
-  get buffered(): number {
-    return this.#peer?.waiting ?? 0
+  get bufferedBytes(): number {
+    return this.#peer?.pendingBytes ?? 0
   }
 
-  get waiting(): number {
+  get pendingBytes(): number {
     return this.#incomingBytes
   }
 
   /** Connects the two sides; called once by the network. */
-  join(peer: MemoryConnection): void {
+  attachPeer(peer: MemoryConnection): void {
     this.#peer = peer
   }
 
-  listen(events: ConnectionEvents): void {
+  setHandler(events: ConnectionHandler): void {
     this.#events = events
     this.#schedule()
   }
@@ -118,7 +118,7 @@ export class MemoryConnection implements Connection {
   write(bytes: Uint8Array): boolean {
     if (!this.#open || this.#ended || bytes.length === 0) return true
     this.#peer!.receive(bytes)
-    this.#full = this.buffered >= HIGH_WATER
+    this.#full = this.bufferedBytes >= HIGH_WATER
     return !this.#full
   }
 
@@ -148,11 +148,11 @@ export class MemoryConnection implements Connection {
     if (!this.#open) return
     this.#close(cause)
     const peer = this.#peer!
-    this.#clock.soon(() => peer.vanish())
+    this.#clock.immediate(() => peer.reset())
   }
 
   /** The other side is gone: what has arrived is lost, as a reset does it. */
-  vanish(cause?: Error): void {
+  reset(cause?: Error): void {
     this.#close(cause)
   }
 
@@ -160,7 +160,7 @@ export class MemoryConnection implements Connection {
   cut(): void {
     const cause = new NetworkError('The connection was cut (ECONNRESET)', 'ECONNRESET')
     this.#close(cause)
-    this.#peer!.vanish(cause)
+    this.#peer!.reset(cause)
   }
 
   #close(cause?: Error): void {
@@ -168,13 +168,13 @@ export class MemoryConnection implements Connection {
     this.#open = false
     this.#incoming = []
     this.#incomingBytes = 0
-    this.#clock.soon(() => this.#events?.closed(cause))
+    this.#clock.immediate(() => this.#events?.closed(cause))
   }
 
   #schedule(): void {
     if (this.#scheduled || this.#events === undefined) return
     this.#scheduled = true
-    this.#clock.soon(() => {
+    this.#clock.immediate(() => {
       this.#scheduled = false
       this.#deliver()
     })
@@ -187,7 +187,7 @@ export class MemoryConnection implements Connection {
         this.#incoming.shift()
         if (!this.#ended && this.#events!.ended?.() === true) return
         this.#close()
-        return this.#peer!.vanish()
+        return this.#peer!.reset()
       }
       const chunk = first.subarray(0, this.#chunkBytes())
       if (chunk.length === first.length) this.#incoming.shift()
@@ -202,8 +202,8 @@ export class MemoryConnection implements Connection {
   }
 
   drained(): void {
-    if (!this.#full || !this.#open || this.buffered > 0) return
+    if (!this.#full || !this.#open || this.bufferedBytes > 0) return
     this.#full = false
-    this.#clock.soon(() => this.#events?.drain())
+    this.#clock.immediate(() => this.#events?.drain())
   }
 }

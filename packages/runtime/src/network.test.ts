@@ -7,8 +7,8 @@ import { nodeClock } from './node/clock.ts'
 import { httpUpgrades } from './node/http.ts'
 import { nodeNetwork } from './node/network.ts'
 import { tlsNetwork } from './node/tls.ts'
-import { Ear, networkCompliance } from './testdata/network-compliance.ts'
-import { webSocketClientNetwork, type WebSocketClass } from './web/index.ts'
+import { ConnectionProbe, networkCompliance } from './testing/network-compliance.ts'
+import { webSocketClientNetwork, type WebSocketConstructor } from './web/index.ts'
 import { webSocketNetwork } from './ws/index.ts'
 
 const clock = new ManualClock()
@@ -16,8 +16,8 @@ const store = (name: string) => ({ path: new URL(`./testdata/tls/${name}`, impor
 
 networkCompliance('the network in memory', () => ({
   server: new MemoryNetwork(clock),
-  pump: () => clock.settle(),
-  isInstant: true,
+  advance: () => clock.untilIdle(),
+  connectsInstantly: true,
 }))
 
 networkCompliance('TCP of the platform', () => ({ server: nodeNetwork }))
@@ -36,14 +36,14 @@ for (const [half, client] of [
   ['with TLS', tlsNetwork({ trustStore: store('authority.pem') })],
 ] as const)
   networkCompliance(`a port for both, for peers ${half}`, () => ({
-    server: tlsNetwork({ keyStore: store('server.pem') }).withPlain(),
+    server: tlsNetwork({ keyStore: store('server.pem') }).withPlaintext(),
     client,
-    ...(client === nodeNetwork ? { waitsForByte: true } : {}),
+    ...(client === nodeNetwork ? { acceptsOnFirstByte: true } : {}),
   }))
 
 networkCompliance('WebSockets', () => ({
   server: webSocketNetwork({ clock: nodeClock, upgrades: httpUpgrades() }),
-  endsWhole: true,
+  closesBothWays: true,
 }))
 
 networkCompliance('WebSockets over TLS', () => {
@@ -59,14 +59,14 @@ networkCompliance('WebSockets over TLS', () => {
       listen: secure.listen.bind(secure),
       connect: (to, options) => secure.connect({ ...to, url: `wss://${to.host}:${to.port}/` }, options),
     },
-    endsWhole: true,
+    closesBothWays: true,
   }
 })
 
 /** What stands in for a browser: the class of `ws`, and that of the platform where it brings one (Node 22). */
-const classes: [string, WebSocketClass | undefined][] = [
-  ['the WebSocket of a browser', WebSocket as unknown as WebSocketClass],
-  ['the WebSocket of the platform', (globalThis as { WebSocket?: WebSocketClass }).WebSocket],
+const classes: [string, WebSocketConstructor | undefined][] = [
+  ['the WebSocket of a browser', WebSocket as unknown as WebSocketConstructor],
+  ['the WebSocket of the platform', (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket],
 ]
 for (const [name, WebSocket] of classes) {
   if (WebSocket === undefined) {
@@ -76,7 +76,7 @@ for (const [name, WebSocket] of classes) {
   networkCompliance(name, () => ({
     server: webSocketNetwork({ clock: nodeClock, upgrades: httpUpgrades() }),
     client: webSocketClientNetwork({ WebSocket }),
-    endsWhole: true,
+    closesBothWays: true,
     hidesPorts: true,
   }))
 }
@@ -87,24 +87,24 @@ describe('the network in memory', () => {
     network.chunkBytes = 2
     const chunks: number[] = []
     const { address } = await network.listen({ port: 0 }, (connection) =>
-      connection.listen({ data: (chunk) => chunks.push(chunk.length), drain() {}, closed() {} }),
+      connection.setHandler({ data: (chunk) => chunks.push(chunk.length), drain() {}, closed() {} }),
     )
     const client = await network.connect(address)
     client.write(new Uint8Array(5))
-    await clock.settle()
+    await clock.untilIdle()
     expect(chunks).toEqual([2, 2, 1])
   })
 
   it('cuts a connection without notice: both sides hear of a reset', async () => {
     const network = new MemoryNetwork(clock)
-    const accepted: Ear[] = []
+    const accepted: ConnectionProbe[] = []
     const { address } = await network.listen({ port: 0 }, (connection) =>
-      accepted.push(new Ear(connection, () => clock.settle())),
+      accepted.push(new ConnectionProbe(connection, () => clock.untilIdle())),
     )
     const connection = await network.connect(address)
-    const client = new Ear(connection, () => clock.settle())
+    const client = new ConnectionProbe(connection, () => clock.untilIdle())
     connection.cut()
-    await clock.settle()
+    await clock.untilIdle()
     expect(client.closed?.cause).toMatchObject({ code: 'ECONNRESET' })
     expect(accepted[0]!.closed?.cause).toMatchObject({ code: 'ECONNRESET' })
   })

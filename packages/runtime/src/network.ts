@@ -9,7 +9,7 @@ export interface Address {
 }
 
 /** Who a peer is by its certificate, which a trusted authority has signed. */
-export interface Peer {
+export interface PeerIdentity {
   /** In DER: its own, then those that have signed it, as far as it has sent them. */
   readonly certificates: readonly Uint8Array[]
   /** The subject of its own in the words of RFC 2253. */
@@ -24,7 +24,7 @@ export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
  * What a connection tells its owner. Calls never nest: one ends before the next begins. They are methods: whoever passes
  * them on calls them on the object.
  */
-export interface ConnectionEvents {
+export interface ConnectionHandler {
   /** Bytes arrived. `chunk` belongs to the receiver for the length of the call only, unless it copies. */
   data(chunk: Uint8Array): void
   /** The write buffer is empty again after `write` returned false. */
@@ -45,18 +45,18 @@ export interface Connection {
   /** What carries the bytes, as far as it is told. */
   readonly transport?: Transport
   /** Whether nobody on the way can read or change the bytes; not so when it is absent. */
-  readonly secure?: boolean
+  readonly isSecure?: boolean
   /** Who the peer has proved to be; absent when it has shown no certificate. */
-  readonly peer?: Peer | undefined
+  readonly peer?: PeerIdentity | undefined
   /** Bytes accepted by `write` that the peer has not taken yet. */
-  readonly buffered: number
+  readonly bufferedBytes: number
   /**
    * Whether all that was written has been copied by the system, so that arrays which were handed to `write` may be written to
    * again. Never so when it is absent.
    */
-  readonly copied?: boolean
+  readonly canReuseBuffers?: boolean
   /** Sets who hears from this connection. Call it before the first turn ends, else bytes may be waiting. */
-  listen(events: ConnectionEvents): void
+  setHandler(events: ConnectionHandler): void
   /**
    * Queues bytes, which the connection owns from then on, or until it says that they are `copied`. False asks the caller to wait
    * for `drain`.
@@ -78,7 +78,7 @@ export interface Listener {
 }
 
 /** What tells that nobody waits any more: an `AbortSignal`, or something lighter that can do as much. */
-export interface Abortable {
+export interface AbortSignalLike {
   readonly aborted: boolean
   readonly reason: unknown
   addEventListener(type: 'abort', listener: () => void, options?: { once: boolean }): void
@@ -97,7 +97,7 @@ export interface Network {
     refused?: (error: Error) => void,
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
-  connect(to: Address, options?: { signal?: Abortable }): Promise<Connection>
+  connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
   /**
    * Runs something that writes a little to each of very many connections, whose bytes may go out together at its end. Absent where
    * that would gain nothing.

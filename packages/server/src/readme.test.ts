@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer as createListener, type AddressInfo, type Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { expect, it } from 'vitest'
 import { createServer, defaults, parseConfiguration } from './index.ts'
 
@@ -26,11 +26,11 @@ it('runs the example of the README', async () => {
     `return (async () => {${body}})()`,
   )
   try {
-    await run(createServer, defaults, nodePorts, dataDir, output)
+    await run(createServer, defaults, nodePlatform, dataDir, output)
     expect(printed).toEqual([['serving', 4, 'znodes']])
     // What is closed can be opened again: the folder is free and holds a state.
-    const again = await createServer(defaults({ dataDir, clientPort: 0 }), nodePorts())
-    const second = createServer(defaults({ dataDir, clientPort: 0 }), nodePorts())
+    const again = await createServer(defaults({ dataDir, clientPort: 0 }), nodePlatform())
+    const second = createServer(defaults({ dataDir, clientPort: 0 }), nodePlatform())
     await expect(second).rejects.toMatchObject({ name: 'FolderLockedError' })
     await again.close()
     expect(await again.failed).toBeUndefined()
@@ -62,7 +62,7 @@ it('runs the example of the README for ensembles', { timeout: 60_000 }, async ()
     createServer,
     defaults,
     parseConfiguration,
-    nodePorts,
+    nodePlatform,
     dataDir,
     quorumPorts: [0, ...ports.slice(0, 3)],
     electionPorts: [0, ...ports.slice(3)],

@@ -1,6 +1,6 @@
-import { planOf, type Feature } from '../src/simulation/plan.ts'
-import { runPlan, type Report } from '../src/simulation/run.ts'
-import { Tally } from '../src/simulation/tally.ts'
+import { drawPlan, type Feature } from '../src/simulation/plan.ts'
+import { runPlan, type RunReport } from '../src/simulation/run.ts'
+import { Stats } from '../src/simulation/stats.ts'
 import { report, tellViolations } from './report.ts'
 import { guarded } from './guard.ts'
 
@@ -41,8 +41,8 @@ export async function campaign(
   const outcomes = await playAll(options)
   const sum = (of: (outcome: Outcome) => number): number =>
     outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
-  const tally = new Tally()
-  for (const { counts, healedMs } of outcomes) tally.merge({ counts, healedMs })
+  const tally = new Stats()
+  for (const { counts, healedMs } of outcomes) tally.merge({ counts, recoveryMs: healedMs })
   let failed = sum((outcome) => outcome.failed)
   report({
     tally,
@@ -64,13 +64,13 @@ export async function campaign(
 /** Plays seeds one after another in this process, and prints the violations. */
 export async function play(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
-  const tally = new Tally()
+  const tally = new Stats()
   let [failed, steps, virtualMs, compared] = [0, 0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
-    const plan = planOf(seed, options)
+    const plan = drawPlan(seed, options)
     const result = await guarded(plan, () => runPlan(plan))
-    tally.merge(result.tally)
-    steps += result.steps
+    tally.merge(result.stats)
+    steps += result.eventCount
     virtualMs += result.virtualMs
     if (result.violations.length > 0) {
       failed++
@@ -81,15 +81,15 @@ export async function play(options: CampaignOptions): Promise<Outcome> {
     }
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
-  return { failed, steps, virtualMs, compared, counts: tally.counts, healedMs: tally.healedMs }
+  return { failed, steps, virtualMs, compared, counts: tally.counts, healedMs: tally.recoveryMs }
 }
 
 /** Whether a plan gives the same history a second time. */
-async function isSame({ plan, hash, steps }: Report): Promise<boolean> {
+async function isSame({ plan, hash, eventCount: steps }: RunReport): Promise<boolean> {
   const again = await runPlan(plan)
-  if (again.hash === hash && again.steps === steps) return true
+  if (again.hash === hash && again.eventCount === steps) return true
   console.log(
-    `seed ${plan.seed}: VIOLATION determinism: ${steps} events (${hash}), then ${again.steps} (${again.hash})`,
+    `seed ${plan.seed}: VIOLATION determinism: ${steps} events (${hash}), then ${again.eventCount} (${again.hash})`,
   )
   return false
 }

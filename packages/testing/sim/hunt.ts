@@ -1,4 +1,4 @@
-import { planOf, type Feature } from '../src/simulation/plan.ts'
+import { drawPlan, type Feature } from '../src/simulation/plan.ts'
 import { runPlan } from '../src/simulation/run.ts'
 import { guarded } from './guard.ts'
 
@@ -7,7 +7,7 @@ const [servers = 1, seeds = 100] = process.argv.slice(2, 4).map(Number)
 const features = (process.argv[4] ?? '').split(',') as Feature[]
 let outcome = { found: false, tried: seeds, seed: 0, checkers: '' }
 for (let seed = 1; seed <= seeds; seed++) {
-  const plan = planOf(seed, { servers, features })
+  const plan = drawPlan(seed, { servers, features })
   const { violations } = await guarded(plan, () => runPlan(plan))
   if (violations.length === 0) continue
   const names = [...new Set(violations.map(({ checker }) => checker))]

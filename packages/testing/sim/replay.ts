@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { planOf, type Feature, type Plan } from '../src/simulation/plan.ts'
+import { drawPlan, type Feature, type Plan } from '../src/simulation/plan.ts'
 import { runPlan } from '../src/simulation/run.ts'
 import { guarded } from './guard.ts'
 import { report, tellViolations, writeTrace } from './report.ts'
@@ -18,12 +18,12 @@ export interface ReplayOptions {
 export async function replay(options: ReplayOptions): Promise<number> {
   const plan =
     options.plan === undefined
-      ? planOf(options.seed ?? 1, options)
+      ? drawPlan(options.seed ?? 1, options)
       : (JSON.parse(readFileSync(options.plan, 'utf8')) as Plan)
   const begun = performance.now()
   const { trace } = options
   const result = await guarded(plan, () => (trace === undefined ? runPlan(plan) : writeTrace(plan, trace)))
-  const { tally, steps, virtualMs, violations } = result
+  const { stats: tally, eventCount: steps, virtualMs, violations } = result
   if (violations.length > 0) await tellViolations(result, options)
   report({ tally, steps, virtualMs, seconds: (performance.now() - begun) / 1000, compared: 0 })
   console.log(

@@ -2,9 +2,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Feature, Plan } from '../src/simulation/plan.ts'
-import { runPlan, type Report } from '../src/simulation/run.ts'
+import { runPlan, type RunReport } from '../src/simulation/run.ts'
 import { shrink } from '../src/simulation/shrink.ts'
-import type { Tally } from '../src/simulation/tally.ts'
+import type { Stats } from '../src/simulation/stats.ts'
 
 export interface Told {
   readonly servers?: number
@@ -21,12 +21,12 @@ export function replayLine({ seed }: Plan, { servers, minutes, features }: Told)
 }
 
 /** Prints violations and how to see them again, writes the trace, and on request looks for a smaller plan. */
-export async function tellViolations(result: Report, told: Told): Promise<void> {
+export async function tellViolations(result: RunReport, told: Told): Promise<void> {
   const { plan, violations } = result
   console.log(
     `\nseed ${plan.seed}: ${violations.length} violations with ${plan.servers} servers, ${plan.faults.length} faults, ${plan.clients.length} clients`,
   )
-  for (const { checker, what } of violations.slice(0, 6))
+  for (const { checker, message: what } of violations.slice(0, 6))
     console.log(`  VIOLATION ${checker}: ${what.slice(0, 1500)}`)
   if (violations.length > 6) console.log(`  and ${violations.length - 6} more`)
   console.log(`  replay: ${replayLine(plan, told)} --trace trace.txt`)
@@ -45,16 +45,17 @@ export async function tellViolations(result: Report, told: Told): Promise<void> 
 }
 
 /** Plays a plan with everything written down. */
-export async function writeTrace(plan: Plan, file: string): Promise<Report> {
+export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
   const lines: string[] = []
   const result = await runPlan(plan, {
-    onNote: ({ at, who, what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+    onTrace: ({ at, host: who, event: what, detail }) =>
+      lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
     onLog: (who, level, facts, sentence) =>
       lines.push(
         `${who.host.world.now.toFixed(3)} ${who.host.name} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`,
       ),
   })
-  for (const { checker, what } of result.violations) lines.push(`VIOLATION ${checker}: ${what}`)
+  for (const { checker, message: what } of result.violations) lines.push(`VIOLATION ${checker}: ${what}`)
   writeFileSync(file, `${lines.join('\n')}\n`)
   return result
 }
@@ -62,7 +63,7 @@ export async function writeTrace(plan: Plan, file: string): Promise<Report> {
 const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString(16) : value)
 
 export function report(sums: {
-  tally: Tally
+  tally: Stats
   steps: number
   virtualMs: number
   seconds: number
@@ -73,7 +74,7 @@ export function report(sums: {
   const width = Math.max(...rows.map(([name]) => name.length), 20)
   console.log('\nWhat happened:')
   for (const [name, count] of rows) console.log(`  ${name.padEnd(width)} ${count}`)
-  console.log(`  ${'longest healing, ms'.padEnd(width)} ${tally.healedMs.toFixed(0)}`)
+  console.log(`  ${'longest healing, ms'.padEnd(width)} ${tally.recoveryMs.toFixed(0)}`)
   console.log(`  ${'played twice'.padEnd(width)} ${compared}`)
   console.log(
     `${steps} events in ${seconds.toFixed(1)} s, ${Math.round(steps / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,

@@ -4,7 +4,7 @@ export const variants = [
     name: 'short-epochs',
     changes: [
       {
-        file: 'server/src/core/zab/retirement.ts',
+        file: 'server/src/core/zab/step-down.ts',
         find: 'const LAST_COUNTER = 0xffff_fffe',
         replace: 'const LAST_COUNTER = 150',
       },

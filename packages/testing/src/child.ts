@@ -1,23 +1,23 @@
-import { parentProcess } from '@zabra/runtime/node/children'
+import { connectToParent } from '@zabra/runtime/node/children'
 import { TestServer } from './ensemble/test-server.ts'
-import type { Order, Report } from './ensemble/child-server.ts'
+import type { ChildCommand, ChildEvent } from './ensemble/child-server.ts'
 
 /** How often it looks whether there is something to tell, in milliseconds. */
 const LOOK_MS = 10
 
 let server: TestServer | undefined
 let told = ''
-const parent = parentProcess((message) => void obey(message as Order).catch(complain))
-const tell = (report: Report): void => parent.send(report)
+const parent = connectToParent((message) => void obey(message as ChildCommand).catch(complain))
+const tell = (report: ChildEvent): void => parent.send(report)
 
-async function obey(order: Order): Promise<void> {
+async function obey(order: ChildCommand): Promise<void> {
   if (order.do === 'start') {
     server = new TestServer(order.options)
     await server.start()
     look()
     tell({ is: 'started', address: server.address })
     setInterval(look, LOOK_MS)
-  } else if (order.do === 'cut') server?.cut(order.ports)
+  } else if (order.do === 'cut') server?.blockPorts(order.ports)
   else {
     await server?.close()
     process.exit()
@@ -26,7 +26,7 @@ async function obey(order: Order): Promise<void> {
 
 function look(): void {
   if (server?.isRunning !== true) return
-  const { role, serving } = server
+  const { role, isServing: serving } = server
   if (told === `${role} ${serving}`) return
   told = `${role} ${serving}`
   tell({ is: 'acting', role: role!, serving })

@@ -7,8 +7,8 @@ export {
   type TestEnsembleOptions,
 } from './ensemble/test-ensemble.ts'
 export { ChildServer, type ChildServerOptions } from './ensemble/child-server.ts'
-export type { TestMember } from './ensemble/member.ts'
+export type { TestMember } from './ensemble/test-member.ts'
 export { expireSession } from './ensemble/expire.ts'
-export { simulate, Stage, type SimulateOptions } from './simulate.ts'
-export { SimulatedServer, type Stop } from './simulation/server.ts'
+export { simulate, Simulation, type SimulateOptions } from './simulate.ts'
+export { SimulatedServer, type UnexpectedStop } from './simulation/server.ts'
 export * from './world/index.ts'

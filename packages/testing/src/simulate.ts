@@ -2,7 +2,7 @@ import { connectWith, type Client, type ConnectOptions } from '@zabra/client/cor
 import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server'
 import { CLIENT_PORT, SimulatedServer } from './simulation/server.ts'
 import type { CrashKind, Host } from './world/process.ts'
-import { World } from './world/world.ts'
+import { SimulatedWorld } from './world/world.ts'
 
 export interface SimulateOptions {
   /** Decides everything that is left to chance. The same seed gives the same history. */
@@ -15,13 +15,13 @@ export interface SimulateOptions {
 }
 
 /** A story that runs in a simulated world: servers, clients, and what happens to them. Time passes only as events do. */
-export class Stage {
-  readonly world: World
+export class Simulation {
+  readonly world: SimulatedWorld
   readonly servers: readonly SimulatedServer[]
   readonly #hosts = new Map<Client, Host>()
 
   constructor({ seed, servers = 1, settings = {} }: SimulateOptions) {
-    const world = new World(seed)
+    const world = new SimulatedWorld(seed)
     this.world = world
     const lines = Array.from({ length: servers }, (_, i) => `server.${i + 1}=s${i + 1}:2888:3888:participant`)
     const ensemble = servers > 1 ? { ensemble: parseConfiguration(lines.join('\n')) } : {}
@@ -52,7 +52,7 @@ export class Stage {
         transport: { schemes: ['tcp'], open: (server, signal) => network.connect(server, { signal }) },
         ...options,
       },
-      { ports: { clock, random } },
+      { platform: { clock, random } },
     )
     this.#hosts.set(client, host)
     return client
@@ -60,7 +60,7 @@ export class Stage {
 
   /** Lets time pass. */
   sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.world.later(ms, undefined, 'sleep', resolve))
+    return new Promise((resolve) => void this.world.schedule(ms, undefined, 'sleep', resolve))
   }
 
   /** The server with this number, from 1 on. */
@@ -115,7 +115,10 @@ export class Stage {
  * Runs a story in a simulated world and resolves to what it gives. Rejects with what it throws, and when it is not over
  * within `limitMs`. In the story wait for clients and for `stage.sleep` only: what needs real time never comes.
  */
-export async function simulate<T>(options: SimulateOptions, story: (stage: Stage) => Promise<T>): Promise<T> {
-  const stage = new Stage(options)
-  return await stage.world.settled(story(stage), options.limitMs ?? 3_600_000)
+export async function simulate<T>(
+  options: SimulateOptions,
+  story: (stage: Simulation) => Promise<T>,
+): Promise<T> {
+  const stage = new Simulation(options)
+  return await stage.world.runUntilSettled(story(stage), options.limitMs ?? 3_600_000)
 }

@@ -1,5 +1,5 @@
 import { connect, type Client } from '@zabra/client'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { fourLetterWord, type Peer } from '../peers.ts'
 import { load } from '../load.ts'
 import { on, type Case, type Setting } from './case.ts'
@@ -59,8 +59,8 @@ const failOver: Case = {
     on(setting, 3, async (peer) => {
       const servers = peer.ports.slice(1).map((port) => `127.0.0.1:${port}`)
       // Without the chance by which clients keep apart, so that the servers are measured.
-      const ports = { clock: nodePorts().clock, random: { bytes: zeros, below: () => 0 } }
-      const client = await connect({ servers, sessionTimeout: 20_000, ports })
+      const ports = { clock: nodePlatform().clock, random: { bytes: zeros, below: () => 0 } }
+      const client = await connect({ servers, sessionTimeout: 20_000, platform: ports })
       try {
         await client.create('/fail-over')
         peer.killLeader()

@@ -155,7 +155,7 @@ export class RawSession {
         if (--unproved === 0) ready()
       },
     })
-    this.#wire.listen({
+    this.#wire.setHandler({
       data: (chunk) => frames.push(chunk),
       drain: () => {},
       closed: (cause) => {

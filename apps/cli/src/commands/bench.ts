@@ -163,9 +163,9 @@ async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
     const { signal } = new AbortController()
     await zk.deleteTree(root, {
       signal,
-      batch: 500,
-      found: (nodes) => bar.total(nodes),
-      deleted: (nodes) => bar.at(nodes),
+      batchSize: 500,
+      onFound: (nodes) => bar.total(nodes),
+      onDeleted: (nodes) => bar.at(nodes),
     })
   } catch (error) {
     note(io, `The nodes below ${root} could not all be removed. Run zabra deleteall ${root}`)

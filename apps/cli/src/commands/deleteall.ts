@@ -21,10 +21,10 @@ export const deleteall: CommandModule = (program, { io, options, session }) => {
         try {
           return await zk.deleteTree(path, {
             signal: io.signal,
-            batch,
-            unreadable: () => {},
-            found: (nodes) => bar.total(nodes),
-            deleted: (nodes) => bar.at(nodes),
+            batchSize: batch,
+            onUnreadable: () => {},
+            onFound: (nodes) => bar.total(nodes),
+            onDeleted: (nodes) => bar.at(nodes),
           })
         } finally {
           bar.stop()

@@ -21,7 +21,7 @@ export const du: CommandModule = (program, { io, options, session }) => {
       const found: Use[] = []
       await session(async (zk) => {
         const open: Use[] = []
-        for await (const node of zk.visit(path, { signal: io.signal, unreadable: unreadable.add })) {
+        for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })) {
           if (node.depth <= depth) {
             open.length = node.depth
             const use = { path: node.path, nodes: 0, bytes: 0 }

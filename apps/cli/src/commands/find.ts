@@ -3,7 +3,7 @@ import picomatch from 'picomatch'
 import { Unreadable, type CommandModule } from '../context.ts'
 import { isCode, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
 import { safeData, safeLine } from '../text/bytes.ts'
 
@@ -45,8 +45,8 @@ export const find: CommandModule = (program, { io, options, session }) => {
             return undefined
           }
         }
-        const nodes = zk.visit(path, { signal: io.signal, unreadable: unreadable.add })
-        for await (const found of mapAhead(nodes, look)) {
+        const nodes = zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
+        for await (const found of mapConcurrent(nodes, look)) {
           if (found === undefined) continue
           if (json) printJson(io, found)
           else print(io, safeLine(found))

@@ -2,7 +2,7 @@ import type { CommandModule } from '../context.ts'
 import { Unreadable } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { join } from '../session/paths.ts'
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import type { Stat, ZooKeeper } from '../session/zookeeper.ts'
 import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
@@ -21,7 +21,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
       const unreadable = new Unreadable(io)
       await session(async (zk) => {
         const nodes = recursive
-          ? zk.visit(path, { signal: io.signal, unreadable: unreadable.add })
+          ? zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
           : children(zk, path, stat === true)
         const rows: string[][] = []
         for await (const node of nodes) {
@@ -44,7 +44,7 @@ async function* children(
 ): AsyncGenerator<{ path: string; stat?: Stat | undefined }> {
   const paths = (await zk.getChildren(path)).children.toSorted().map((name) => join(path, name))
   if (!stat) return yield* paths.map((path) => ({ path }))
-  for await (const found of mapAhead(paths, async (path) => ({ path, stat: await zk.exists(path) })))
+  for await (const found of mapConcurrent(paths, async (path) => ({ path, stat: await zk.exists(path) })))
     if (found.stat !== undefined) yield { path: found.path, stat: found.stat }
 }
 

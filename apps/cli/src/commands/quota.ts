@@ -99,7 +99,7 @@ async function one(zk: ZooKeeper, path: string): Promise<Quota[]> {
 
 async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
-  for await (const node of zk.visit(QUOTA_ROOT, { signal, unreadable: () => {} })) {
+  for await (const node of zk.visit(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
     if (!node.path.endsWith('/zookeeper_limits')) continue
     const path = node.path.slice(QUOTA_ROOT.length, -'/zookeeper_limits'.length)
     const found = await readQuota(zk, path === '' ? '/' : path)

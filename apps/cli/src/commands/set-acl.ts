@@ -1,7 +1,7 @@
 import { integer, Unreadable, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import { parseAcl } from '../text/acl.ts'
 
 /** `zabra setAcl`: another access list for a node, or for all from a node down. */
@@ -25,9 +25,9 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
         }
         // All are found first: a list that was just set may forbid to look below it.
         const paths: string[] = []
-        for await (const node of zk.visit(path, { signal: io.signal, unreadable: unreadable.add }))
+        for await (const node of zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add }))
           paths.push(node.path)
-        for await (const _ of mapAhead(paths, (path) => zk.setACL(path, acl)));
+        for await (const _ of mapConcurrent(paths, (path) => zk.setACL(path, acl)));
         return paths.length
       })
       if (options().json) printJson(io, { changed })

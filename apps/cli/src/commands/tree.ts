@@ -14,7 +14,11 @@ export const tree: CommandModule = (program, { io, options, session }) => {
       const { json } = options()
       await session(async (zk) => {
         const lines: boolean[] = []
-        for await (const node of zk.visit(path, { signal: io.signal, unreadable: unreadable.add, depth })) {
+        for await (const node of zk.visit(path, {
+          signal: io.signal,
+          onUnreadable: unreadable.add,
+          maxDepth: depth,
+        })) {
           const isEphemeral = (node.stat?.ephemeralOwner ?? 0n) !== 0n
           if (json) {
             printJson(io, { path: node.path, bytes: node.stat?.dataLength, ephemeral: isEphemeral })

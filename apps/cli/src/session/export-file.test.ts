@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
@@ -40,7 +40,7 @@ const io = (input: string | Uint8Array = '', signal = new AbortController().sign
   environment: {},
   version: '1',
   signal,
-  ports: nodePorts(),
+  ports: nodePlatform(),
 })
 
 async function contents(source: ExportFile): Promise<(readonly [string, Uint8Array | null])[]> {

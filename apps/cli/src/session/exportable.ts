@@ -2,7 +2,7 @@ import { ErrorCode } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
 import { isReserved } from './paths.ts'
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
@@ -14,8 +14,8 @@ export async function* exportable(
   unreadable: (path: string) => void,
 ): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
   const enters = (child: string): boolean => !isReserved(child)
-  const nodes = zk.visit(root, { signal, unreadable, enters })
-  for await (const node of mapAhead(nodes, (node) => read(zk, node, unreadable)))
+  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter: enters })
+  for await (const node of mapConcurrent(nodes, (node) => read(zk, node, unreadable)))
     if (node !== undefined) yield node
 }
 

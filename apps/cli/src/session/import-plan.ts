@@ -3,7 +3,7 @@ import { isCode } from '../exit-codes.ts'
 import type { NodeLine } from './export-file.ts'
 import type { Identities } from './identities.ts'
 import { isReserved } from './paths.ts'
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** What an import would do. */
@@ -42,7 +42,7 @@ export async function planImport(
     parents: [] as string[],
   }
   const look = async (node: NodeLine) => ({ node, found: await likeness(zk, node, dataOf, us) })
-  for await (const { node, found } of mapAhead(ours, look)) {
+  for await (const { node, found } of mapConcurrent(ours, look)) {
     if (found === 'missing') plan.create.push(node)
     else if (found === 'same') plan.keep.push(node.path)
     else if (found === 'left open') plan.close.push(node)

@@ -1,4 +1,4 @@
-import { mapAhead } from '@zabra/client'
+import { mapConcurrent } from '@zabra/client'
 import { ErrorCode, parentOf, type ACL } from '@zabra/protocol'
 import { isCode } from '../exit-codes.ts'
 import type { NodeLine } from './export-file.ts'
@@ -53,7 +53,7 @@ export async function carryOut(zk: ZooKeeper, plan: Plan, run: ImportRun): Promi
       path: node.path,
       data: await run.dataOf(node),
     })
-    for await (const batch of batches(mapAhead(plan.replace, writing, AHEAD))) {
+    for await (const batch of batches(mapConcurrent(plan.replace, writing, AHEAD))) {
       run.signal.throwIfAborted()
       await zk.multi(batch)
       replaced.push(...plan.replace.slice(replaced.length, replaced.length + batch.length))
@@ -86,7 +86,7 @@ async function createAll(
   const opening = opened.size === 0 ? [] : openingFor(us)
   const making = async (node: NodeLine): Promise<WriteOp> =>
     creationOf(node, opened.has(node.path) ? [...node.acl, ...opening] : node.acl, await dataOf(node))
-  for await (const batch of batches(mapAhead(plan.create, making, AHEAD))) {
+  for await (const batch of batches(mapConcurrent(plan.create, making, AHEAD))) {
     signal.throwIfAborted()
     const paths = batch.map(({ path }) => path)
     try {

@@ -19,7 +19,7 @@ export async function ask(
     return await new Promise<string>((resolve, reject) => {
       const decoder = new TextDecoder()
       let text = ''
-      connection.listen({
+      connection.setHandler({
         data: (chunk) => void (text += decoder.decode(chunk, { stream: true })),
         drain: () => {},
         closed: (cause) => (cause === undefined || text !== '' ? resolve(text) : reject(cause)),

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough, Readable, Writable } from 'node:stream'
-import { nodePorts } from '@zabra/runtime/node'
+import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
@@ -89,7 +89,7 @@ export class Running {
       environment: { ...(address === undefined ? {} : { ZABRA_SERVER: address }), ...environment },
       version: '1.2.3',
       signal: stop.signal,
-      ports: nodePorts(),
+      ports: nodePlatform(),
     }
     this.ended = run(argv, io).then((code) => ({
       code,
@@ -118,7 +118,7 @@ export class Stage {
   #serve(settings: Partial<ServerSettings>): Promise<Server> {
     const dataDir = join(this.folder, 'data')
     const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
-    return createServer(defaults({ ...base, ...settings }), nodePorts())
+    return createServer(defaults({ ...base, ...settings }), nodePlatform())
   }
 
   /** Stops the server and starts it again on the same port and data. */

@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
 /** What runs in the page: every scenario, over WebSockets, with its outcome sent to the test. */
 import { connect } from '@zabra/client/web'
-import { scenarios, type Stage } from '../../../../packages/client/src/testdata/scenarios.ts'
+import { scenarios, type ScenarioContext } from '../../../../packages/client/src/testing/scenarios.ts'
 
 const servers = new URLSearchParams(location.search).get('servers') ?? ''
 
@@ -12,7 +12,7 @@ function order(what: string): void {
   request.send()
 }
 
-const stage: Stage = {
+const stage: ScenarioContext = {
   shortSession: 2000,
   connect: (options) => connect({ servers, sessionTimeout: 6000, ...options }),
   cut: () => order('/cut'),
@@ -27,7 +27,7 @@ const stage: Stage = {
   },
 }
 
-for (const { name, play } of scenarios) {
+for (const { name, run: play } of scenarios) {
   let outcome = 'done'
   try {
     await play(stage)

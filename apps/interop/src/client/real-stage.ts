@@ -1,5 +1,5 @@
 import { connect } from '@zabra/client'
-import type { Stage } from '../../../../packages/client/src/testdata/scenarios.ts'
+import type { ScenarioContext } from '../../../../packages/client/src/testing/scenarios.ts'
 import type { Server } from '../harness/servers.ts'
 import { Proxy } from './proxy.ts'
 
@@ -27,7 +27,7 @@ export class RealStage {
     return this.#proxies.map(({ address }) => address)
   }
 
-  get stage(): Stage {
+  get stage(): ScenarioContext {
     return {
       shortSession: 2000,
       connect: (options) =>

@@ -1,9 +1,12 @@
 // The server's own sources: what takes part here is a piece of it that the built program does not offer by itself.
 import { Election, electionDefaults, type Vote } from '../../../../packages/server/src/core/election/index.ts'
 import { parseConfiguration } from '../../../../packages/server/src/core/quorum/index.ts'
-import { ElectionDriver } from '../../../../packages/server/src/host/election/driver.ts'
-import { ElectionLinks, linkDefaults } from '../../../../packages/server/src/host/election/links.ts'
-import { silent } from '../../../../packages/runtime/src/index.ts'
+import { ElectionDriver } from '../../../../packages/server/src/ensemble/election-driver.ts'
+import {
+  ElectionConnections,
+  electionConnectionDefaults,
+} from '../../../../packages/server/src/ensemble/election-connections.ts'
+import { silentLogger } from '../../../../packages/runtime/src/index.ts'
 import { nodeClock, nodeNetwork } from '../../../../packages/runtime/src/node/index.ts'
 
 /** How an election ended for one server. */
@@ -15,7 +18,7 @@ export interface Decision {
 /** Takes part in the elections of an ensemble over TCP, and in nothing else. */
 export class Player {
   readonly #driver: ElectionDriver
-  readonly #links: ElectionLinks
+  readonly #links: ElectionConnections
   readonly #configuration: string
   #decided: (decision: Decision) => void = () => {}
 
@@ -23,25 +26,25 @@ export class Player {
     this.#configuration = configuration
     const { members } = parseConfiguration(configuration)
     const listen = { host: '127.0.0.1', port: electionPort }
-    this.#links = new ElectionLinks({
-      ...linkDefaults,
+    this.#links = new ElectionConnections({
+      ...electionConnectionDefaults,
       self: id,
       network: nodeNetwork,
       clock: nodeClock,
-      logger: silent,
-      admitsStrangers: true,
-      listen: () => [listen],
-      announce: () => [listen],
+      logger: silentLogger,
+      acceptsUnknownServers: true,
+      listenAddresses: () => [listen],
+      announcedAddresses: () => [listen],
       addressesOf: (other) =>
         (members.get(other)?.addresses ?? []).map(({ host, electionPort: port }) => ({ host, port })),
-      heard: (from, payload) => this.#driver.heard(from, payload),
+      received: (from, payload) => this.#driver.receive(from, payload),
     })
     this.#driver = new ElectionDriver({
       election: new Election({ self: id, ...electionDefaults }),
       clock: nodeClock,
-      logger: silent,
-      links: this.#links,
-      decided: ({ state, vote }) => this.#decided({ state, vote }),
+      logger: silentLogger,
+      connections: this.#links,
+      elected: ({ state, vote }) => this.#decided({ state, vote }),
       configure: () => {},
     })
   }

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { json, utf8 } from '../codecs.ts'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 import { compressed } from './compressed.ts'
 
 describe('the codec that compresses', () => {
@@ -40,7 +40,7 @@ describe('the codec that compresses', () => {
   })
 
   it('serves a typed client', async () => {
-    const world = await World.start()
+    const world = await ManualWorld.start()
     const values = (await world.client()).withCodec(compressed(json<{ a: number }>()))
     await world.outcome(values.create('/a', { a: 1 }))
     expect((await world.outcome(values.get('/a'))).value).toEqual({ a: 1 })

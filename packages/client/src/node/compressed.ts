@@ -1,4 +1,4 @@
-import { gunzipNow, gzipNow } from '@zabra/runtime/node/dial'
+import { gunzipSync, gzipSync } from '@zabra/runtime/node/dial'
 import type { Bytes, Codec } from '../types.ts'
 
 export interface CompressedOptions {
@@ -17,14 +17,14 @@ export function compressed<T>(
   if (!Number.isInteger(maxLength) || maxLength < 1)
     throw new TypeError(`Expected a maxLength of 1 byte or more, got ${String(maxLength)}`)
   return {
-    encode: (value) => gzipNow(inner.encode(value)),
-    decode: (data) => inner.decode(unpacked(data, maxLength)),
+    encode: (value) => gzipSync(inner.encode(value)),
+    decode: (data) => inner.decode(decompress(data, maxLength)),
   }
 }
 
-function unpacked(data: Bytes, maxLength: number): Bytes {
+function decompress(data: Bytes, maxLength: number): Bytes {
   try {
-    return gunzipNow(data, maxLength)
+    return gunzipSync(data, maxLength)
   } catch (cause) {
     const { code, message } = cause as Error & { code?: string }
     const isLong = code === 'ERR_BUFFER_TOO_LARGE' || cause instanceof RangeError

@@ -1,17 +1,17 @@
 // oxlint-disable no-restricted-imports -- the channels are what is tested
 import { subscribe, tracingChannel, unsubscribe } from 'node:diagnostics_channel'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, World } from '../testdata/world.ts'
-import { published, type RequestContext } from './diagnostics.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import { withDiagnostics, type RequestContext } from './diagnostics.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 it('builds nothing for requests while nobody listens', () => {
-  expect(published(undefined)).toHaveProperty('request', undefined)
+  expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)
 })
 
 it('tells listeners of requests, states and events, without data', async () => {
@@ -32,7 +32,7 @@ it('tells listeners of requests, states and events, without data', async () => {
   subscribe('zookeeper:event', onEvent)
   const passedOn: string[] = []
   const client = await world.client({
-    instrumentation: published({ request: ({ operation }) => void passedOn.push(operation) }),
+    instrumentation: withDiagnostics({ request: ({ operation }) => void passedOn.push(operation) }),
   })
   await world.outcome(client.watchOnce('/a', 'exists'))
   await world.outcome(client.create('/a', bytes('secret')))

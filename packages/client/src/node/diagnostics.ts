@@ -7,7 +7,7 @@ export interface RequestContext extends RequestInfo {
   /** The transaction that the server told with its answer. */
   zxid?: bigint
   /** Bytes of the answer. */
-  answerBytes?: number
+  replyBytes?: number
 }
 
 const requests = tracingChannel<'', RequestContext>('zookeeper:request')
@@ -22,7 +22,7 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
   requests.start.publish(context)
   requests.end.publish(context)
   return ({ error, bytes, zxid }) => {
-    context.answerBytes = bytes
+    context.replyBytes = bytes
     if (zxid !== undefined) context.zxid = zxid
     if (error !== undefined) {
       context.error = error
@@ -33,12 +33,12 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
   }
 }
 
-const passedOn =
+const forward =
   (next: Instrumentation): NonNullable<Instrumentation['request']> =>
   (info) =>
     next.request?.(info)
 
-const traced =
+const traceAndForward =
   (next: Instrumentation | undefined): NonNullable<Instrumentation['request']> =>
   (info) => {
     const own = traceRequest(info)
@@ -53,7 +53,7 @@ const traced =
  * Publishes to the channels of `node:diagnostics_channel` and passes everything on. While a channel has no subscribers
  * nothing is built for it.
  */
-class Published implements Instrumentation {
+class DiagnosticsInstrumentation implements Instrumentation {
   readonly #next: Instrumentation | undefined
 
   constructor(next: Instrumentation | undefined) {
@@ -62,8 +62,8 @@ class Published implements Instrumentation {
 
   /** Asked for before each request, so that one without listeners costs this look and no more. */
   get request(): NonNullable<Instrumentation['request']> {
-    if (requests.hasSubscribers) return traced(this.#next)
-    return (this.#next?.request === undefined ? undefined : passedOn(this.#next)) as never
+    if (requests.hasSubscribers) return traceAndForward(this.#next)
+    return (this.#next?.request === undefined ? undefined : forward(this.#next)) as never
   }
 
   state(change: StateChange): void {
@@ -93,7 +93,7 @@ class Published implements Instrumentation {
 }
 
 /** Hooks that publish, and pass on to those of the user. */
-export const published = (next: Instrumentation | undefined): Instrumentation =>
-  next === undefined ? withoutHooks : new Published(next)
+export const withDiagnostics = (next: Instrumentation | undefined): Instrumentation =>
+  next === undefined ? diagnosticsOnly : new DiagnosticsInstrumentation(next)
 
-const withoutHooks = new Published(undefined)
+const diagnosticsOnly = new DiagnosticsInstrumentation(undefined)

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { httpUpgrades, nodePorts, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { httpUpgrades, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { createServer, defaults, type Server } from '@zabra/server'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { bytes, text } from '../testdata/world.ts'
+import { bytes, text } from '../testing/manual-world.ts'
 import { connect, nodeTransport, OperationTimeoutError, UsageError, type ConnectOptions } from './index.ts'
 
 const certificate = (name: string): string =>
@@ -17,8 +17,8 @@ const servers: Server[] = []
 async function start(settings: Parameters<typeof defaults>[0]): Promise<Server> {
   const dataDir = mkdtempSync(join(tmpdir(), 'zabra-client-'))
   folders.push(dataDir)
-  const ports = nodePorts({
-    networks: {
+  const ports = nodePlatform({
+    networkFactories: {
       tls: tlsNetwork,
       webSocket: (limits, tls) =>
         webSocketNetwork({

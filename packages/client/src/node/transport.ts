@@ -1,5 +1,10 @@
 import type { TlsOptions } from '@zabra/runtime'
-import { lateTlsNetwork, lateWebSocketNetwork, nodeNetwork, wakefulNodeClock } from '@zabra/runtime/node/dial'
+import {
+  lazyTlsNetwork,
+  lazyWebSocketNetwork,
+  nodeNetwork,
+  keepAliveNodeClock,
+} from '@zabra/runtime/node/dial'
 import { networkTransport } from '../transport.ts'
 import type { Transport } from '../types.ts'
 
@@ -18,15 +23,15 @@ export interface NodeTransport extends Transport {
 
 /** TCP, TLS and WebSockets of this machine, by the scheme of the address. What one of them needs is loaded when it is dialled. */
 export function nodeTransport({ tls = {} }: NodeTransportOptions = {}): NodeTransport {
-  const secure = lateTlsNetwork(tls)
+  const secure = lazyTlsNetwork(tls)
   return {
     ...networkTransport({
       tcp: nodeNetwork,
       tls: secure,
-      ws: lateWebSocketNetwork({ clock: wakefulNodeClock, pingEveryMs: 0 }),
-      wss: lateWebSocketNetwork({
-        clock: wakefulNodeClock,
-        pingEveryMs: 0,
+      ws: lazyWebSocketNetwork({ clock: keepAliveNodeClock, pingIntervalMs: 0 }),
+      wss: lazyWebSocketNetwork({
+        clock: keepAliveNodeClock,
+        pingIntervalMs: 0,
         client: () => secure.clientOptions(),
       }),
     }),

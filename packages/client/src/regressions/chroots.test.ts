@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 import type { Client } from '../types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client({ sessionTimeout: 3000 })
 })
 afterEach(() => world.end())

@@ -2,7 +2,7 @@
 import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { ZooKeeperError } from '../errors.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 
 /** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
@@ -11,9 +11,9 @@ const own = /^(heartbeat|reconnect|deadline|retry|drain|connection attempt|local
 
 it.each(seeds)('seed %i: every promise settles, with its own answer', async (seed) => {
   const random = new SeededRandom(seed * 7919)
-  const world = await World.start()
+  const world = await ManualWorld.start()
   const admin = await world.client({ sessionTimeout: 90_000 })
-  const adminWire = world.wire
+  const adminWire = world.lastConnection
   for (let i = 0; i < 5; i++) await world.outcome(admin.create(`/n${i}`, bytes(`v${i}`)))
   const client = await world.client({ sessionTimeout: 3000, sessionExpiry: 'renew' })
   const unhandled: unknown[] = []
@@ -21,12 +21,10 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
   process.on('unhandledRejection', note)
   let mode: 'pass' | 'swallow' | 'swallowUp' | 'bytes' = 'pass'
   world.network.chunkBytes = [65536, 1, 3, 17][random.below(4)]!
-  world.interference.toClient = (chunk, wire) =>
-    wire === adminWire || mode !== 'swallow' ? chunk : undefined
-  world.interference.toServer = (chunk, wire) =>
-    wire === adminWire || mode !== 'swallowUp' ? chunk : undefined
+  world.faults.toClient = (chunk, wire) => (wire === adminWire || mode !== 'swallow' ? chunk : undefined)
+  world.faults.toServer = (chunk, wire) => (wire === adminWire || mode !== 'swallowUp' ? chunk : undefined)
   let down = false
-  world.interference.open = () => {
+  world.faults.open = () => {
     if (down) throw new Error('down')
   }
   const pending = new Map<number, string>()
@@ -135,7 +133,7 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
         )
         break
       case 10:
-        world.wire === adminWire || world.wire.cut()
+        world.lastConnection === adminWire || world.lastConnection.cut()
         break
       case 11:
         mode = (['pass', 'pass', 'swallow', 'swallowUp'] as const)[random.below(4)]!
@@ -161,7 +159,7 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
   mode = 'pass'
   down = false
   // What was swallowed is missing in the middle of a stream, which no network does: every connection of the client ends.
-  for (const wire of world.wires) if (wire !== adminWire) wire.cut()
+  for (const wire of world.connections) if (wire !== adminWire) wire.cut()
   await world.advance(30_000)
   for (let i = 0; i < 5; i++) {
     await world.outcome(admin.create(`/n${i}/c${seed}`))
@@ -177,7 +175,7 @@ it.each(seeds)('seed %i: every promise settles, with its own answer', async (see
   await world.settle()
   expect(
     world.clock
-      .pending()
+      .pendingTimers()
       .map(({ name }) => name)
       .filter((name) => own.test(name)),
   ).toEqual([])

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
@@ -19,7 +19,7 @@ it('each call is told to the instrumentation once, with one end', async () => {
       },
     },
   })
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.settle()
   client.getData('/').catch(() => {})
   client.getData('/full').catch(() => {})

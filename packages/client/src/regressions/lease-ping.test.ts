@@ -1,32 +1,35 @@
 import { SeededRandom, type Clock } from '@zabra/runtime'
 import { expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 
 it('after a stall, counts the answer to a ping from when that ping left, not from when a later one did', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   let skew = 0
   const clock: Clock = {
     wall: () => world.clock.wall() + skew,
     monotonic: () => world.clock.monotonic() + skew,
     after: (ms, name, action) => world.clock.after(ms, name, action),
-    soon: (action) => world.clock.soon(action),
-    afterPromises: (action) => world.clock.afterPromises(action),
+    immediate: (action) => world.clock.immediate(action),
+    afterMicrotasks: (action) => world.clock.afterMicrotasks(action),
   }
-  const client = await world.client({ sessionTimeout: 30_000, ports: { clock, random: new SeededRandom(1) } })
+  const client = await world.client({
+    sessionTimeout: 30_000,
+    platform: { clock, random: new SeededRandom(1) },
+  })
   const start = clock.monotonic()
   const held: Uint8Array[] = []
-  world.interference.toClient = (chunk) => {
+  world.faults.toClient = (chunk) => {
     held.push(chunk.slice())
     return undefined
   }
   await world.advance(10_050) // the first ping has left at +10 s; its answer waits in the socket
   expect(held.length).toBe(1)
-  world.interference.toClient = () => undefined
+  world.faults.toClient = () => undefined
   // The process stands still until the timer of +20 s is 6 s late. What follows: a ping, then the answer to the FIRST one.
   skew = 6000
   let pings = 0
-  world.interference.toServer = (chunk, wire) => {
-    if (pings++ === 0) world.clock.soon(() => wire.deliver(held[0]!))
+  world.faults.toServer = (chunk, wire) => {
+    if (pings++ === 0) world.clock.immediate(() => wire.deliver(held[0]!))
     return chunk
   }
   await world.advance(9_950)

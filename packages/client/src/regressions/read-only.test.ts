@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 it('a probe that throws is an unknown answer, not an exception of a timer', async () => {
   let ro = true
-  world.interference.toClient = (chunk) => {
+  world.faults.toClient = (chunk) => {
     if (ro && chunk.length === 41) {
       chunk = chunk.slice()
       chunk[40] = 1
@@ -35,7 +35,7 @@ it('a probe that throws is an unknown answer, not an exception of a timer', asyn
 it('a session that only read-only servers have seen is asked for anew with an empty password', async () => {
   let ro = true
   const passwords: string[] = []
-  world.interference.toClient = (chunk) => {
+  world.faults.toClient = (chunk) => {
     if (ro && chunk.length === 41) {
       chunk = chunk.slice()
       chunk[40] = 1
@@ -45,7 +45,7 @@ it('a session that only read-only servers have seen is asked for anew with an em
   }
   const client = await world.client({ readOnly: true })
   expect(client.state).toBe('connectedReadOnly')
-  world.interference.toServer = (chunk) => {
+  world.faults.toServer = (chunk) => {
     if (chunk.length === 49) passwords.push(Buffer.from(chunk.subarray(32, 48)).toString('hex'))
     return chunk
   }
@@ -59,7 +59,7 @@ it('a session that only read-only servers have seen is asked for anew with an em
 it('requests that waited for a read-write server go before those that came later', async () => {
   const client = await world.client()
   let refused = false
-  world.interference.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, wire) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (refused || view.getInt32(4) <= 0) return chunk
     refused = true
@@ -68,12 +68,12 @@ it('requests that waited for a read-write server go before those that came later
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -119)
-    world.clock.soon(() => wire.deliver(reply))
+    world.clock.immediate(() => wire.deliver(reply))
     return undefined
   }
   const parent = client.create('/p', undefined, { waitForReadWrite: true })
   await world.settle()
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.settle()
   const child = client.create('/p/c', undefined, { waitForReadWrite: true })
   const results = await world.within(5000, Promise.allSettled([parent, child]))

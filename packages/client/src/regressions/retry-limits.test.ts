@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 import type { Client } from '../types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client({ sessionTimeout: 3000 })
 })
 afterEach(() => world.end())
@@ -14,16 +14,16 @@ it('maxElapsed also ends waiting for a connection', async () => {
   const options = { retry: { maxElapsed: 1000 } }
   const done = client.getData('/', options)
   await world.outcome(done)
-  world.interference.toServer = () => undefined
+  world.faults.toServer = () => undefined
   let failed = false
   client.getData('/', options).catch(() => (failed = true))
   await world.settle()
-  delete world.interference.toServer
-  world.interference.open = () => {
+  delete world.faults.toServer
+  world.faults.open = () => {
     throw new Error('down')
   }
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.advance(2500)
-  delete world.interference.open
+  delete world.faults.open
   expect(failed).toBe(true)
 })

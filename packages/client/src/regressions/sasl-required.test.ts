@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of renewing for ever', async () => {
   const client = await world.client({ sessionTimeout: 3000 })
-  world.interference.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, wire) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (chunk.length > 44 || view.getInt32(4) <= 0) return chunk
     const reply = new Uint8Array(20)
@@ -17,7 +17,7 @@ it('SESSION_CLOSED_REQUIRE_SASL_AUTH ends the client as authFailed instead of re
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, -124)
-    world.clock.soon(() => {
+    world.clock.immediate(() => {
       wire.deliver(reply)
       wire.cut()
     })

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { Reader, Writer } from '@zabra/protocol'
-import { bytes, World } from '../testdata/world.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
 /** Answers the SASL requests (op code 102) of clients in place of the server. */
-function saslServer(world: World): void {
-  world.interference.toServer = (chunk, wire) => {
+function saslServer(world: ManualWorld): void {
+  world.faults.toServer = (chunk, wire) => {
     const reader = new Reader(chunk)
     if (chunk.length < 12) return chunk
     reader.int()
@@ -17,13 +17,13 @@ function saslServer(world: World): void {
     w.int(0)
     w.buffer(bytes('ok'))
     w.endFrame(mark)
-    world.clock.soon(() => wire.deliver(w.take()))
+    world.clock.immediate(() => wire.deliver(w.take()))
     return undefined
   }
 }
 
 it('a SASL exchange whose connection broke does not take an answer of the next connection', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   saslServer(world)
   let made = 0
   let release: (token: Uint8Array) => void = () => {}
@@ -40,25 +40,25 @@ it('a SASL exchange whose connection broke does not take an answer of the next c
     }
   }
   const client = await world.client({ sasl })
-  world.wire.cut()
+  world.lastConnection.cut()
   for (let i = 0; i < 100 && made < 2; i++) await world.advance(50)
   await world.settle()
   // The second login waits for its mechanism (a KDC, say) when the connection breaks; the third one succeeds.
-  world.wire.cut()
+  world.lastConnection.cut()
   for (let i = 0; i < 100 && client.state !== 'connected'; i++) await world.advance(50)
   expect([made, client.state]).toEqual([3, 'connected'])
-  const wires = world.wires.length
+  const wires = world.connections.length
   release(bytes('late'))
   await world.settle()
   expect(await world.outcome(client.exists('/'))).toBeDefined()
-  expect([client.state, world.wires.length]).toEqual(['connected', wires])
+  expect([client.state, world.connections.length]).toEqual(['connected', wires])
   await world.end()
 })
 
 it('a SASL exchange that never ends counts as a failed attempt', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   let made = 0
-  const connecting = world.connecting({
+  const connecting = world.connect({
     sasl: () => {
       made++
       return { name: 'HANGS', step: () => new Promise<undefined>(() => {}) }
@@ -70,7 +70,7 @@ it('a SASL exchange that never ends counts as a failed attempt', async () => {
 })
 
 it('a bad argument that waits for a SASL login makes no unhandled rejection', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   saslServer(world)
   const unhandled: unknown[] = []
   const note = (reason: unknown): void => void unhandled.push(reason)
@@ -81,7 +81,7 @@ it('a bad argument that waits for a SASL login makes no unhandled rejection', as
       return { name: 'T', step: () => Promise.resolve(steps++ === 0 ? bytes('hi') : undefined) }
     }
     const client = await world.client({ sasl })
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     ;(async () => client.reconfig({ version: 5 as never }))().catch(() => {})
     await world.advance(3000)

@@ -1,26 +1,26 @@
 // oxlint-disable unbound-method -- what is measured is replaced and put back
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, World } from '../testdata/world.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 /** Answers the next request with an error that the server did not give. */
 function answerWith(code: number, times = 1): void {
-  world.interference.toServer = (chunk) => {
+  world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (times <= 0 || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
     times--
-    const wire = world.wire
+    const wire = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
     r.setInt32(4, view.getInt32(4))
     r.setInt32(16, code)
-    world.clock.soon(() => wire.deliver(reply))
+    world.clock.immediate(() => wire.deliver(reply))
     return undefined
   }
 }
@@ -31,7 +31,7 @@ it('no timer of a throttled request outlives the client (it keeps a process aliv
   client.getData('/').catch(() => {})
   await world.settle()
   await world.outcome(client.close())
-  expect(world.clock.pending().map(({ name }) => name)).not.toContain('retry of getData')
+  expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('retry of getData')
 })
 
 it('nor does one outlive the call', async () => {
@@ -42,7 +42,7 @@ it('nor does one outlive the call', async () => {
   await world.settle()
   abort.abort()
   await world.settle()
-  expect(world.clock.pending().map(({ name }) => name)).not.toContain('retry of getData')
+  expect(world.clock.pendingTimers().map(({ name }) => name)).not.toContain('retry of getData')
 })
 
 it('a write that the server refused to carry out is not maybeApplied when its caller gives up', async () => {
@@ -60,7 +60,7 @@ it('a request that never reached the transport is not maybeApplied', async () =>
   const client = await world.client()
   // More than a connection takes at once: what follows waits in the client.
   let blocked = false
-  const wire = world.wire
+  const wire = world.lastConnection
   const { write } = wire
   wire.write = (chunk: Uint8Array) => {
     blocked = true
@@ -71,14 +71,14 @@ it('a request that never reached the transport is not maybeApplied', async () =>
   await Promise.resolve()
   world.clock.advance(0)
   expect(blocked).toBe(true)
-  world.interference.toClient = () => undefined
+  world.faults.toClient = () => undefined
   const unsent = client.create('/b', bytes('x'))
   sent.catch(() => {})
   unsent.catch(() => {})
   await world.settle()
   wire.cut()
   await world.settle()
-  delete world.interference.toClient
+  delete world.faults.toClient
   await expect(world.outcome(sent)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
   await expect(world.within(5000, unsent)).rejects.toMatchObject({
     code: 'CONNECTION_LOSS',
@@ -90,11 +90,11 @@ it('a write whose caller has gone is not carried out later, when a read-write se
   const client = await world.client()
   const abort = new AbortController()
   let asked = false
-  world.interference.toServer = (chunk) => {
+  world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
     if (asked || view.getInt32(4) <= 0) return chunk
     asked = true
-    const wire = world.wire
+    const wire = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)
     r.setInt32(0, 16)
@@ -107,7 +107,7 @@ it('a write whose caller has gone is not carried out later, when a read-write se
   await world.settle()
   abort.abort() // while it is in flight; the server then says NOTREADONLY: it has not been carried out
   await world.advance(200)
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.advance(3000)
   expect(await world.outcome(client.exists('/late'))).toBeUndefined()
 })

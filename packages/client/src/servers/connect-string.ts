@@ -1,4 +1,4 @@
-import { normalRoot } from '../chroot.ts'
+import { normalizeChroot } from '../chroot.ts'
 import { UsageError } from '../errors.ts'
 import type { ServerAddress } from '../types.ts'
 
@@ -17,17 +17,17 @@ export interface ServerList {
  * there. Throws a `UsageError`.
  */
 export function parseServers(servers: string | readonly string[], chroot?: string): ServerList {
-  if (typeof servers !== 'string' || chroot !== undefined) return parsed(servers, chroot)
+  if (typeof servers !== 'string' || chroot !== undefined) return parse(servers, chroot)
   // A program with thousands of clients gives them the same text, and they share what it means.
-  if (latest?.servers !== servers) latest = { servers, list: parsed(servers, undefined) }
+  if (latest?.servers !== servers) latest = { servers, list: parse(servers, undefined) }
   return latest.list
 }
 
 let latest: { readonly servers: string; readonly list: ServerList } | undefined
 
-function parsed(servers: string | readonly string[], chroot: string | undefined): ServerList {
+function parse(servers: string | readonly string[], chroot: string | undefined): ServerList {
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
-  const agreed = agreedRoot(root, chroot)
+  const agreed = mergeChroots(root, chroot)
   const unique = new Map<string, ServerAddress>()
   for (const entry of entries) {
     const server = parseServer(entry)
@@ -39,7 +39,10 @@ function parsed(servers: string | readonly string[], chroot: string | undefined)
 }
 
 /** The servers of a list that replaces one. Throws a `UsageError` when it names another chroot. */
-export function laterServers(servers: string | readonly string[], chroot: string): readonly ServerAddress[] {
+export function parseReplacementServers(
+  servers: string | readonly string[],
+  chroot: string,
+): readonly ServerAddress[] {
   const list = parseServers(servers)
   if (list.chroot === '' || list.chroot === chroot) return list.servers
   throw new UsageError(
@@ -48,9 +51,9 @@ export function laterServers(servers: string | readonly string[], chroot: string
 }
 
 /** The chroot that the servers and an option name. Throws a `UsageError` when they differ. */
-export function agreedRoot(root: string | undefined, chroot: string | undefined): string {
-  const given = normalRoot(chroot)
-  const found = normalRoot(root)
+export function mergeChroots(root: string | undefined, chroot: string | undefined): string {
+  const given = normalizeChroot(chroot)
+  const found = normalizeChroot(root)
   if (given !== '' && found !== '' && given !== found) {
     throw new UsageError(
       `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
@@ -83,7 +86,7 @@ function parseServer(entry: string): ServerAddress {
     const advice = rest.split(':').length > 2 ? '; write an IPv6 address in brackets, as [::1]:2181' : ''
     throw new UsageError(`Expected a server as host:port, got ${JSON.stringify(entry)}${advice}`)
   }
-  return { scheme, host, port: match[3] ? checkedPort(match[3], entry) : DEFAULT_PORTS[scheme] }
+  return { scheme, host, port: match[3] ? parsePort(match[3], entry) : DEFAULT_PORTS[scheme] }
 }
 
 function parseUrl(entry: string, scheme: 'ws' | 'wss'): ServerAddress {
@@ -96,12 +99,12 @@ function parseUrl(entry: string, scheme: 'ws' | 'wss'): ServerAddress {
   return {
     scheme,
     host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
-    port: url.port === '' ? DEFAULT_PORTS[scheme] : checkedPort(url.port, entry),
+    port: url.port === '' ? DEFAULT_PORTS[scheme] : parsePort(url.port, entry),
     url: entry,
   }
 }
 
-function checkedPort(text: string, entry: string): number {
+function parsePort(text: string, entry: string): number {
   const port = Number(text)
   if (port < 1 || port > 65_535)
     throw new UsageError(`Expected a port from 1 to 65535, got ${text} in ${JSON.stringify(entry)}`)
@@ -122,8 +125,8 @@ export function addressKey(server: ServerAddress): string {
 const keys = new WeakMap<ServerAddress, string>()
 
 /** Whether two lists without duplicates name the same servers. */
-export const sameServers = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
+export const isSameServerSet = (a: readonly ServerAddress[], b: readonly ServerAddress[]): boolean =>
   a.length === b.length && a.every((server) => b.some((other) => addressKey(other) === addressKey(server)))
 
-export const isSame = (server: ServerAddress, other: ServerAddress | undefined): boolean =>
+export const isSameServer = (server: ServerAddress, other: ServerAddress | undefined): boolean =>
   other !== undefined && addressKey(server) === addressKey(other)

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest'
 import { networkTransport } from '../transport.ts'
-import { Abort, abortFor } from './abort.ts'
+import { LightAbortController, abortControllerFor } from './abort.ts'
 
 it('an abort tells who listens once, and nobody who has left', () => {
   const told: unknown[] = []
-  const abort = new Abort()
+  const abort = new LightAbortController()
   abort.addEventListener('abort', () => told.push(abort.reason))
   abort.abort()
   abort.abort()
   expect([abort.aborted, told]).toEqual([true, [new Error('The attempt was given up')]])
 
-  const left = new Abort()
+  const left = new LightAbortController()
   left.addEventListener('abort', () => told.push('left'))
   left.removeEventListener()
   left.abort()
@@ -19,8 +19,10 @@ it('an abort tells who listens once, and nobody who has left', () => {
 
 it('transports of others, and those that wrap ours, get a signal of the platform', () => {
   const ours = networkTransport({})
-  expect(abortFor(ours)).toBeInstanceOf(Abort)
+  expect(abortControllerFor(ours)).toBeInstanceOf(LightAbortController)
   const wrapped = { ...ours, open: ours.open.bind(ours) }
-  expect(abortFor(wrapped).signal).toBeInstanceOf(AbortSignal)
-  expect(abortFor({ open: () => Promise.reject(new Error('no')) }).signal).toBeInstanceOf(AbortSignal)
+  expect(abortControllerFor(wrapped).signal).toBeInstanceOf(AbortSignal)
+  expect(abortControllerFor({ open: () => Promise.reject(new Error('no')) }).signal).toBeInstanceOf(
+    AbortSignal,
+  )
 })

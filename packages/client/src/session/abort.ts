@@ -1,8 +1,8 @@
-import type { Abortable } from '@zabra/runtime'
+import type { AbortSignalLike } from '@zabra/runtime'
 import type { Transport } from '../types.ts'
 
 /** What ends a wait, as an `AbortController` does, for a hundredth of what that allocates. */
-export class Abort implements Abortable {
+export class LightAbortController implements AbortSignalLike {
   aborted = false
   reason: unknown
   #listener: (() => void) | undefined
@@ -28,15 +28,17 @@ export class Abort implements Abortable {
   }
 }
 
-/** The ways to open a connection that are content with an `Abort`. Those of others get a signal of the platform. */
-const content = new WeakSet<object>()
+/** The ways to open a connection that are content with an `LightAbortController`. Those of others get a signal of the platform. */
+const acceptsLightAbort = new WeakSet<object>()
 
-export function contentWithAbort(open: Transport['open']): void {
-  content.add(open)
+export function acceptLightAbort(open: Transport['open']): void {
+  acceptsLightAbort.add(open)
 }
 
 /** What a transport is told with that nobody waits any more. */
-export function abortFor(transport: Transport): { readonly signal: AbortSignal; abort(): void } {
+export function abortControllerFor(transport: Transport): { readonly signal: AbortSignal; abort(): void } {
   const { open } = transport as { readonly open: object }
-  return content.has(open) ? (new Abort() as unknown as AbortController) : new AbortController()
+  return acceptsLightAbort.has(open)
+    ? (new LightAbortController() as unknown as AbortController)
+    : new AbortController()
 }

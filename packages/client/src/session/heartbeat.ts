@@ -1,94 +1,94 @@
 import type { Clock } from '@zabra/runtime'
-import { dueTimesOf, type Due } from './due-times.ts'
-import type { Wire } from './wire.ts'
+import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
+import type { FramedConnection } from './framed-connection.ts'
 
 /** No server has to wait longer than this for a sign of life, however long its sessions live. */
-const LONGEST_PING_MS = 10_000
+const MAX_PING_INTERVAL_MS = 10_000
 
-export interface HeartbeatOwner {
+export interface HeartbeatCallbacks {
   /** The process could not run for longer than a sixth of the timeout. */
-  stalled(lateMs: number): void
+  onStall(lateMs: number): void
 }
 
 /**
  * Keeps a connection alive and notices when it is not: pings when nothing was sent for a third of the timeout, and gives
  * up when nothing came for two thirds, so that a third is left to reach another server.
  */
-export class Heartbeat implements Due {
+export class Heartbeat implements TimerEntry {
   readonly #clock: Clock
-  readonly #owner: HeartbeatOwner
-  #wire: Wire | undefined
+  readonly #callbacks: HeartbeatCallbacks
+  #wire: FramedConnection | undefined
   #timeout = 0
-  due = 0
-  place = -1
+  dueAt = 0
+  heapIndex = -1
   /** When the pings left that are not answered yet, oldest first. */
-  #pings: number[] | undefined
+  #unansweredPings: number[] | undefined
 
-  constructor(clock: Clock, owner: HeartbeatOwner) {
+  constructor(clock: Clock, owner: HeartbeatCallbacks) {
     this.#clock = clock
-    this.#owner = owner
+    this.#callbacks = owner
   }
 
-  start(wire: Wire, timeout: number): void {
+  start(wire: FramedConnection, timeout: number): void {
     this.stop()
-    this.#pings = undefined
+    this.#unansweredPings = undefined
     this.#wire = wire
     this.#timeout = timeout
     this.#arm()
   }
 
   stop(): void {
-    dueTimesOf(this.#clock).clear(this)
+    timerQueueOf(this.#clock).clear(this)
     this.#wire = undefined
   }
 
   /** A ping is answered: when the oldest one left. */
-  ponged(): number | undefined {
-    const sentAt = this.#pings?.shift()
-    if (this.#pings?.length === 0) this.#pings = undefined
+  onPong(): number | undefined {
+    const sentAt = this.#unansweredPings?.shift()
+    if (this.#unansweredPings?.length === 0) this.#unansweredPings = undefined
     return sentAt
   }
 
   get #pingDue(): number {
-    return this.#wire!.lastSent + Math.min(this.#timeout / 3, LONGEST_PING_MS)
+    return this.#wire!.lastSentAt + Math.min(this.#timeout / 3, MAX_PING_INTERVAL_MS)
   }
 
   get #idleDue(): number {
-    return this.#wire!.lastHeard + (2 * this.#timeout) / 3
+    return this.#wire!.lastReceivedAt + (2 * this.#timeout) / 3
   }
 
   #arm(): void {
-    dueTimesOf(this.#clock).set(this, Math.min(this.#pingDue, this.#idleDue))
+    timerQueueOf(this.#clock).set(this, Math.min(this.#pingDue, this.#idleDue))
   }
 
-  fallDue(): void {
+  onDue(): void {
     const wire = this.#wire!
     const now = this.#clock.monotonic()
-    const late = now - this.due
+    const late = now - this.dueAt
     if (late > this.#timeout / 6) {
       // The process stood still. A sign of life goes first; what has arrived meanwhile is read before anything is judged.
       this.#ping(wire, now)
-      this.#owner.stalled(late)
-      this.#clock.soon(() => this.#judge(wire))
+      this.#callbacks.onStall(late)
+      this.#clock.immediate(() => this.#checkIdle(wire))
       return
     }
     if (now >= this.#pingDue) this.#ping(wire, now)
-    this.#judge(wire)
+    this.#checkIdle(wire)
   }
 
-  #ping(wire: Wire, now: number): void {
-    if (this.#pings === undefined) this.#pings = [now]
-    else this.#pings.push(now)
+  #ping(wire: FramedConnection, now: number): void {
+    if (this.#unansweredPings === undefined) this.#unansweredPings = [now]
+    else this.#unansweredPings.push(now)
     wire.ping()
     // A connection that takes nothing more must not be pinged in a loop.
-    wire.lastSent = now
+    wire.lastSentAt = now
   }
 
-  #judge(wire: Wire): void {
+  #checkIdle(wire: FramedConnection): void {
     if (this.#wire !== wire) return
     const now = this.#clock.monotonic()
     if (now >= this.#idleDue) {
-      const silent = now - wire.lastHeard
+      const silent = now - wire.lastReceivedAt
       wire.fail(new Error(`Nothing was heard from the server for ${Math.round(silent)} ms`))
     } else this.#arm()
   }

@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, writeAuthPacket, Xid } from '@zabra/protocol'
-import { AuthFailedError, errorOf, type ZooKeeperError } from '../errors.ts'
+import { AuthFailedError, errorFromCode, type ZooKeeperError } from '../errors.ts'
 import type { AuthInfo } from '../types.ts'
-import type { Wire } from './wire.ts'
+import type { FramedConnection } from './framed-connection.ts'
 
 interface Entry {
   readonly identity: AuthInfo
@@ -19,25 +19,29 @@ export class Identities {
     this.#entries = identities.map((identity) => ({ identity, settle: undefined }))
   }
 
-  add(identity: AuthInfo, wire: Wire | undefined, settle: (error: ZooKeeperError | undefined) => void): void {
+  add(
+    identity: AuthInfo,
+    wire: FramedConnection | undefined,
+    settle: (error: ZooKeeperError | undefined) => void,
+  ): void {
     const entry = { identity, settle }
     this.#entries.push(entry)
     if (wire !== undefined) this.#send(entry, wire)
   }
 
   /** A new connection stands. */
-  proveAll(wire: Wire): void {
+  sendAll(wire: FramedConnection): void {
     this.#sent = []
     for (const entry of this.#entries) this.#send(entry, wire)
   }
 
   /** The server has answered the oldest proof. Returns the error that ends the client, if that is what it was. */
-  answered(code: number): AuthFailedError | undefined {
+  onReply(code: number): AuthFailedError | undefined {
     const entry = this.#sent.shift()
     const { settle } = entry ?? {}
     if (entry !== undefined) entry.settle = undefined
     const operation = 'addAuth'
-    const error = code === 0 ? undefined : errorOf(code, { operation })
+    const error = code === 0 ? undefined : errorFromCode(code, { operation })
     settle?.(error)
     if (error === undefined) return undefined
     // Servers close the connection after a refusal, and would again: nothing works with this identity in the list.
@@ -54,7 +58,7 @@ export class Identities {
     }
   }
 
-  #send(entry: Entry, wire: Wire): void {
+  #send(entry: Entry, wire: FramedConnection): void {
     const { writer } = wire
     const mark = writer.beginFrame()
     writer.int(Xid.auth)

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { World } from '../testdata/world.ts'
+import { ManualWorld } from '../testing/manual-world.ts'
 import { Lease } from './lease.ts'
 
-let world: World
+let world: ManualWorld
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
@@ -23,16 +23,16 @@ it('the answer to a ping from before a pause proves nothing about the time after
   await world.outcome(client.exists('/'))
   // A ping leaves and its answer is under way when the process stops.
   const held: Uint8Array[] = []
-  world.interference.toClient = (chunk) => {
+  world.faults.toClient = (chunk) => {
     held.push(chunk)
     return undefined
   }
   await world.advance(10_050)
   expect(held).toHaveLength(1)
   const { leaseHorizon } = client
-  delete world.interference.toClient
-  const { wire } = world
-  world.interference.toServer = () => undefined
+  delete world.faults.toClient
+  const { lastConnection: wire } = world
+  world.faults.toServer = () => undefined
   // The timers run late, all at once, and then the answer is read.
   world.clock.after(0, 'pause', () => world.clock.advance(40_000))
   world.clock.advance(0)
@@ -44,10 +44,10 @@ it('the answer to a ping from before a pause proves nothing about the time after
 
 it('a shorter timeout after a reconnect shortens the lease', () => {
   const lease = new Lease()
-  lease.begin(30_000, 0)
-  lease.answered(0, 'commit')
+  lease.onConnected(30_000, 0)
+  lease.onReply(0, 'commit')
   expect(lease.horizon).toBe(28_000)
-  lease.begin(6_000, 1000) // another server, at 1000, grants less
-  lease.answered(1000, 'commit')
+  lease.onConnected(6_000, 1000) // another server, at 1000, grants less
+  lease.onReply(1000, 'commit')
   expect(lease.horizon).toBeLessThanOrEqual(1000 + 6_000 - 1500)
 })

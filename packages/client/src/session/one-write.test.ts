@@ -1,16 +1,16 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { bytes, World } from '../testdata/world.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
 
-let world: World
+let world: ManualWorld
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 /** Counts writes of the client from now on. */
 function writes(): () => number {
   let count = 0
-  world.interference.toServer = (chunk) => {
+  world.faults.toServer = (chunk) => {
     count++
     return chunk
   }
@@ -43,7 +43,7 @@ it('what waited for a connection leaves behind the watches, in one write with th
   const client = await world.client()
   await world.outcome(client.create('/a', bytes('1')))
   await world.outcome(client.watchOnce('/a', 'data'))
-  world.wire.cut()
+  world.lastConnection.cut()
   await world.settle()
   const count = writes()
   const waiting = Promise.all(Array.from({ length: 50 }, () => client.getData('/a')))

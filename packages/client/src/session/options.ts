@@ -1,7 +1,7 @@
 import type { Clock, Random } from '@zabra/runtime'
 import type {
   AuthInfo,
-  ClientPorts,
+  Platform,
   ErrorPolicy,
   Instrumentation,
   RetryPolicy,
@@ -14,7 +14,7 @@ import type {
 export interface SessionOptions {
   readonly servers: readonly ServerAddress[]
   readonly transport: Transport
-  readonly ports: ClientPorts
+  readonly platform: Platform
   readonly clock: Clock
   readonly random: Random
   readonly sessionTimeout: number

@@ -1,45 +1,45 @@
 import type { ConnectRequest, ConnectResponse } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import type { HostList } from '../servers/host-list.ts'
+import type { HostProvider } from '../servers/host-provider.ts'
 import type { ServerAddress } from '../types.ts'
-import { Attempt, type AttemptOptions, type AttemptOwner } from './attempt.ts'
-import type { Wire } from './wire.ts'
+import { ConnectionAttempt, type AttemptOptions, type AttemptCallbacks } from './connection-attempt.ts'
+import type { FramedConnection } from './framed-connection.ts'
 
 const FIRST_MS = 100
 const LONGEST_MS = 60_000
 /** Probes without a clear answer before a real handshake is tried instead. */
-const PATIENCE = 3
+const MAX_UNKNOWN_PROBES = 3
 
 /** What an attempt asks and tells, which is passed on. */
-export type SearchEvents = Omit<AttemptOwner, 'failed'>
+export type SearchCallbacks = Omit<AttemptCallbacks, 'onAttemptFailed'>
 
 /**
  * Looks for a server that takes writes while the client is on one that does not. The read-only connection stays until
  * another one is good.
  */
-export class ReadWriteSearch implements AttemptOwner {
+export class ReadWriteSearch implements AttemptCallbacks {
   readonly #options: AttemptOptions
-  readonly #hosts: HostList
-  readonly #events: SearchEvents
+  readonly #hosts: HostProvider
+  readonly #callbacks: SearchCallbacks
   #cancel: Cancel = () => {}
   #cancelLimit: Cancel = () => {}
   #abort: AbortController | undefined
-  #attempt: Attempt | undefined
+  #attempt: ConnectionAttempt | undefined
   #wait = FIRST_MS
   #at = 0
-  #unclear = 0
+  #unknownProbes = 0
 
-  constructor(options: AttemptOptions, hosts: HostList, events: SearchEvents) {
+  constructor(options: AttemptOptions, hosts: HostProvider, events: SearchCallbacks) {
     this.#options = options
     this.#hosts = hosts
-    this.#events = events
+    this.#callbacks = events
   }
 
   start(): void {
     this.stop()
     this.#wait = FIRST_MS
-    this.#unclear = 0
-    this.#again()
+    this.#unknownProbes = 0
+    this.#scheduleProbe()
   }
 
   stop(): void {
@@ -51,24 +51,27 @@ export class ReadWriteSearch implements AttemptOwner {
     this.#attempt = undefined
   }
 
-  #again(): void {
-    this.#cancel = this.#options.clock.after(this.#wait, 'search for a read-write server', () => this.#look())
+  #scheduleProbe(): void {
+    this.#cancel = this.#options.clock.after(this.#wait, 'search for a read-write server', () =>
+      this.#probe(),
+    )
     this.#wait = Math.min(LONGEST_MS, this.#wait * 2)
   }
 
-  #look(): void {
+  #probe(): void {
     const { transport, clock } = this.#options
     const server = this.#hosts.servers[this.#at++ % this.#hosts.size]!
-    if (transport.probe === undefined || this.#unclear >= PATIENCE) return this.#knock(server)
+    if (transport.probe === undefined || this.#unknownProbes >= MAX_UNKNOWN_PROBES)
+      return this.#connect(server)
     const abort = new AbortController()
     this.#abort = abort
-    this.#cancelLimit = clock.after(this.#events.limitMs(), 'probe', () => abort.abort())
+    this.#cancelLimit = clock.after(this.#callbacks.attemptTimeoutMs(), 'probe', () => abort.abort())
     const told = (answer: 'rw' | 'ro' | 'unknown'): void => {
       if (this.#abort !== abort) return
       this.#cancelLimit()
-      this.#unclear = answer === 'unknown' ? this.#unclear + 1 : 0
-      if (answer === 'rw') this.#knock(server)
-      else this.#again()
+      this.#unknownProbes = answer === 'unknown' ? this.#unknownProbes + 1 : 0
+      if (answer === 'rw') this.#connect(server)
+      else this.#scheduleProbe()
     }
     const probe = transport.probe.bind(transport)
     // A transport may throw instead of rejecting.
@@ -78,27 +81,27 @@ export class ReadWriteSearch implements AttemptOwner {
   }
 
   /** Shakes hands as a client that wants to write. */
-  #knock(server: ServerAddress): void {
-    this.#attempt = new Attempt(this.#options, server, this, false)
+  #connect(server: ServerAddress): void {
+    this.#attempt = new ConnectionAttempt(this.#options, server, this, false)
   }
 
   // What the attempt asks and tells
 
-  limitMs(): number {
-    return this.#events.limitMs()
+  attemptTimeoutMs(): number {
+    return this.#callbacks.attemptTimeoutMs()
   }
 
-  hello(readOnly: boolean): ConnectRequest {
-    return this.#events.hello(readOnly)
+  connectRequest(readOnly: boolean): ConnectRequest {
+    return this.#callbacks.connectRequest(readOnly)
   }
 
-  established(server: ServerAddress, wire: Wire, response: ConnectResponse): void {
+  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void {
     this.#attempt = undefined
-    this.#events.established(server, wire, response)
+    this.#callbacks.onAttemptEstablished(server, wire, response)
   }
 
-  failed(): void {
+  onAttemptFailed(): void {
     this.#attempt = undefined
-    this.#again()
+    this.#scheduleProbe()
   }
 }

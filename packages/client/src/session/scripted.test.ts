@@ -1,15 +1,21 @@
 import { ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { AuthFailedError, ThrottledError, UnknownServerError } from '../errors.ts'
-import { eventBytes, replyBytes, ScriptedServer, writeStat, type Asked } from '../testdata/scripted-server.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import {
+  eventBytes,
+  replyBytes,
+  ScriptedServer,
+  writeStat,
+  type ScriptedRequest,
+} from '../testing/scripted-server.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { Client, SaslMechanism } from '../types.ts'
 
-let world: World
+let world: ManualWorld
 let server: ScriptedServer
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   server = await ScriptedServer.start(world, 5000)
 })
 afterEach(async () => {
@@ -28,39 +34,41 @@ const data =
 
 describe('the handshake', () => {
   it('takes an answer without the byte for read-only servers', async () => {
-    server.greeting = () => ({ readOnly: undefined as never })
+    server.connectResponse = () => ({ readOnly: undefined as never })
     expect((await open()).state).toBe('connected')
   })
 
   it('tells the newest transaction that the client has seen, and never an older one', async () => {
     const client = await open()
-    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
+    server.onRequest = ({ xid, connection: peer }) =>
+      peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
     await run(client.getData('/a'))
-    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
+    server.onRequest = ({ xid, connection: peer }) =>
+      peer.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
     await run(client.getData('/a'))
-    server.asked = ({ xid, peer }) => peer.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
     await expect(run(client.getData('/a'))).rejects.toThrow()
-    server.peer.connection.destroy()
+    server.lastConnection.connection.destroy()
     await world.advance(2000)
-    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
+    expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
   })
 
   it('compares transactions as unsigned numbers within an epoch', async () => {
     const client = await open()
     for (const zxid of [0x1_8000_0000n, 0x1_7fff_ffffn]) {
-      server.asked = ({ xid, peer }) => peer.reply(xid, { zxid, body: data('') })
+      server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid, body: data('') })
       await run(client.getData('/a'))
     }
-    server.peer.connection.destroy()
+    server.lastConnection.connection.destroy()
     await world.advance(2000)
-    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0x1_8000_0000n)
+    expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x1_8000_0000n)
   })
 })
 
 describe('a reply', () => {
   it('with an error that the client does not know fails the request alone', async () => {
     const client = await open()
-    server.asked = ({ xid, peer }) => peer.reply(xid, { err: -777 })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: -777 })
     await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, category: 'fatal' })
     expect(client.state).toBe('connected')
@@ -68,21 +76,22 @@ describe('a reply', () => {
 
   it('of a server with local sessions refuses an ephemeral znode, and the session goes on', async () => {
     const client = await open()
-    server.asked = ({ xid, peer }) => peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
+    server.onRequest = ({ xid, connection: peer }) =>
+      peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
     await expect(run(client.create('/e', undefined, { mode: 'ephemeral' }))).rejects.toMatchObject({
       name: 'EphemeralOnLocalSessionError',
       maybeApplied: false,
     })
-    server.asked = ({ xid, peer }) => peer.reply(xid, { body: data('1') })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: data('1') })
     expect(text((await run(client.getData('/a'))).data)).toBe('1')
   })
 
   it('with numbers of 64 bits gives them exactly', async () => {
-    server.greeting = () => ({ sessionId: 0x7fff_ffff_ffff_fffdn })
+    server.connectResponse = () => ({ sessionId: 0x7fff_ffff_ffff_fffdn })
     const client = await open()
     expect(client.session.id).toBe(0x7fff_ffff_ffff_fffdn)
     const mzxid = 0x7fff_ffff_ffff_fffbn
-    server.asked = ({ xid, peer }) =>
+    server.onRequest = ({ xid, connection: peer }) =>
       peer.reply(xid, {
         body: (w) => {
           w.buffer(bytes(''))
@@ -95,7 +104,7 @@ describe('a reply', () => {
   it('out of order ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.asked = ({ xid, peer }) => peer.reply(xid + 1, { body: data('') })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid + 1, { body: data('') })
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', cause: { message: /broken/ } })
     expect(states).toContain('suspended')
@@ -104,7 +113,7 @@ describe('a reply', () => {
   it('that is malformed fails its request and ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.asked = ({ xid, peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ code: 'MARSHALLING_ERROR' })
     await world.settle()
     expect(states).toEqual(['connected', 'suspended'])
@@ -112,7 +121,8 @@ describe('a reply', () => {
 
   it('longer than allowed ends the connection before anything is kept', async () => {
     const client = await open({ maxFrame: 2048 })
-    server.asked = ({ peer }) => void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
+    server.onRequest = ({ connection: peer }) =>
+      void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
   })
@@ -120,7 +130,7 @@ describe('a reply', () => {
   it('of THROTTLEDOP is waited for and asked again', async () => {
     const client = await open()
     let times = 0
-    server.asked = ({ xid, peer }) =>
+    server.onRequest = ({ xid, connection: peer }) =>
       ++times < 4 ? peer.reply(xid, { err: ErrorCode.THROTTLEDOP }) : peer.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
@@ -132,18 +142,18 @@ describe('a reply', () => {
   it('of SESSIONMOVED makes the client connect again, and the request with it', async () => {
     const client = await open()
     let times = 0
-    server.asked = ({ xid, peer }) =>
+    server.onRequest = ({ xid, connection: peer }) =>
       ++times === 1 ? peer.reply(xid, { err: ErrorCode.SESSIONMOVED }) : peer.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
     expect(text((await run(read)).data)).toBe('x')
-    expect(server.hellos).toHaveLength(2)
+    expect(server.connectRequests).toHaveLength(2)
   })
 
   it('to the last xid is followed by xid 1', async () => {
     const client = await open()
     const xids: number[] = []
-    server.asked = ({ xid, peer }) => {
+    server.onRequest = ({ xid, connection: peer }) => {
       xids.push(xid)
       peer.reply(xid, { body: data('') })
     }
@@ -162,10 +172,10 @@ describe('the order of what arrives', () => {
   async function history(cut: (stream: Uint8Array) => Uint8Array[]): Promise<string[]> {
     const client = await open()
     const heard: [number, string][] = []
-    const asked: Asked[] = []
-    server.asked = (request) => {
+    const asked: ScriptedRequest[] = []
+    server.onRequest = (request) => {
       if (request.type === OpCode.getData) asked.push(request)
-      else request.peer.reply(request.xid)
+      else request.connection.reply(request.xid)
     }
     const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
     void (async () => {
@@ -191,7 +201,7 @@ describe('the order of what arrives', () => {
       at += part.length
     }
     for (const chunk of cut(stream)) {
-      server.peer.connection.write(chunk)
+      server.lastConnection.connection.write(chunk)
       await world.settle()
     }
     await run(Promise.all(reads))
@@ -213,8 +223,8 @@ describe('the order of what arrives', () => {
 describe('thousands of frames in one chunk', () => {
   it('are taken without recursion', async () => {
     const client = await open()
-    const asked: Asked[] = []
-    server.asked = (request) => void asked.push(request)
+    const asked: ScriptedRequest[] = []
+    server.onRequest = (request) => void asked.push(request)
     const reads = Array.from({ length: 20_000 }, () => client.exists('/a'))
     await world.settle()
     const frames = asked.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
@@ -225,28 +235,28 @@ describe('thousands of frames in one chunk', () => {
       at += frame.length
     }
     world.network.chunkBytes = 1 << 30
-    server.peer.connection.write(stream)
+    server.lastConnection.connection.write(stream)
     expect(new Set(await run(Promise.all(reads)))).toEqual(new Set([undefined]))
   })
 })
 
 describe('a read-only server', () => {
   beforeEach(() => {
-    server.greeting = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
+    server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
   })
 
   it('is taken only by a client that asked for one', async () => {
-    const strict = world.connecting({ servers: 's:5000' })
+    const strict = world.connect({ servers: 's:5000' })
     strict.catch(() => {})
     await world.advance(3000)
-    expect(server.hellos.length).toBeGreaterThan(1)
+    expect(server.connectRequests.length).toBeGreaterThan(1)
     const client = await open({ readOnly: true })
     expect(client.state).toBe('connectedReadOnly')
     expect(client.session.id).toBe(0n)
   })
 
   it('is left, with the session, as soon as another one takes writes', async () => {
-    server.words = { isro: 'ro' }
+    server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, servers: 's:5000,a:2181' })
     const states = world.states(client)
     // Whichever came first, in the end the one that takes writes has the client.
@@ -257,30 +267,30 @@ describe('a read-only server', () => {
   })
 
   it('is asked with isro whether it has changed its mind', async () => {
-    server.words = { isro: 'ro' }
+    server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true })
     await world.advance(1000)
     expect(client.state).toBe('connectedReadOnly')
-    const connections = server.peers.length
+    const connections = server.connections.length
     expect(connections).toBeGreaterThan(2)
-    server.words = { isro: 'rw' }
-    server.greeting = () => ({})
+    server.fourLetterReplies = { isro: 'rw' }
+    server.connectResponse = () => ({})
     await world.advance(5000)
     expect(client.state).toBe('connected')
     expect(client.session.epoch).toBe(2)
   })
 
   it('that does not know the word is tried with a handshake after three probes', async () => {
-    server.words = { isro: 'isro is not executed because it is not on the list' }
+    server.fourLetterReplies = { isro: 'isro is not executed because it is not on the list' }
     const client = await open({ readOnly: true })
-    server.greeting = () => ({})
+    server.connectResponse = () => ({})
     await world.advance(5000)
     expect(client.state).toBe('connected')
   })
 
   it('refuses writes, which wait if they are told to', async () => {
-    server.words = { isro: 'ro' }
-    server.asked = ({ xid, type, peer }) =>
+    server.fourLetterReplies = { isro: 'ro' }
+    server.onRequest = ({ xid, type, connection: peer }) =>
       type === OpCode.setData ? peer.reply(xid, { err: ErrorCode.NOTREADONLY }) : peer.reply(xid)
     const client = await open({ readOnly: true })
     await expect(run(client.setData('/a', bytes('')))).rejects.toMatchObject({
@@ -289,15 +299,16 @@ describe('a read-only server', () => {
     })
     const waiting = client.setData('/a', bytes(''), { waitForReadWrite: true })
     await world.advance(500)
-    server.words = { isro: 'rw' }
-    server.greeting = () => ({})
-    server.asked = ({ xid, peer }) => peer.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
+    server.fourLetterReplies = { isro: 'rw' }
+    server.connectResponse = () => ({})
+    server.onRequest = ({ xid, connection: peer }) =>
+      peer.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
     await world.advance(5000)
     expect((await run(waiting)).version).toBe(4)
   })
 
   it('proves nothing about the life of a session', async () => {
-    server.words = { isro: 'ro' }
+    server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, sessionTimeout: 60_000 })
     await run(client.getChildren('/').catch(() => {}))
     await world.advance(11_000)
@@ -323,7 +334,7 @@ describe('a SASL login', () => {
   it('is done on every connection before anything else', async () => {
     const heard: string[] = []
     const types: number[] = []
-    server.asked = ({ xid, type, body, peer }) => {
+    server.onRequest = ({ xid, type, body, connection: peer }) => {
       types.push(type)
       if (type !== OpCode.sasl) return peer.reply(xid, { body: data('') })
       const token = text(body.buffer()!)
@@ -331,7 +342,7 @@ describe('a SASL login', () => {
     }
     const client = await open({ sasl: steps(['', 'one', undefined], heard) })
     await run(client.getData('/a'))
-    server.peer.connection.destroy()
+    server.lastConnection.connection.destroy()
     await world.settle()
     const read = client.getData('/a')
     await world.advance(2000)
@@ -341,7 +352,7 @@ describe('a SASL login', () => {
   })
 
   it('that is refused ends the client', async () => {
-    server.asked = ({ xid, peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
+    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
     const refused = open({ sasl: steps(['x'], []) })
     await expect(refused).rejects.toThrow(AuthFailedError)
   })
@@ -358,29 +369,29 @@ describe('a SASL login', () => {
 describe('events', () => {
   it('of other kinds and for nobody are dropped', async () => {
     const client = await open()
-    server.peer.event(EventType.None, '')
-    server.peer.event(99, '/a')
-    server.peer.event(EventType.NodeCreated, '/nobody')
+    server.lastConnection.event(EventType.None, '')
+    server.lastConnection.event(99, '/a')
+    server.lastConnection.event(EventType.NodeCreated, '/nobody')
     await world.settle()
     expect(client.state).toBe('connected')
   })
 
   it('do not move the newest transaction that is told to the next server', async () => {
     await open()
-    server.peer.event(EventType.NodeCreated, '/a', 99n)
+    server.lastConnection.event(EventType.NodeCreated, '/a', 99n)
     await world.settle()
-    server.peer.connection.destroy()
+    server.lastConnection.connection.destroy()
     await world.advance(2000)
-    expect(server.hellos.at(-1)!.lastZxidSeen).toBe(0n)
+    expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0n)
   })
 
   it('of a server that cannot set lasting watches again end their streams with its error', async () => {
     const client = await open()
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    server.asked = ({ xid, peer }) =>
+    server.onRequest = ({ xid, connection: peer }) =>
       xid === Xid.setWatches ? peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : peer.reply(xid)
-    server.peer.connection.destroy()
+    server.lastConnection.connection.destroy()
     await world.advance(2000)
     expect(events).toMatchObject([{ code: 'UNIMPLEMENTED' }])
   })

@@ -7,34 +7,34 @@ import {
   SessionExpiredError,
   UsageError,
 } from '../errors.ts'
-import { FrameLog } from '../testdata/frames.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { FrameLog } from '../testing/frame-log.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { Client } from '../types.ts'
 
-let world: World
+let world: ManualWorld
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
 })
 afterEach(() => world.end())
 
 const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 /** Nothing reaches the server any more, and nothing comes from it. */
 function cutOff(): void {
-  world.interference.open = () => {
+  world.faults.open = () => {
     throw new Error('unreachable')
   }
-  world.interference.toServer = () => undefined
-  world.interference.toClient = () => undefined
+  world.faults.toServer = () => undefined
+  world.faults.toClient = () => undefined
 }
 function restore(): void {
-  delete world.interference.open
-  delete world.interference.toServer
-  delete world.interference.toClient
+  delete world.faults.open
+  delete world.faults.toServer
+  delete world.faults.toClient
 }
 function logFrames(): FrameLog {
-  const log = new FrameLog(world.wires)
-  world.interference.toServer = (chunk, wire) => {
+  const log = new FrameLog(world.connections)
+  world.faults.toServer = (chunk, wire) => {
     log.take(wire, chunk)
     return chunk
   }
@@ -52,7 +52,7 @@ describe('connecting', () => {
 
   it('tries on until a server is there', async () => {
     await world.stop()
-    const connecting = world.connecting()
+    const connecting = world.connect()
     await world.advance(5000)
     await world.restart()
     const client = await world.within(15_000, connecting)
@@ -63,7 +63,7 @@ describe('connecting', () => {
   it('gives up when its signal aborts, and says why the last attempt failed', async () => {
     await world.stop()
     const abort = new AbortController()
-    const connecting = world.connecting({ signal: abort.signal })
+    const connecting = world.connect({ signal: abort.signal })
     connecting.catch(() => {})
     await world.advance(1000)
     abort.abort(new DOMException('too long', 'TimeoutError'))
@@ -71,23 +71,23 @@ describe('connecting', () => {
     await expect(run(connecting)).rejects.toThrow(
       /the last attempt, to tcp:\/\/a:2181, failed: .*ECONNREFUSED/,
     )
-    expect(world.clock.pending().map(({ name }) => name)).toEqual([])
+    expect(world.clock.pendingTimers().map(({ name }) => name)).toEqual([])
     await world.restart()
   })
 
   it('does not begin with a signal that has aborted', async () => {
-    await expect(run(world.connecting({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
+    await expect(run(world.connect({ signal: AbortSignal.abort() }))).rejects.toMatchObject({
       name: 'AbortError',
       code: 'ABORTED',
     })
-    expect(world.wires).toHaveLength(0)
+    expect(world.connections).toHaveLength(0)
   })
 
   it('limits an attempt from the name to the answer of the server', async () => {
-    world.interference.toClient = () => undefined
-    const connecting = world.connecting({ servers: 'a:2181,b:2181' })
+    world.faults.toClient = () => undefined
+    const connecting = world.connect({ servers: 'a:2181,b:2181' })
     await world.advance(6000 + 200)
-    expect(world.wires.length).toBe(2)
+    expect(world.connections.length).toBe(2)
     restore()
     await run((await world.within(10_000, connecting)).close())
   })
@@ -102,7 +102,7 @@ describe('connecting', () => {
       [{ sessionExpiry: 'never' }, "Expected option sessionExpiry to be 'renew' or 'close'"],
     ]
     for (const [options, message] of wrong) {
-      const refused = world.connecting(options)
+      const refused = world.connect(options)
       await expect(refused).rejects.toThrow(UsageError)
       await expect(refused).rejects.toThrow(message)
       await expect(refused).rejects.not.toThrow('secret')
@@ -111,14 +111,14 @@ describe('connecting', () => {
 
   it('goes on to the next server when one closes the connection', async () => {
     let first = true
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (!first) return chunk
       first = false
       wire.cut()
       return undefined
     }
-    const client = await world.within(1000, world.connecting({ servers: 'a:2181,b:2181' }))
-    expect(new Set(world.wires.map(({ server }) => server.host)).size).toBe(2)
+    const client = await world.within(1000, world.connect({ servers: 'a:2181,b:2181' }))
+    expect(new Set(world.connections.map(({ server }) => server.host)).size).toBe(2)
     await run(client.close())
   })
 })
@@ -160,9 +160,9 @@ describe('heartbeats', () => {
     const other = await world.client()
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    const log = new FrameLog(world.wires)
-    const wire = world.wires[0]
-    world.interference.toServer = (chunk, own) => {
+    const log = new FrameLog(world.connections)
+    const wire = world.connections[0]
+    world.faults.toServer = (chunk, own) => {
       if (own === wire) log.take(own, chunk)
       return chunk
     }
@@ -177,7 +177,7 @@ describe('heartbeats', () => {
   it('notice a connection that is half open', async () => {
     const client = await world.client()
     const states = world.states(client)
-    world.interference.toClient = (chunk, wire) => (wire === world.wires[0] ? undefined : chunk)
+    world.faults.toClient = (chunk, wire) => (wire === world.connections[0] ? undefined : chunk)
     await world.advance(8100)
     expect(states).toEqual(['connected', 'suspended'])
     await world.advance(1500)
@@ -204,7 +204,7 @@ describe('a session', () => {
     const states = world.states(client)
     await run(client.create('/e', undefined, { mode: 'ephemeral' }))
     const { id } = client.session
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     expect(client.state).toBe('suspended')
     await world.advance(1500)
@@ -236,10 +236,10 @@ describe('a session', () => {
     const client = await world.client({ sessionExpiry: 'close' })
     const states = world.states(client)
     const { session } = client
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('unreachable')
     }
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     const other = await world.client({ servers: 'b:2181', session })
     await run(other.close())
@@ -265,10 +265,10 @@ describe('a session', () => {
   it('given with a wrong password counts as expired', async () => {
     const first = await world.client()
     const session = { id: (await run(first.detach())).id, password: new Uint8Array(16).fill(7) }
-    await expect(world.within(1000, world.connecting({ session, sessionExpiry: 'close' }))).rejects.toThrow(
+    await expect(world.within(1000, world.connect({ session, sessionExpiry: 'close' }))).rejects.toThrow(
       SessionExpiredError,
     )
-    const renewed = await world.within(1000, world.connecting({ session }))
+    const renewed = await world.within(1000, world.connect({ session }))
     expect(renewed.session.id).not.toBe(session.id)
     await run(renewed.close())
   })
@@ -302,7 +302,7 @@ describe('closing', () => {
     await run(client.close())
     expect(await run(other.exists('/e'))).toBeUndefined()
     expect(
-      world.clock.pending().filter(({ name }) => name !== 'heartbeat' && !name.startsWith('session')),
+      world.clock.pendingTimers().filter(({ name }) => name !== 'heartbeat' && !name.startsWith('session')),
     ).toBeDefined()
   })
 
@@ -321,7 +321,7 @@ describe('closing', () => {
   it('resolves at once without a connection, and rejects what waits', async () => {
     const client = await world.client()
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     const waiting = client.getData('/')
     waiting.catch(() => {})
@@ -345,7 +345,7 @@ describe('closing', () => {
   it('leaves no timer behind', async () => {
     const timers = (): string[] =>
       world.clock
-        .pending()
+        .pendingTimers()
         .map(({ name }) => name)
         .filter((name) =>
           ['heartbeat', 'reconnect', 'connection attempt', 'local expiry', 'close'].includes(name),
@@ -356,7 +356,7 @@ describe('closing', () => {
     expect(timers()).toEqual([])
     const second = await world.client()
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     expect(timers().toSorted()).toEqual(['local expiry', 'reconnect'])
     await run(second.close())
@@ -390,7 +390,7 @@ describe('what goes over a new connection', () => {
     await run(client.watchOnce('/secret', 'data'))
     await run(client.watch('/', { mode: 'persistentRecursive' }))
     const log = logFrames()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     const read = client.getData('/secret')
     const written = client.setData('/secret', bytes('2'))
@@ -412,7 +412,7 @@ describe('what goes over a new connection', () => {
     const client = await world.client()
     await run(client.watchOnce('/', 'children'))
     const log = logFrames()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.advance(1500)
     expect(log.splice()).toEqual(['connect again', 'setWatches'])
   })
@@ -431,7 +431,7 @@ describe('what goes over a new connection', () => {
   it('proves an identity that was added while there was no connection', async () => {
     const client = await world.client()
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     const proved = client.addAuth('digest', bytes('bob:x'))
     restore()
@@ -446,7 +446,7 @@ describe('requests without a connection', () => {
   beforeEach(async () => {
     client = await world.client({ offlineQueue: 2 })
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
   })
 
@@ -485,11 +485,11 @@ describe('requests without a connection', () => {
   })
 
   it('are refused at once with an offline queue of 0', async () => {
-    const strict = world.connecting({ offlineQueue: 0 })
+    const strict = world.connect({ offlineQueue: 0 })
     restore()
     const other = await world.within(2000, strict)
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     await expect(other.exists('/')).rejects.toThrow(ConnectionLossError)
     await run(other.close())
@@ -505,7 +505,7 @@ describe('a lost reply', () => {
   /** What the client sends is carried out, and its answer is lost with the connection. */
   function loseReply(): void {
     let lost = false
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, wire) => {
       if (lost) return chunk
       lost = true
       wire.cut()
@@ -515,7 +515,7 @@ describe('a lost reply', () => {
   /** The connection breaks before the server reads the request. */
   function loseRequest(): void {
     let lost = false
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (lost) return chunk
       lost = true
       wire.cut()
@@ -703,7 +703,7 @@ describe('a lost reply', () => {
   it('of a guaranteed delete does not matter, even to a caller that has gone', async () => {
     const abort = new AbortController()
     cutOff()
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.settle()
     const deleted = client.delete('/a', { guaranteed: true, signal: abort.signal })
     deleted.catch(() => {})
@@ -716,7 +716,7 @@ describe('a lost reply', () => {
 
   it('counts attempts and time of the policy', async () => {
     let cuts = 0
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (chunk.length < 40) {
         cuts++
         wire.cut()
@@ -779,23 +779,23 @@ describe('a change of the server list', () => {
     await run(created)
     await world.advance(2000)
     await run(later)
-    expect(['b', 'c']).toContain(world.wire.server.host)
+    expect(['b', 'c']).toContain(world.lastConnection.server.host)
     expect(client.session).toMatchObject({ id, epoch: 1 })
   })
 
   it('leaves a client of a server that stays', async () => {
     const client = await world.client({ servers: 'a:2181,b:2181,c:2181' })
-    const { host } = world.wire.server
+    const { host } = world.lastConnection.server
     expect(await run(client.updateServerList(`${host}:2181`))).toBe(false)
-    expect(world.wires).toHaveLength(1)
+    expect(world.connections).toHaveLength(1)
   })
 
   it('is followed at once by a client that looks for a server', async () => {
     const client = await world.client({ servers: 'a:2181' })
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('gone')
     }
-    world.wire.cut()
+    world.lastConnection.cut()
     await world.advance(3000)
     expect(client.state).toBe('suspended')
     await run(client.updateServerList(['z:2181']))

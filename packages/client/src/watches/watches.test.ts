@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
-import { FrameLog } from '../testdata/frames.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { FrameLog } from '../testing/frame-log.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { Client, WatchedEvent } from '../types.ts'
 
-let world: World
+let world: ManualWorld
 let client: Client
 let other: Client
 
 beforeEach(async () => {
-  world = await World.start()
+  world = await ManualWorld.start()
   client = await world.client()
   other = await world.client()
 })
@@ -98,7 +98,7 @@ describe('a one-shot watch', () => {
     const data = await run(client.watchOnce('/a', 'data'))
     const children = await run(client.watchOnce('/a', 'children'))
     const missing = await run(client.watchOnce('/new', 'exists'))
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await run(other.setData('/a', bytes('2')))
     await run(other.create('/a/b'))
     await run(other.create('/new'))
@@ -114,8 +114,8 @@ describe('a one-shot watch', () => {
     await run(client.create('/a'))
     const watch = await run(client.watchOnce('/a', 'data'))
     for (let i = 0; i < 3; i++) {
-      world.wire.cut()
-      world.wires[0]!.cut()
+      world.lastConnection.cut()
+      world.connections[0]!.cut()
       await world.advance(3000)
     }
     expect(kept()).toBe(1)
@@ -125,13 +125,13 @@ describe('a one-shot watch', () => {
 
   it('ends with its session', async () => {
     const watch = await run(client.watchOnce('/a', 'exists'))
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('unreachable')
     }
-    for (const wire of world.wires) wire.cut()
+    for (const wire of world.connections) wire.cut()
     await world.advance(17_000)
     await expect(run(watch.fired)).rejects.toThrow(SessionExpiredError)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(11_000)
     expect(kept()).toBe(0)
   })
@@ -233,7 +233,7 @@ describe('a persistent watch', () => {
   it('says after each reconnect that events may be missing', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await run(other.create('/a'))
     await world.advance(2000)
     await run(other.setData('/a', bytes('1')))
@@ -244,12 +244,12 @@ describe('a persistent watch', () => {
   it('lives on in a new session, and says so', async () => {
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('unreachable')
     }
-    for (const wire of world.wires) wire.cut()
+    for (const wire of world.connections) wire.cut()
     await world.advance(17_000)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(11_000)
     await run(other.create('/a'))
     await world.settle()
@@ -296,14 +296,14 @@ describe('many watches', () => {
     const watches = await run(
       Promise.all(Array.from({ length: 400 }, (_, i) => client.watchOnce(`/${long}${i}`, 'exists'))),
     )
-    const log = new FrameLog(world.wires)
+    const log = new FrameLog(world.connections)
     const sizes: number[] = []
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       sizes.push(chunk.length)
       log.take(wire, chunk)
       return chunk
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(2000)
     expect(log.splice()).toEqual(['connect again', 'setWatches', 'setWatches', 'setWatches'])
     expect(kept()).toBe(400)

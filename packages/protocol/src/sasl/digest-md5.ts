@@ -1,5 +1,5 @@
 import { toBase64 } from '../tables/sha1.ts'
-import { digestValue, NONCE_COUNT, sameText, type Binding } from './digest-value.ts'
+import { digestValue, NONCE_COUNT, constantTimeEqual, type DigestParameters } from './digest-value.ts'
 import {
   fromByteText,
   fromUtf8,
@@ -90,7 +90,7 @@ export class DigestMd5Client implements SaslClient {
 
   #verify(directives: ReadonlyMap<string, readonly ByteText[]>): undefined {
     const [proof, ...more] = directives.get('rspauth') ?? []
-    if (proof === undefined || more.length > 0 || !sameText(proof, this.#expected))
+    if (proof === undefined || more.length > 0 || !constantTimeEqual(proof, this.#expected))
       throw new SaslError('The server has not proved that it knows the password. Do not trust it.')
   }
 
@@ -108,7 +108,7 @@ export class DigestMd5Client implements SaslClient {
       throw new SaslError('Expected the charset utf-8 or none from the server, got another one.')
     const encode = charset === undefined ? latin1 : utf8
     const realm = this.#chooseRealm(directives.get('realm') ?? [], encode)
-    const binding: Binding = {
+    const binding: DigestParameters = {
       nonce,
       cnonce: cnonce(),
       digestUri: `${encode(service)}/${encode(host)}`,
@@ -162,7 +162,7 @@ function latin1(text: string): ByteText {
 }
 
 /** Why a login was refused. For the log of the server: a client learns only that it was. */
-export type DigestMd5Refusal =
+export type DigestMd5FailureReason =
   | 'out of order'
   | 'malformed'
   | 'charset'
@@ -174,11 +174,11 @@ export type DigestMd5Refusal =
   | 'unknown user'
   | 'wrong password'
 
-export type DigestMd5Verdict =
+export type DigestMd5Result =
   | { readonly ok: true; readonly user: string; /** The server's own proof. */ readonly rspauth: Uint8Array }
   | {
       readonly ok: false
-      readonly reason: DigestMd5Refusal
+      readonly reason: DigestMd5FailureReason
       /** Whom the client claims to be. */ readonly user?: string
     }
 
@@ -216,7 +216,7 @@ export class DigestMd5Server {
   }
 
   /** Judges the answer to the challenge. Each challenge takes one answer, right or wrong. Never throws. */
-  evaluate(response: Uint8Array): DigestMd5Verdict {
+  evaluate(response: Uint8Array): DigestMd5Result {
     const nonce = this.#nonce
     this.#nonce = undefined
     if (nonce === undefined) return refused('out of order')
@@ -237,10 +237,11 @@ export class DigestMd5Server {
     if (first('nc') !== NONCE_COUNT) return refused('nonce count', user)
     if ((first('qop') ?? 'auth') !== 'auth') return refused('qop', user)
     if (digestUri.toLowerCase() !== this.#uri) return refused('digest-uri', user)
-    const binding: Binding = { nonce, cnonce, digestUri, authzid: first('authzid') }
+    const binding: DigestParameters = { nonce, cnonce, digestUri, authzid: first('authzid') }
     const password = this.#users.get(user)
     for (const secret of this.#secrets(user, password ?? nonce)) {
-      if (!sameText(digestValue(secret, 'AUTHENTICATE', binding), proof) || password === undefined) continue
+      if (!constantTimeEqual(digestValue(secret, 'AUTHENTICATE', binding), proof) || password === undefined)
+        continue
       return { ok: true, user, rspauth: fromByteText(`rspauth=${digestValue(secret, '', binding)}`) }
     }
     return refused(password === undefined ? 'unknown user' : 'wrong password', user)
@@ -256,5 +257,5 @@ export class DigestMd5Server {
 const required = ['username', 'cnonce', 'digest-uri', 'response'] as const
 const once = [...required, 'realm', 'nonce', 'nc', 'qop', 'charset', 'authzid', 'maxbuf', 'cipher'] as const
 
-const refused = (reason: DigestMd5Refusal, user?: string): DigestMd5Verdict =>
+const refused = (reason: DigestMd5FailureReason, user?: string): DigestMd5Result =>
   user === undefined ? { ok: false, reason } : { ok: false, reason, user }

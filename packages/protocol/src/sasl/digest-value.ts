@@ -2,7 +2,7 @@ import { md5 } from '../tables/md5.ts'
 import { fromByteText, toByteText, type ByteText } from './directives.ts'
 
 /** What a login is bound to; all of it goes into the digest. */
-export interface Binding {
+export interface DigestParameters {
   readonly nonce: ByteText
   readonly cnonce: ByteText
   readonly digestUri: ByteText
@@ -13,7 +13,11 @@ export interface Binding {
 export const NONCE_COUNT = '00000001'
 
 /** `secret` is `user:realm:password`. `method` is `AUTHENTICATE` for the client's proof and empty for the server's. */
-export function digestValue(secret: ByteText, method: 'AUTHENTICATE' | '', binding: Binding): ByteText {
+export function digestValue(
+  secret: ByteText,
+  method: 'AUTHENTICATE' | '',
+  binding: DigestParameters,
+): ByteText {
   const { nonce, cnonce, digestUri, authzid } = binding
   const session = `${hash(secret)}:${nonce}:${cnonce}${authzid === undefined ? '' : `:${authzid}`}`
   const keyed = [hexHash(session), nonce, NONCE_COUNT, cnonce, 'auth', hexHash(`${method}:${digestUri}`)]
@@ -29,7 +33,7 @@ function hexHash(text: ByteText): string {
 }
 
 /** Compares in a time that does not tell where two texts begin to differ. */
-export function sameText(a: ByteText, b: ByteText): boolean {
+export function constantTimeEqual(a: ByteText, b: ByteText): boolean {
   let difference = a.length ^ b.length
   for (let i = 0; i < a.length; i++) difference |= a.charCodeAt(i) ^ b.charCodeAt(i)
   return difference === 0

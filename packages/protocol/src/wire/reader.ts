@@ -40,7 +40,7 @@ export class Reader {
   }
 
   /** As `reset`, with bytes that are often views of one array: an allocation for each array only. Offsets are those of the array. */
-  enter(bytes: Uint8Array): this {
+  resetToView(bytes: Uint8Array): this {
     const { buffer, byteOffset } = bytes
     if (buffer !== this.#bytes.buffer || this.#bytes.length !== buffer.byteLength) {
       this.#bytes = new Uint8Array(buffer)
@@ -114,7 +114,7 @@ export class Reader {
   }
 
   /** The same bytes in an array of their own. A loop beats a view and a copy for what is short. */
-  copy(): Uint8Array<ArrayBuffer> | null {
+  bufferCopy(): Uint8Array<ArrayBuffer> | null {
     const length = this.#length('a buffer')
     if (length === -1) return null
     const at = this.#take(length, 'a buffer')
@@ -132,7 +132,7 @@ export class Reader {
   }
 
   /** Passes over a string or a buffer. Its bytes end at `offset` then, and begin at what is returned, -1 for null. */
-  pass(): number {
+  skipBuffer(): number {
     const length = this.#length('a buffer')
     return length === -1 ? -1 : this.#take(length, 'a buffer')
   }
@@ -144,7 +144,7 @@ export class Reader {
   }
 
   /** Moves on over the next bytes if they are exactly these; else says false and stays. */
-  skips(expected: Uint8Array): boolean {
+  skipIfEqual(expected: Uint8Array): boolean {
     const at = this.offset
     if (at + expected.length > this.#end) return false
     for (let i = 0; i < expected.length; i++) if (this.#bytes[at + i] !== expected[i]) return false

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { readAscii, readText, textLength, writeText } from './text.ts'
+import { readAscii, readText, textByteLength, writeText } from './text.ts'
 
 /** Each UTF-16 unit by itself, as the table of UTF-8 has it. */
 function simplyWritten(text: string): Uint8Array {
@@ -46,7 +46,7 @@ describe('text', () => {
         const into = new Uint8Array(at + simple.length)
         expect(writeText(text, into, at)).toBe(at + simple.length)
         expect(into.subarray(at)).toEqual(simple)
-        expect(textLength(text)).toBe(simple.length)
+        expect(textByteLength(text)).toBe(simple.length)
       }),
       { numRuns: 10_000 },
     )

@@ -11,7 +11,7 @@
  */
 
 /** Bytes that `text` takes when written. */
-export function textLength(text: string): number {
+export function textByteLength(text: string): number {
   let length = text.length
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)

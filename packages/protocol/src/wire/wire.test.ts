@@ -147,18 +147,18 @@ describe('Writer and Reader', () => {
       [0, 40],
       [39, 40],
     ] as const) {
-      reader.enter(array.subarray(start, end))
+      reader.resetToView(array.subarray(start, end))
       expect([reader.start, reader.end, reader.offset, reader.bytes.length]).toEqual([start, end, start, 40])
       expect(reader.byte()).toBe(start)
       expect([...reader.raw(end - start - 1)]).toEqual([...array.subarray(start + 1, end)])
       expect(() => reader.byte()).toThrow(expect.objectContaining({ offset: end - start }))
     }
-    expect(reader.enter(Uint8Array.of(0, 0, 0, 7)).int()).toBe(7)
+    expect(reader.resetToView(Uint8Array.of(0, 0, 0, 7)).int()).toBe(7)
     // What was reset to a view before is not taken for the whole array.
     reader.reset(array.subarray(4, 9))
-    expect(reader.enter(array.subarray(10, 14)).byte()).toBe(10)
+    expect(reader.resetToView(array.subarray(10, 14)).byte()).toBe(10)
     reader.reset(array.subarray(0, 9))
-    expect(reader.enter(array.subarray(10, 14)).int()).toBe(0x0a0b0c0d)
+    expect(reader.resetToView(array.subarray(10, 14)).int()).toBe(0x0a0b0c0d)
   })
 
   it('pass over strings and buffers, say where their bytes begin, and know null', () => {
@@ -168,9 +168,9 @@ describe('Writer and Reader', () => {
     writer.buffer(new Uint8Array(0))
     writer.int(9)
     const reader = new Reader(writer.take())
-    expect([reader.pass(), reader.offset]).toEqual([4, 7])
-    expect([reader.pass(), reader.pass(), reader.offset]).toEqual([-1, 15, 15])
-    expect(() => reader.pass()).toThrow('Expected 9 more bytes, got 0')
+    expect([reader.skipBuffer(), reader.offset]).toEqual([4, 7])
+    expect([reader.skipBuffer(), reader.skipBuffer(), reader.offset]).toEqual([-1, 15, 15])
+    expect(() => reader.skipBuffer()).toThrow('Expected 9 more bytes, got 0')
   })
 
   it('hold no array while nothing is written', () => {
@@ -189,7 +189,12 @@ describe('Writer and Reader', () => {
     for (const value of [Uint8Array.of(1, 2, 3), long, new Uint8Array(0), null]) writer.buffer(value)
     const bytes = writer.take()
     const reader = new Reader(bytes)
-    const [short, far, empty, none] = [reader.copy()!, reader.copy()!, reader.copy()!, reader.copy()]
+    const [short, far, empty, none] = [
+      reader.bufferCopy()!,
+      reader.bufferCopy()!,
+      reader.bufferCopy()!,
+      reader.bufferCopy(),
+    ]
     bytes.fill(0)
     expect([[...short], Buffer.compare(far, long), empty.length, none]).toEqual([[1, 2, 3], 0, 0, null])
     expect(short.buffer.byteLength).toBe(3)
@@ -243,9 +248,9 @@ describe('FrameSplitter', () => {
 it('a reader moves over bytes that are exactly the expected ones, and stays before all others', () => {
   const reader = new Reader(Uint8Array.of(9, 1, 2, 3, 1, 2), 1)
   const expected = Uint8Array.of(1, 2, 3)
-  expect([reader.skips(Uint8Array.of(1, 3)), reader.offset]).toEqual([false, 1])
-  expect([reader.skips(expected), reader.offset]).toEqual([true, 4])
-  expect([reader.skips(expected), reader.offset, reader.byte()]).toEqual([false, 4, 1])
+  expect([reader.skipIfEqual(Uint8Array.of(1, 3)), reader.offset]).toEqual([false, 1])
+  expect([reader.skipIfEqual(expected), reader.offset]).toEqual([true, 4])
+  expect([reader.skipIfEqual(expected), reader.offset, reader.byte()]).toEqual([false, 4, 1])
 })
 
 it('the open list has the bytes that it is written with', () => {

@@ -1,9 +1,9 @@
 import { adler32 } from '../tables/checksums.ts'
 import { copyRange } from './copy.ts'
-import { newRoom, type Room, type Rooms } from './rooms.ts'
+import { allocateBuffer, type PooledBuffer, type BufferPool } from './buffer-pool.ts'
 import { writeText } from './text.ts'
 
-const NOTHING = newRoom(0)
+const NOTHING = allocateBuffer(0)
 
 /**
  * Grows one array and fills it.
@@ -19,12 +19,12 @@ export class Writer {
   #view = NOTHING.view
   #length = 0
   readonly #initial: number
-  readonly #rooms: Rooms | undefined
+  readonly #rooms: BufferPool | undefined
   /** The size of the next array. It is made when something is written: a connection that is idle has none. */
   #next: number
 
   /** Its arrays are those of `rooms`, if there are any. */
-  constructor(initialCapacity = 1024, rooms?: Rooms) {
+  constructor(initialCapacity = 1024, rooms?: BufferPool) {
     this.#initial = this.#next = initialCapacity
     this.#rooms = rooms
   }
@@ -129,7 +129,7 @@ export class Writer {
   }
 
   /** What is written from an offset on, as a view that holds until what lies there is changed or dropped. */
-  since(start: number): Uint8Array {
+  bytesFrom(start: number): Uint8Array {
     return this.#bytes.subarray(start, this.#length)
   }
 
@@ -149,7 +149,7 @@ export class Writer {
   release(): void {
     const room = this.#room
     this.#begin()
-    if (room !== NOTHING) this.#rooms?.give(room)
+    if (room !== NOTHING) this.#rooms?.release(room)
   }
 
   /** Forgets what is written and keeps the array. */
@@ -181,7 +181,7 @@ export class Writer {
     this.#length = 0
   }
 
-  #use(room: Room): void {
+  #use(room: PooledBuffer): void {
     this.#room = room
     this.#bytes = room.bytes
     this.#view = room.view
@@ -192,9 +192,9 @@ export class Writer {
     if (needed <= this.#bytes.length) return
     const size = Math.max(needed, this.#bytes.length * 2, this.#next)
     const before = this.#room
-    const room = this.#rooms === undefined ? newRoom(size) : this.#rooms.take(size)
+    const room = this.#rooms === undefined ? allocateBuffer(size) : this.#rooms.acquire(size)
     if (this.#length > 0) room.bytes.set(this.#bytes.subarray(0, this.#length))
     this.#use(room)
-    if (before !== NOTHING) this.#rooms?.give(before)
+    if (before !== NOTHING) this.#rooms?.release(before)
   }
 }

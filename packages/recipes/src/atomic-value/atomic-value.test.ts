@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8 } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
 import {
   enumerateFaults,
   insist,
-  swiftly,
+  settledWithin,
   tree,
   seedsOf,
   breakOnTheWay,
   withSeeds,
-} from '../testdata/stage.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+} from '../testing/stage.ts'
+import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
 import { bigEndian, decimal, fateOf, nextVersion, pause } from './decide.ts'
@@ -106,9 +106,9 @@ describe('an atomic value', () => {
     await run(counter.add())
     let replies = 0
     // The first reply is to the read, the second to the change.
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, wire) => {
       if (++replies < 2) return chunk
-      delete world.interference.toClient
+      delete world.faults.toClient
       wire.cut()
       return undefined
     }
@@ -120,9 +120,9 @@ describe('an atomic value', () => {
     const counter = new Counter(client, '/n', { mode: 'fast' })
     await run(counter.add())
     let replies = 0
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, wire) => {
       if (++replies < 2) return chunk
-      delete world.interference.toClient
+      delete world.faults.toClient
       wire.cut()
       return undefined
     }
@@ -172,7 +172,7 @@ it('counts each change exactly once, whatever happens at any request', async () 
 
 it('adds up exactly with many clients and random cuts, and everybody gets through', async () => {
   await withSeeds(seedsOf(6), async (random) => {
-    const own = await World.start()
+    const own = await ManualWorld.start()
     const clients = await Promise.all(Array.from({ length: 3 + random.below(18) }, () => own.client()))
     const all = Promise.all(
       clients.map(async (each) => {
@@ -182,12 +182,14 @@ it('adds up exactly with many clients and random cuts, and everybody gets throug
     all.catch(() => {})
     const heal = breakOnTheWay(own, random)
     for (let step = 0; step < 10; step++) {
-      own.wires[random.below(own.wires.length)]!.cut()
+      own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(300))
     }
     heal()
-    await swiftly(own, 120_000, all)
-    expect(await swiftly(own, 30_000, new Counter(clients[0]!, '/n').get())).toBe(BigInt(clients.length * 5))
+    await settledWithin(own, 120_000, all)
+    expect(await settledWithin(own, 30_000, new Counter(clients[0]!, '/n').get())).toBe(
+      BigInt(clients.length * 5),
+    )
     await own.end()
   })
 })

@@ -1,5 +1,5 @@
 import {
-  abortedBy,
+  abortError,
   BadVersionError,
   NodeExistsError,
   NoNodeError,
@@ -162,9 +162,9 @@ export class AtomicValue<T> {
   }
 
   async #pause(lost: number, signal: AbortSignal | undefined): Promise<void> {
-    const ms = pause(lost, this.#client.ports.random.below(1024) / 1024)
+    const ms = pause(lost, this.#client.platform.random.below(1024) / 1024)
     if (ms > 0) await pauseFor(this.#client, ms, signal)
-    if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'atomicValue.update', path: this.path })
+    if (signal?.aborted) throw abortError(signal.reason, { operation: 'atomicValue.update', path: this.path })
   }
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testdata/stage.ts'
-import { World } from '../testdata/world.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { ManualWorld } from '../testing/world.ts'
 import { Barrier } from './barrier.ts'
 import { passes } from './decide.ts'
 
@@ -70,14 +70,14 @@ describe('a barrier', () => {
     const waiting = new Barrier(other, '/b').wait()
     const state = watched(waiting)
     await world.settle()
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('cut off')
     }
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await run(new Barrier(client, '/b').remove())
     await world.advance(3000)
     expect(state.done).toBe(false)
-    delete world.interference.open
+    delete world.faults.open
     await world.within(5000, waiting)
   })
 
@@ -87,13 +87,13 @@ describe('a barrier', () => {
     const plain = watched(new Barrier(other, '/b').wait())
     const careful = watched(new Barrier(other, '/b').wait({ generation: true }))
     await world.settle()
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('cut off')
     }
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await run(barrier.remove())
     await run(barrier.set())
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(5000)
     expect([plain.done, careful.done]).toEqual([false, true])
     await run(barrier.remove())
@@ -105,12 +105,12 @@ describe('a barrier', () => {
     await run(new Barrier(client, '/b').set())
     const waiting = new Barrier(other, '/b').wait()
     await world.settle()
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('cut off')
     }
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await world.advance(20_000)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(3000)
     const remover = await world.client()
     await run(new Barrier(remover, '/b').remove())
@@ -186,7 +186,7 @@ it('is never early and never stuck, whatever happens at any request', async () =
 
 it('lets all of many waiters pass once it is open and none before, with random cuts', async () => {
   await withSeeds(seedsOf(5), async (random) => {
-    const crowd = await World.start()
+    const crowd = await ManualWorld.start()
     const clients = await Promise.all(Array.from({ length: 3 + random.below(10) }, () => crowd.client()))
     const barrier = new Barrier(clients[0]!, '/b')
     await crowd.outcome(barrier.set())
@@ -197,7 +197,7 @@ it('lets all of many waiters pass once it is open and none before, with random c
     })
     const heal = breakOnTheWay(crowd, random)
     for (let step = 0; step < 10; step++) {
-      crowd.wires[random.below(crowd.wires.length)]!.cut()
+      crowd.connections[random.below(crowd.connections.length)]!.cut()
       await crowd.advance(random.below(500))
     }
     heal()

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults } from '../testdata/stage.ts'
-import { bytes } from '../testdata/world.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults } from '../testing/stage.ts'
+import { bytes } from '../testing/world.ts'
 import { Configuration } from './configuration.ts'
 
 interface Limits {
@@ -68,13 +68,13 @@ describe('a configuration', () => {
   it('tells of a value that was deleted and written again with the same version (CGH-911)', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await run(client.delete('/c/limits'))
     await run(client.create('/c/limits', bytes('{"jobs":9}')))
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 9 }, version: 0 })
   })

@@ -82,7 +82,7 @@ export class Configuration<T> {
       const good = found && this.#good(found)
       if (good === undefined) continue
       yield good
-      if (smearMs > 0) await pauseFor(this.#client, this.#client.ports.random.below(smearMs), signal)
+      if (smearMs > 0) await pauseFor(this.#client, this.#client.platform.random.below(smearMs), signal)
     }
   }
 

@@ -1,17 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { eachTest, run, world } from '../testdata/each-test.ts'
+import { eachTest, run, world } from '../testing/each-test.ts'
 import {
   after,
   enumerateFaults,
-  swiftly,
+  settledWithin,
   tree,
   seedsOf,
   breakOnTheWay,
   withSeeds,
   type Victim,
-} from '../testdata/stage.ts'
-import { bytes, World } from '../testdata/world.ts'
+} from '../testing/stage.ts'
+import { bytes, ManualWorld } from '../testing/world.ts'
 import { nextStep, roundOf } from './decide.ts'
 import { DoubleBarrier, type Inside } from './double-barrier.ts'
 
@@ -89,7 +89,7 @@ describe('a double barrier', () => {
         await entered.leave()
       }
     }
-    await swiftly(world, 60_000, Promise.all(clients.map(play)))
+    await settledWithin(world, 60_000, Promise.all(clients.map(play)))
     expect(wrong).toEqual([])
     expect(inside).toBe(0)
   })
@@ -111,7 +111,7 @@ describe('a double barrier', () => {
     const state = count([entering])
     await world.settle()
     await run(other.setData('/b', bytes('0')))
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(5000)
     expect(state.done).toBe(0)
   })
@@ -254,7 +254,7 @@ it('is never early and never stuck, whatever happens to a member at any request'
 
 it('keeps rounds together among many participants with random cuts', async () => {
   await withSeeds(seedsOf(5), async (random) => {
-    const own = await World.start()
+    const own = await ManualWorld.start()
     const size = 3 + random.below(8)
     const clients = await Promise.all(Array.from({ length: size }, () => own.client()))
     const inside = new Map<number, number>()
@@ -273,11 +273,11 @@ it('keeps rounds together among many participants with random cuts', async () =>
     all.catch(() => {})
     const heal = breakOnTheWay(own, random)
     for (let step = 0; step < 20; step++) {
-      own.wires[random.below(own.wires.length)]!.cut()
+      own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(300))
     }
     heal()
-    await swiftly(own, 120_000, all)
+    await settledWithin(own, 120_000, all)
     expect([...inside.keys()]).toEqual([0, 1, 2, 3, 4])
     expect(own.server.stats().watches).toBe(0)
     await own.end()

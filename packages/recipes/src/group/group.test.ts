@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, swiftly, seedsOf, breakOnTheWay, withSeeds } from '../testdata/stage.ts'
-import { bytes, World } from '../testdata/world.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, settledWithin, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { bytes, ManualWorld } from '../testing/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
 
@@ -64,13 +64,13 @@ describe('a group', () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(20_000)
     expect(last(changes)).toEqual([])
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     expect(last(changes)).toEqual(['a'])
   })
@@ -79,14 +79,14 @@ describe('a group', () => {
     await run(groupOf(client).join('a', 'one'))
     const changes = world.collect(groupOf(other).changes())
     await world.settle()
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'b') throw new Error('cut off')
     }
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await run(groupOf(client).join('c', 'one'))
     await world.settle()
     expect(changes).toHaveLength(1)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     expect(changes).toHaveLength(2)
     expect(changes.at(-1)).toMatchObject({ joined: ['c'], left: [] })
@@ -179,7 +179,7 @@ it('shows a member exactly as long as it is in, whatever happens at any request'
 
 it('ends up the same for all observers after random joins, leaves and cuts', async () => {
   await withSeeds(seedsOf(5), async (random) => {
-    const own = await World.start()
+    const own = await ManualWorld.start()
     const clients = await Promise.all(Array.from({ length: 3 + random.below(8) }, () => own.client()))
     const views = clients.map((each) => own.collect(groupOf(each).changes()))
     const inside = new Set<number>()
@@ -194,11 +194,11 @@ it('ends up the same for all observers after random joins, leaves and cuts', asy
     all.catch(() => {})
     const heal = breakOnTheWay(own, random)
     for (let step = 0; step < 15; step++) {
-      own.wires[random.below(own.wires.length)]!.cut()
+      own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(400))
     }
     heal()
-    await swiftly(own, 60_000, all)
+    await settledWithin(own, 60_000, all)
     await own.advance(12_000)
     const expected = [...inside].map((n) => `m${n}`).toSorted()
     for (const view of views) expect(last(view)).toEqual(expected)

@@ -1,4 +1,4 @@
-import { abortedBy, type Bytes, type Client, type Codec } from '@zabra/client/core'
+import { abortError, type Bytes, type Client, type Codec } from '@zabra/client/core'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
@@ -119,7 +119,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
         told = true
         yield { members, ...changes }
       }
-      if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'group.changes', path: this.path })
+      if (signal?.aborted) throw abortError(signal.reason, { operation: 'group.changes', path: this.path })
     } finally {
       void cache.close()
     }

@@ -7,9 +7,9 @@ import { Partitioner } from '../partitioner/index.ts'
 import { ReadWriteLock } from '../read-write-lock/index.ts'
 import { RevocableMutex } from '../revocable/index.ts'
 import { Semaphore } from '../semaphore/index.ts'
-import { client, cutOff, eachTest, expire, other, run, third, world } from '../testdata/each-test.ts'
-import { tree } from '../testdata/stage.ts'
-import { bytes, countListeners, failureOf, watchSettled } from '../testdata/world.ts'
+import { client, cutOff, eachTest, expire, other, run, third, world } from '../testing/each-test.ts'
+import { tree } from '../testing/stage.ts'
+import { bytes, countListeners, failureOf, watchSettled } from '../testing/world.ts'
 import type { Abortable, Held } from './index.ts'
 
 /** A way to get a right, which excludes all others of its row, and what is to be done when one is through with it. */

@@ -2,8 +2,8 @@ import { utf8, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { Mutex } from '../mutex/index.ts'
 import { Queue } from '../queue/index.ts'
-import { stoppable } from '../testdata/world.ts'
-import { eachTest, run, world } from '../testdata/each-test.ts'
+import { stoppable } from '../testing/world.ts'
+import { eachTest, run, world } from '../testing/each-test.ts'
 
 eachTest()
 
@@ -23,19 +23,19 @@ const grants: Record<string, Grant> = {
 /** A client whose process can stand still while the answer to a ping is under way. */
 async function sleeper(): Promise<{ asleep: Client; standStill: (ms: number) => Promise<void> }> {
   const process = stoppable(world)
-  const asleep = await world.client({ ports: { clock: process.clock }, sessionTimeout: 12_000 })
+  const asleep = await world.client({ platform: { clock: process.clock }, sessionTimeout: 12_000 })
   const standStill = async (ms: number): Promise<void> => {
     const underWay: Uint8Array[] = []
-    world.interference.toClient = (chunk) => {
+    world.faults.toClient = (chunk) => {
       underWay.push(chunk)
       return undefined
     }
     while (underWay.length === 0) await world.advance(100)
-    delete world.interference.toClient
+    delete world.faults.toClient
     // The machine of the server has lost power meanwhile: nothing that is sent now is answered.
-    world.interference.toServer = () => undefined
+    world.faults.toServer = () => undefined
     process.standStill(ms)
-    for (const chunk of underWay) world.wire.deliver(chunk)
+    for (const chunk of underWay) world.lastConnection.deliver(chunk)
     await world.advance(1)
   }
   return { asleep, standStill }

@@ -12,7 +12,7 @@ function horizonOf(client: Client, policy: ErrorPolicy): number {
  * its session ends.
  */
 export function atHorizon(client: Client, policy: ErrorPolicy, check: () => void): () => void {
-  const { clock } = client.ports
+  const { clock } = client.platform
   let cancel = (): void => {}
   let over = false
   const arm = (): void => {

@@ -30,7 +30,7 @@ export const situationOf = (client: Client, owner: bigint, state = client.state)
   owner,
   sessionId: client.session.id,
   timeout: client.session.timeout,
-  now: client.ports.clock.monotonic(),
+  now: client.platform.clock.monotonic(),
   lastContact: client.lastContact,
   leaseHorizon: client.leaseHorizon,
 })

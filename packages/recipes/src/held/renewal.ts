@@ -34,7 +34,7 @@ class Renewal {
   }
 
   #arm(): void {
-    const { clock } = this.#client.ports
+    const { clock } = this.#client.platform
     this.#cancel = clock.after(this.#client.session.timeout / 3, 'renewal of the lease', () => {
       void this.#renew()
       this.#arm()

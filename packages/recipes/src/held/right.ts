@@ -80,7 +80,7 @@ export class Right implements Held {
     void this.#follow()
     const listener = { gone: () => this.#gone(), blind: () => this.#tell('unwatched') }
     if (options.ownNode === undefined) {
-      this.#cancelWatch = client.ports.clock.after(WATCH_AFTER_MS, 'watch on what is held', () => {
+      this.#cancelWatch = client.platform.clock.after(WATCH_AFTER_MS, 'watch on what is held', () => {
         void new OwnNode(client, node.path, listener)
       })
     }

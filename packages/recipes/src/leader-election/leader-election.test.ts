@@ -1,8 +1,8 @@
 import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
-import { failureOf, refuseConnections } from '../testdata/world.ts'
+import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { failureOf, refuseConnections } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
 import { LeaderElection, type Leadership } from './leader-election.ts'
 
@@ -42,7 +42,7 @@ describe('an election', () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const before = await line()
     const again = rest.next()
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     expect(leadership.signal.reason).toMatchObject({ reason: 'suspended' })
     const second = (await world.within(5000, again)).value as Leadership
@@ -60,7 +60,7 @@ describe('an election', () => {
     const { leadership, rest } = await first(of(a, 'a'))
     const again = rest.next()
     const goOn = refuseConnections(world)
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(17_000)
     goOn()
     const other = await first(of(b, 'b'))
@@ -155,7 +155,7 @@ describe('a body that leads', () => {
       { requeue: true, signal: stop.signal },
     )
     await world.settle()
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(5000)
     expect(ends).toHaveLength(1)
     ends[0]!()
@@ -181,7 +181,7 @@ describe('a body that leads', () => {
       { requeue: true, signal: stop.signal },
     )
     await world.settle()
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(5000)
     expect(begun).toBe(2)
     stop.abort()
@@ -264,7 +264,7 @@ it('a participant that gives up after it has lost leadership takes its announcem
   const terms = of(a, 'one', true).leadership({ signal: stop.signal })
   const leadership = (await run(terms.next())).value as Leadership
   const goOn = refuseConnections(world)
-  world.wires[0]!.cut()
+  world.connections[0]!.cut()
   await world.settle()
   expect(leadership.signal.aborted).toBe(true)
   stop.abort()

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ClosedError } from '@zabra/client/core'
-import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
-import { text } from '../testdata/world.ts'
+import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { text } from '../testing/world.ts'
 import { LeaderElection } from './leader-election.ts'
 
 eachTest('a', 'b')
@@ -42,7 +42,7 @@ it.each([false, true])(
     await world.settle()
     expect(seen).toEqual([undefined])
     let left = 7
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (left === 0 || wire.server.host !== 'b' || !text(chunk).includes('/e')) return chunk
       left--
       wire.cut()

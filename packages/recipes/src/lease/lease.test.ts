@@ -1,7 +1,7 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
-import { bytes, failureOf, stoppable } from '../testdata/world.ts'
+import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
+import { bytes, failureOf, stoppable } from '../testing/world.ts'
 import { decodeGrant, encodeGrant, isFree, over } from './grant.ts'
 import { lease } from './lease.ts'
 
@@ -58,7 +58,7 @@ describe('a lease', () => {
 
   it('does not depend on the clocks of those who want it', async () => {
     const wrong = stoppable(world)
-    const c = await world.client({ ports: { clock: wrong.clock } })
+    const c = await world.client({ platform: { clock: wrong.clock } })
     wrong.standStill(3_600_000)
     const held = (await run(by(a, 'a')))!
     expect(await run(by(c, 'c'))).toBeUndefined()
@@ -71,7 +71,7 @@ describe('a lease', () => {
 
   it('a holder that comes back after somebody has taken over finds out and breaks nothing', async () => {
     const process = stoppable(world)
-    const c = await world.client({ ports: { clock: process.clock } })
+    const c = await world.client({ platform: { clock: process.clock } })
     process.standStill(-10_000)
     const slow = (await run(by(c, 'slow', 60_000)))!
     await run(b.setData('/dir/lease', encodeGrant({ holder: 'b', durationMs: 5000, mark: 'x' })))
@@ -101,17 +101,17 @@ describe('a lease', () => {
   it('is not ended by a release of somebody else that arrives late', async () => {
     const late = await world.client({ servers: 'late:2181' })
     const first = (await run(by(late, 'late', 1000)))!
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'late') throw new Error('cut off')
     }
-    world.wires.at(-1)!.cut()
+    world.connections.at(-1)!.cut()
     await world.settle()
     const releasing = first.release()
     await world.advance(2000)
     // Others come and go meanwhile; each of them writes a version.
     await run((await run(by(a, 'a', 60_000)))!.release())
     const held = (await run(by(b, 'b', 60_000)))!
-    delete world.interference.open
+    delete world.faults.open
     await world.within(20_000, releasing)
     expect(await run(by(a, 'a', 60_000))).toBeUndefined()
     await run(held.renew())
@@ -126,8 +126,8 @@ describe('a lease', () => {
 
   it('a grant whose reply is lost is recognised as the own one', async () => {
     const held = (await run(by(a, 'a', 60_000)))!
-    world.interference.toClient = (_chunk, wire) => {
-      delete world.interference.toClient
+    world.faults.toClient = (_chunk, wire) => {
+      delete world.faults.toClient
       wire.cut()
       return undefined
     }

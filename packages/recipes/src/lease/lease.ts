@@ -48,7 +48,7 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
   }
   const grant: Grant = { holder, durationMs, mark: uuid(client) }
   for (;;) {
-    const since = client.ports.clock.monotonic()
+    const since = client.platform.clock.monotonic()
     const stat = await take(client, path, grant, options)
     if (stat === 'taken') return undefined
     if (stat !== 'again') {
@@ -152,14 +152,14 @@ class TimedLease implements Lease {
   }
 
   assertHeld(): void {
-    if (this.#client.ports.clock.monotonic() >= this.#until) this.#end('leasePassed')
+    if (this.#client.platform.clock.monotonic() >= this.#until) this.#end('leasePassed')
     if (this.signal.aborted) throw this.signal.reason
   }
 
   async renew(): Promise<void> {
     this.assertHeld()
     // Nobody counts from later than this.
-    const since = this.#client.ports.clock.monotonic()
+    const since = this.#client.platform.clock.monotonic()
     const renewed = { ...this.#grant, mark: uuid(this.#client) }
     try {
       this.#version = (await write(this.#client, this.path, renewed, this.#version)).version
@@ -202,7 +202,7 @@ class TimedLease implements Lease {
   }
 
   #extend(since: number): void {
-    const { clock } = this.#client.ports
+    const { clock } = this.#client.platform
     this.#until = since + this.#grant.durationMs
     this.#cancel()
     const left = this.#until - clock.monotonic()

@@ -70,7 +70,7 @@ export class Line {
     const { acl, data = EMPTY, made } = this.#options
     // kazoo makes the folder once for each of its objects, and does not expect it to go.
     const { parents = this.naming === 'kazoo' ? 'persistent' : 'container' } = this.#options
-    const sentAt = this.client.ports.clock.monotonic()
+    const sentAt = this.client.platform.clock.monotonic()
     const created = this.client.create(this.pathOf(word), data, {
       mode: 'ephemeralSequential',
       protected: marks[this.naming],

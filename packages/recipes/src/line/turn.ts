@@ -1,5 +1,5 @@
 import {
-  abortedBy,
+  abortError,
   NoNodeError,
   SessionExpiredError,
   UsageError,
@@ -40,7 +40,7 @@ export interface TurnOptions<T> extends AcquireOptions {
  */
 export async function takeTurn<T>(line: Line, options: TurnOptions<T>, place?: Place): Promise<T> {
   const { signal, onSessionLoss = 'requeue' } = options
-  const since = line.client.ports.clock.monotonic()
+  const since = line.client.platform.clock.monotonic()
   for (let own = place; ; own = undefined) {
     try {
       if (own === undefined) throwIfAborted(signal, line.directory, options.operation)
@@ -142,7 +142,7 @@ async function patience<T>(wait: Wait<T>, first: Listing | undefined): Promise<{
     throwIfAborted(signal, place.path, options.operation)
     companion?.check()
     if (isSafe(client, place, policy)) {
-      return { right: options.grant(place, client.ports.clock.monotonic() - wait.since) }
+      return { right: options.grant(place, client.platform.clock.monotonic() - wait.since) }
     }
     if (client.state !== 'connected') await bell.wait()
   }
@@ -195,7 +195,7 @@ export const isSafe = (client: Client, { owner }: Place, policy: ErrorPolicy): b
 
 /** A lease that ran out while waiting is renewed before anything is granted on it. */
 async function freshen(client: Client, policy: ErrorPolicy, signal: AbortSignal | undefined): Promise<void> {
-  const now = (): number => client.ports.clock.monotonic()
+  const now = (): number => client.platform.clock.monotonic()
   if (typeof policy !== 'object' || now() < client.leaseHorizon) return
   await client.syncCommitted(signal === undefined ? {} : { signal })
   if (client.state === 'connected' && now() >= client.leaseHorizon) {
@@ -219,7 +219,7 @@ async function renewed(
 }
 
 export function throwIfAborted(signal: AbortSignal | undefined, path: string, operation = 'acquire'): void {
-  if (signal?.aborted) throw abortedBy(signal.reason, { path, operation })
+  if (signal?.aborted) throw abortError(signal.reason, { path, operation })
 }
 
 const expired = ({ client, directory }: Line): SessionExpiredError =>

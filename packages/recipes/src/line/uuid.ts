@@ -1,7 +1,7 @@
 import type { Client } from '@zabra/client/core'
 
 /** 32 digits that nobody else draws, in groups. */
-export function uuid({ ports: { random } }: Client): string {
+export function uuid({ platform: { random } }: Client): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40
   bytes[8] = (bytes[8]! & 0x3f) | 0x80

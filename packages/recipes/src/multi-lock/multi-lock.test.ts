@@ -1,8 +1,8 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
-import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
-import { bytes, failureOf } from '../testdata/world.ts'
+import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
+import { bytes, failureOf } from '../testing/world.ts'
 import { acquireAll, inPathOrder } from './multi-lock.ts'
 
 eachTest('a', 'a')
@@ -69,9 +69,9 @@ it('guards writes by all of its locks', async () => {
     code: 'MULTI_FAILED',
   })
   const [name] = (await run(b.getChildren('/z'))).children
-  world.interference.toClient = (chunk, wire) => (wire === world.wires[0] ? undefined : chunk)
+  world.faults.toClient = (chunk, wire) => (wire === world.connections[0] ? undefined : chunk)
   await run(b.delete(`/z/${name}`))
-  delete world.interference.toClient
+  delete world.faults.toClient
   await expect(run(held.guard([{ op: 'setData', path: '/data', data: bytes('2') }]))).rejects.toMatchObject({
     name: 'LostError',
     reason: 'nodeDeleted',

@@ -1,4 +1,4 @@
-import { abortedBy, type Client } from '@zabra/client/core'
+import { abortError, type Client } from '@zabra/client/core'
 
 const queues = new WeakMap<Client, Map<string, LocalQueue>>()
 
@@ -19,7 +19,7 @@ class LocalQueue {
     await new Promise<void>((resolve, reject) => {
       const stop = (): void => {
         this.#waiting.splice(this.#waiting.indexOf(go), 1)
-        reject(abortedBy(signal!.reason, { path, operation: 'acquire' }))
+        reject(abortError(signal!.reason, { path, operation: 'acquire' }))
       }
       const go = (): void => {
         signal?.removeEventListener('abort', stop)
@@ -51,7 +51,7 @@ export async function queueUp(
   path: string,
   signal: AbortSignal | undefined,
 ): Promise<() => void> {
-  if (signal?.aborted) throw abortedBy(signal.reason, { path, operation: 'acquire' })
+  if (signal?.aborted) throw abortError(signal.reason, { path, operation: 'acquire' })
   let paths = queues.get(client)
   if (paths === undefined) queues.set(client, (paths = new Map()))
   const all = paths

@@ -1,8 +1,8 @@
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
 import { LostError } from '../held/lost.ts'
-import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
-import { pass } from '../testdata/faults.ts'
+import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { pass } from '../testing/faults.ts'
 import {
   bytes,
   countListeners,
@@ -10,8 +10,8 @@ import {
   metered,
   stoppable,
   watchSettled,
-  type Tapped,
-} from '../testdata/world.ts'
+  type TappedConnection,
+} from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
 eachTest('a', 'a')
@@ -36,7 +36,7 @@ describe('a mutex', () => {
   it('costs one round trip when nobody has it, and a watch that nobody waits for when it is held for longer than a moment', async () => {
     await run(a.mkdirp('/lock'))
     const writes: number[] = []
-    world.interference.toServer = (chunk) => {
+    world.faults.toServer = (chunk) => {
       writes.push(chunk.length)
       return chunk
     }
@@ -206,9 +206,9 @@ describe('a mutex', () => {
     const first = await run(new Mutex(slow, '/lock').acquire())
     expect(write(first.token)).toBe(true)
     const waiting = new Mutex(b, '/lock').acquire()
-    const silence = (chunk: Uint8Array, wire: Tapped): Uint8Array | undefined =>
+    const silence = (chunk: Uint8Array, wire: TappedConnection): Uint8Array | undefined =>
       wire.server.host === 'slow' ? undefined : chunk
-    world.interference.toServer = world.interference.toClient = silence
+    world.faults.toServer = world.faults.toClient = silence
     const second = await world.within(15_000, waiting)
     expect(write(second.token)).toBe(true)
     first.assertHeld()
@@ -296,7 +296,7 @@ describe('when the lock is lost', () => {
     const held = await run(new Mutex(a, '/lock').acquire())
     let stateAtLoss = ''
     held.signal.addEventListener('abort', () => (stateAtLoss = a.state))
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     expect(stateAtLoss).toBe('suspended')
     expect(() => held.assertHeld()).toThrow(LostError)
@@ -310,7 +310,7 @@ describe('when the lock is lost', () => {
 
   it('a holder that stood still finds out from the clock, before its connection tells it anything', async () => {
     const process = stoppable(world)
-    const client = await world.client({ ports: { clock: process.clock } })
+    const client = await world.client({ platform: { clock: process.clock } })
     const held = await run(new Mutex(client, '/lock').acquire())
     process.standStill(11_900)
     held.assertHeld()
@@ -323,10 +323,10 @@ describe('when the lock is lost', () => {
   it('keeps it over a lost connection under the session policy, and until the horizon under the lease policy', async () => {
     const bySession = await run(new Mutex(a, '/one', { errorPolicy: 'session' }).acquire())
     const byLease = await run(new Mutex(a, '/two', { errorPolicy: { lease: {} } }).acquire())
-    world.interference.open = () => {
+    world.faults.open = () => {
       throw new Error('refused')
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     bySession.assertHeld()
     byLease.assertHeld()
@@ -354,7 +354,7 @@ describe('when the lock is lost', () => {
     meters[0]!.take()
     await world.advance(36_000)
     expect(meters[0]!.take().requests).toEqual([])
-    expect(world.clock.pending().filter(({ name }) => name.includes('lease'))).toEqual([])
+    expect(world.clock.pendingTimers().filter(({ name }) => name.includes('lease'))).toEqual([])
   })
 
   it('by the deletion of its node, by the end of its client, or by its release, the reason says so', async () => {

@@ -1,7 +1,7 @@
 import { SessionExpiredError } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, world } from '../testdata/each-test.ts'
-import { failureOf, metered, refuseConnections, watchSettled } from '../testdata/world.ts'
+import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
+import { failureOf, metered, refuseConnections, watchSettled } from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
 eachTest('a', 'a')
@@ -19,7 +19,7 @@ describe('what went wrong in other locks', () => {
     expect(before).toBe(2)
     const goOn = refuseConnections(world)
     const epoch = b.session.epoch
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await world.advance(17_000)
     goOn()
     await world.advance(20_000)
@@ -40,7 +40,7 @@ describe('what went wrong in other locks', () => {
     const waiting = failureOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
     await world.settle()
     const goOn = refuseConnections(world)
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await world.advance(17_000)
     goOn()
     await world.advance(3000)
@@ -54,7 +54,7 @@ describe('what went wrong in other locks', () => {
     const waiting = failureOf(new Mutex(c, '/lock').acquire())
     await world.settle()
     refuseConnections(world)
-    world.wires[2]!.cut()
+    world.connections[2]!.cut()
     await world.advance(17_000)
     expect(await run(waiting)).toBeInstanceOf(SessionExpiredError)
     await run(holder.release())
@@ -65,7 +65,7 @@ describe('what went wrong in other locks', () => {
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
     const goOn = refuseConnections(world)
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await world.settle()
     await run(holder.release())
     goOn()
@@ -74,9 +74,9 @@ describe('what went wrong in other locks', () => {
   })
 
   it('a lost reply to the create leaves no node that everybody waits for', async () => {
-    world.interference.toClient = (chunk, wire) => {
-      if (wire !== world.wires[0]) return chunk
-      delete world.interference.toClient
+    world.faults.toClient = (chunk, wire) => {
+      if (wire !== world.connections[0]) return chunk
+      delete world.faults.toClient
       wire.cut()
       return undefined
     }

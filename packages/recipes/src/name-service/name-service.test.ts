@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, tree } from '../testdata/stage.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, tree } from '../testing/stage.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { NameService } from './name-service.ts'
 

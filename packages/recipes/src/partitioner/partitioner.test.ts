@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { playPartitionsOnKeeper } from '../testdata/partition-play.ts'
-import { after, enumerateFaults, faults, seedsOf, swiftly, withSeeds } from '../testdata/stage.ts'
-import { Meter, type World } from '../testdata/world.ts'
+import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { runPartitionScenario } from '../testing/partition-scenario.ts'
+import { after, enumerateFaults, faults, seedsOf, settledWithin, withSeeds } from '../testing/stage.ts'
+import { Meter, type ManualWorld } from '../testing/world.ts'
 import { ownerOf } from './decide.ts'
 import { Partitioner } from './partitioner.ts'
 import { HandOverError, type Share } from './shares.ts'
@@ -97,17 +97,17 @@ describe('a partitioner', () => {
     const m1 = member(client, 'm1')
     const m2 = member(other, 'm2')
     await world.advance(500)
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
     const lost = [...m1.working.values()]
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     for (const share of lost)
       expect(share.signal.reason).toMatchObject({ name: 'LostError', reason: 'suspended' })
     await world.advance(20_000)
     expect([...m2.working.keys()].toSorted()).toEqual(items)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     expect([...m1.working.keys()].toSorted()).toEqual(ofMember('m1', ['m1', 'm2']))
     expect([...m2.working.keys()].toSorted()).toEqual(ofMember('m2', ['m1', 'm2']))
@@ -133,7 +133,7 @@ describe('a partitioner', () => {
     const failing = partitioner.run(({ item }) =>
       item === 'c' ? Promise.reject(new Error('broken')) : Promise.resolve(),
     )
-    await expect(swiftly(world, 10_000, failing)).rejects.toThrow('broken')
+    await expect(settledWithin(world, 10_000, failing)).rejects.toThrow('broken')
     expect(partitioner.state).toBe('idle')
     expect(world.server.stats().watches).toBe(0)
   })
@@ -143,7 +143,7 @@ describe('a partitioner', () => {
     expect(() => new Partitioner(client, '/p', ['a'], { settleMs: -1 })).toThrow(UsageError)
     await run(other.create('/locked', undefined, { acl: [{ perms: 1, scheme: 'world', id: 'anyone' }] }))
     const refused = new Partitioner(client, '/locked', items).run(() => Promise.resolve())
-    await expect(swiftly(world, 10_000, refused)).rejects.toBeInstanceOf(NoAuthError)
+    await expect(settledWithin(world, 10_000, refused)).rejects.toBeInstanceOf(NoAuthError)
     const m1 = member(client, 'm1')
     await expect(m1.partitioner.run(() => Promise.resolve())).rejects.toBeInstanceOf(UsageError)
     m1.stop()
@@ -181,7 +181,7 @@ it('an example: shards that follow their workers', async () => {
       if (done.length === 2) stop.abort()
     }
   })()
-  await expect(swiftly(world, 20_000, working)).rejects.toMatchObject({ name: 'AbortError' })
+  await expect(settledWithin(world, 20_000, working)).rejects.toMatchObject({ name: 'AbortError' })
   expect(done).toEqual(['0', '1'])
 })
 
@@ -213,7 +213,7 @@ it('never gives an item to two, and to one in the end, whatever happens at any r
   expect(played).toBeGreaterThan(60)
 })
 
-function timeout(own: World, ms: number): AbortSignal {
+function timeout(own: ManualWorld, ms: number): AbortSignal {
   const stop = new AbortController()
   void after(own, ms).then(() => stop.abort())
   return stop.signal
@@ -222,6 +222,6 @@ function timeout(own: World, ms: number): AbortSignal {
 it('never gives an item to two, and to one in the end, through random churn and faults', async () => {
   // 281: work began on an item that was lost already, and waited for a signal that had been given.
   await withSeeds([...seedsOf(12), 281], async (_random, seed) => {
-    expect(await playPartitionsOnKeeper(seed)).toEqual([])
+    expect(await runPartitionScenario(seed)).toEqual([])
   })
 }, 600_000)

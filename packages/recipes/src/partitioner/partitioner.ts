@@ -1,4 +1,4 @@
-import { abortedBy, Stream, UsageError, type Client } from '@zabra/client/core'
+import { abortError, AsyncQueue, UsageError, type Client } from '@zabra/client/core'
 import { Group, type Membership } from '../group/group.ts'
 import type { RecipeOptions } from '../held/types.ts'
 import { uuid } from '../line/uuid.ts'
@@ -62,7 +62,7 @@ export class Partitioner {
    * away. A release without being asked gives others a chance, and takes the item again if it is still ours.
    */
   async *shares({ signal }: PartitionOptions = {}): AsyncGenerator<Share, void, undefined> {
-    const stream = new Stream<Share>(Infinity, (waiting) => waiting)
+    const stream = new AsyncQueue<Share>(Infinity, (waiting) => waiting)
     const work = (share: Share): Promise<void> => {
       stream.push(share)
       return aborted(share.held.signal)
@@ -79,7 +79,7 @@ export class Partitioner {
       stop.abort()
       await running
     }
-    if (signal?.aborted) throw abortedBy(signal.reason, { operation: 'partitioner.shares', path: this.path })
+    if (signal?.aborted) throw abortError(signal.reason, { operation: 'partitioner.shares', path: this.path })
   }
 
   /**

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, NoNodeError } from '@zabra/client/core'
-import { client, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, tree } from '../testdata/stage.ts'
-import { bytes, text } from '../testdata/world.ts'
+import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, tree } from '../testing/stage.ts'
+import { bytes, text } from '../testing/world.ts'
 import { whenFound } from './decide.ts'
 import { NodeConflictError, PersistentNode } from './persistent-node.ts'
 
@@ -40,7 +40,7 @@ describe('a persistent node', () => {
     await run(node.ready)
     // The first request with the new data tries to make the znode, the second one writes.
     const held: (() => void)[] = []
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (wire.server.host !== 'a' || !text(chunk).includes('newest')) return chunk
       held.push(() => wire.send(chunk))
       return held.length === 2 ? undefined : chunk
@@ -59,7 +59,7 @@ describe('a persistent node', () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)
     let left = 0
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (left === 0 || wire.server.host !== 'a' || !text(chunk).includes('/n')) return chunk
       left--
       wire.cut()

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../held/lost.ts'
-import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { tree } from '../testdata/stage.ts'
-import { failureOf, watchSettled } from '../testdata/world.ts'
+import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
+import { tree } from '../testing/stage.ts'
+import { failureOf, watchSettled } from '../testing/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import type { Message } from './message.ts'
 import { Queue } from './queue.ts'
@@ -38,9 +38,9 @@ describe('an acknowledgement', () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())
     let mend = (): void => {}
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (wire.server.host !== 'b') return chunk
-      delete world.interference.toServer
+      delete world.faults.toServer
       mend = cutOff('b')
       return undefined
     }
@@ -61,12 +61,12 @@ describe('an acknowledgement', () => {
     // From here on no reply comes back to the consumer; what it asks for is counted.
     const held: (() => void)[] = []
     let asked = 0
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       for (let at = 0; wire.server.host === 'b' && at < chunk.length; asked++)
         at += 4 + new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(0)
       return chunk
     }
-    world.interference.toClient = (chunk, wire) => {
+    world.faults.toClient = (chunk, wire) => {
       if (wire.server.host !== 'b') return chunk
       held.push(() => wire.deliver(chunk))
       return undefined
@@ -79,8 +79,8 @@ describe('an acknowledgement', () => {
     })
     await world.settle()
     expect(asked).toBe(2)
-    delete world.interference.toServer
-    delete world.interference.toClient
+    delete world.faults.toServer
+    delete world.faults.toClient
     for (const deliver of held) deliver()
     const { value } = await run(next)
     expect([order, (value as Message<string>).value]).toEqual(['acknowledged received', 'b'])

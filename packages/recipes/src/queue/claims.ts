@@ -106,7 +106,7 @@ async function claim<T>(
 ): Promise<Committed<unknown> | Failed> {
   const mark = `${layout.claims}/${name}`
   const operations: WriteOp[] = place ? [operation, { op: 'delete', path: place.path }] : [operation]
-  const sentAt = client.ports.clock.monotonic()
+  const sentAt = client.platform.clock.monotonic()
   try {
     const committed = await commitMarked(client, mark, operations, {
       signal,

@@ -134,7 +134,7 @@ export class Message<T> implements AsyncDisposable {
 
   async #giveBack(delayMs: number): Promise<void> {
     if (delayMs === 0) return this.#dropClaim()
-    this.#client.ports.clock.after(delayMs, 'delay of a message', () => inBackground(this.#dropClaim()))
+    this.#client.platform.clock.after(delayMs, 'delay of a message', () => inBackground(this.#dropClaim()))
   }
 
   /** Only a claim of this delivery: the item has had another version since it was claimed again. */

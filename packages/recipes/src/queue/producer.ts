@@ -82,7 +82,7 @@ export class Producer<T> {
     }))
     const room = { count: values.length, signal, fail: whenFull === 'fail' }
     const mark = `${this.#layout.marks}/put-${uniqueName(this.#client)}`
-    const sentAt = this.#client.ports.clock.monotonic()
+    const sentAt = this.#client.platform.clock.monotonic()
     const committed = await this.#commit(mark, operations, room, values)
     dropMark(this.#client, mark)
     if (committed.results === undefined) {

@@ -6,16 +6,16 @@ import {
   after,
   enumerateFaults,
   insist,
-  swiftly,
+  settledWithin,
   tree,
   seedsOf,
   breakOnTheWay,
   withSeeds,
-  type Stage,
+  type FaultFixture,
   type Victim,
-} from '../testdata/stage.ts'
-import { Account } from '../testdata/plays/account.ts'
-import { World } from '../testdata/world.ts'
+} from '../testing/stage.ts'
+import { Account } from '../testing/scenarios/account.ts'
+import { ManualWorld } from '../testing/world.ts'
 import { Queue } from './queue.ts'
 
 const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
@@ -24,7 +24,7 @@ async function drain(queue: Queue<string>, account: Account): Promise<void> {
   while ((await queue.size()) > 0) await account.taking(queue.take())
 }
 
-async function checkNothingLeft(stage: Stage, client: Client): Promise<void> {
+async function checkNothingLeft(stage: FaultFixture, client: Client): Promise<void> {
   await stage.calm()
   const left = (await tree(client)).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
   if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
@@ -117,7 +117,7 @@ it('makes room exactly once, whatever happens to a producer that waits for it', 
 
 it('keeps its promises among many producers and consumers with random cuts and deaths', async () => {
   await withSeeds(seedsOf(8), async (random) => {
-    const world = await World.start()
+    const world = await ManualWorld.start()
     const account = new Account()
     const producers = await Promise.all(Array.from({ length: 1 + random.below(5) }, () => world.client()))
     const takers = await Promise.all(Array.from({ length: 2 + random.below(10) }, () => world.client()))
@@ -133,13 +133,13 @@ it('keeps its promises among many producers and consumers with random cuts and d
     for (const take of takes) take.catch(() => {})
     const heal = breakOnTheWay(world, random, ['watcher'])
     for (let step = 0; step < 30; step++) {
-      const wire = world.wires[random.below(world.wires.length)]!
+      const wire = world.connections[random.below(world.connections.length)]!
       if (wire.server.host !== 'watcher') wire.cut()
       await world.advance(random.below(200))
     }
     heal()
-    await swiftly(world, 60_000, Promise.all(puts))
-    await swiftly(
+    await settledWithin(world, 60_000, Promise.all(puts))
+    await settledWithin(
       world,
       60_000,
       (async () => {
@@ -147,7 +147,7 @@ it('keeps its promises among many producers and consumers with random cuts and d
       })(),
     )
     stop.abort()
-    await swiftly(world, 60_000, Promise.allSettled(takes))
+    await settledWithin(world, 60_000, Promise.allSettled(takes))
     await world.advance(1000)
     account.checkExactlyOnce()
     expect(account.maybeOut).toEqual([])
@@ -157,7 +157,7 @@ it('keeps its promises among many producers and consumers with random cuts and d
 })
 
 it('gives ten thousand items in order, with few listings', async () => {
-  const world = await World.start()
+  const world = await ManualWorld.start()
   const client = await world.client()
   const queue = new Queue<string>(client, '/q', { codec: utf8, maxItems: 20_000 })
   for (let n = 0; n < 10_000; n += 1000) {

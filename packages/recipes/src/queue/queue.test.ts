@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
 import { LostError } from '../held/lost.ts'
-import { client, eachTest, expire, other, run, world } from '../testdata/each-test.ts'
-import { tree } from '../testdata/stage.ts'
-import { bytes, text } from '../testdata/world.ts'
+import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
+import { tree } from '../testing/stage.ts'
+import { bytes, text } from '../testing/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
@@ -222,7 +222,7 @@ describe('receive', () => {
   it('tells a consumer that its connection broke, and that somebody else has got its message', async () => {
     await run(queueOf(client).put('a'))
     const message = await nextOf(queueOf(other).receive())
-    world.wires[1]!.cut()
+    world.connections[1]!.cut()
     await world.settle()
     expect(message.signal.reason).toMatchObject({ reason: 'suspended' })
     await world.advance(3000)

@@ -1,4 +1,4 @@
-import { abortedBy, UsageError, type Client, type Codec } from '@zabra/client/core'
+import { abortError, UsageError, type Client, type Codec } from '@zabra/client/core'
 import { isNewSession, orMissing, throughSessions } from '../waiting/errors.ts'
 import { atHead, type HeadOptions, type HeadPlace } from '../line/at-head.ts'
 import { serial } from '../line/contenders.ts'
@@ -61,7 +61,7 @@ export class Queue<T> {
     this.#client = client
     this.path = path
     this.#layout = layoutOf(path, naming)
-    this.#clock = new ServerClock(client.ports.clock)
+    this.#clock = new ServerClock(client.platform.clock)
     this.#context = { client, layout: this.#layout, codec, clock: this.#clock, deadLetterAfter }
     this.#producer = new Producer(client, this.#layout, codec, this.#clock, {
       maxItems,
@@ -120,7 +120,7 @@ export class Queue<T> {
       const message = await this.#next<Message<T>>(receive as Claimer<Message<T>>, 'queue.receive', signal)
       if (signal?.aborted) {
         await message.nack()
-        throw abortedBy(signal.reason, { operation: 'queue.receive', path: this.path })
+        throw abortError(signal.reason, { operation: 'queue.receive', path: this.path })
       }
       if (concurrency === 1) {
         let isAskedForMore = false

@@ -1,8 +1,8 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import type { Held } from '../held/types.ts'
-import { client as a, eachTest, meters, other as b, run, third as c, world } from '../testdata/each-test.ts'
-import { watchSettled } from '../testdata/world.ts'
+import { client as a, eachTest, meters, other as b, run, third as c, world } from '../testing/each-test.ts'
+import { watchSettled } from '../testing/world.ts'
 import { ReadWriteLock } from './read-write-lock.ts'
 
 eachTest('a', 'a', 'a')
@@ -106,8 +106,8 @@ it('a downgrade whose reply is lost is found again', async () => {
   const lock = new ReadWriteLock(a, '/rw', { errorPolicy: 'session' })
   const write = await run(lock.write.acquire())
   await world.settle()
-  world.interference.toClient = (_chunk, wire) => {
-    delete world.interference.toClient
+  world.faults.toClient = (_chunk, wire) => {
+    delete world.faults.toClient
     wire.cut()
     return undefined
   }

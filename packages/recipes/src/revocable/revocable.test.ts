@@ -1,7 +1,7 @@
 import { AbortedError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, third as c, world } from '../testdata/each-test.ts'
-import { bytes, failureOf, text, watchSettled } from '../testdata/world.ts'
+import { client as a, eachTest, other as b, run, third as c, world } from '../testing/each-test.ts'
+import { bytes, failureOf, text, watchSettled } from '../testing/world.ts'
 import { readRequest, writeRequest } from './request.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
@@ -66,11 +66,11 @@ it('a waiter that is asked leaves the line', async () => {
 })
 
 it('a request that was written before the watch was armed is seen', async () => {
-  world.interference.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, wire) => {
     // The watch on the own znode leaves after the request has been written.
     const path = /\/lock\/[0-9a-f-]{36}-lock-\d{10}/.exec(new TextDecoder().decode(chunk))?.[0]
     if (path === undefined) return chunk
-    delete world.interference.toServer
+    delete world.faults.toServer
     void c.setData(path, bytes('unlock')).then(() => wire.send(chunk))
     return undefined
   }
@@ -102,7 +102,7 @@ it('a revoker that gives up leaves no watch and no timer, and its request stands
   expect(await run(asked)).toBeInstanceOf(AbortedError)
   await world.settle()
   expect(world.server.stats().watches).toBe(watches)
-  expect(world.clock.pending().some(({ name }) => name.includes('revocation'))).toBe(false)
+  expect(world.clock.pendingTimers().some(({ name }) => name.includes('revocation'))).toBe(false)
   await run(held.release())
 })
 

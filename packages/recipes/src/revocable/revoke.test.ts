@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
-import { watchSettled } from '../testdata/world.ts'
+import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { watchSettled } from '../testing/world.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
 

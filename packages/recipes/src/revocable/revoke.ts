@@ -69,7 +69,7 @@ async function gone(
   const cancel =
     graceMs === undefined
       ? () => {}
-      : client.ports.clock.after(graceMs, 'grace of a revocation', () => {
+      : client.platform.clock.after(graceMs, 'grace of a revocation', () => {
           late = true
           bell.ring()
         })

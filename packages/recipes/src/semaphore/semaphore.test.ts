@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testdata/each-test.ts'
-import { failureOf, refuseConnections, text, watchSettled } from '../testdata/world.ts'
+import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { failureOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
@@ -196,11 +196,11 @@ describe('a semaphore', () => {
   it('gives permits back that were taken while the reply was lost and the caller gave up', async () => {
     await run((await run(of(a).acquire())).release())
     const stop = new AbortController()
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
-      delete world.interference.toServer
-      world.interference.toClient = () => {
-        delete world.interference.toClient
+      delete world.faults.toServer
+      world.faults.toClient = () => {
+        delete world.faults.toClient
         wire.cut()
         return undefined
       }
@@ -217,11 +217,11 @@ describe('a semaphore', () => {
     await world.settle()
     const stop = new AbortController()
     let goOn = (): void => {}
-    world.interference.toServer = (chunk) => {
+    world.faults.toServer = (chunk) => {
       if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
-      delete world.interference.toServer
-      world.interference.toClient = (reply, wire) => {
-        delete world.interference.toClient
+      delete world.faults.toServer
+      world.faults.toClient = (reply, wire) => {
+        delete world.faults.toClient
         goOn = refuseConnections(world)
         wire.deliver(reply)
         wire.cut()
@@ -242,11 +242,11 @@ describe('a semaphore', () => {
   it('finds the permits whose reply was lost', async () => {
     const semaphore = new Semaphore(a, '/s', { permits: 1 })
     await run((await run(semaphore.acquire())).release())
-    world.interference.toServer = (chunk, wire) => {
+    world.faults.toServer = (chunk, wire) => {
       if (!new TextDecoder('latin1').decode(chunk).includes('lease-1-')) return chunk
-      delete world.interference.toServer
-      world.interference.toClient = () => {
-        delete world.interference.toClient
+      delete world.faults.toServer
+      world.faults.toClient = () => {
+        delete world.faults.toClient
         wire.cut()
         return undefined
       }
@@ -263,7 +263,7 @@ describe('a semaphore', () => {
     const waiting = of(b).acquire(3)
     await world.settle()
     const goOn = refuseConnections(world)
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     const held = await world.within(20_000, waiting)
     held.assertHeld()
     goOn()

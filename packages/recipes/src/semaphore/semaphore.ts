@@ -101,7 +101,7 @@ export class Semaphore {
 
   /** One turn at the head of the line. Undefined when it was lost with the session. */
   async #acquire(permits: number, options: SemaphoreAcquireOptions): Promise<Right | undefined> {
-    const since = this.client.ports.clock.monotonic()
+    const since = this.client.platform.clock.monotonic()
     const bell = new Bell(this.client, options.signal)
     let place: Place | undefined
     try {
@@ -256,7 +256,7 @@ export class Semaphore {
         if (this.client.state !== 'connected') await bell.wait()
         else await this.client.syncCommitted()
       }
-      const waitedMs = this.client.ports.clock.monotonic() - since
+      const waitedMs = this.client.platform.clock.monotonic() - since
       return new Right(this.client, lease, { recipe: 'semaphore', policy: this.#policy, waitedMs })
     } catch (error) {
       this.#line.leaveBehind(lease)

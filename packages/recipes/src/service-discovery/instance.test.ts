@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '@zabra/client/core'
-import { bytes, text } from '../testdata/world.ts'
+import { bytes, text } from '../testing/world.ts'
 import { Errors, usable } from './down.ts'
 import { instanceCodec, type Instance } from './instance.ts'
 import { strategies } from './strategies.ts'

@@ -74,11 +74,11 @@ export class ServiceProvider<T> implements AsyncDisposable {
   }
 
   #now(): number {
-    return this.#client.ports.clock.monotonic()
+    return this.#client.platform.clock.monotonic()
   }
 
   #draw(end: number): number {
-    const bytes = this.#client.ports.random.bytes(4)
+    const bytes = this.#client.platform.random.bytes(4)
     const number = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0)
     return Math.floor((number / 2 ** 32) * end)
   }

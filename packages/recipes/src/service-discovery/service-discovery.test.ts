@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError, type Client } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, faults, insist } from '../testdata/stage.ts'
-import { bytes } from '../testdata/world.ts'
+import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, faults, insist } from '../testing/stage.ts'
+import { bytes } from '../testing/world.ts'
 import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
 import type { ServiceProvider } from './provider.ts'
 
@@ -39,15 +39,15 @@ describe('an instance', () => {
 
   it('comes back in a new session with its newest data, also when it was updated in the outage', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a', port: 1 }))
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     const updated = me.update({ port: 2 })
     await world.advance(20_000)
     expect(await run(discoveryOf(other).instances('api'))).toEqual([])
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     await run(updated)
     expect(await run(discoveryOf(other).instances('api'))).toMatchObject([{ id: 'a', port: 2 }])
@@ -55,14 +55,14 @@ describe('an instance', () => {
 
   it('that was unregistered in an outage does not come back (CUR-164)', async () => {
     const me = await run(discoveryOf(client).register({ name: 'api', id: 'a' }))
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.settle()
     const gone = me.unregister()
     await world.advance(20_000)
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     await run(gone)
     expect(await run(discoveryOf(other).instances('api'))).toEqual([])
@@ -131,13 +131,13 @@ describe('a provider', () => {
   it('keeps what it knew through an outage, and says that it is old', async () => {
     await run(discoveryOf(other).register({ name: 'api', id: 'a' }))
     const provider = await run(discoveryOf(client).provider('api'))
-    world.interference.open = ({ host }) => {
+    world.faults.open = ({ host }) => {
       if (host === 'a') throw new Error('cut off')
     }
-    world.wires[0]!.cut()
+    world.connections[0]!.cut()
     await world.advance(5000)
     expect([provider.stale, provider.next()?.id]).toEqual([true, 'a'])
-    delete world.interference.open
+    delete world.faults.open
     await world.advance(12_000)
     expect(provider.stale).toBe(false)
     await run(provider.close())

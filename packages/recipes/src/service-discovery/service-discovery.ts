@@ -114,7 +114,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   #completed(instance: NewInstance<T>): Instance<T> {
     return {
       id: uuid(this.#client),
-      registrationTimeUTC: this.#client.ports.clock.wall(),
+      registrationTimeUTC: this.#client.platform.clock.wall(),
       serviceType: 'DYNAMIC',
       enabled: true,
       ...instance,

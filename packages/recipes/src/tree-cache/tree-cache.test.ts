@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testdata/each-test.ts'
-import { enumerateFaults, swiftly, seedsOf, withSeeds } from '../testdata/stage.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
+import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/stage.ts'
+import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { depthBelow, Entries } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
 import { settledChildren, watchChildren, watchData } from './watchers.ts'
@@ -137,7 +137,7 @@ describe('a tree cache', () => {
     const { cache } = await cacheOf()
     const light = cutOff()
     await world.advance(20_000)
-    const late = world.connecting({ servers: 'late:2181' })
+    const late = world.connect({ servers: 'late:2181' })
     light()
     await world.advance(12_000)
     await run((await late).setData('/t', bytes('2')))
@@ -317,7 +317,7 @@ it('equals the tree at the end, whatever happens at any request', async () => {
 
 it('equals a model after random changes, cuts and chunkings, as do the events it told', async () => {
   await withSeeds(seedsOf(10), async (random) => {
-    const own = await World.start()
+    const own = await ManualWorld.start()
     const reader = await own.client()
     const writer = await own.client()
     own.network.chunkBytes = [1, 7, 100, 64 * 1024][random.below(4)]!
@@ -333,8 +333,8 @@ it('equals a model after random changes, cuts and chunkings, as do the events it
         () => writer.delete(path),
       ][random.below(3)]!()
       void Promise.resolve(write).catch(() => {})
-      if (random.below(6) === 0) own.wires[0]!.cut()
-      if (random.below(6) === 0) own.wires.at(-1)!.cut()
+      if (random.below(6) === 0) own.connections[0]!.cut()
+      if (random.below(6) === 0) own.connections.at(-1)!.cut()
       if (random.below(3) === 0) await own.settle()
       if (random.below(8) === 0) await own.advance(random.below(400))
     }
@@ -345,7 +345,7 @@ it('equals a model after random changes, cuts and chunkings, as do the events it
       if (event.type === 'removed') told.delete(event.path)
       else if (event.type === 'added' || event.type === 'updated') told.set(event.path, event.value)
     }
-    const truth = await swiftly(own, 10_000, contents(writer))
+    const truth = await settledWithin(own, 10_000, contents(writer))
     expect(cached(cache)).toEqual(truth)
     expect(told).toEqual(truth)
     await own.outcome(cache.close())

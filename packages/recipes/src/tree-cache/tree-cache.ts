@@ -2,7 +2,7 @@ import {
   FatalError,
   NoNodeError,
   SessionExpiredError,
-  Stream,
+  AsyncQueue,
   UsageError,
   type Bytes,
   type Client,
@@ -62,7 +62,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly #client: Client
   readonly #options: TreeCacheOptions<T>
   readonly #entries = new Entries<T>()
-  readonly #streams = new Set<Stream<CacheEvent<T>>>()
+  readonly #streams = new Set<AsyncQueue<CacheEvent<T>>>()
   readonly #reading = new Map<string, Reading>()
   readonly #gate = new Gate(WINDOW)
   readonly #states: AsyncIterableIterator<StateChange>
@@ -130,7 +130,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       leave()
       return waiting
     }
-    const stream: Stream<CacheEvent<T>> = new Stream(WAITING_EVENTS + this.size, tooSlow, leave)
+    const stream: AsyncQueue<CacheEvent<T>> = new AsyncQueue(WAITING_EVENTS + this.size, tooSlow, leave)
     for (const [path, { value, stat }] of this.#entries.all())
       stream.push({ type: 'added', path, value, stat })
     if (this.#initialized) stream.push({ type: 'initialized' })

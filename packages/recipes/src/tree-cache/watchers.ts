@@ -50,7 +50,7 @@ export function settledChildren(
   ms: number,
   { signal }: WatcherOptions = {},
 ): Promise<readonly string[]> {
-  const { clock } = client.ports
+  const { clock } = client.platform
   let last: { readonly pzxid: bigint; readonly at: number } | undefined
   return watchUntil(client, { signal, operation: 'settledChildren' }, async (look) => {
     const found = (await look.children(path)) ?? ((await look.exists(path)) && (await look.children(path)))

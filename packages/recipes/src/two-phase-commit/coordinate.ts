@@ -1,4 +1,4 @@
-import { abortedBy, utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
+import { abortError, utf8, UsageError, type Bytes, type Client } from '@zabra/client/core'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
 import { watchData } from '../tree-cache/watchers.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
@@ -62,7 +62,7 @@ export async function coordinate(
   try {
     for (;;) {
       if (leave?.aborted)
-        throw abortedBy(leave.reason, { operation: 'twoPhaseCommit', path: transaction.path })
+        throw abortError(leave.reason, { operation: 'twoPhaseCommit', path: transaction.path })
       const decided = await poll.step(giveUp?.aborted ?? false)
       if (decided !== 'wait') return decided
       await poll.next()
@@ -93,7 +93,7 @@ class PollWatch {
     const { client, path } = transaction
     this.#transaction = transaction
     this.wake = new Waker(client)
-    this.#startedAt = client.ports.clock.monotonic()
+    this.#startedAt = client.platform.clock.monotonic()
     this.#votes = new TreeCache(client, `${path}/votes`, { depth: 1 })
     this.#alive = new TreeCache(client, `${path}/alive`, { depth: 1 })
     for (const work of [this.#followVotes(), this.#followSites(), this.#followRecord()]) {
@@ -133,7 +133,7 @@ class PollWatch {
   }
 
   #left({ deadlineMs }: Record): number {
-    return this.#startedAt + deadlineMs - this.#transaction.client.ports.clock.monotonic()
+    return this.#startedAt + deadlineMs - this.#transaction.client.platform.clock.monotonic()
   }
 
   #cast(): Map<string, Vote> {
@@ -194,7 +194,7 @@ class Waker {
     if (!this.#called) {
       await new Promise<void>((resolve) => {
         this.#resolve = resolve
-        if (ms > 0) this.#cancel = this.#client.ports.clock.after(ms, 'deadline of a transaction', resolve)
+        if (ms > 0) this.#cancel = this.#client.platform.clock.after(ms, 'deadline of a transaction', resolve)
       })
     }
     this.#called = false

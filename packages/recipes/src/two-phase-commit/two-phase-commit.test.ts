@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
-import { client, eachTest, run, world } from '../testdata/each-test.ts'
+import { client, eachTest, run, world } from '../testing/each-test.ts'
 import {
   after,
   enumerateFaults,
   seedsOf,
-  swiftly,
+  settledWithin,
   tree,
   breakOnTheWay,
   withSeeds,
-} from '../testdata/stage.ts'
-import { bytes, text, World } from '../testdata/world.ts'
+} from '../testing/stage.ts'
+import { bytes, text, ManualWorld } from '../testing/world.ts'
 import { AmbiguousResultError } from '../waiting/ambiguous.ts'
 import { twoPhaseCommit } from './coordinate.ts'
 import { decide, isDone, type Decision, type Vote } from './decide.ts'
@@ -317,7 +317,7 @@ it('comes to one decision, whatever happens to a site at any request', async () 
 it('decides once among random deaths of coordinators and cuts of sites', async () => {
   // 52: a site gave up when it lost the reply to its showing up.
   await withSeeds([...seedsOf(6), 52], async (random) => {
-    const own = await World.start()
+    const own = await ManualWorld.start()
     const ledger = new Ledger()
     const names = Array.from({ length: 3 + random.below(6) }, (_, n) => `s${n}`)
     let vetoed = false
@@ -333,11 +333,11 @@ it('decides once among random deaths of coordinators and cuts of sites', async (
       told.push(begin(coordinator, names).catch(() => undefined))
       await own.advance(random.below(100))
       if (random.below(2) === 0) void coordinator.close()
-      own.wires[random.below(own.wires.length)]!.cut()
+      own.connections[random.below(own.connections.length)]!.cut()
     }
     heal()
-    await swiftly(own, 60_000, Promise.all(told))
-    await swiftly(own, 60_000, after(own, 20_000))
+    await settledWithin(own, 60_000, Promise.all(told))
+    await settledWithin(own, 60_000, after(own, 20_000))
     ledger.checkOneDecision()
     expect(ledger.failures).toEqual([])
     const all = [...ledger.outcomes.values()].flatMap((outcomes) => [...outcomes])

@@ -44,7 +44,7 @@ export async function commitMarked<const T extends readonly WriteOp[]>(
   operations: T,
   { signal, parents = 'container', needMark = false }: CommitOptions = {},
 ): Promise<Committed<{ [K in keyof T]: WriteResult<T[K]> }>> {
-  const tag = client.ports.random.bytes(16)
+  const tag = client.platform.random.bytes(16)
   const marking = { op: 'create', path: mark, mode: 'ephemeral', data: tag } as const
   for (let tries = 1; ;) {
     const { epoch } = client.session
@@ -132,4 +132,4 @@ export const parentOf = (path: string): string => path.slice(0, Math.max(1, path
 
 /** A name that nobody else draws. */
 export const uniqueName = (client: Client): string =>
-  [...client.ports.random.bytes(12)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  [...client.platform.random.bytes(12)].map((byte) => byte.toString(16).padStart(2, '0')).join('')

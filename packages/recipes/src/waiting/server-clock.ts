@@ -1,4 +1,4 @@
-import type { ClientPorts } from '@zabra/client/core'
+import type { Platform } from '@zabra/client/core'
 
 /** How long a measurement is good for, against clocks that drift. */
 const FRESH_MS = 300_000
@@ -8,12 +8,12 @@ const FRESH_MS = 300_000
  * and reply. Wrong by half of that time at most.
  */
 export class ServerClock {
-  readonly #clock: Pick<ClientPorts['clock'], 'monotonic'>
+  readonly #clock: Pick<Platform['clock'], 'monotonic'>
   #offset: number | undefined
   #error = Infinity
   #measuredAt = 0
 
-  constructor(clock: Pick<ClientPorts['clock'], 'monotonic'>) {
+  constructor(clock: Pick<Platform['clock'], 'monotonic'>) {
     this.#clock = clock
   }
 

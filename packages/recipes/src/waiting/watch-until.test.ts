@@ -1,7 +1,7 @@
 import { ServerFaultError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { client, cutOff, eachTest, run, world } from '../testdata/each-test.ts'
-import { text } from '../testdata/world.ts'
+import { client, cutOff, eachTest, run, world } from '../testing/each-test.ts'
+import { text } from '../testing/world.ts'
 import { watchUntil } from './watch-until.ts'
 
 eachTest('a')
@@ -11,7 +11,7 @@ const options = { operation: 'test' }
 it('whoever looks outlasts connections that break at its reading again and again', async () => {
   await run(client.create('/data'))
   let left = 12
-  world.interference.toServer = (chunk, wire) => {
+  world.faults.toServer = (chunk, wire) => {
     if (left === 0 || !text(chunk).includes('/data')) return chunk
     left--
     wire.cut()

@@ -1,5 +1,5 @@
 import {
-  abortedBy,
+  abortError,
   ConnectionLossError,
   NoNodeError,
   type Bytes,
@@ -45,7 +45,7 @@ export async function watchUntil<T>(
   look: (look: Look) => Promise<T | undefined>,
 ): Promise<T> {
   for await (const answer of watchEach(client, options, look)) return answer
-  throw abortedBy(options.signal?.reason, { operation: options.operation })
+  throw abortError(options.signal?.reason, { operation: options.operation })
 }
 
 /** Every answer of a look that is repeated whenever something may have changed, until the consumer leaves. */
@@ -60,7 +60,7 @@ export async function* watchEach<T>(
   const forget = onReturn(client, () => current?.wake())
   try {
     for (;;) {
-      if (signal?.aborted) throw abortedBy(signal.reason, { operation })
+      if (signal?.aborted) throw abortError(signal.reason, { operation })
       const round = new Round(client, signal)
       current = round
       let answer: T | undefined
@@ -117,7 +117,7 @@ class Round implements Look {
 
   again(ms: number): void {
     this.#cancelTimer()
-    this.#cancelTimer = this.client.ports.clock.after(ms, 'look again', () => this.wake())
+    this.#cancelTimer = this.client.platform.clock.after(ms, 'look again', () => this.wake())
   }
 
   when(settled: Promise<unknown>): void {
@@ -135,7 +135,7 @@ class Round implements Look {
     if (signal === undefined) return this.#awake
     let leave = (): void => {}
     const left = new Promise<never>((_resolve, reject) => {
-      leave = () => reject(abortedBy(signal.reason, { operation }))
+      leave = () => reject(abortError(signal.reason, { operation }))
       signal.addEventListener('abort', leave, { once: true })
       if (signal.aborted) leave()
     })

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import type { Connection, Listener } from '../network.ts'
 import { acceptedConnection, takesHandles } from './accepted.ts'
 import { nodeNetwork } from './index.ts'
-import { sharedReads } from './socket-connection.ts'
+import { sharedReadBuffer } from './socket-connection.ts'
 
 /** What an accepted connection has heard, as views and as copies. */
 class Heard {
@@ -22,7 +22,7 @@ class Heard {
   }
 
   listen(): this {
-    this.connection.listen({
+    this.connection.setHandler({
       data: (chunk) => {
         this.chunks.push(chunk)
         this.bytes.push(...chunk)
@@ -47,7 +47,7 @@ class Heard {
   }
 }
 
-const isShared = sharedReads() !== undefined
+const isShared = sharedReadBuffer() !== undefined
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('accepted connections', () => {
@@ -95,7 +95,7 @@ describe('accepted connections', () => {
         await server.until(() => server.bytes.length === 3)
       }
       expect(one.server.chunks[0]!.buffer).toBe(two.server.chunks[0]!.buffer)
-      expect(one.server.chunks[0]!.buffer).toBe((sharedReads()!.buffer as Uint8Array).buffer)
+      expect(one.server.chunks[0]!.buffer).toBe((sharedReadBuffer()!.buffer as Uint8Array).buffer)
       expect([one.server.bytes, two.server.bytes]).toEqual([
         [1, 2, 3],
         [1, 2, 3],

@@ -1,5 +1,5 @@
 import { Socket, type OnReadOpts } from 'node:net'
-import { sharedReads, SocketConnection } from './socket-connection.ts'
+import { sharedReadBuffer, SocketConnection } from './socket-connection.ts'
 
 /** What the platform has underneath a socket, as far as it matters here. */
 interface Handle {
@@ -16,7 +16,7 @@ type MakeSocket = new (options: OnHandleOptions) => Socket
 /** A socket that a server has accepted as a connection. */
 export function acceptedConnection(socket: Socket): SocketConnection {
   const reading = intoSharedArray(socket)
-  return new SocketConnection(reading ?? socket, { transport: 'tcp', handsOver: reading !== undefined })
+  return new SocketConnection(reading ?? socket, { transport: 'tcp', hasReadCallback: reading !== undefined })
 }
 
 /**
@@ -31,7 +31,7 @@ export function acceptedConnection(socket: Socket): SocketConnection {
  * does as expected. What the server has set (no delay, keep-alive) is set on the handle, and stays.
  */
 function intoSharedArray(socket: OnHandle): Socket | undefined {
-  const onread = sharedReads()
+  const onread = sharedReadBuffer()
   const handle = socket._handle
   if (onread === undefined || typeof handle?.useUserBuffer !== 'function') return undefined
   if (!(isUsual ??= takesHandles())) return undefined

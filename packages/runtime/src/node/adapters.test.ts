@@ -5,7 +5,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { describe, expect, it, vi } from 'vitest'
 import { invariant, InvariantError } from '../invariant.ts'
 import type { Connection } from '../network.ts'
-import { nodeClock, nodeCompression, nodeNetwork, nodePorts, nodeRandom, nodeSystem } from './index.ts'
+import { nodeClock, nodeCompression, nodeNetwork, nodePlatform, nodeRandom, nodeSystem } from './index.ts'
 
 describe('the clock of the platform', () => {
   it('runs timers after I/O and forgets cancelled ones', async () => {
@@ -19,7 +19,7 @@ describe('the clock of the platform', () => {
       nodeClock.after(1, 'due', () => {
         clearInterval(held)
         seen.push('due')
-        nodeClock.soon(resolve)
+        nodeClock.immediate(resolve)
       })
     })
     expect(seen).toEqual(['due'])
@@ -32,7 +32,7 @@ describe('a very long delay', () => {
   it('is waited for, and not over at once', async () => {
     let ran = false
     const cancel = nodeClock.after(2 ** 31 + 5, 'in 25 days', () => (ran = true))
-    await new Promise<void>((resolve) => nodeClock.soon(() => nodeClock.soon(resolve)))
+    await new Promise<void>((resolve) => nodeClock.immediate(() => nodeClock.immediate(resolve)))
     cancel()
     expect(ran).toBe(false)
   })
@@ -66,35 +66,35 @@ describe('compression of the platform', () => {
 
 describe('the process and its chance', () => {
   it('knows itself and that a process beyond every limit does not run', () => {
-    expect(nodeSystem.identityOf(nodeSystem.pid)).toBe(nodeSystem.identityOf(nodeSystem.pid))
-    expect(nodeSystem.identityOf(nodeSystem.pid)).toMatch(/^\d+-/)
-    expect(nodeSystem.identityOf(2 ** 30)).toBeUndefined()
-    expect(nodeSystem.memory()).toBeGreaterThan(1 << 20)
+    expect(nodeSystem.processIdentity(nodeSystem.pid)).toBe(nodeSystem.processIdentity(nodeSystem.pid))
+    expect(nodeSystem.processIdentity(nodeSystem.pid)).toMatch(/^\d+-/)
+    expect(nodeSystem.processIdentity(2 ** 30)).toBeUndefined()
+    expect(nodeSystem.residentMemory()).toBeGreaterThan(1 << 20)
     expect(nodeSystem.heap!().used).toBeGreaterThan(1 << 20)
     expect(nodeSystem.heap!().external).toBeGreaterThan(0)
     expect(nodeSystem.environment().map(([name]) => name)).toContain('java.version')
-    const { open, max } = nodeSystem.descriptors()
+    const { open, max } = nodeSystem.fileDescriptors()
     expect(open === -1 || (open > 0 && open < max)).toBe(true)
   })
 
   it.skipIf(process.platform !== 'linux')('counts a file descriptor more for each that is opened', () => {
-    const before = nodeSystem.descriptors().open
+    const before = nodeSystem.fileDescriptors().open
     const opened = Array.from({ length: 50 }, () => openSync('/dev/null', 'r'))
-    expect(nodeSystem.descriptors().open).toBe(before + 50)
+    expect(nodeSystem.fileDescriptors().open).toBe(before + 50)
     for (const one of opened) closeSync(one)
-    expect(nodeSystem.descriptors().open).toBe(before)
+    expect(nodeSystem.fileDescriptors().open).toBe(before)
   })
 
   it('tells the longest collection of garbage since it was asked to forget', async () => {
-    nodeSystem.forgetHolds!()
-    expect(nodeSystem.longestCollection!()).toBe(0)
+    nodeSystem.resetPauses!()
+    expect(nodeSystem.maxGcPause!()).toBe(0)
     const kept: unknown[] = []
-    while (nodeSystem.longestCollection!() === 0) {
+    while (nodeSystem.maxGcPause!() === 0) {
       for (let i = 0; i < 100_000; i++) kept[i % 1000] = { i }
       await new Promise((resolve) => setImmediate(resolve))
     }
-    nodeSystem.forgetHolds!()
-    expect(nodeSystem.longestCollection!()).toBe(0)
+    nodeSystem.resetPauses!()
+    expect(nodeSystem.maxGcPause!()).toBe(0)
   })
   it('draws below a limit', () => {
     for (let i = 0; i < 100; i++) expect(nodeRandom.below(3)).toBeLessThan(3)
@@ -102,7 +102,7 @@ describe('the process and its chance', () => {
   })
 
   it('gives every port, and those of a program instead where it names them', () => {
-    const ports = nodePorts({ random: nodeRandom })
+    const ports = nodePlatform({ random: nodeRandom })
     expect(Object.keys(ports).sort()).toEqual(
       ['clock', 'compression', 'disk', 'logger', 'network', 'networks', 'random', 'system'].sort(),
     )
@@ -117,8 +117,8 @@ describe.skipIf(process.platform !== 'linux')('a process that was killed', () =>
       const [line] = (await once(parent.stdout, 'data')) as [Buffer]
       const pid = Number(String(line))
       await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /))
-      expect(nodeSystem.identityOf(pid)).toBeUndefined()
-      expect(nodeSystem.identityOf(parent.pid!)).toBeDefined()
+      expect(nodeSystem.processIdentity(pid)).toBeUndefined()
+      expect(nodeSystem.processIdentity(parent.pid!)).toBeDefined()
     } finally {
       parent.kill()
     }
@@ -142,7 +142,7 @@ describe('connections that are opened', () => {
     const accepted: Connection[] = []
     const listener = await nodeNetwork.listen({ host: '127.0.0.1', port: 0 }, (connection) => {
       accepted.push(connection)
-      connection.listen({ data() {}, drain() {}, closed() {} })
+      connection.setHandler({ data() {}, drain() {}, closed() {} })
       connection.write(Uint8Array.of(++count))
     })
     const first = await nodeNetwork.connect(listener.address)
@@ -158,7 +158,7 @@ describe('connections that are opened', () => {
   const next = (connection: Connection): Promise<{ chunk: Uint8Array; bytes: number[] }> =>
     new Promise((resolve) => {
       const data = (chunk: Uint8Array): void => resolve({ chunk, bytes: [...chunk] })
-      connection.listen({ data, drain() {}, closed() {} })
+      connection.setHandler({ data, drain() {}, closed() {} })
     })
 
   it('keep what comes until somebody listens, however late', async () => {
@@ -178,7 +178,7 @@ describe('connections that are opened', () => {
         seen.push(...chunk)
         told()
       }
-      first.listen({ data, drain() {}, closed() {} })
+      first.setHandler({ data, drain() {}, closed() {} })
       first.pause()
       await next(second)
       await new Promise((resolve) => setImmediate(resolve))

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** A process of ours that runs a program of ours. Messages are what structured cloning can copy. */
-export interface Child {
+export interface ChildProcess {
   /** Sends it a message; one that has ended hears nothing. */
   send(message: unknown): void
   signal(name: 'SIGKILL' | 'SIGSTOP' | 'SIGCONT'): void
@@ -16,7 +16,7 @@ export interface Child {
 const KEPT = 2000
 
 /** Runs a program in a process of its own, which ends with this one. `heard` is given each of its messages. */
-export function startChild(program: URL, heard: (message: unknown) => void): Child {
+export function startChild(program: URL, heard: (message: unknown) => void): ChildProcess {
   const stdio = ['ignore', 'ignore', 'pipe', 'ipc'] as const
   // Flags are this program's own: a debugger's port, or what a test runner needs.
   const child = fork(program, { execArgv: [], serialization: 'advanced', stdio: [...stdio] })
@@ -38,7 +38,7 @@ export function startChild(program: URL, heard: (message: unknown) => void): Chi
 }
 
 /** The process that started this one with `startChild`. This one ends when that one goes. */
-export function parentProcess(heard: (message: unknown) => void): { send(message: unknown): void } {
+export function connectToParent(heard: (message: unknown) => void): { send(message: unknown): void } {
   process.on('message', heard)
   process.once('disconnect', () => process.exit())
   return { send: (message) => void process.send?.(message) }

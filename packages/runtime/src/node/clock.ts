@@ -7,7 +7,7 @@ const LONGEST_MS = 2 ** 31 - 1
 export const nodeClock: Clock = clockOf(false)
 
 /** The same, with timers that keep the process alive: for whoever waits for something that a timer brings. */
-export const wakefulNodeClock: Clock = clockOf(true)
+export const keepAliveNodeClock: Clock = clockOf(true)
 
 function clockOf(wakeful: boolean): Clock {
   function after(delayMs: number, name: string, action: () => void): Cancel {
@@ -28,8 +28,8 @@ function clockOf(wakeful: boolean): Clock {
     wall: () => Date.now(),
     monotonic: () => performance.now(),
     after,
-    soon: (action) => void setImmediate(action),
+    immediate: (action) => void setImmediate(action),
     // Node runs these between two turns, each time after the promises have come to rest.
-    afterPromises: (action) => process.nextTick(action),
+    afterMicrotasks: (action) => process.nextTick(action),
   }
 }

@@ -37,7 +37,7 @@ class Peers {
     const peers = new Peers()
     peers.#listener = await nodeNetwork.listen({ host: '127.0.0.1', port: 0 }, (connection) => {
       peers.ours.push(connection)
-      connection.listen({ data() {}, drain() {}, closed: () => peers.#wake() })
+      connection.setHandler({ data() {}, drain() {}, closed: () => peers.#wake() })
       peers.#wake()
     })
     for (let number = 0; number < count; number++) {
@@ -45,7 +45,7 @@ class Peers {
       peers.heard.push('')
       peers.#theirs.push(connection)
       const decoder = new TextDecoder()
-      connection.listen({
+      connection.setHandler({
         data: (chunk) => {
           peers.heard[number] += decoder.decode(chunk, { stream: true })
           peers.#wake()
@@ -122,7 +122,7 @@ describe('a crew', () => {
       peers!.ours.forEach((connection, number) => {
         bytes.set(text(String(number).padStart(2, '0')), 7)
         expect(connection.write(bytes)).toBe(true)
-        expect(connection.copied).toBe(true)
+        expect(connection.canReuseBuffers).toBe(true)
       }),
     )
     await peers.until(() => peers!.heard.every((heard) => heard.length === 9))
@@ -220,9 +220,9 @@ describe('a crew', () => {
     const crew = new Crew()
     const piece = 'x'.repeat(4001)
     let pieces = 0
-    for (; peers.ours[0]!.buffered === 0 && pieces < 10_000; pieces++)
+    for (; peers.ours[0]!.bufferedBytes === 0 && pieces < 10_000; pieces++)
       crew.gather(() => peers!.ours[0]!.write(text(piece)))
-    expect(peers.ours[0]!.buffered).toBeGreaterThan(0)
+    expect(peers.ours[0]!.bufferedBytes).toBeGreaterThan(0)
     crew.gather(() => peers!.ours[1]!.write(text('o'.repeat(4001))))
     crew.gather(() => peers!.ours[0]!.write(text('the end')))
     peers.resume(0)
@@ -333,7 +333,7 @@ describe('a crew', () => {
   it('does not take what is written behind the end, which fails as ever', async () => {
     peers = await Peers.make(1)
     const closed = new Promise<Error | undefined>((resolve) =>
-      peers!.ours[0]!.listen({ data() {}, drain() {}, ended: () => true, closed: resolve }),
+      peers!.ours[0]!.setHandler({ data() {}, drain() {}, ended: () => true, closed: resolve }),
     )
     new Crew().gather(() => {
       peers!.ours[0]!.end()
@@ -347,7 +347,7 @@ describe('a crew', () => {
     peers = await Peers.make(1)
     const [ours] = peers.ours
     const ended = new Promise<void>((resolve) =>
-      ours!.listen({ data() {}, drain() {}, ended: () => (resolve(), true), closed() {} }),
+      ours!.setHandler({ data() {}, drain() {}, ended: () => (resolve(), true), closed() {} }),
     )
     peers.end(0)
     await ended
@@ -376,7 +376,7 @@ describe('a crew', () => {
     const closed = peers.ours.map(
       (connection) =>
         new Promise<Error | undefined>((resolve) =>
-          connection.listen({ data() {}, drain() {}, closed: resolve }),
+          connection.setHandler({ data() {}, drain() {}, closed: resolve }),
         ),
     )
     // A thread takes on the last places, and dies.

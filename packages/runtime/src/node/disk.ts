@@ -91,7 +91,7 @@ export class NodeDisk implements Disk {
     }
   }
 
-  async free(folder: string): Promise<number> {
+  async freeSpace(folder: string): Promise<number> {
     const { bavail, bsize } = await attempt('ask for the free space of', folder, () => statfs(folder))
     return bavail * bsize
   }

@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Listener, Peer } from '../network.ts'
+import type { Listener, PeerIdentity } from '../network.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
-import { OpeningSockets } from './opening-sockets.ts'
+import { PendingSockets } from './pending-sockets.ts'
 import type { NodeTlsNetwork } from './tls.ts'
 
 /** A request to go on with another protocol, and the socket on which it came. */
@@ -12,8 +12,8 @@ export interface Upgrade {
   readonly socket: Duplex
   /** Bytes that came behind the request. */
   readonly head: Buffer
-  readonly secure: boolean
-  readonly peer: Peer | undefined
+  readonly isSecure: boolean
+  readonly peer: PeerIdentity | undefined
 }
 
 /** Listens for requests to upgrade an HTTP connection. */
@@ -33,8 +33,8 @@ export function httpUpgrades({
 }: { tls?: NodeTlsNetwork | undefined; limit?: number; timeoutMs?: number } = {}): UpgradeListener {
   return {
     listen(at, upgrade, refused = () => {}) {
-      const opening = new OpeningSockets('an HTTP request', { limit, timeoutMs })
-      const peers = new WeakMap<Duplex, Peer>()
+      const opening = new PendingSockets('an HTTP request', { limit, timeoutMs })
+      const peers = new WeakMap<Duplex, PeerIdentity>()
       const server = createServer((_, response) => {
         response.writeHead(426, { 'content-type': 'text/plain', connection: 'close' })
         response.end('This port speaks WebSocket only.\n')
@@ -42,7 +42,7 @@ export function httpUpgrades({
       server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
         opening.ready(socket)
         socket.setNoDelay(true)
-        upgrade({ request, socket, head, secure: tls !== undefined, peer: peers.get(socket) })
+        upgrade({ request, socket, head, isSecure: tls !== undefined, peer: peers.get(socket) })
       })
       const take = (socket: Socket): void => {
         if (opening.admit(socket, refused)) server.emit('connection', socket)

@@ -1,6 +1,6 @@
-import { silent } from '../logger.ts'
-import type { Ports } from '../ports.ts'
-import { nodeClock, wakefulNodeClock } from './clock.ts'
+import { silentLogger } from '../logger.ts'
+import type { Platform } from '../platform.ts'
+import { nodeClock, keepAliveNodeClock } from './clock.ts'
 import { nodeCompression } from './compression.ts'
 import { NodeDisk } from './disk.ts'
 import { nodeNetwork } from './network.ts'
@@ -8,24 +8,24 @@ import { nodeRandom } from './random.ts'
 import { nodeSystem } from './system.ts'
 import { tlsNetwork } from './tls.ts'
 
-export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, wakefulNodeClock }
-export { gunzipNow, gzipNow } from './gzip.ts'
-export { nodeServices } from './services.ts'
+export { nodeClock, nodeCompression, NodeDisk, nodeNetwork, nodeRandom, nodeSystem, keepAliveNodeClock }
+export { gunzipSync, gzipSync } from './gzip.ts'
+export { resolveSrv } from './srv.ts'
 export { channel, tracingChannel } from './channels.ts'
 export { httpUpgrades, type Upgrade, type UpgradeListener } from './http.ts'
 export { tlsNetwork }
 export { NodeTlsNetwork } from './tls.ts'
 
 /** The ports of this process. Logs nothing unless `logger` is given. */
-export function nodePorts(overrides: Partial<Ports> = {}): Ports {
+export function nodePlatform(overrides: Partial<Platform> = {}): Platform {
   return {
     clock: nodeClock,
     random: nodeRandom,
     network: nodeNetwork,
-    networks: { tls: tlsNetwork },
+    networkFactories: { tls: tlsNetwork },
     disk: new NodeDisk(),
     compression: nodeCompression,
-    logger: silent,
+    logger: silentLogger,
     system: nodeSystem,
     ...overrides,
   }

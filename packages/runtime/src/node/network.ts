@@ -1,14 +1,14 @@
 import { connect as connectSocket, createServer, isIP, type Server, type Socket } from 'node:net'
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
   type Listener,
   type Network,
 } from '../network.ts'
 import { acceptedConnection } from './accepted.ts'
-import { opened, sharedReads, SocketConnection } from './socket-connection.ts'
+import { connected, sharedReadBuffer, SocketConnection } from './socket-connection.ts'
 import { theCrew } from './the-crew.ts'
 
 /** TCP of the operating system, without delay of small writes. */
@@ -85,17 +85,17 @@ function explained(
   )
 }
 
-async function connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
+async function connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
   const { host, port } = to
-  const onread = sharedReads()
+  const onread = sharedReadBuffer()
   const socket = connectSocket(
     onread === undefined ? { host, port, noDelay: true } : { host, port, noDelay: true, onread },
   )
   if (onread !== undefined) socket.pause()
-  await opened(socket, 'connect', to, signal)
+  await connected(socket, 'connect', to, signal)
   return new SocketConnection(socket, {
     transport: 'tcp',
-    handsOver: onread !== undefined,
+    hasReadCallback: onread !== undefined,
     remote: isIP(host) === 0 ? undefined : to,
   })
 }

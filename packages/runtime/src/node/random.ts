@@ -1,10 +1,10 @@
 import type { Random } from '../random.ts'
-import { builtin } from './builtin.ts'
+import { builtinModule } from './builtin-module.ts'
 
 /** Chance from the operating system. */
 export const nodeRandom: Random = {
-  below: (limit) => builtin('node:crypto').randomInt(limit),
-  bytes: (length) => new Uint8Array(builtin('node:crypto').randomBytes(length)),
+  below: (limit) => builtinModule('node:crypto').randomInt(limit),
+  bytes: (length) => new Uint8Array(builtinModule('node:crypto').randomBytes(length)),
 }
 
 /**

@@ -1,14 +1,14 @@
 import type { OnReadOpts, Socket } from 'node:net'
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
-  type ConnectionEvents,
-  type Peer,
+  type ConnectionHandler,
+  type PeerIdentity,
 } from '../network.ts'
 import { underWay } from './gathering.ts'
-import { closeInSteps } from './leaving.ts'
+import { queueClose } from './close-queue.ts'
 
 /** Node tells the stream that a chunk is written when the system has copied it; other run times may keep it beside the stream. */
 const isNode = process.versions['bun'] === undefined && process.versions['deno'] === undefined
@@ -19,23 +19,23 @@ const NOWHERE: Address = { host: '', port: 0 }
 type Owned = Socket & { [owner]?: SocketConnection }
 const owner = Symbol('connection')
 
-export interface SocketFacts {
+export interface SocketConnectionOptions {
   readonly transport: 'tcp' | 'tls'
-  readonly peer?: Peer | undefined
+  readonly peer?: PeerIdentity | undefined
   /** Where it leads, when that is known without asking the system. */
   readonly remote?: Address | undefined
   /** What it reads comes through `received`, and not as events. */
-  readonly handsOver?: boolean
+  readonly hasReadCallback?: boolean
 }
 
 /** A socket of the platform as a connection. All share their listeners, since some processes have thousands of them. */
 export class SocketConnection implements Connection {
   readonly transport: 'tcp' | 'tls'
-  readonly peer: Peer | undefined
+  readonly peer: PeerIdentity | undefined
   readonly remote: Address
   readonly #socket: Socket
   readonly #handsOver: boolean
-  #events: ConnectionEvents | undefined
+  #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
   /** The round of a gathering that has bytes of it. */
@@ -43,7 +43,10 @@ export class SocketConnection implements Connection {
   /** Copies of what was read though the connection is paused: such a socket may read once more. */
   #kept: Uint8Array[] | undefined
 
-  constructor(socket: Socket, { transport, peer, remote, handsOver = false }: SocketFacts) {
+  constructor(
+    socket: Socket,
+    { transport, peer, remote, hasReadCallback: handsOver = false }: SocketConnectionOptions,
+  ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
@@ -60,19 +63,19 @@ export class SocketConnection implements Connection {
     return host === undefined || port === undefined ? NOWHERE : { host, port }
   }
 
-  get secure(): boolean {
+  get isSecure(): boolean {
     return this.transport === 'tls'
   }
 
-  get buffered(): number {
+  get bufferedBytes(): number {
     return this.#socket.writableLength
   }
 
-  get copied(): boolean {
+  get canReuseBuffers(): boolean {
     return this.transport === 'tcp' && isNode && this.#socket.writableLength === 0
   }
 
-  listen(events: ConnectionEvents): void {
+  setHandler(events: ConnectionHandler): void {
     const first = this.#events === undefined
     this.#events = events
     if (!first) return
@@ -91,7 +94,7 @@ export class SocketConnection implements Connection {
     const { gathering } = underWay
     if (gathering === undefined) return false
     this.#settle()
-    if (!this.copied || !gathering.take(this.#socket, bytes)) return false
+    if (!this.canReuseBuffers || !gathering.take(this.#socket, bytes)) return false
     this.#round = gathering.round
     return true
   }
@@ -156,7 +159,7 @@ export class SocketConnection implements Connection {
   }
 
   ended(): void {
-    if (this.#events?.ended?.() !== true) closeInSteps(this.#socket)
+    if (this.#events?.ended?.() !== true) queueClose(this.#socket)
   }
 
   closed(): void {
@@ -193,7 +196,7 @@ let shared: OnReadOpts | undefined
  * undefined where the platform does not read at the moment at which it tells of it. Whoever hears of a chunk has it for
  * the length of the call only, so nobody can see what another socket reads. The socket must be paused until somebody listens.
  */
-export function sharedReads(): OnReadOpts | undefined {
+export function sharedReadBuffer(): OnReadOpts | undefined {
   // Windows reads ahead into the array, and other run times do not know the option or know it half.
   const { platform, versions } = process
   if (platform === 'win32' || versions['bun'] !== undefined || versions['deno'] !== undefined)
@@ -206,29 +209,29 @@ function onRead(this: Owned | void, length: number, bytes: Uint8Array): boolean 
 }
 
 /** Waits until a socket that connects tells so with `event`. Rejects with a `NetworkError` when it fails or is aborted. */
-export function opened<S extends Socket>(
+export function connected<S extends Socket>(
   socket: S,
   event: 'connect' | 'secureConnect',
   to: Address,
-  signal: Abortable | undefined,
+  signal: AbortSignalLike | undefined,
 ): Promise<S> {
   return new Promise((resolve, reject) => {
-    const one = new Opening(socket, event, to, signal, resolve as (socket: Socket) => void, reject)
+    const one = new ConnectAttempt(socket, event, to, signal, resolve as (socket: Socket) => void, reject)
     if (signal?.aborted === true) one.aborted()
     else signal?.addEventListener('abort', one.aborted, { once: true })
   })
 }
 
 /** A socket that connects. */
-type Opens = Socket & { [opening]?: Opening | undefined }
+type Opens = Socket & { [opening]?: ConnectAttempt | undefined }
 const opening = Symbol('opening')
 
 /** A socket until it stands or has failed. All share their listeners on it. */
-class Opening {
+class ConnectAttempt {
   readonly #socket: Opens
   readonly #event: 'connect' | 'secureConnect'
   readonly #to: Address
-  readonly #signal: Abortable | undefined
+  readonly #signal: AbortSignalLike | undefined
   readonly #resolve: (socket: Socket) => void
   readonly #reject: (error: NetworkError) => void
 
@@ -236,7 +239,7 @@ class Opening {
     socket: Opens,
     event: 'connect' | 'secureConnect',
     to: Address,
-    signal: Abortable | undefined,
+    signal: AbortSignalLike | undefined,
     resolve: (socket: Socket) => void,
     reject: (error: NetworkError) => void,
   ) {

@@ -22,7 +22,7 @@ function watchCollections(): void {
 /** Names stay those of a JVM so that parsers survive; values are those of Node. */
 export const nodeSystem: System = {
   pid: process.pid,
-  identityOf(pid) {
+  processIdentity(pid) {
     try {
       process.kill(pid, 0)
     } catch (error) {
@@ -53,9 +53,9 @@ export const nodeSystem: System = {
       ['os.memory.total', megabytes(process.memoryUsage.rss())],
     ]
   },
-  memory: () => process.memoryUsage.rss(),
-  longestHold: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
-  forgetHolds() {
+  residentMemory: () => process.memoryUsage.rss(),
+  maxEventLoopDelay: () => (delays === undefined || delays.max === 0 ? 0 : delays.max / 1e6),
+  resetPauses() {
     if (delays === undefined) {
       delays = monitorEventLoopDelay({ resolution: HOLD_RESOLUTION_MS })
       delays.enable()
@@ -64,12 +64,12 @@ export const nodeSystem: System = {
     delays.reset()
     longestCollection = 0
   },
-  longestCollection: () => longestCollection,
+  maxGcPause: () => longestCollection,
   heap() {
     const { used_heap_size: used, external_memory: external } = getHeapStatistics()
     return { used, external }
   },
-  descriptors() {
+  fileDescriptors() {
     try {
       const open = openDescriptors()
       const max = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
-import type { TlsOptions } from '../secure.ts'
+import type { TlsOptions } from '../tls.ts'
 import { Crew } from './crew.ts'
 import { nodeNetwork } from './network.ts'
 import { tlsNetwork } from './tls.ts'
@@ -32,7 +32,7 @@ async function serve(network: Network) {
     { host: '127.0.0.1', port: 0 },
     (connection) => {
       // Whoever gets a connection listens at once.
-      connection.listen({ data: (chunk) => connection.write(chunk.slice()), drain() {}, closed() {} })
+      connection.setHandler({ data: (chunk) => connection.write(chunk.slice()), drain() {}, closed() {} })
       note(connection)
     },
     (error) => note(error.message),
@@ -50,7 +50,7 @@ async function serve(network: Network) {
 async function echoOf(network: Network, port: number, text: string): Promise<string> {
   const connection = await network.connect({ host: '127.0.0.1', port })
   const heard = await new Promise<string>((resolve) => {
-    connection.listen({
+    connection.setHandler({
       data: (chunk) => resolve(new TextDecoder().decode(chunk)),
       drain() {},
       closed: () => resolve('closed'),
@@ -66,7 +66,7 @@ const client = tlsNetwork({ trustStore: store('authority.pem') })
 describe('a port for both', () => {
   const both = (options: Partial<TlsOptions> = {}) => {
     const network = tlsNetwork({ keyStore: store('server.pem'), ...options })
-    return { network, mixed: network.withPlain() }
+    return { network, mixed: network.withPlaintext() }
   }
   it('takes peers with TLS and without, and knows which is which', async () => {
     const server = await serve(both().mixed)
@@ -89,7 +89,7 @@ describe('a port for both', () => {
       const peer = await network.connect({ host: '127.0.0.1', port: server.port })
       heard.push('')
       peers.push(peer)
-      peer.listen({
+      peer.setHandler({
         data: (chunk) => {
           heard[number] += new TextDecoder().decode(chunk)
           wake()
@@ -162,13 +162,13 @@ describe('a handshake', () => {
         handshakeLimit: 1,
         handshakeTimeoutMs: 600_000,
       })
-      for (const listening of [network, network.withPlain()]) {
+      for (const listening of [network, network.withPlaintext()]) {
         const server = await serve(listening)
         const socket = connectPlain(server.port, '127.0.0.1')
         socket.on('error', () => {}).write(Uint8Array.of(0x16, 3, 1, 1, 0))
-        await vi.waitFor(() => expect(network.handshakes.open).toBe(1))
+        await vi.waitFor(() => expect(network.handshakes.active).toBe(1))
         socket[leave]()
-        await vi.waitFor(() => expect(network.handshakes.open).toBe(0))
+        await vi.waitFor(() => expect(network.handshakes.active).toBe(0))
         expect(await echoOf(client, server.port, 'x')).toBe('x')
         await server.next()
       }
@@ -180,7 +180,7 @@ describe('a handshake', () => {
     const listener = await tlsNetwork({ keyStore: store('server.pem') }).listen(
       { host: '127.0.0.1', port: 0 },
       (connection) =>
-        connection.listen({
+        connection.setHandler({
           data: (chunk) => ended.push(new TextDecoder().decode(chunk)),
           drain() {},
           closed() {},
@@ -194,7 +194,7 @@ describe('a handshake', () => {
     listeners.push(listener)
     const connection = await client.connect({ host: '127.0.0.1', port: listener.address.port })
     const heard = new Promise<string>((resolve) =>
-      connection.listen({
+      connection.setHandler({
         data: (chunk) => resolve(new TextDecoder().decode(chunk)),
         drain() {},
         closed: () => resolve('closed'),

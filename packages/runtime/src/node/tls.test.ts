@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { connect as connectTls } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Connection, Listener, Peer } from '../network.ts'
-import type { Store, TlsOptions } from '../secure.ts'
+import type { Connection, Listener, PeerIdentity } from '../network.ts'
+import type { CertificateStore, TlsOptions } from '../tls.ts'
 import { openSslName } from './cipher-suites.ts'
 import { tlsNetwork } from './tls.ts'
 
 const path = (name: string): string => new URL(`../testdata/tls/${name}`, import.meta.url).pathname
-const store = (name: string, password?: string): Store => ({ path: path(name), password })
+const store = (name: string, password?: string): CertificateStore => ({ path: path(name), password })
 const trusted = store('authority.pem')
 
 const listeners: Listener[] = []
@@ -24,7 +24,7 @@ afterEach(async () => {
 })
 
 function hold(connection: Connection): Connection {
-  connection.listen({ data() {}, drain() {}, closed() {} })
+  connection.setHandler({ data() {}, drain() {}, closed() {} })
   connections.push(connection)
   return connection
 }
@@ -98,7 +98,7 @@ describe('a key store', () => {
     await expect(serve({ keyStore: { path: join(folder, 'java') } })).rejects.toThrow(/is a JKS file/)
   })
 
-  it.each<[string, Store, RegExp]>([
+  it.each<[string, CertificateStore, RegExp]>([
     ['that is not there', store('none.pem'), /none\.pem \(ENOENT\)\. There is no such file/],
     ['that is a folder', { path: path('.') }, /EISDIR/],
     [
@@ -158,13 +158,13 @@ describe('clients that are asked for a certificate', () => {
   it.each(['need', 'want'] as const)('are known by it when the server says %s', async (clientAuth) => {
     const server = await serve({ ...asked, clientAuth })
     await connect(server, { keyStore: alice })
-    const { peer, secure, transport } = (await server.next()) as Connection
+    const { peer, isSecure: secure, transport } = (await server.next()) as Connection
     expect({ secure, transport, subject: peer?.subject }).toEqual({
       secure: true,
       transport: 'tls',
       subject: 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE',
     })
-    expect((peer as Peer).alternativeNames).toContainEqual({ type: 2, value: 'alice.example' })
+    expect((peer as PeerIdentity).alternativeNames).toContainEqual({ type: 2, value: 'alice.example' })
   })
 
   it('are trusted by an authority in a store of Java', async () => {
@@ -280,7 +280,7 @@ describe('certificates that change', () => {
       Buffer.from(peer!.certificates[0]!).toString('hex'),
     )
     expect(fresh).not.toBe(old)
-    expect(before.buffered).toBe(0)
+    expect(before.bufferedBytes).toBe(0)
   })
 
   it('that cannot be used are refused, and the old ones stay', async () => {

@@ -11,29 +11,35 @@ import {
 } from 'node:tls'
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
   type Listener,
   type Network,
-  type Peer,
+  type PeerIdentity,
 } from '../network.ts'
 import {
   CertificateError,
   TlsOptionError,
-  type Handshakes,
+  type HandshakeStats,
   type TlsNetwork,
   type TlsOptions,
   type TlsVersion,
-} from '../secure.ts'
+} from '../tls.ts'
 import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
-import { nameOf, OpeningSockets } from './opening-sockets.ts'
-import { readRevocations } from './revocations.ts'
-import { opened, SocketConnection } from './socket-connection.ts'
-import { told } from './first-byte.ts'
-import { authoritiesOf, identityOf, isSameStore, readStore, type ReadStore } from './stores.ts'
+import { remoteName, PendingSockets } from './pending-sockets.ts'
+import { readCrls } from './crl.ts'
+import { connected, SocketConnection } from './socket-connection.ts'
+import { detectTls } from './detect-tls.ts'
+import {
+  trustedCertificatesOf,
+  keyWithCertificatesOf,
+  isSameStore,
+  loadStore,
+  type LoadedStore,
+} from './keystores.ts'
 
 /** TLS over the sockets of the platform, with certificates from files. */
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
@@ -42,7 +48,7 @@ export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
 
 /** What the files held when they were last read. */
 interface Material {
-  readonly stores: readonly (ReadStore | undefined)[]
+  readonly stores: readonly (LoadedStore | undefined)[]
   /** In PEM. */
   readonly revocations: string | undefined
   readonly context: SecureContextOptions
@@ -52,7 +58,7 @@ interface Material {
 export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
-  readonly #opening = new Set<OpeningSockets>()
+  readonly #opening = new Set<PendingSockets>()
   #exceeded = 0
   #failed = 0
   #material: Promise<Material> | undefined
@@ -61,10 +67,10 @@ export class NodeTlsNetwork implements TlsNetwork {
     this.#options = options
   }
 
-  get handshakes(): Handshakes {
+  get handshakes(): HandshakeStats {
     let open = 0
     for (const sockets of this.#opening) open += sockets.size
-    return { open, exceeded: this.#exceeded, failed: this.#failed }
+    return { active: open, rejected: this.#exceeded, failed: this.#failed }
   }
 
   listen(
@@ -75,7 +81,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     return this.listenForSockets(at, (socket, peer) => accepted(secured(socket, peer)), refused)
   }
 
-  withPlain(): Network {
+  withPlaintext(): Network {
     return {
       listen: (at, accepted, refused) =>
         this.listenForSockets(
@@ -91,7 +97,7 @@ export class NodeTlsNetwork implements TlsNetwork {
   /** Accepts sockets whose handshake is done, for a protocol above; those of peers without TLS go to `plain`, if any. */
   async listenForSockets(
     at: ListenAt,
-    accepted: (socket: TLSSocket, peer: Peer | undefined) => void,
+    accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
     refused: (error: Error) => void = () => {},
     plain?: (socket: Socket) => void,
   ): Promise<Listener> {
@@ -100,7 +106,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
     const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
-    const opening = new OpeningSockets('a TLS handshake', limits)
+    const opening = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
       this.#failed++
       refused(error)
@@ -127,18 +133,18 @@ export class NodeTlsNetwork implements TlsNetwork {
       // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
       const { authorizationError: distrust } = socket
       if (distrust)
-        return failed(refusal(nameOf(socket), String(distrust), 'its certificate is not trusted', error))
+        return failed(refusal(remoteName(socket), String(distrust), 'its certificate is not trusted', error))
       // Who leaves amid the handshake is not refused, and who took too long has been told of.
       if (error.code === 'ECONNRESET') return
-      failed(refusal(nameOf(socket), error.code ?? error.name, error.message, error))
+      failed(refusal(remoteName(socket), error.code ?? error.name, error.message, error))
     })
     const shake = (socket: Socket): void => {
       // Who ends its side amid the handshake has left: a half of it is of no use to anybody.
       socket.allowHalfOpen = false
       if (opening.admit(socket, late)) server.emit('connection', socket)
     }
-    const silent = new OpeningSockets('its first byte', limits)
-    const take = plain === undefined ? shake : told(silent, refused, shake, plain)
+    const silent = new PendingSockets('its first byte', limits)
+    const take = plain === undefined ? shake : detectTls(silent, refused, shake, plain)
     const listener = await listenForSockets(at, take, refused)
     this.#servers.add(server)
     this.#opening.add(opening)
@@ -151,7 +157,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  async connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
+  async connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
     const socket = connectTls({
       ...(await this.clientOptions()),
       host: to.host,
@@ -159,7 +165,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       ...(isIP(to.host) === 0 ? { servername: to.host } : {}),
     })
     socket.setNoDelay(true)
-    await opened(socket, 'secureConnect', to, signal)
+    await connected(socket, 'secureConnect', to, signal)
     return new SocketConnection(socket, { transport: 'tls', peer: peerOf(socket) })
   }
 
@@ -196,8 +202,8 @@ export class NodeTlsNetwork implements TlsNetwork {
   async #read(): Promise<Pick<Material, 'stores' | 'revocations'>> {
     const { keyStore, trustStore, revocationList } = this.#options
     return {
-      stores: [keyStore && (await readStore(keyStore)), trustStore && (await readStore(trustStore))],
-      revocations: revocationList === undefined ? undefined : await readRevocations(revocationList),
+      stores: [keyStore && (await loadStore(keyStore)), trustStore && (await loadStore(trustStore))],
+      revocations: revocationList === undefined ? undefined : await readCrls(revocationList),
     }
   }
 
@@ -205,10 +211,10 @@ export class NodeTlsNetwork implements TlsNetwork {
     const { ciphers } = this.#options
     const versions = spoken(this.#options)
     const [keyStore, trustStore] = stores
-    const identity = keyStore && identityOf(keyStore)
+    const identity = keyStore && keyWithCertificatesOf(keyStore)
     const context: SecureContextOptions = {
       ...(identity && { key: identity.key, cert: identity.certificates }),
-      ...(trustStore && { ca: authoritiesOf(trustStore) }),
+      ...(trustStore && { ca: trustedCertificatesOf(trustStore) }),
       ...(revocations === undefined ? {} : { crl: revocations }),
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
@@ -229,24 +235,24 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 }
 
-const secured = (socket: TLSSocket, peer: Peer | undefined): Connection =>
+const secured = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
   new SocketConnection(socket, { transport: 'tls', peer })
 
 /** Lets a socket in whose handshake is done, unless it has shown a certificate that is not to be trusted. */
 function greet(
   socket: TLSSocket,
   isAsked: boolean,
-  accepted: (socket: TLSSocket, peer: Peer | undefined) => void,
+  accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
   refused: (error: Error) => void,
 ): void {
   const refuse = (code: string, reason: string, cause?: Error): void => {
     socket.on('error', () => {}).destroy()
-    refused(refusal(nameOf(socket), code, reason, cause))
+    refused(refusal(remoteName(socket), code, reason, cause))
   }
   const isShown = isAsked && socket.getPeerCertificate().raw !== undefined
   if (isShown && !socket.authorized)
     return refuse(String(socket.authorizationError), 'its certificate is not trusted')
-  let peer: Peer | undefined
+  let peer: PeerIdentity | undefined
   try {
     if (isShown) peer = peerOf(socket)
   } catch (error) {
@@ -280,7 +286,7 @@ function refusal(client: string, code: string, reason: string, cause?: Error): N
 }
 
 /** Who is at the other end, if it has shown a certificate. */
-function peerOf(socket: TLSSocket): Peer | undefined {
+function peerOf(socket: TLSSocket): PeerIdentity | undefined {
   const certificates: Uint8Array[] = []
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true)
   while (next?.raw !== undefined && !certificates.some((raw) => next!.raw.equals(raw))) {

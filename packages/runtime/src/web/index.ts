@@ -1,1 +1,1 @@
-export { webSocketClientNetwork, type WebSocketClass, type WebSocketLike } from './network.ts'
+export { webSocketClientNetwork, type WebSocketConstructor, type WebSocketLike } from './network.ts'

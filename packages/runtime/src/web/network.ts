@@ -1,9 +1,9 @@
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
-  type ConnectionEvents,
+  type ConnectionHandler,
   type Network,
 } from '../network.ts'
 
@@ -24,7 +24,7 @@ export interface WebSocketLike {
   ): void
 }
 
-export type WebSocketClass = new (url: string) => WebSocketLike
+export type WebSocketConstructor = new (url: string) => WebSocketLike
 
 const OPEN = 1
 const NORMAL = 1000
@@ -39,8 +39,8 @@ const LOOK_MS = 5
  * to read more slowly: what comes while a connection is paused is kept.
  */
 export function webSocketClientNetwork({
-  WebSocket = (globalThis as { WebSocket?: WebSocketClass }).WebSocket,
-}: { WebSocket?: WebSocketClass | undefined } = {}): Network {
+  WebSocket = (globalThis as { WebSocket?: WebSocketConstructor }).WebSocket,
+}: { WebSocket?: WebSocketConstructor | undefined } = {}): Network {
   return {
     listen: () => Promise.reject(new NetworkError('Cannot listen: a browser has no server side.', 'ENOTSUP')),
     connect(to, { signal } = {}) {
@@ -56,7 +56,11 @@ export function webSocketClientNetwork({
   }
 }
 
-function connect(WebSocket: WebSocketClass, to: Address, signal: Abortable | undefined): Promise<Connection> {
+function connect(
+  WebSocket: WebSocketConstructor,
+  to: Address,
+  signal: AbortSignalLike | undefined,
+): Promise<Connection> {
   const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
   return new Promise((resolve, reject) => {
     const webSocket = new WebSocket(url)
@@ -84,9 +88,9 @@ class WebConnection implements Connection {
   readonly remote: Address
   readonly local: Address = { host: '', port: 0 }
   readonly transport = 'webSocket'
-  readonly secure: boolean
+  readonly isSecure: boolean
   readonly #webSocket: WebSocketLike
-  #events: ConnectionEvents | undefined
+  #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #full = false
   #paused = false
@@ -99,7 +103,7 @@ class WebConnection implements Connection {
   constructor(webSocket: WebSocketLike, remote: Address, secure: boolean) {
     this.#webSocket = webSocket
     this.remote = remote
-    this.secure = secure
+    this.isSecure = secure
     webSocket.addEventListener('message', ({ data }) => {
       if (data instanceof ArrayBuffer) this.#waiting.push(new Uint8Array(data))
       else if (data instanceof Uint8Array) this.#waiting.push(data)
@@ -109,11 +113,11 @@ class WebConnection implements Connection {
     webSocket.addEventListener('close', ({ code, wasClean }) => this.#gone(wasClean === true, code))
   }
 
-  get buffered(): number {
+  get bufferedBytes(): number {
     return this.#closed ? 0 : this.#webSocket.bufferedAmount
   }
 
-  listen(events: ConnectionEvents): void {
+  setHandler(events: ConnectionHandler): void {
     this.#events = events
     this.#deliverSoon()
   }
@@ -122,7 +126,7 @@ class WebConnection implements Connection {
     if (this.#webSocket.readyState !== OPEN || bytes.length === 0) return true
     for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
       this.#webSocket.send(bytes.subarray(at, at + MESSAGE_BYTES))
-    if (this.buffered < HIGH_WATER) return !this.#full
+    if (this.bufferedBytes < HIGH_WATER) return !this.#full
     if (!this.#full) this.#lookLater()
     this.#full = true
     return false
@@ -171,7 +175,7 @@ class WebConnection implements Connection {
   #lookLater(): void {
     setTimeout(() => {
       if (this.#closed || !this.#full) return
-      if (this.buffered > 0) return this.#lookLater()
+      if (this.bufferedBytes > 0) return this.#lookLater()
       this.#full = false
       this.#events?.drain()
     }, LOOK_MS)

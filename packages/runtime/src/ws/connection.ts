@@ -1,6 +1,12 @@
 import type { WebSocket } from 'ws'
 import type { Cancel, Clock } from '../clock.ts'
-import { NetworkError, type Address, type Connection, type ConnectionEvents, type Peer } from '../network.ts'
+import {
+  NetworkError,
+  type Address,
+  type Connection,
+  type ConnectionHandler,
+  type PeerIdentity,
+} from '../network.ts'
 
 const HIGH_WATER = 64 * 1024
 /** Bytes of one message that is sent; a peer may refuse longer ones. */
@@ -10,26 +16,26 @@ const NORMAL = 1000
 const NO_STATUS = 1005
 const GOING_AWAY = 1001
 
-export interface WebSocketFacts {
+export interface WebSocketConnectionOptions {
   readonly remote: Address
   readonly local: Address
-  readonly secure: boolean
-  readonly peer: Peer | undefined
+  readonly isSecure: boolean
+  readonly peer: PeerIdentity | undefined
   readonly clock: Clock
   /** 0 sends no pings. */
-  readonly pingEveryMs: number
+  readonly pingIntervalMs: number
 }
 
 /** A WebSocket as a stream of bytes. It has no half: when either side ends, both have. */
 export class WebSocketConnection implements Connection {
   readonly remote: Address
   readonly local: Address
-  readonly secure: boolean
-  readonly peer: Peer | undefined
+  readonly isSecure: boolean
+  readonly peer: PeerIdentity | undefined
   readonly transport = 'webSocket'
   readonly #webSocket: WebSocket
   readonly #clock: Clock
-  #events: ConnectionEvents | undefined
+  #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #full = false
   #paused = false
@@ -41,12 +47,15 @@ export class WebSocketConnection implements Connection {
   #isAlive = true
   #cancelPing: Cancel = () => {}
 
-  constructor(webSocket: WebSocket, { remote, local, secure, peer, clock, pingEveryMs }: WebSocketFacts) {
+  constructor(
+    webSocket: WebSocket,
+    { remote, local, isSecure: secure, peer, clock, pingIntervalMs: pingEveryMs }: WebSocketConnectionOptions,
+  ) {
     this.#webSocket = webSocket
     this.#clock = clock
     this.remote = remote
     this.local = local
-    this.secure = secure
+    this.isSecure = secure
     this.peer = peer
     webSocket.binaryType = 'nodebuffer'
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
@@ -56,11 +65,11 @@ export class WebSocketConnection implements Connection {
     if (pingEveryMs > 0) this.#pingAfter(pingEveryMs)
   }
 
-  get buffered(): number {
+  get bufferedBytes(): number {
     return this.#webSocket.bufferedAmount
   }
 
-  listen(events: ConnectionEvents): void {
+  setHandler(events: ConnectionHandler): void {
     this.#events = events
     this.#deliverSoon()
   }
@@ -69,7 +78,7 @@ export class WebSocketConnection implements Connection {
     if (this.#webSocket.readyState !== this.#webSocket.OPEN || bytes.length === 0) return true
     for (let at = 0; at < bytes.length; at += MESSAGE_BYTES)
       this.#webSocket.send(bytes.subarray(at, at + MESSAGE_BYTES), () => this.#sent())
-    this.#full ||= this.buffered >= HIGH_WATER
+    this.#full ||= this.bufferedBytes >= HIGH_WATER
     return !this.#full
   }
 
@@ -112,7 +121,7 @@ export class WebSocketConnection implements Connection {
   }
 
   #deliverSoon(): void {
-    if (this.#waiting.length > 0) this.#clock.soon(() => this.#deliver())
+    if (this.#waiting.length > 0) this.#clock.immediate(() => this.#deliver())
   }
 
   #deliver(): void {
@@ -124,7 +133,7 @@ export class WebSocketConnection implements Connection {
   }
 
   #sent(): void {
-    if (!this.#full || this.#closed || this.buffered > 0) return
+    if (!this.#full || this.#closed || this.bufferedBytes > 0) return
     this.#full = false
     this.#events?.drain()
   }

@@ -2,17 +2,17 @@ import { WebSocket, WebSocketServer } from 'ws'
 import type { Clock } from '../clock.ts'
 import {
   NetworkError,
-  type Abortable,
+  type AbortSignalLike,
   type Address,
   type Connection,
   type Listener,
   type Network,
 } from '../network.ts'
 import type { Upgrade, UpgradeListener } from '../node/http.ts'
-import type { WebSocketLimits } from '../secure.ts'
+import type { WebSocketListenOptions } from '../tls.ts'
 import { WebSocketConnection } from './connection.ts'
 
-export interface WebSocketNetworkOptions extends WebSocketLimits {
+export interface WebSocketNetworkOptions extends WebSocketListenOptions {
   /** For the pings. */
   readonly clock: Clock
   /** Where requests to open a WebSocket come from: `httpUpgrades()` of `@zabra/runtime/node`. Only `listen` needs it. */
@@ -45,7 +45,12 @@ class WebSocketNetwork implements Network {
     accepted: (connection: Connection) => void,
     refused: (error: Error) => void = () => {},
   ): Promise<Listener> {
-    const { upgrades, maxMessageBytes = MOST_BYTES, clock, pingEveryMs = 30_000 } = this.#options
+    const {
+      upgrades,
+      maxMessageBytes = MOST_BYTES,
+      clock,
+      pingIntervalMs: pingEveryMs = 30_000,
+    } = this.#options
     if (upgrades === undefined)
       throw new NetworkError('Cannot listen for WebSockets: no source of upgrades was given.', 'ENOTSUP')
     const server = new WebSocketServer({
@@ -61,7 +66,7 @@ class WebSocketNetwork implements Network {
     return upgrades.listen(
       at,
       (upgrade) => {
-        const { request, socket, head, secure, peer } = upgrade
+        const { request, socket, head, isSecure: secure, peer } = upgrade
         const reason = this.#reasonAgainst(upgrade)
         if (reason !== undefined) {
           refused(new NetworkError(`A WebSocket was refused: ${reason.text}`, 'EACCES'))
@@ -73,10 +78,10 @@ class WebSocketNetwork implements Network {
           const connection = new WebSocketConnection(webSocket, {
             remote: { host: remoteAddress, port: remotePort },
             local: { host: localAddress, port: localPort },
-            secure,
+            isSecure: secure,
             peer,
             clock,
-            pingEveryMs,
+            pingIntervalMs: pingEveryMs,
           })
           accepted(connection)
         })
@@ -85,8 +90,13 @@ class WebSocketNetwork implements Network {
     )
   }
 
-  async connect(to: Address, { signal }: { signal?: Abortable } = {}): Promise<Connection> {
-    const { client: given, clock, pingEveryMs = 30_000, maxMessageBytes = MOST_BYTES } = this.#options
+  async connect(to: Address, { signal }: { signal?: AbortSignalLike } = {}): Promise<Connection> {
+    const {
+      client: given,
+      clock,
+      pingIntervalMs: pingEveryMs = 30_000,
+      maxMessageBytes = MOST_BYTES,
+    } = this.#options
     const client = typeof given === 'function' ? await given() : given
     const url = to.url ?? `ws://${to.host.includes(':') ? `[${to.host}]` : to.host}:${to.port}/`
     return new Promise((resolve, reject) => {
@@ -119,10 +129,10 @@ class WebSocketNetwork implements Network {
         const connection = new WebSocketConnection(webSocket, {
           remote: { host: to.host, port: remotePort },
           local: { host: localAddress, port: localPort },
-          secure: url.startsWith('wss:'),
+          isSecure: url.startsWith('wss:'),
           peer: undefined,
           clock,
-          pingEveryMs,
+          pingIntervalMs: pingEveryMs,
         })
         resolve(connection)
       })

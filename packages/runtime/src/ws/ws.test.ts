@@ -6,8 +6,8 @@ import { ManualClock } from '../manual-clock.ts'
 import type { Connection, Listener } from '../network.ts'
 import { httpUpgrades } from '../node/http.ts'
 import { tlsNetwork } from '../node/tls.ts'
-import type { WebSocketLimits } from '../secure.ts'
-import { Ear } from '../testdata/network-compliance.ts'
+import type { WebSocketListenOptions } from '../tls.ts'
+import { ConnectionProbe } from '../testing/network-compliance.ts'
 import { webSocketClientNetwork } from '../web/index.ts'
 import { webSocketNetwork } from './index.ts'
 
@@ -20,9 +20,9 @@ afterEach(async () => {
 
 const forever = (): Promise<void> => new Promise(() => {})
 
-async function serve(limits: WebSocketLimits = {}, tls?: Parameters<typeof tlsNetwork>[0]) {
+async function serve(limits: WebSocketListenOptions = {}, tls?: Parameters<typeof tlsNetwork>[0]) {
   const clock = new ManualClock()
-  const accepted: Ear[] = []
+  const accepted: ConnectionProbe[] = []
   const refused: string[] = []
   let wake = (): void => {}
   const network = webSocketNetwork({
@@ -33,7 +33,7 @@ async function serve(limits: WebSocketLimits = {}, tls?: Parameters<typeof tlsNe
   const listener = await network.listen(
     { host: '127.0.0.1', port: 0 },
     (connection) => {
-      accepted.push(new Ear(connection, forever))
+      accepted.push(new ConnectionProbe(connection, forever))
       wake()
     },
     (error) => refused.push(error.message),
@@ -44,7 +44,7 @@ async function serve(limits: WebSocketLimits = {}, tls?: Parameters<typeof tlsNe
     clock,
     refused,
     port,
-    async next(): Promise<Ear> {
+    async next(): Promise<ConnectionProbe> {
       if (accepted.length === 0) await new Promise<void>((resolve) => (wake = resolve))
       return accepted.shift()!
     },
@@ -116,7 +116,7 @@ describe('a listener for WebSockets', () => {
   })
 
   it('pings, keeps who answers, and cuts who leaves a ping unanswered', async () => {
-    const server = await serve({ pingEveryMs: 30_000 })
+    const server = await serve({ pingIntervalMs: 30_000 })
     const { socket: lively } = await server.open()
     const kept = await server.next()
     const { socket: dead } = await server.open('/', { autoPong: false })
@@ -135,7 +135,7 @@ describe('a listener for WebSockets', () => {
   })
 
   it('does not cut a peer that is not read for its silence', async () => {
-    const server = await serve({ pingEveryMs: 30_000 })
+    const server = await serve({ pingIntervalMs: 30_000 })
     const { socket } = await server.open('/', { autoPong: false })
     const ear = await server.next()
     ear.connection.pause()
@@ -159,7 +159,7 @@ describe('a listener for WebSockets', () => {
     const [pem, ca] = ['alice.pem', 'authority.pem'].map((name) => readFileSync(path(name)))
     expect((await server.open('/', { ca: ca!, cert: pem!, key: pem! })).outcome).toBe('open')
     const { connection } = await server.next()
-    expect(connection).toMatchObject({ secure: true, transport: 'webSocket' } satisfies Partial<Connection>)
+    expect(connection).toMatchObject({ isSecure: true, transport: 'webSocket' } satisfies Partial<Connection>)
     expect(connection.peer?.subject).toMatch(/^CN=alice,/)
   })
 
@@ -192,7 +192,7 @@ describe('the WebSocket of a browser', () => {
     const server = await serve({ path: '/zabra' })
     const network = webSocketClientNetwork({ WebSocket: WebSocket as never })
     const to = { host: '127.0.0.1', port: server.port, url: `ws://127.0.0.1:${server.port}/zabra` }
-    const ear = new Ear(await network.connect(to), forever)
+    const ear = new ConnectionProbe(await network.connect(to), forever)
     ;(await server.next()).connection.write(Uint8Array.of(1))
     await ear.until(() => ear.length === 1)
     ear.connection.destroy()

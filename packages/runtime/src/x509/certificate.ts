@@ -7,7 +7,7 @@ export interface AlternativeName {
 }
 
 /** The name types of RFC 5280 whose values are text. */
-export const NameType = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7, registered: 8 } as const
+export const AlternativeNameType = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7, registered: 8 } as const
 
 const SUBJECT_ALT_NAME = '2.5.29.17'
 
@@ -40,15 +40,15 @@ export function alternativeNamesOf(certificate: Uint8Array): AlternativeName[] {
 function alternativeName({ tag, content }: Der): AlternativeName[] {
   const type = tag & 0x1f
   switch (type) {
-    case NameType.email:
-    case NameType.dns:
-    case NameType.uri:
+    case AlternativeNameType.email:
+    case AlternativeNameType.dns:
+    case AlternativeNameType.uri:
       return [{ type, value: ascii(content) }]
-    case NameType.directory:
+    case AlternativeNameType.directory:
       return [{ type, value: distinguishedName(readDer(content)) }]
-    case NameType.ip:
+    case AlternativeNameType.ip:
       return [{ type, value: address(content) }]
-    case NameType.registered:
+    case AlternativeNameType.registered:
       return [{ type, value: oidOf({ content }) }]
     default:
       return []

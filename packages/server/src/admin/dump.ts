@@ -1,11 +1,11 @@
-import { tickBehind, type Sessions } from '../core/sessions/index.ts'
+import { tickAfter, type SessionRegistry } from '../core/sessions/index.ts'
 import type { SessionId } from '../core/types.ts'
-import type { ServerCore } from '../host/core.ts'
-import { hex } from '../host/hex.ts'
+import type { ClientService } from '../connections/client-service.ts'
+import { formatSessionId } from '../connections/format-session-id.ts'
 import { javaDate } from './format.ts'
 
 /** What `dump` shows, line by line: when sessions and connections would end if they were silent, and who holds ephemeral nodes. */
-export function* dump(core: ServerCore): Generator<string> {
+export function* dump(core: ClientService): Generator<string> {
   yield 'SessionTracker dump:\n'
   yield* sessions(core)
   yield 'ephemeral nodes dump:\n'
@@ -15,8 +15,8 @@ export function* dump(core: ServerCore): Generator<string> {
 }
 
 /** A server that does not decide when sessions end shows the table that it has, and those that are its own. */
-function* sessions(core: ServerCore): Generator<string> {
-  const { locals, sessions: global } = core
+function* sessions(core: ClientService): Generator<string> {
+  const { localSessions: locals, sessions: global } = core
   if (locals !== undefined) {
     yield 'Local '
     yield* byEnd(core, locals)
@@ -26,17 +26,17 @@ function* sessions(core: ServerCore): Generator<string> {
   yield* byEnd(core, global)
 }
 
-function* byEnd(core: ServerCore, those: Sessions): Generator<string> {
+function* byEnd(core: ClientService, those: SessionRegistry): Generator<string> {
   yield* sets(
     core,
     'Session',
     those,
     ({ deadline }) => deadline,
-    ({ id }) => hex(id),
+    ({ id }) => formatSessionId(id),
   )
 }
 
-function* table(those: Sessions): Generator<string> {
+function* table(those: SessionRegistry): Generator<string> {
   const timeouts = new Map<SessionId, number>()
   for (const { id, timeout } of those) {
     timeouts.set(id, timeout)
@@ -44,19 +44,20 @@ function* table(those: Sessions): Generator<string> {
   }
   yield `Global Sessions(${timeouts.size}):\n`
   // The platform sorts numbers of a typed array by itself, and would call us for each pair of others.
-  for (const id of BigInt64Array.from(timeouts.keys()).sort()) yield `${hex(id)}\t${timeouts.get(id)!}ms\n`
+  for (const id of BigInt64Array.from(timeouts.keys()).sort())
+    yield `${formatSessionId(id)}\t${timeouts.get(id)!}ms\n`
 }
 
-function* ephemerals({ tree }: ServerCore): Generator<string> {
+function* ephemerals({ tree }: ClientService): Generator<string> {
   const held = [...tree.owners.sessions()]
   yield `Sessions with Ephemerals (${held.length}):\n`
   for (const id of held) {
-    yield `${hex(id)}:\n`
+    yield `${formatSessionId(id)}:\n`
     for (const node of tree.owners.ofSession(id)) yield `\t${tree.pathOf(node)}\n`
   }
 }
 
-function* connections(core: ServerCore): Generator<string> {
+function* connections(core: ClientService): Generator<string> {
   const { clock } = core.ports
   yield* sets(
     core,
@@ -65,13 +66,13 @@ function* connections(core: ServerCore): Generator<string> {
     ({ session, establishedAt }) =>
       session?.deadline ??
       clock.monotonic() + establishedAt + core.settings.sessionlessTimeoutMs - clock.wall(),
-    ({ host, port, sessionId }) => `ip: /${host}:${port} sessionId: ${hex(sessionId)}`,
+    ({ host, port, sessionId }) => `ip: /${host}:${port} sessionId: ${formatSessionId(sessionId)}`,
   )
 }
 
 /** What ends at the same tick together, by ticks. Each that is looked at is a piece, though an empty one: they may be very many. */
 function* sets<One>(
-  core: ServerCore,
+  core: ClientService,
   title: string,
   those: Iterable<One>,
   deadlineOf: (one: One) => number,
@@ -81,7 +82,7 @@ function* sets<One>(
   const byTick = new Map<number, One[]>()
   let count = 0
   for (const one of those) {
-    const tick = tickBehind(deadlineOf(one), tickTimeMs)
+    const tick = tickAfter(deadlineOf(one), tickTimeMs)
     const set = byTick.get(tick)
     if (set === undefined) byTick.set(tick, [one])
     else set.push(one)
@@ -96,6 +97,6 @@ function* sets<One>(
 }
 
 /** The wall time of a moment on the monotonic clock. */
-function date({ ports: { clock } }: ServerCore, at: number): string {
+function date({ ports: { clock } }: ClientService, at: number): string {
   return javaDate(clock.wall() + at - clock.monotonic())
 }

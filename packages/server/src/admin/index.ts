@@ -1,4 +1,4 @@
 /** What operators ask: the four-letter words. */
-export { FourLetterWords } from './words.ts'
-export type { Word } from './words.ts'
-export type { LeaderFigures, MemberConf, MemberFigures, RoleFigures } from './role-figures.ts'
+export { FourLetterCommands } from './four-letter-commands.ts'
+export type { FourLetterCommand } from './four-letter-commands.ts'
+export type { LeaderStatus, MemberConf, MemberStatus, RoleMetrics } from '../connections/role-status.ts'

@@ -5,11 +5,11 @@ export interface Property {
   /** Where its first line stands, counted from 1. */
   readonly line: number
   /** A backslash before a letter that needs none: it vanishes, which surprises whoever wrote a Windows path. */
-  readonly lostBackslash: boolean
+  readonly hasLostBackslash: boolean
 }
 
 /** A place in the file that cannot be read. */
-export interface Unreadable {
+export interface PropertyError {
   readonly line: number
   readonly reason: string
 }
@@ -20,9 +20,9 @@ export interface Unreadable {
  * `\t \n \r \f \uXXXX`; before any other character a backslash vanishes. Unlike Java, text is UTF-8 and a byte order
  * mark is dropped. Every key is kept, repeated ones too, in order; values are trimmed as ZooKeeper trims them.
  */
-export function parseProperties(text: string): { properties: Property[]; unreadable: Unreadable[] } {
+export function parseProperties(text: string): { properties: Property[]; unreadable: PropertyError[] } {
   const properties: Property[] = []
-  const unreadable: Unreadable[] = []
+  const unreadable: PropertyError[] = []
   for (const { line, text: logical } of logicalLines(text.replace(/^\uFEFF/, ''))) {
     const [rawKey, rawValue] = split(logical)
     const broken = /\\u(?![\da-fA-F]{4})/.test(logical.replace(/\\\\/g, ''))
@@ -32,7 +32,7 @@ export function parseProperties(text: string): { properties: Property[]; unreada
         line,
         key: unescape(rawKey).trim(),
         value: unescape(rawValue).trim(),
-        lostBackslash: /\\[^\\tnrfu=:#! ]/.test(rawValue.replace(/\\\\/g, '')),
+        hasLostBackslash: /\\[^\\tnrfu=:#! ]/.test(rawValue.replace(/\\\\/g, '')),
       })
   }
   return { properties, unreadable }

@@ -1,5 +1,5 @@
 /** Smallest, largest, sum and number of what was measured. */
-export class Range {
+export class Summary {
   count = 0
   sum = 0
   max = 0
@@ -26,13 +26,13 @@ export class Range {
   }
 }
 
-/** Buckets of a `Distribution`: each is this much wider than the one before, from a hundredth on. */
+/** Buckets of a `Histogram`: each is this much wider than the one before, from a hundredth on. */
 const GROWTH = 1.1
 const BUCKETS = 256
 const PER_LOG = 1 / Math.log(GROWTH)
 
 /** A range that also knows percentiles, each at most a tenth too high. */
-export class Distribution extends Range {
+export class Histogram extends Summary {
   readonly #buckets = new Float64Array(BUCKETS)
   /** The value before, and its bucket: what is answered together has often come together. */
   #last = 0

@@ -82,20 +82,20 @@ export interface CheckTxn {
 /** When one part is an `ErrorTxn` the whole has failed and nothing is applied (spec: disk format 5.6). */
 export interface MultiTxn {
   readonly type: typeof OpCode.multi
-  readonly txns: Parts
+  readonly txns: MultiParts
 }
 /** The parts of a multi in their order. */
-export type Parts = readonly SubTxn[] | Packed
+export type MultiParts = readonly SubTxn[] | Packed
 /** Parts that are made anew for whoever walks over them, with the first one that has failed. */
 export interface Packed extends Iterable<SubTxn> {
   readonly length: number
   readonly failure: ErrorTxn | undefined
 }
 /** Where parts are kept as they are made. */
-export interface Packing {
+export interface MultiPartsBuilder {
   readonly length: number
   add(part: SubTxn): void
-  done(): Parts
+  done(): MultiParts
 }
 export type SubTxn =
   | CreateTxn
@@ -136,7 +136,7 @@ export interface StoredStat {
 }
 
 /** All that validation must know of a znode, committed or pending. */
-export interface NodeFacts extends StoredStat {
+export interface NodeInfo extends StoredStat {
   readonly childCount: number
   readonly dataLength: number
   /** Index in the ACL table, so equal lists are one number. */
@@ -146,7 +146,7 @@ export interface NodeFacts extends StoredStat {
   /** CRC-32 of path and data, from which the digest of the node follows without touching its data again. */
   readonly crcPrefix: number
   /** What the node adds to the digest of the tree. */
-  readonly counted: number
+  readonly nodeDigest: number
 }
 
 /** An identity that a connection has proved. */

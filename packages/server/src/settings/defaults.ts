@@ -1,4 +1,4 @@
-import type { Basis, Row } from './row.ts'
+import type { DefaultInputs, Row } from './row.ts'
 import { rows, type ServerSettings, type SettingName } from './table.ts'
 
 export const settingNames = Object.keys(rows) as SettingName[]
@@ -19,11 +19,11 @@ export function defaults({
   ensemble,
   ...overrides
 }: { readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined } = {}): ServerSettings {
-  const complete = completed(overrides)
+  const complete = withDefaults(overrides)
   const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
   const problems = unknown.map((name) => `\`${name}\` is not a setting`)
   for (const name of settingNames) {
-    const { kind, secret } = rowOf(name)
+    const { type: kind, isSecret: secret } = rowOf(name)
     const value = complete[name]
     if (kind.value.safeParse(value).success) continue
     const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
@@ -86,21 +86,21 @@ export function transportProblems(
 }
 
 /** Fills what is missing and freezes the result. Does not check the values that are given. */
-export function completed(given: { readonly [Name in SettingName]?: unknown }): ServerSettings {
+export function withDefaults(given: { readonly [Name in SettingName]?: unknown }): ServerSettings {
   const result: Record<string, unknown> = {}
   const take = (name: SettingName): void => {
-    const { fallback } = rowOf(name)
+    const { defaultValue: fallback } = rowOf(name)
     const value = given[name]
     if (value !== undefined) result[name] = value
     else
       result[name] =
         typeof fallback === 'function'
-          ? (fallback as (basis: Basis) => unknown)(result as unknown as Basis)
+          ? (fallback as (basis: DefaultInputs) => unknown)(result as unknown as DefaultInputs)
           : fallback
   }
   // Derived values come last: they follow from the plain ones.
-  for (const name of settingNames) if (typeof rowOf(name).fallback !== 'function') take(name)
-  for (const name of settingNames) if (typeof rowOf(name).fallback === 'function') take(name)
+  for (const name of settingNames) if (typeof rowOf(name).defaultValue !== 'function') take(name)
+  for (const name of settingNames) if (typeof rowOf(name).defaultValue === 'function') take(name)
   for (const value of Object.values(result)) Object.freeze(value)
   return Object.freeze(result) as unknown as ServerSettings
 }

@@ -1,5 +1,5 @@
 import { rowOf, settingNames } from './defaults.ts'
-import type { Kind } from './kinds.ts'
+import type { ValueType } from './value-types.ts'
 import { knownKeys, type KeyStatus } from './known-keys.ts'
 import { imageVariables } from './sources.ts'
 import type { Group } from './row.ts'
@@ -65,7 +65,16 @@ function renderGroup(group: Group): string {
   const lines = settingNames
     .filter((name) => rowOf(name).group === group)
     .map((name) => {
-      const { key, property, kind, fallback, fallbackText, apacheDefault, meaning, secret } = rowOf(name)
+      const {
+        key,
+        property,
+        type: kind,
+        defaultValue: fallback,
+        defaultText: fallbackText,
+        apacheDefault,
+        description: meaning,
+        isSecret: secret,
+      } = rowOf(name)
       const standard =
         typeof fallback === 'function' || fallback === undefined
           ? (fallbackText ?? '')
@@ -100,7 +109,7 @@ function renderVariables(): string {
 }
 
 function renderKnown(): string {
-  const lines = knownKeys.map(({ key, status, why }) =>
+  const lines = knownKeys.map(({ key, status, reason: why }) =>
     cells(code(key), statusTitles[status], `${sentence(why)}.`),
   )
   lines.push(
@@ -114,7 +123,7 @@ function renderKnown(): string {
 }
 
 /** A value as a file that ZooKeeper reads too would have it: a bare number in the unit of its key. */
-function bare(value: unknown, { unit, show }: Kind<unknown>): string {
+function bare(value: unknown, { unit, show }: ValueType<unknown>): string {
   const factor = { hours: 3_600_000, kilobytes: 1024 }[unit] ?? 1
   return typeof value === 'number' ? String(value / factor) : show(value)
 }

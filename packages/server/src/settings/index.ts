@@ -5,7 +5,7 @@ export {
   formatFinding,
   parseZooCfg,
   settingsFromEnvironment,
-  type Entry,
+  type SettingEntry,
   type Environment,
   type Finding,
 } from './sources.ts'

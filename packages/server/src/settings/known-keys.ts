@@ -12,11 +12,11 @@ export interface KnownKey {
   readonly key: string
   readonly status: KeyStatus
   /** Completes the sentence "It has no effect here: …" or "It is refused: …". */
-  readonly why: string
+  readonly reason: string
 }
 
 const known = (status: KeyStatus, why: string, ...keys: readonly string[]): readonly KnownKey[] =>
-  keys.map((key) => ({ key, status, why }))
+  keys.map((key) => ({ key, status, reason: why }))
 
 const javaThreads = 'it tunes the threads and buffers of the Java server'
 const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'

@@ -17,7 +17,7 @@ function load({ file, environment, flags = [], files = {} }: Given) {
     flags: flags.map(([flag, key, value]) => ({ flag, key, value })),
     files: {
       read: (path) => files[path],
-      absolute: (path) => (path.startsWith('/') ? path : `/here/${path.replace(/^\.\//, '')}`),
+      resolve: (path) => (path.startsWith('/') ? path : `/here/${path.replace(/^\.\//, '')}`),
     },
   })
   const lines = (severity: string) =>

@@ -1,13 +1,19 @@
 import { votersOf } from '../core/quorum/index.ts'
-import { completed, MAX_ID_WITH_EXTENDED_TYPES, rowOf, settingNames, transportProblems } from './defaults.ts'
-import { bareKey, got, judgeOther } from './judge-key.ts'
-import { isMember, judgeMembers, judgeSelf, type Membership } from './members.ts'
-import { tryRead, type SettingsFiles } from './read-file.ts'
-import { checkSasl, gatherSasl } from './sasl.ts'
+import {
+  withDefaults,
+  MAX_ID_WITH_EXTENDED_TYPES,
+  rowOf,
+  settingNames,
+  transportProblems,
+} from './defaults.ts'
+import { bareKey, describeValue, checkOtherKey } from './check-key.ts'
+import { isMembershipKey, parseMembership, checkOwnMembership, type DeclaredMembership } from './members.ts'
+import { readReferencedFile, type SettingsFiles } from './read-file.ts'
+import { checkSasl, collectSasl } from './sasl.ts'
 import {
   parseZooCfg,
   settingsFromEnvironment,
-  type Entry,
+  type SettingEntry,
   type Environment,
   type Finding,
 } from './sources.ts'
@@ -45,26 +51,30 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   const entries = gather(sources, findings)
   const strict = lastOf(entries, 'strictConfig')?.value.toLowerCase() !== 'false'
   const given = new Map<SettingName, { value: unknown; where: string }>()
-  const members: Entry[] = []
+  const members: SettingEntry[] = []
   for (const entry of entries) {
     const name = settingOf(entry, findings)
     if (name !== undefined) readValue(name, entry, given, findings)
-    else if (isMember(entry.key)) members.push(entry)
-    else judgeOther(entry, strict, findings)
+    else if (isMembershipKey(entry.key)) members.push(entry)
+    else checkOtherKey(entry, strict, findings)
   }
   const standaloneEnabled = given.get('standaloneEnabled')?.value !== false
-  const membership = judgeMembers(members, { standaloneEnabled, version: dynamicVersion(entries) }, findings)
+  const membership = parseMembership(
+    members,
+    { standaloneEnabled, version: dynamicVersion(entries) },
+    findings,
+  )
   if (sources.file) needDataDir(sources.file.name, given, findings)
   resolvePaths(given, sources.files)
   readMyId(given, membership, sources.files, findings)
   takeClientPort(given, membership, findings)
   needClientPort(entries, given, findings)
-  gatherSasl(entries, given, sources.files, findings)
-  const values = completed(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
+  collectSasl(entries, given, sources.files, findings)
+  const values = withDefaults(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
   const { ensemble } = membership
   const settings = ensemble === undefined ? values : Object.freeze({ ...values, ensemble })
   if (ensemble !== undefined)
-    judgeSelf(
+    checkOwnMembership(
       ensemble,
       settings.serverId,
       {
@@ -86,7 +96,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
 }
 
 /** All entries, those that count less first. */
-function gather(sources: SettingsSources, findings: Finding[]): Entry[] {
+function gather(sources: SettingsSources, findings: Finding[]): SettingEntry[] {
   const fromEnvironment = settingsFromEnvironment(sources.environment ?? {})
   findings.push(...fromEnvironment.findings)
   const entries = [...fromEnvironment.entries]
@@ -98,14 +108,14 @@ function gather(sources: SettingsSources, findings: Finding[]): Entry[] {
     addDynamicFile(fromFile.entries, entries, sources.files, findings)
   }
   for (const { flag, key, value } of sources.flags ?? [])
-    entries.push({ key, value, where: flag, by: 'flag' })
+    entries.push({ key, value, where: flag, source: 'flag' })
   return entries
 }
 
 /** Reads the members from the file that `dynamicConfigFile` names; then none may stand in the static file. */
 function addDynamicFile(
-  fromFile: readonly Entry[],
-  entries: Entry[],
+  fromFile: readonly SettingEntry[],
+  entries: SettingEntry[],
   files: SettingsFiles,
   findings: Finding[],
 ): void {
@@ -119,7 +129,7 @@ function addDynamicFile(
         key,
         text: `must stand in the dynamic file, since dynamicConfigFile (${link.where}) is set.`,
       })
-  const text = tryRead(files, files.absolute(link.value), link, findings)
+  const text = readReferencedFile(files, files.resolve(link.value), link, findings)
   if (text === undefined) return
   const dynamic = parseZooCfg(text, link.value)
   findings.push(...dynamic.findings)
@@ -135,13 +145,13 @@ function addDynamicFile(
   }
 }
 
-function lastOf(entries: readonly Entry[], key: string): Entry | undefined {
+function lastOf(entries: readonly SettingEntry[], key: string): SettingEntry | undefined {
   return entries.findLast((entry) => bareKey(entry) === key)
 }
 
 /** Which setting an entry means; says so when ZooKeeper would have ignored it. */
-function settingOf(entry: Entry, findings: Finding[]): SettingName | undefined {
-  const { key, by, where } = entry
+function settingOf(entry: SettingEntry, findings: Finding[]): SettingName | undefined {
+  const { key, source: by, where } = entry
   const exact = by === 'property' ? nameOfProperty.get(key) : nameOfKey.get(key)
   const name =
     exact ??
@@ -151,7 +161,7 @@ function settingOf(entry: Entry, findings: Finding[]): SettingName | undefined {
   if (name === undefined) return undefined
   const row = rowOf(name)
   const ignoredThere =
-    (by === 'file' && (row.propertyOnly || key !== row.key)) ||
+    (by === 'file' && (row.isPropertyOnly || key !== row.key)) ||
     (by === 'property' && (row.property === undefined || key !== row.property))
   if (ignoredThere)
     findings.push({
@@ -164,7 +174,7 @@ function settingOf(entry: Entry, findings: Finding[]): SettingName | undefined {
 }
 
 function native(name: SettingName): string {
-  const { key, property, propertyOnly } = rowOf(name)
+  const { key, property, isPropertyOnly: propertyOnly } = rowOf(name)
   return propertyOnly
     ? `-D${property}`
     : property === undefined
@@ -174,7 +184,7 @@ function native(name: SettingName): string {
 
 function readValue(
   name: SettingName,
-  entry: Entry,
+  entry: SettingEntry,
   given: Map<SettingName, { value: unknown; where: string }>,
   findings: Finding[],
 ): void {
@@ -191,24 +201,25 @@ function readValue(
     given.set(name, { value: 3, where })
     return
   }
-  const parsed = row.kind.text.safeParse(entry.value)
+  const parsed = row.type.text.safeParse(entry.value)
   if (!parsed.success) {
     findings.push({
       severity: 'error',
       where,
       key,
-      text: `expected ${row.kind.expected}, ${got(entry, row.secret)}`,
+      text: `expected ${row.type.expected}, ${describeValue(entry, row.isSecret)}`,
     })
     return
   }
   given.set(name, { value: parsed.data, where })
-  const misread = entry.by === 'file' || entry.by === 'property' ? row.kind.misread?.(entry.value) : undefined
+  const misread =
+    entry.source === 'file' || entry.source === 'property' ? row.type.apacheReading?.(entry.value) : undefined
   if (misread !== undefined)
     findings.push({
       severity: 'warning',
       where,
       key,
-      text: `is taken as ${row.kind.show(parsed.data)}; ${misread}.`,
+      text: `is taken as ${row.type.show(parsed.data)}; ${misread}.`,
     })
 }
 
@@ -226,13 +237,13 @@ function needDataDir(file: string, given: Map<SettingName, unknown>, findings: F
 }
 
 function needClientPort(
-  entries: readonly Entry[],
+  entries: readonly SettingEntry[],
   given: Map<SettingName, unknown>,
   findings: Finding[],
 ): void {
   const address = lastOf(entries, 'clientPortAddress')
   if (given.has('clientPort') || lastOf(entries, 'secureClientPort')) return
-  if (address && address.by === 'file')
+  if (address && address.source === 'file')
     findings.push({
       severity: 'error',
       where: address.where,
@@ -245,13 +256,13 @@ function resolvePaths(
   given: Map<SettingName, { value: unknown; where: string }>,
   files: SettingsFiles,
 ): void {
-  if (!given.has('dataDir')) given.set('dataDir', { value: rowOf('dataDir').fallback, where: 'default' })
+  if (!given.has('dataDir')) given.set('dataDir', { value: rowOf('dataDir').defaultValue, where: 'default' })
   for (const [name, { value, where }] of given)
-    if (rowOf(name).path) given.set(name, { value: files.absolute(String(value)), where })
+    if (rowOf(name).isPath) given.set(name, { value: files.resolve(String(value)), where })
 }
 
 /** The version of the configuration in a dynamic file: what its name ends in, in hexadecimal. */
-function dynamicVersion(entries: readonly Entry[]): number {
+function dynamicVersion(entries: readonly SettingEntry[]): number {
   const [, suffix = ''] = /\.([\da-f]{1,13})$/i.exec(lastOf(entries, 'dynamicConfigFile')?.value ?? '') ?? []
   return suffix === '' ? 0 : Number.parseInt(suffix, 16)
 }
@@ -259,7 +270,7 @@ function dynamicVersion(entries: readonly Entry[]): number {
 /** Takes the client port from the member line of this server, which must not say anything else than `clientPort`. */
 function takeClientPort(
   given: Map<SettingName, { value: unknown; where: string }>,
-  { ensemble, lone }: Membership,
+  { ensemble, standalone: lone }: DeclaredMembership,
   findings: Finding[],
 ): void {
   const self = given.get('serverId')?.value
@@ -283,7 +294,7 @@ function takeClientPort(
 /** Takes the identity from `myid`. A file that holds none matters only to a member of an ensemble. */
 function readMyId(
   given: Map<SettingName, { value: unknown; where: string }>,
-  { ensemble, lone }: Membership,
+  { ensemble, standalone: lone }: DeclaredMembership,
   files: SettingsFiles,
   findings: Finding[],
 ): void {

@@ -1,20 +1,20 @@
 import {
   ConfigurationError,
-  configurationOf,
+  buildConfiguration,
   votersOf,
   type EnsembleConfiguration,
-  type Member,
+  type MemberConfiguration,
 } from '../core/quorum/index.ts'
-import type { Entry, Finding } from './sources.ts'
+import type { SettingEntry, Finding } from './sources.ts'
 
 /** Who belongs together, as the operator has written it. */
-export interface Membership {
+export interface DeclaredMembership {
   /** Present when there is an ensemble; a lone server has none. */
   readonly ensemble?: EnsembleConfiguration
   /** The only member line of a lone server. */
-  readonly lone?: {
+  readonly standalone?: {
     readonly id: number
-    readonly client?: NonNullable<Member['client']>
+    readonly client?: NonNullable<MemberConfiguration['client']>
     readonly where: string
   }
 }
@@ -23,7 +23,7 @@ const memberKey = /^(server|group|weight)\.(\d+)$/
 const MAX_ID = 255
 
 /** Whether a key declares something of an ensemble. */
-export function isMember(key: string): boolean {
+export function isMembershipKey(key: string): boolean {
   return /^(server|group|weight)\./.test(key)
 }
 
@@ -31,15 +31,16 @@ export function isMember(key: string): boolean {
  * Judges the `server.N`, `group.N` and `weight.N` lines. One server means a server on its own, as in ZooKeeper, unless
  * `standaloneEnabled` is off. `version` is that of the dynamic file's name.
  */
-export function judgeMembers(
-  entries: readonly Entry[],
+export function parseMembership(
+  entries: readonly SettingEntry[],
   { standaloneEnabled, version }: { standaloneEnabled: boolean; version: number },
   findings: Finding[],
-): Membership {
-  const lines = wellNamed(entries, findings)
+): DeclaredMembership {
+  const lines = validLines(entries, findings)
   if (lines.length === 0) return {}
   const servers = lines.filter(({ key }) => key.startsWith('server.'))
-  if (servers.length === 1 && lines.length === 1 && standaloneEnabled) return readLone(servers[0]!, findings)
+  if (servers.length === 1 && lines.length === 1 && standaloneEnabled)
+    return readStandalone(servers[0]!, findings)
   const ensemble = readAll(lines, version, findings)
   if (ensemble === undefined) return {}
   const voters = votersOf(ensemble).length
@@ -62,8 +63,8 @@ export function judgeMembers(
 }
 
 /** One line for each key, the last one given, without those whose keys say nothing. */
-function wellNamed(entries: readonly Entry[], findings: Finding[]): Entry[] {
-  const lines = new Map<string, Entry>()
+function validLines(entries: readonly SettingEntry[], findings: Finding[]): SettingEntry[] {
+  const lines = new Map<string, SettingEntry>()
   for (const entry of entries) {
     const [, kind, id] = memberKey.exec(entry.key) ?? []
     if (kind !== undefined && (kind === 'group' || Number(id) <= MAX_ID)) lines.set(entry.key, entry)
@@ -79,12 +80,12 @@ function wellNamed(entries: readonly Entry[], findings: Finding[]): Entry[] {
 }
 
 function readAll(
-  lines: readonly Entry[],
+  lines: readonly SettingEntry[],
   version: number,
   findings: Finding[],
 ): EnsembleConfiguration | undefined {
   try {
-    return configurationOf(
+    return buildConfiguration(
       lines.map(({ key, value }, at) => ({ key, value, line: at + 1 })),
       version,
     )
@@ -102,7 +103,7 @@ function readAll(
 }
 
 /** A lone server needs no election port, and old files have none. */
-function readLone(entry: Entry, findings: Finding[]): Membership {
+function readStandalone(entry: SettingEntry, findings: Finding[]): DeclaredMembership {
   const value = entry.value.replace(
     /^(\[[^\]]*\]|[^[\]:;|]+):(\d+)(?=;|$)/,
     (whole, _, port) => `${whole}:${port === '1' ? 2 : 1}`,
@@ -117,11 +118,11 @@ function readLone(entry: Entry, findings: Finding[]): Membership {
   })
   const [member] = ensemble.members.values()
   const { id, client } = member!
-  return { lone: { id, where: entry.where, ...(client === undefined ? {} : { client }) } }
+  return { standalone: { id, where: entry.where, ...(client === undefined ? {} : { client }) } }
 }
 
 /** What is wrong between an ensemble and the server that is to be its member `self`. */
-export function judgeSelf(
+export function checkOwnMembership(
   ensemble: EnsembleConfiguration,
   self: number,
   {

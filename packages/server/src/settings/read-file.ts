@@ -1,18 +1,18 @@
-import type { Entry, Finding } from './sources.ts'
+import type { SettingEntry, Finding } from './sources.ts'
 
 /** The few files that settings refer to, as the program can reach them. */
 export interface SettingsFiles {
   /** The text of a small file, or nothing when there is none. Throws when it is there and cannot be read. */
   read(path: string): string | undefined
   /** The path made absolute, from the folder that the program was started in. */
-  absolute(path: string): string
+  resolve(path: string): string
 }
 
 /** Reads a file that an entry names; what is wrong with it becomes a finding at that entry. */
-export function tryRead(
+export function readReferencedFile(
   files: SettingsFiles,
   path: string,
-  link: Pick<Entry, 'where' | 'key'>,
+  link: Pick<SettingEntry, 'where' | 'key'>,
   findings: Finding[],
 ): string | undefined {
   const error = (text: string): void =>

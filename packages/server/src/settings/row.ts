@@ -1,7 +1,7 @@
-import type { Kind } from './kinds.ts'
+import type { ValueType } from './value-types.ts'
 
 /** What a derived default may depend on. */
-export interface Basis {
+export interface DefaultInputs {
   readonly dataDir: string
   readonly tickTimeMs: number
   readonly juteMaxBufferBytes: number
@@ -29,21 +29,21 @@ export interface Row<T> {
   readonly key: string
   /** Its Java system property, when it has one: what `-D` sets. */
   readonly property?: string
-  readonly kind: Kind<T>
+  readonly type: ValueType<T>
   /** The value when nobody sets it, or how it follows from others. */
-  readonly fallback: NoInfer<T> | ((basis: Basis) => NoInfer<T>)
+  readonly defaultValue: NoInfer<T> | ((basis: DefaultInputs) => NoInfer<T>)
   /** The fallback in words, when it is derived. */
-  readonly fallbackText?: string
+  readonly defaultText?: string
   /** What Apache ZooKeeper takes when ours is another. */
   readonly apacheDefault?: string
   /** One sentence for the operator. */
-  readonly meaning: string
+  readonly description: string
   /** Its value is never shown. */
-  readonly secret?: true
+  readonly isSecret?: true
   /** A path: relative ones are resolved against the working folder. */
-  readonly path?: true
+  readonly isPath?: true
   /** ZooKeeper honours it as a system property only, and ignores it in zoo.cfg. */
-  readonly propertyOnly?: true
+  readonly isPropertyOnly?: true
 }
 
 /** Keeps the type of a row's value while checking the row. */

@@ -13,7 +13,7 @@ function load(lines: readonly string[], files: Record<string, string> = {}, JVMF
     environment: { JVMFLAGS },
     files: {
       read: (path) => files[path],
-      absolute: (path) => (path.startsWith('/') ? path : `/here/${path}`),
+      resolve: (path) => (path.startsWith('/') ? path : `/here/${path}`),
     },
   })
   const told = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)

@@ -1,9 +1,9 @@
 import { rowOf } from './defaults.ts'
 import { parseJaas, type LoginModule } from './jaas.ts'
-import { bareKey } from './judge-key.ts'
+import { bareKey } from './check-key.ts'
 import { parseProperties } from '../core/properties.ts'
-import { tryRead, type SettingsFiles } from './read-file.ts'
-import type { Entry, Finding } from './sources.ts'
+import { readReferencedFile, type SettingsFiles } from './read-file.ts'
+import type { SettingEntry, Finding } from './sources.ts'
 import type { ServerSettings, SettingName } from './table.ts'
 
 type Given = Map<SettingName, { value: unknown; where: string }>
@@ -12,8 +12,8 @@ const PROVIDER = 'org.apache.zookeeper.server.auth.SASLAuthenticationProvider'
 const MODULE = 'org.apache.zookeeper.server.auth.DigestLoginModule'
 
 /** Gathers the users of SASL from where they may stand, and what else several keys say together. */
-export function gatherSasl(
-  entries: readonly Entry[],
+export function collectSasl(
+  entries: readonly SettingEntry[],
   given: Given,
   files: SettingsFiles,
   findings: Finding[],
@@ -47,7 +47,7 @@ export function gatherSasl(
 }
 
 /** Whether an entry switches on the scheme `sasl` of access lists. */
-export function isSaslProvider(entry: Entry): boolean {
+export function isSaslProvider(entry: SettingEntry): boolean {
   return bareKey(entry).startsWith('authProvider.') && entry.value === PROVIDER
 }
 
@@ -97,7 +97,12 @@ function readUsersFile(given: Given, files: SettingsFiles, users: Users, finding
   const link = given.get('saslUsersFile')
   if (link === undefined) return 0
   const path = String(link.value)
-  const text = tryRead(files, path, { where: link.where, key: rowOf('saslUsersFile').key }, findings)
+  const text = readReferencedFile(
+    files,
+    path,
+    { where: link.where, key: rowOf('saslUsersFile').key },
+    findings,
+  )
   if (text === undefined) return 0
   const { properties, unreadable } = parseProperties(text)
   for (const { line, reason } of unreadable)
@@ -113,7 +118,7 @@ function readJaas(given: Given, files: SettingsFiles, users: Users, findings: Fi
   const link = given.get('jaasConfig')
   if (link === undefined) return
   const path = String(link.value)
-  const text = tryRead(files, path, { where: link.where, key: rowOf('jaasConfig').key }, findings)
+  const text = readReferencedFile(files, path, { where: link.where, key: rowOf('jaasConfig').key }, findings)
   if (text === undefined) return
   const jaas = parseJaas(text)
   if ('problem' in jaas) {
@@ -121,7 +126,7 @@ function readJaas(given: Given, files: SettingsFiles, users: Users, findings: Fi
     return
   }
   const named = given.get('saslServerSection')
-  const section = String(named?.value ?? rowOf('saslServerSection').fallback)
+  const section = String(named?.value ?? rowOf('saslServerSection').defaultValue)
   const modules = jaas.sections.get(section)
   if (modules === undefined) {
     const others = [...jaas.sections.keys()].join(', ')
@@ -176,7 +181,7 @@ function readModule(
 }
 
 /** `superUser.anything` names one more, and its whole value is the name. */
-function addSuperUsers(entries: readonly Entry[], given: Given): void {
+function addSuperUsers(entries: readonly SettingEntry[], given: Given): void {
   for (const entry of entries) {
     if (!bareKey(entry).startsWith('superUser.')) continue
     const names = (given.get('saslSuperUsers')?.value ?? []) as readonly string[]

@@ -1,14 +1,14 @@
 import { parseProperties } from '../core/properties.ts'
 
 /** One key with its text, and where it was written. */
-export interface Entry {
+export interface SettingEntry {
   /** The key as it would stand in zoo.cfg. */
   readonly key: string
   readonly value: string
   /** `zoo.cfg:12`, `JVMFLAGS`, `ZOO_TICK_TIME` or `--port`. */
   readonly where: string
   /** How ZooKeeper would take it: by name from a file, as a Java system property, or not at all. */
-  readonly by: 'file' | 'property' | 'variable' | 'flag'
+  readonly source: 'file' | 'property' | 'variable' | 'flag'
 }
 
 /** Something that the operator should know. Never holds a secret. */
@@ -25,7 +25,10 @@ export function formatFinding({ where, key, text }: Finding): string {
 }
 
 /** The entries of a configuration file, in order, with what is wrong about the text itself. */
-export function parseZooCfg(text: string, name = 'zoo.cfg'): { entries: Entry[]; findings: Finding[] } {
+export function parseZooCfg(
+  text: string,
+  name = 'zoo.cfg',
+): { entries: SettingEntry[]; findings: Finding[] } {
   const { properties, unreadable } = parseProperties(text)
   const findings: Finding[] = unreadable.map(({ line, reason }) => ({
     severity: 'error',
@@ -33,7 +36,7 @@ export function parseZooCfg(text: string, name = 'zoo.cfg'): { entries: Entry[];
     text: `${reason}. Write \\\\ for one backslash.`,
   }))
   const seen = new Map<string, number>()
-  for (const { key, line, lostBackslash } of properties) {
+  for (const { key, line, hasLostBackslash: lostBackslash } of properties) {
     const where = `${name}:${line}`
     const earlier = seen.get(key)
     if (earlier !== undefined)
@@ -52,11 +55,11 @@ export function parseZooCfg(text: string, name = 'zoo.cfg'): { entries: Entry[];
         text: 'holds a backslash that the format drops. Write \\\\ for one backslash, or use / in paths.',
       })
   }
-  const entries = properties.map(({ key, value, line }): Entry => ({
+  const entries = properties.map(({ key, value, line }): SettingEntry => ({
     key,
     value,
     where: `${name}:${line}`,
-    by: 'file',
+    source: 'file',
   }))
   return { entries, findings }
 }
@@ -81,7 +84,7 @@ export const imageVariables = {
 } as const
 
 /** Variables of the launchers and the image that mean nothing without Java. */
-const mootVariables = [
+const ignoredVariables = [
   'ZOO_LOG4J_PROP',
   'ZOOPIDFILE',
   'ZK_SERVER_HEAP',
@@ -92,12 +95,15 @@ const mootVariables = [
 ] as const
 
 /** The entries that the environment holds: those of the image first, then system properties, which weigh more. */
-export function settingsFromEnvironment(environment: Environment): { entries: Entry[]; findings: Finding[] } {
-  const entries: Entry[] = []
+export function settingsFromEnvironment(environment: Environment): {
+  entries: SettingEntry[]
+  findings: Finding[]
+} {
+  const entries: SettingEntry[] = []
   const findings: Finding[] = []
   for (const [variable, key] of Object.entries(imageVariables)) {
     const value = environment[variable]?.trim()
-    if (value) entries.push({ key, value, where: variable, by: 'variable' })
+    if (value) entries.push({ key, value, where: variable, source: 'variable' })
   }
   addLines(environment['ZOO_SERVERS'], 'ZOO_SERVERS', entries)
   addLines(environment['ZOO_CFG_EXTRA'], 'ZOO_CFG_EXTRA', entries)
@@ -106,9 +112,9 @@ export function settingsFromEnvironment(environment: Environment): { entries: En
       key: 'datadir.autocreate',
       value: 'false',
       where: 'ZOO_DATADIR_AUTOCREATE_DISABLE',
-      by: 'variable',
+      source: 'variable',
     })
-  for (const variable of mootVariables)
+  for (const variable of ignoredVariables)
     if (environment[variable])
       findings.push({
         severity: 'warning',
@@ -122,14 +128,14 @@ export function settingsFromEnvironment(environment: Environment): { entries: En
 }
 
 /** `key=value` words, separated by blanks as the image's start script separates them. */
-function addLines(words: string | undefined, where: string, entries: Entry[]): void {
+function addLines(words: string | undefined, where: string, entries: SettingEntry[]): void {
   for (const word of words?.split(/\s+/).filter((word) => word !== '') ?? []) {
     const at = word.indexOf('=')
     entries.push({
       key: at < 0 ? word : word.slice(0, at),
       value: at < 0 ? '' : word.slice(at + 1),
       where,
-      by: 'variable',
+      source: 'variable',
     })
   }
 }
@@ -137,7 +143,7 @@ function addLines(words: string | undefined, where: string, entries: Entry[]): v
 function addProperties(
   flags: string | undefined,
   where: string,
-  entries: Entry[],
+  entries: SettingEntry[],
   findings: Finding[],
 ): void {
   const others: string[] = []
@@ -145,7 +151,7 @@ function addProperties(
     const match = /^-D([^=]+)(?:=(.*))?$/s.exec(word)
     const property = match?.[1]
     if (property !== undefined && isOurs(property))
-      entries.push({ key: property, value: valueOf(property, match?.[2] ?? ''), where, by: 'property' })
+      entries.push({ key: property, value: valueOf(property, match?.[2] ?? ''), where, source: 'property' })
     // Only the name: the value of a foreign property may be a password.
     else others.push(property === undefined ? word.split(/[=:]/)[0]! : `-D${property}`)
   }

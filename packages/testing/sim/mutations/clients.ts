@@ -1,14 +1,14 @@
 import type { Change, Mutation } from './mutation.ts'
 
 const preparer = 'server/src/core/prepare/preparer.ts'
-const tracker = 'server/src/core/sessions/tracker.ts'
-const reads = 'server/src/core/reads/long.ts'
-const watches = 'server/src/core/watches/watches.ts'
+const tracker = 'server/src/core/sessions/session-tracker.ts'
+const reads = 'server/src/core/reads/chunked-reply.ts'
+const watches = 'server/src/core/watches/watch-manager.ts'
 
 /** Nothing is noticed by the digest of the tree. */
 const WITHOUT_DIGESTS: readonly Change[] = [
   {
-    file: 'server/src/host/writes/application.ts',
+    file: 'server/src/pipeline/apply-queue.ts',
     find: 'digest !== undefined && !tree.matches(digest)',
     replace: 'header.zxid < 0',
   },
@@ -62,7 +62,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/prepare/pending.ts',
+        file: 'server/src/core/prepare/pending-tree.ts',
         find: 'if (last === undefined) break',
         replace: 'if (last === undefined || this.#undo!.length === 0) break',
       },
@@ -100,7 +100,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/prepare/pending.ts',
+        file: 'server/src/core/prepare/pending-tree.ts',
         find: 'for (const node of this.#tree.owners.ofSession(session)) yield',
         replace: 'for (const node of [...this.#tree.owners.ofSession(session)].slice(1)) yield',
       },
@@ -130,7 +130,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/sessions/ids.ts',
+        file: 'server/src/core/sessions/session-id-generator.ts',
         find: 'BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))',
         replace: 'BigInt.asIntN(64, (time & 0n) | (BigInt(serverId & 0xff) << 56n)) + 1n',
       },
@@ -227,7 +227,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/watches/firing.ts',
+        file: 'server/src/core/watches/watch-notifier.ts',
         find: 'if (!this.#rules.allows(acl, Perms.READ, listener.identities)) return\n      frame',
         replace: 'frame',
       },
@@ -251,7 +251,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/watches/firing.ts',
+        file: 'server/src/core/watches/watch-notifier.ts',
         find: 'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
         replace:
           'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
@@ -264,7 +264,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/host/connection.ts',
+        file: 'server/src/connections/client-connection.ts',
         find: "if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)",
         replace:
           "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
@@ -277,7 +277,7 @@ export const clients: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/tree/quota-keeper.ts',
+        file: 'server/src/core/tree/quota-tracker.ts',
         find: 'this.#add(path, -1, -bytes)',
         replace: '',
       },
@@ -286,5 +286,5 @@ export const clients: readonly Mutation[] = [
 ]
 
 function recover(): string {
-  return 'server/src/log/recover.ts'
+  return 'server/src/persistence/recover.ts'
 }

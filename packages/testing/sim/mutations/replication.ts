@@ -1,12 +1,12 @@
 import type { Mutation } from './mutation.ts'
 
 const learner = 'server/src/core/zab/learner.ts'
-const commits = 'server/src/core/zab/commits.ts'
+const commits = 'server/src/core/zab/commit-tracker.ts'
 const plan = 'server/src/core/zab/sync-plan.ts'
-const leaderSessions = 'server/src/host/writes/leader-sessions.ts'
-const leaderWrites = 'server/src/host/writes/leader-writes.ts'
-const readOnly = 'server/src/host/writes/read-only-writes.ts'
-const observers = 'server/src/host/ensemble/observers.ts'
+const leaderSessions = 'server/src/pipeline/leader-sessions.ts'
+const leaderWrites = 'server/src/pipeline/leader-pipeline.ts'
+const readOnly = 'server/src/pipeline/read-only-pipeline.ts'
+const observers = 'server/src/ensemble/observer-master-role.ts'
 
 export const replication: readonly Mutation[] = [
   {
@@ -153,7 +153,7 @@ export const replication: readonly Mutation[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'server/src/host/handshake.ts',
+        file: 'server/src/connections/handshake-validation.ts',
         find: 'if (lastZxidSeen > BigInt(horizon)) {',
         replace: 'if (!core.readOnly && lastZxidSeen > BigInt(horizon)) {',
       },
@@ -166,7 +166,7 @@ export const replication: readonly Mutation[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'server/src/host/handshake.ts',
+        file: 'server/src/connections/handshake-validation.ts',
         find: 'if (core.readOnly && readOnly !== true)',
         replace: 'if (core.readOnly && readOnly === undefined)',
       },
@@ -179,13 +179,13 @@ export const replication: readonly Mutation[] = [
     with: 'observer-masters',
     changes: [
       {
-        file: 'server/src/host/ensemble/following.ts',
+        file: 'server/src/ensemble/learner-role.ts',
         find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
         replace:
           'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
       },
       {
-        file: 'server/src/host/ensemble/following.ts',
+        file: 'server/src/ensemble/learner-role.ts',
         find: 'return this.#observers?.committed(zxid, payload)',
         replace: 'return',
       },
@@ -253,7 +253,7 @@ export const replication: readonly Mutation[] = [
     servers: 5,
     changes: [
       {
-        file: 'server/src/host/ensemble/membership.ts',
+        file: 'server/src/ensemble/membership.ts',
         find: 'if (configuration.version === zxid) this.#logged = configuration',
         replace: 'if (configuration.version < 0) this.#logged = configuration',
       },
@@ -265,7 +265,7 @@ export const replication: readonly Mutation[] = [
     servers: 3,
     changes: [
       {
-        file: 'server/src/host/ensemble/leading.ts',
+        file: 'server/src/ensemble/leader-role.ts',
         find: 'upgradesSessions: settings.localSessionsUpgradingEnabled,',
         replace: '',
       },
@@ -319,7 +319,7 @@ export const replication: readonly Mutation[] = [
     servers: 3,
     changes: [
       {
-        file: 'server/src/host/writes/learner-writes.ts',
+        file: 'server/src/pipeline/learner-pipeline.ts',
         find: 'this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })',
         replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
       },
@@ -345,7 +345,7 @@ export const replication: readonly Mutation[] = [
     with: 'observer-masters',
     changes: [
       {
-        file: 'server/src/host/writes/session-links.ts',
+        file: 'server/src/pipeline/session-routes.ts',
         find: 'if (last !== undefined) return last === from',
         replace: 'if (last !== undefined) return from >= 0',
       },
@@ -382,7 +382,7 @@ export const replication: readonly Mutation[] = [
     servers: 3,
     changes: [
       {
-        file: 'server/src/host/writes/learner-writes.ts',
+        file: 'server/src/pipeline/learner-pipeline.ts',
         find: 'if (logged === undefined) return\n',
         replace: 'if (logged === undefined || zxid % 100 === 50) return\n',
       },

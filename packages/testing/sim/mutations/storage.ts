@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
-const log = 'server/src/log/txn-log.ts'
-const recover = 'server/src/log/recover.ts'
+const log = 'server/src/persistence/txn-log.ts'
+const recover = 'server/src/persistence/recover.ts'
 
 export const storage: readonly Mutation[] = [
   {

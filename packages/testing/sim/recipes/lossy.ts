@@ -1,4 +1,4 @@
-import type { Address, Connection, ConnectionEvents } from '@zabra/runtime'
+import type { Address, Connection, ConnectionHandler } from '@zabra/runtime'
 
 /** Bytes of a request that is likely to write something. */
 const LONG = 100
@@ -19,12 +19,12 @@ export class LossyConnection implements Connection {
     this.local = inner.local
   }
 
-  get buffered(): number {
-    return this.#inner.buffered
+  get bufferedBytes(): number {
+    return this.#inner.bufferedBytes
   }
 
-  listen(events: ConnectionEvents): void {
-    this.#inner.listen({
+  setHandler(events: ConnectionHandler): void {
+    this.#inner.setHandler({
       data: (chunk) => {
         if (this.#losing) this.#inner.destroy(new Error('The answer was lost'))
         else events.data(chunk)

@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { scenes } from '../../../recipes/src/testdata/plays/index.ts'
+import { scenarios } from '../../../recipes/src/testing/scenarios/index.ts'
 import { answer } from '../part.ts'
 import { playRecipe } from './play.ts'
 
@@ -54,7 +54,7 @@ async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outc
       servers,
       values.trace === undefined
         ? undefined
-        : ({ at, who, what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+        : ({ at, host: who, event: what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
     )
     if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join('\n')}\n`)
     steps += result.steps
@@ -92,7 +92,7 @@ function elsewhere(part: Work): Promise<Outcome> {
 const PART = 25
 
 async function campaign(): Promise<number> {
-  const known = Object.keys(scenes)
+  const known = Object.keys(scenarios)
   const names = values.recipes === 'all' ? known : values.recipes.split(',')
   const unknown = names.find((name) => !known.includes(name))
   if (unknown !== undefined)

@@ -1,9 +1,9 @@
-import { plants } from '../../../recipes/src/testdata/plants.ts'
-import { scenes } from '../../../recipes/src/testdata/plays/index.ts'
+import { mutants } from '../../../recipes/src/testing/mutants.ts'
+import { scenarios } from '../../../recipes/src/testing/scenarios/index.ts'
 
 /** The bug of each recipe that has one, for the processes that plant them. */
-export const planted = Object.entries(scenes).flatMap(([scene, { plant }]) => {
+export const planted = Object.entries(scenarios).flatMap(([scene, { mutant: plant }]) => {
   if (plant === undefined) return []
-  const { bug, module } = plants[plant]!
+  const { defect: bug, module } = mutants[plant]!
   return [{ scene, plant, bug, module }]
 })

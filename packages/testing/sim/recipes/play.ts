@@ -1,9 +1,9 @@
 import type { Client } from '@zabra/client/core'
-import { Dice } from '../../../recipes/src/testdata/chaos.ts'
-import { Ledger } from '../../../recipes/src/testdata/ledger.ts'
-import { scenes, type Cast } from '../../../recipes/src/testdata/plays/index.ts'
-import { Chance } from '../../src/world/chance.ts'
-import type { Note } from '../../src/world/world.ts'
+import { RandomSource } from '../../../recipes/src/testing/nemesis.ts'
+import { Ledger } from '../../../recipes/src/testing/ledger.ts'
+import { scenarios, type ScenarioContext } from '../../../recipes/src/testing/scenarios/index.ts'
+import { Prng } from '../../src/world/prng.ts'
+import type { TraceEvent } from '../../src/world/world.ts'
 import { Trouble } from './trouble.ts'
 import { Troupe } from './troupe.ts'
 
@@ -26,30 +26,30 @@ export async function playRecipe(
   name: string,
   seed: number,
   servers: number,
-  onNote?: (note: Note) => void,
+  onNote?: (note: TraceEvent) => void,
 ): Promise<Played> {
-  const scene = scenes[name]
+  const scene = scenarios[name]
   if (scene === undefined)
-    throw new RangeError(`Expected a recipe among ${Object.keys(scenes).join(', ')}, got ${name}`)
+    throw new RangeError(`Expected a recipe among ${Object.keys(scenarios).join(', ')}, got ${name}`)
   const violations: string[] = []
   const unhandled = (reason: unknown): void => void violations.push(`unhandled: ${tell(reason)}`)
   process.on('unhandledRejection', unhandled)
-  const chance = new Chance(seed).branch(`recipe ${name}`)
+  const chance = new Prng(seed).fork(`recipe ${name}`)
   const troupe = new Troupe(seed, servers, chance.pick([60, 1000]))
   const { world } = troupe.stage
-  world.onNote = onNote
+  world.onTrace = onNote
   let trouble: Trouble | undefined
   try {
-    await world.settled(
-      troupe.gather(chance.whole(3, chance.pick([4, 8, 20])), chance.pick([4000, 8000, 12_000])),
+    await world.runUntilSettled(
+      troupe.gather(chance.integer(3, chance.pick([4, 8, 20])), chance.pick([4000, 8000, 12_000])),
       60_000,
     )
-    trouble = new Trouble(troupe, chance.branch('trouble'))
+    trouble = new Trouble(troupe, chance.fork('trouble'))
     const own = trouble
-    world.later(TROUBLE_MS, undefined, 'end of all trouble', () => own.stop())
-    await world.settled(scene.play(castOf(troupe, trouble, seed)), LIMIT_MS)
+    world.schedule(TROUBLE_MS, undefined, 'end of all trouble', () => own.stop())
+    await world.runUntilSettled(scene.run(castOf(troupe, trouble, seed)), LIMIT_MS)
     own.stop()
-    await world.play(world.now + CALM_MS)
+    await world.run(world.now + CALM_MS)
     violations.push(...(await leftovers(troupe)))
     for (const { stops } of troupe.stage.servers)
       for (const { server, during, reason } of stops)
@@ -59,19 +59,19 @@ export async function playRecipe(
   } finally {
     process.off('unhandledRejection', unhandled)
   }
-  return { violations, steps: world.steps, hash: world.hash, counts: trouble?.counts ?? {} }
+  return { violations, steps: world.eventCount, hash: world.hash, counts: trouble?.counts ?? {} }
 }
 
-function castOf(troupe: Troupe, trouble: Trouble, seed: number): Cast {
+function castOf(troupe: Troupe, trouble: Trouble, seed: number): ScenarioContext {
   const { stage, members, witness } = troupe
   const sleep = (ms: number): Promise<void> => stage.sleep(ms)
   return {
-    dice: new Dice(seed),
+    prng: new RandomSource(seed),
     clients: members.map(({ client }) => client),
     names: members.map(({ name }) => name),
-    witness,
+    observer: witness,
     sleep,
-    calm: async () => {
+    waitUntilHealed: async () => {
       trouble.stop()
       await sleep(CALM_MS)
       await witness.sync('/')
@@ -91,7 +91,7 @@ async function leftovers(troupe: Troupe): Promise<string[]> {
       if (stat !== undefined && stat.ephemeralOwner !== 0n) found.push(`${path} is left`)
     }
   }
-  await stage.world.settled(look(), 30_000)
+  await stage.world.runUntilSettled(look(), 30_000)
   if (troupe.watches > 0) found.push(`${troupe.watches} watches are left on the servers`)
   for (const { name, client } of members) {
     const { size } = watchesOf(client)

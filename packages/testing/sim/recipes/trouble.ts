@@ -1,15 +1,15 @@
-import type { Chance } from '../../src/world/chance.ts'
+import type { Prng } from '../../src/world/prng.ts'
 import type { Member, Troupe } from './troupe.ts'
 
 /** Makes participants and servers suffer at random until it is told to stop. */
 export class Trouble {
   readonly #troupe: Troupe
-  readonly #chance: Chance
+  readonly #chance: Prng
   readonly #meanMs: number
   readonly counts: Record<string, number> = {}
   #isOver = false
 
-  constructor(troupe: Troupe, chance: Chance) {
+  constructor(troupe: Troupe, chance: Prng) {
     this.#troupe = troupe
     this.#chance = chance
     this.#meanMs = chance.pick([300, 800, 2000])
@@ -33,9 +33,9 @@ export class Trouble {
 
   #next(): void {
     const wait = 20 + this.#chance.exponential(this.#meanMs)
-    this.#troupe.stage.world.later(wait, undefined, 'trouble', () => {
+    this.#troupe.stage.world.schedule(wait, undefined, 'trouble', () => {
       if (this.#isOver) return
-      if (this.#chance.happens(0.25)) this.#strikeServer()
+      if (this.#chance.chance(0.25)) this.#strikeServer()
       else this.#strikeMember(this.#chance.pick(this.#troupe.members))
       this.#next()
     })
@@ -43,7 +43,7 @@ export class Trouble {
 
   #strikeMember(member: Member): void {
     const { stage } = this.#troupe
-    const kind = this.#chance.weighted({ reset: 3, lostReply: 6, cut: 2, expiry: 1, pause: 2 })
+    const kind = this.#chance.pickWeighted({ reset: 3, lostReply: 6, cut: 2, expiry: 1, pause: 2 })
     this.#count(kind)
     const forMs = this.#chance.between(100, 9000)
     const servers = stage.servers.map(({ host }) => host)
@@ -58,9 +58,7 @@ export class Trouble {
       case 'pause':
         member.host.pause()
         // Half of them sleep for longer than any session lives.
-        return this.#later(this.#chance.happens(0.5) ? forMs : forMs + 14_000, () =>
-          this.#troupe.wake(member),
-        )
+        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () => this.#troupe.wake(member))
       case 'cut':
       case 'expiry':
         for (const server of servers) {
@@ -68,7 +66,7 @@ export class Trouble {
           network.cut(server, member.host)
         }
         return this.#later(kind === 'cut' ? forMs : forMs + 14_000, () => {
-          for (const server of servers) network.mend(member.host, server)
+          for (const server of servers) network.healLink(member.host, server)
         })
     }
   }
@@ -77,8 +75,8 @@ export class Trouble {
     const { stage } = this.#troupe
     const leader = stage.servers.find(({ server }) => server?.role === 'leading')
     const server =
-      leader !== undefined && this.#chance.happens(0.4) ? leader : this.#chance.pick(stage.servers)
-    const kind = this.#chance.weighted({
+      leader !== undefined && this.#chance.chance(0.4) ? leader : this.#chance.pick(stage.servers)
+    const kind = this.#chance.pickWeighted({
       kill: 2,
       power: 2,
       pause: 1,
@@ -102,7 +100,7 @@ export class Trouble {
           network.cut(other, server.host)
         }
         return this.#later(forMs, () => {
-          for (const other of others) network.mend(server.host, other)
+          for (const other of others) network.healLink(server.host, other)
         })
       }
     }
@@ -110,11 +108,11 @@ export class Trouble {
 
   #count(kind: string): void {
     this.counts[kind] = (this.counts[kind] ?? 0) + 1
-    this.#troupe.stage.world.note(undefined, 'trouble', kind)
+    this.#troupe.stage.world.trace(undefined, 'trouble', kind)
   }
 
   #later(ms: number, end: () => void): void {
-    this.#troupe.stage.world.later(ms, undefined, 'end of trouble', () => {
+    this.#troupe.stage.world.schedule(ms, undefined, 'end of trouble', () => {
       if (!this.#isOver) end()
     })
   }

@@ -1,5 +1,5 @@
 import { connectWith, type Client } from '@zabra/client/core'
-import { Stage } from '../../src/simulate.ts'
+import { Simulation } from '../../src/simulate.ts'
 import { CLIENT_PORT } from '../../src/simulation/server.ts'
 import type { Host } from '../../src/world/process.ts'
 import { LossyConnection } from './lossy.ts'
@@ -29,12 +29,12 @@ const SETTINGS = {
 
 /** Servers, participants, and a witness who suffers from servers alone. */
 export class Troupe {
-  readonly stage: Stage
+  readonly stage: Simulation
   readonly members: Member[] = []
   witness!: Client
 
   constructor(seed: number, servers: number, snapCount: number) {
-    this.stage = new Stage({ seed, servers, settings: { ...SETTINGS, snapCount } })
+    this.stage = new Simulation({ seed, servers, settings: { ...SETTINGS, snapCount } })
   }
 
   /** Connects everybody. */
@@ -47,11 +47,11 @@ export class Troupe {
   /** Whether a participant stands still, or goes on in this very moment and cannot know yet what it has lost. */
   isAsleep(name: string): boolean {
     const member = this.members.find((one) => one.name === name)
-    return member !== undefined && (member.host.paused || member.wokenAt === this.stage.world.now)
+    return member !== undefined && (member.host.isPaused || member.wokenAt === this.stage.world.now)
   }
 
   wake(member: Member): void {
-    if (!member.host.paused) return
+    if (!member.host.isPaused) return
     member.wokenAt = this.stage.world.now
     member.host.resume()
   }
@@ -80,7 +80,7 @@ export class Troupe {
             new LossyConnection(await network.connect(server, { signal }), isArmed),
         },
       },
-      { ports: { clock, random } },
+      { platform: { clock, random } },
     )
     return {
       name,

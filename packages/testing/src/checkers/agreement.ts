@@ -5,8 +5,8 @@ export const agreement: Checker = {
   name: 'agreement',
   proves:
     'Whatever is committed is the same transaction in the log of every server that has it, no transaction of the history is missing between two others, and none that any leader committed is lost.',
-  check({ logs, chronicle, wire }) {
-    const wrong = logs.flatMap(({ complaints }) => complaints)
+  check({ logs, committed: chronicle, quorum: wire }) {
+    const wrong = logs.flatMap(({ problems: complaints }) => complaints)
     for (const { server, entries } of logs) {
       for (const [zxid, { print }] of entries) {
         const other = logs.find((log) => log.server !== server && log.entries.has(zxid))

@@ -1,15 +1,15 @@
 import { OpCode } from '@zabra/protocol'
-import { requestKey, type Chronicle } from '../history/chronicle.ts'
+import { requestKey, type CommittedHistory } from '../history/committed-history.ts'
 import { hasFailed } from '../history/failed.ts'
 import { formatZxid, isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { tell } from './tell.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const atMostOnce: Checker = {
   name: 'at-most-once',
   proves:
     'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
-  check({ history, chronicle, wire, diskWasFull }) {
+  check({ history, committed: chronicle, quorum: wire, diskWasFull }) {
     const wrong: string[] = []
     for (const [key, entries] of chronicle.byRequest) {
       const [first] = entries
@@ -39,10 +39,10 @@ export const atMostOnce: Checker = {
         else if (entry.logged.txn.type === OpCode.closeSession) break
         else if (missing !== undefined)
           wrong.push(
-            `${tell(operation)} was carried out, and ${tell(missing)}, which was sent before it, was not`,
+            `${describeOperation(operation)} was carried out, and ${describeOperation(missing)}, which was sent before it, was not`,
           )
         else if (entry.zxid <= last)
-          wrong.push(`${tell(operation)} was carried out before what was sent before it`)
+          wrong.push(`${describeOperation(operation)} was carried out before what was sent before it`)
         last = entry?.zxid ?? last
       }
     }
@@ -51,7 +51,7 @@ export const atMostOnce: Checker = {
 }
 
 /** What a session sends later is carried out later: a server that it has left must not bring anything any more. */
-function outOfOrder({ entries }: Chronicle): string[] {
+function outOfOrder({ entries }: CommittedHistory): string[] {
   const last = new Map<bigint, { xid: number; zxid: number }>()
   const wrong: string[] = []
   for (const { zxid, logged } of entries) {

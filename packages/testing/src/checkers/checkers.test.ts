@@ -1,16 +1,16 @@
 import { ErrorCode, EventType, OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { chronicleOf } from '../history/chronicle.ts'
-import { keptAcl } from '../history/acl.ts'
-import { LIMITED, MOST_BYTES, QUOTA_NODES, QUOTA_USE } from '../history/quota.ts'
+import { committedHistoryOf } from '../history/committed-history.ts'
+import { storedAcl } from '../history/acl.ts'
+import { QUOTA_PATH, MAX_BYTES, QUOTA_NODES, QUOTA_STATS } from '../history/quota.ts'
 import type { Request } from '../history/records.ts'
 import { checkers, type Evidence } from './index.ts'
 import {
-  Case,
+  HistoryBuilder,
   begin,
   end,
   get,
-  guard,
+  setAcl,
   logged,
   make,
   notice,
@@ -18,10 +18,10 @@ import {
   session,
   set,
   stat,
-} from './testdata/case.ts'
+} from './testing/history-builder.ts'
 
 /** What each checker must not let pass: how to make it, and what it says. */
-const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
+const bad: Record<string, (one: HistoryBuilder) => Partial<Evidence> | void> = {
   agreement: (one) => ({
     logs: [one.log('s1', one.transactions), one.log('s2', [begin(1), make(2, 0, '/other', 1)])],
   }),
@@ -32,49 +32,49 @@ const bad: Record<string, (one: Case) => Partial<Evidence> | void> = {
     ],
   }),
   transactions: (one) => void one.transactions.push(put(4, 5, '/w/a', 7)),
-  'acknowledged-writes': (one) => void one.answered(set, 9, { err: 0, stat: stat({ mzxid: 9, version: 1 }) }),
+  'acknowledged-writes': (one) => void one.answer(set, 9, { err: 0, stat: stat({ mzxid: 9, version: 1 }) }),
   results: (one) => {
     one.transactions.push(put(4, 10, '/w/a', 1))
-    one.answered(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 2 }) })
+    one.answer(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 2 }) })
   },
   'write-order': (one) => {
-    one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
-    one.answered(set, 4, { err: 0 }, { invoked: 3, returned: 4 })
+    one.answer(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answer(set, 4, { err: 0 }, { invoked: 3, returned: 4 })
   },
   'at-most-once': (one) => void one.transactions.push(put(4, 10, '/w/a', 1), put(5, 10, '/w/a', 2)),
   'session-order': (one) => {
-    one.answered(get, 5, { err: 0 })
-    one.answered(get, 4, { err: 0 })
+    one.answer(get, 5, { err: 0 })
+    one.answer(get, 4, { err: 0 })
   },
-  reads: (one) => void one.answered(get, 3, { err: 0, data: 'z', stat: stat({}) }),
+  reads: (one) => void one.answer(get, 3, { err: 0, data: 'z', stat: stat({}) }),
   'read-only': (one) =>
-    void Object.assign(one.answered(set, 3, { err: 0, stat: stat({ mzxid: 3 }) }), { isReadOnly: true }),
+    void Object.assign(one.answer(set, 3, { err: 0, stat: stat({ mzxid: 3 }) }), { isReadOnly: true }),
   freshness: (one) => {
-    one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
-    one.answered(get, 3, { err: 0 }, { invoked: 1003 })
-    return { staleMs: 1000 }
+    one.answer(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answer(get, 3, { err: 0 }, { invoked: 1003 })
+    return { maxStalenessMs: 1000 }
   },
   syncs: (one) => {
-    one.answered(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
-    one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }, { invoked: 3 })
-    one.answered(get, 3, { err: 0 }, { invoked: 5 })
+    one.answer(set, 5, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answer({ op: 'sync', path: '/w' }, 3, { err: 0 }, { invoked: 3 })
+    one.answer(get, 3, { err: 0 }, { invoked: 5 })
   },
   sequences: (one) => {
     const request: Request = { op: 'create', path: '/w/s', data: '', mode: 'sequential' }
-    one.answered(request, 4, { err: 0, path: '/w/s0000000002' })
-    one.answered(request, 5, { err: 0, path: '/w/s0000000002' })
+    one.answer(request, 4, { err: 0, path: '/w/s0000000002' })
+    one.answer(request, 5, { err: 0, path: '/w/s0000000002' })
   },
   watches: (one) => {
     one.transactions.push(put(4, 10, '/w/a', 1))
-    one.answered({ ...get, watch: true }, 3, { err: 0 })
-    one.answered(get, 4, { err: 0 })
+    one.answer({ ...get, watch: true }, 3, { err: 0 })
+    one.answer(get, 4, { err: 0 })
   },
   sessions: (one) => {
-    one.answered(get, 3, { err: 0 }, { invoked: 900 })
+    one.answer(get, 3, { err: 0 }, { invoked: 900 })
     one.transactions.push(end(4, []))
   },
   convergence: (one) => {
-    one.answered({ op: 'get', path: '/w', watch: false }, 3, { err: 0 }, { client: 'reader' })
+    one.answer({ op: 'get', path: '/w', watch: false }, 3, { err: 0 }, { client: 'reader' })
     return { readers: new Map([['reader', 's1']]) }
   },
 }
@@ -89,53 +89,53 @@ describe('the checkers', () => {
   })
 
   it('say nothing of an event that the session may not know of, and that nobody told it', () => {
-    const one = new Case()
-    one.answered({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
-    one.answered({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
-    one.transactions.push(guard(4, '/w/a'), put(5, 9, '/w/a', 1))
-    one.answered({ op: 'exists', path: '/w', watch: false }, 5, { err: 0 })
-    expect(one.complaintsOf('watches')).toEqual([])
+    const one = new HistoryBuilder()
+    one.answer({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
+    one.answer({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
+    one.transactions.push(setAcl(4, '/w/a'), put(5, 9, '/w/a', 1))
+    one.answer({ op: 'exists', path: '/w', watch: false }, 5, { err: 0 })
+    expect(one.violationsOf('watches')).toEqual([])
   })
 
   it.each(checkers.map(({ name }) => name))('%s says nothing of a good history', (name) => {
-    const one = new Case()
+    const one = new HistoryBuilder()
     one.transactions.push(put(4, 10, '/w/a', 1))
-    one.answered(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1 }) })
-    one.answered(get, 4, { err: 0, data: 'y', stat: stat({ mzxid: 4, version: 1 }) })
-    expect(one.complaintsOf(name)).toEqual([])
+    one.answer(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1 }) })
+    one.answer(get, 4, { err: 0, data: 'y', stat: stat({ mzxid: 4, version: 1 }) })
+    expect(one.violationsOf(name)).toEqual([])
   })
 
   it('freshness lets a read be as old as it may take to notice that others go on', () => {
-    const one = new Case()
-    one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
-    one.answered(get, 3, { err: 0 }, { invoked: 1001 })
-    expect(one.complaintsOf('freshness', { staleMs: 1000 })).toEqual([])
+    const one = new HistoryBuilder()
+    one.answer(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+    one.answer(get, 3, { err: 0 }, { invoked: 1001 })
+    expect(one.violationsOf('freshness', { maxStalenessMs: 1000 })).toEqual([])
   })
 
   it.each(Object.entries(bad))('%s finds its bad history', (name, spoil) => {
-    const one = new Case()
+    const one = new HistoryBuilder()
     const more = spoil(one) ?? {}
-    expect(one.complaintsOf(name, more).length).toBeGreaterThan(0)
+    expect(one.violationsOf(name, more).length).toBeGreaterThan(0)
   })
 
   it.each([
     [
       'a gap',
       'agreement',
-      (one: Case) => void one.transactions.push(put(6, 10, '/w/a', 1)),
+      (one: HistoryBuilder) => void one.transactions.push(put(6, 10, '/w/a', 1)),
       'goes from 0x3 to 0x6',
     ],
     [
       'an ephemeral that stays',
       'transactions',
-      (one: Case) => void one.transactions.push(make(4, 10, '/w/e', 2, true), end(5, [])),
+      (one: HistoryBuilder) => void one.transactions.push(make(4, 10, '/w/e', 2, true), end(5, [])),
       'when it owns [/w/e]',
     ],
     [
       'a pipeline with a hole',
       'at-most-once',
-      (one: Case) => {
-        for (const xid of [10, 11]) one.asked(set, { xid }).outcome = 'unknown'
+      (one: HistoryBuilder) => {
+        for (const xid of [10, 11]) one.send(set, { xid }).outcome = 'unknown'
         one.transactions.push(put(4, 11, '/w/a', 1))
       },
       'which was sent before it, was not',
@@ -143,137 +143,138 @@ describe('the checkers', () => {
     [
       'a lasting watch that leaves an event out',
       'watches',
-      (one: Case) => {
-        one.answered({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
+      (one: HistoryBuilder) => {
+        one.answer({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
         one.transactions.push(put(4, 10, '/w/a', 1), put(5, 11, '/w/a', 2))
-        one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
-        one.answered(get, 5, { err: 0 })
+        one.history.events.push(notice(EventType.NodeDataChanged, '/w/a'))
+        one.answer(get, 5, { err: 0 })
       },
       'before its lasting watch told it of event 3 of /w/a at 0x5',
     ],
     [
       'a lasting watch that tells of something twice',
       'watches',
-      (one: Case) => {
-        one.answered({ op: 'addWatch', path: '/w/a', recursive: false }, 3, { err: 0 })
+      (one: HistoryBuilder) => {
+        one.answer({ op: 'addWatch', path: '/w/a', recursive: false }, 3, { err: 0 })
         one.transactions.push(put(4, 10, '/w/a', 1))
-        for (let i = 0; i < 2; i++) one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+        for (let i = 0; i < 2; i++) one.history.events.push(notice(EventType.NodeDataChanged, '/w/a'))
       },
       'when nothing was next',
     ],
     [
       'watches that are removed and were not there',
       'watches',
-      (one: Case) => void one.answered({ op: 'removeWatches', watches: 'any', path: '/w/a' }, 3, { err: 0 }),
+      (one: HistoryBuilder) =>
+        void one.answer({ op: 'removeWatches', watches: 'any', path: '/w/a' }, 3, { err: 0 }),
       'had none',
     ],
     [
       'watches that are there and were not told of',
       'watches',
-      (one: Case) => {
-        one.answered({ op: 'addWatch', path: '/w/a', recursive: true }, 3, { err: 0 })
-        one.answered({ op: 'checkWatches', watches: 'persistent', path: '/w/a' }, 3, { err: -121 })
-        one.answered({ op: 'checkWatches', watches: 'recursive', path: '/w/a' }, 3, { err: -121 })
+      (one: HistoryBuilder) => {
+        one.answer({ op: 'addWatch', path: '/w/a', recursive: true }, 3, { err: 0 })
+        one.answer({ op: 'checkWatches', watches: 'persistent', path: '/w/a' }, 3, { err: -121 })
+        one.answer({ op: 'checkWatches', watches: 'recursive', path: '/w/a' }, 3, { err: -121 })
       },
       'asked for recursive watches of /w/a, was told that it had none, and had some',
     ],
     [
       'reads of several that one state does not answer',
       'reads',
-      (one: Case) => {
+      (one: HistoryBuilder) => {
         const parts = [
           { op: 'get', path: '/w/a' },
           { op: 'children', path: '/w' },
         ] as const
-        const operation = one.asked({ op: 'multiRead', parts })
+        const operation = one.send({ op: 'multiRead', parts })
         const answers = [
           { err: 0, data: 'x', stat: stat({}) },
           { err: 0, children: [] },
         ]
-        one.history.answered(operation, 20, 3, { err: 0 }, answers)
+        one.history.complete(operation, 20, 3, { err: 0 }, answers)
       },
       'part 1 shows the children [] instead of [a]',
     ],
     [
       'somebody who is taken for somebody else',
       'reads',
-      (one: Case) =>
-        void one.answered({ op: 'whoAmI' }, 3, { err: 0, identities: ['ip:1.2.3.4', 'digest:ann'] }),
+      (one: HistoryBuilder) =>
+        void one.answer({ op: 'whoAmI' }, 3, { err: 0, identities: ['ip:1.2.3.4', 'digest:ann'] }),
       'is taken for "digest:ann" instead of ""',
     ],
     [
       'a wrong use of a quota',
       'reads',
-      (one: Case) => {
-        one.transactions.push(make(4, 2, LIMITED, 2))
+      (one: HistoryBuilder) => {
+        one.transactions.push(make(4, 2, QUOTA_PATH, 2))
         for (const [at, [path]] of QUOTA_NODES.entries()) one.transactions.push(make(5 + at, 3 + at, path, 1))
         const seen = { err: 0, data: 'count=2,bytes=1', stat: stat({}) }
-        one.answered({ op: 'get', path: QUOTA_USE, watch: false }, 8, seen)
+        one.answer({ op: 'get', path: QUOTA_STATS, watch: false }, 8, seen)
       },
       'shows the use "count=2,bytes=1" instead of "count=1,bytes=1"',
     ],
     [
       'a refusal for a quota that is kept',
       'results',
-      (one: Case) => {
-        one.transactions.push(make(4, 2, LIMITED, 2), logged(5, 10, { type: OpCode.error, err: -125 }))
-        one.answered({ op: 'create', path: `${LIMITED}/1`, data: 'x', mode: 'persistent' }, 5, { err: -125 })
+      (one: HistoryBuilder) => {
+        one.transactions.push(make(4, 2, QUOTA_PATH, 2), logged(5, 10, { type: OpCode.error, err: -125 }))
+        one.answer({ op: 'create', path: `${QUOTA_PATH}/1`, data: 'x', mode: 'persistent' }, 5, { err: -125 })
       },
       'is refused, although it keeps the limits',
     ],
     [
       'a write beyond a quota',
       'results',
-      (one: Case) => {
-        one.transactions.push(make(4, 2, LIMITED, 2))
-        const [path, data] = [`${LIMITED}/1`, 'x'.repeat(MOST_BYTES + 1)]
+      (one: HistoryBuilder) => {
+        one.transactions.push(make(4, 2, QUOTA_PATH, 2))
+        const [path, data] = [`${QUOTA_PATH}/1`, 'x'.repeat(MAX_BYTES + 1)]
         one.transactions.push(make(5, 10, path, 1))
-        one.answered({ op: 'create', path, data, mode: 'persistent' }, 5, { err: 0, path })
+        one.answer({ op: 'create', path, data, mode: 'persistent' }, 5, { err: 0, path })
       },
       'goes beyond the limits and is carried out',
     ],
     [
       'an ephemeral node of a session that one server alone knows',
       'transactions',
-      (one: Case) => {
+      (one: HistoryBuilder) => {
         one.transactions.shift()
         one.transactions.push(make(4, 2, '/w/e', 2, true))
-        return { chronicle: chronicleOf(one.transactions, true) }
+        return { committed: committedHistoryOf(one.transactions, true) }
       },
       'creates /w/e for session 100, which was never created',
     ],
     [
       'a write that an access list forbids',
       'results',
-      (one: Case) => {
-        one.transactions.push(guard(4, '/w/a'), put(5, 10, '/w/a', 1))
-        one.answered(set, 5, { err: 0, stat: stat({ mzxid: 5, version: 1 }) })
+      (one: HistoryBuilder) => {
+        one.transactions.push(setAcl(4, '/w/a'), put(5, 10, '/w/a', 1))
+        one.answer(set, 5, { err: 0, stat: stat({ mzxid: 5, version: 1 }) })
       },
       'expected NOAUTH',
     ],
     [
       'a read that an access list forbids',
       'reads',
-      (one: Case) => {
-        one.transactions.push(guard(4, '/w/a'))
-        one.answered(get, 4, { err: 0, data: 'x', stat: stat({ aversion: 1 }) })
+      (one: HistoryBuilder) => {
+        one.transactions.push(setAcl(4, '/w/a'))
+        one.answer(get, 4, { err: 0, data: 'x', stat: stat({ aversion: 1 }) })
       },
       'must not read',
     ],
     [
       'digests of passwords that are shown to others',
       'reads',
-      (one: Case) => {
-        one.transactions.push(guard(4, '/w/a', 'readable'))
-        const acl = keptAcl('readable', 'ann')!
-        one.answered({ op: 'getAcl', path: '/w/a' }, 4, { err: 0, acl, stat: stat({ aversion: 1 }) })
+      (one: HistoryBuilder) => {
+        one.transactions.push(setAcl(4, '/w/a', 'readable'))
+        const acl = storedAcl('readable', 'ann')!
+        one.answer({ op: 'getAcl', path: '/w/a' }, 4, { err: 0, acl, stat: stat({ aversion: 1 }) })
       },
       'instead of [1 world:anyone,31 digest:ann:x]',
     ],
     [
       'a node that is deleted before its time',
       'transactions',
-      (one: Case) =>
+      (one: HistoryBuilder) =>
         void one.transactions.push(
           logged(4, 5, {
             type: OpCode.createTTL,
@@ -287,51 +288,57 @@ describe('the checkers', () => {
         ),
       'deletes /w/l 10 ms after it was written, with a time to live of 700 ms',
     ],
-    ['a session that never ends', 'sessions', () => ({ silent: new Set([session]) }), 'is still there'],
+    [
+      'a session that never ends',
+      'sessions',
+      () => ({ silentSessions: new Set([session]) }),
+      'is still there',
+    ],
     [
       'an event without a watch',
       'watches',
-      (one: Case) => {
-        one.answered(get, 3, { err: 0 })
-        one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+      (one: HistoryBuilder) => {
+        one.answer(get, 3, { err: 0 })
+        one.history.events.push(notice(EventType.NodeDataChanged, '/w/a'))
       },
       'did not watch',
     ],
     [
       'an event of a node that the session may not read',
       'watches',
-      (one: Case) => {
-        one.answered({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
-        one.transactions.push(guard(4, '/w/a'), put(5, 9, '/w/a', 1))
-        one.history.arrivals.push(notice(EventType.NodeDataChanged, '/w/a'))
+      (one: HistoryBuilder) => {
+        one.answer({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
+        one.transactions.push(setAcl(4, '/w/a'), put(5, 9, '/w/a', 1))
+        one.history.events.push(notice(EventType.NodeDataChanged, '/w/a'))
       },
       'no such change came next',
     ],
     [
       'a read-only server that answers a sync',
       'read-only',
-      (one: Case) =>
-        void Object.assign(one.answered({ op: 'sync', path: '/w' }, 3, { err: 0 }), { isReadOnly: true }),
+      (one: HistoryBuilder) =>
+        void Object.assign(one.answer({ op: 'sync', path: '/w' }, 3, { err: 0 }), { isReadOnly: true }),
       'cannot know whether it leads',
     ],
     [
       'a refusal by a server that is not read-only',
       'read-only',
-      (one: Case) => void one.answered(set, 3, { err: ErrorCode.NOTREADONLY }),
+      (one: HistoryBuilder) => void one.answer(set, 3, { err: ErrorCode.NOTREADONLY }),
       'is refused as by a read-only server',
     ],
     [
       'a server that stays read-only',
       'read-only',
-      (one: Case) => void one.history.arrivals.push({ ...one.attached(), at: 16_000, isReadOnly: true }),
+      (one: HistoryBuilder) =>
+        void one.history.events.push({ ...one.attached(), at: 16_000, isReadOnly: true }),
       's1 is read-only at 16000.0 ms',
     ],
     [
       'a server that lets in whoever has seen more than it has',
       'session-order',
-      (one: Case) => {
-        one.history.arrivals.push({ ...one.attached(), seen: 3 })
-        one.answered(get, 2, { err: 0 })
+      (one: HistoryBuilder) => {
+        one.history.events.push({ ...one.attached(), seen: 3 })
+        one.answer(get, 2, { err: 0 })
       },
       'goes back behind 0x3',
     ],
@@ -339,24 +346,24 @@ describe('the checkers', () => {
       'an old read at a server that is alone',
       'freshness',
       (one) => {
-        one.answered(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
-        one.answered(get, 3, { err: 0 }, { invoked: 3 })
-        return { staleMs: 0 }
+        one.answer(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
+        one.answer(get, 3, { err: 0 }, { invoked: 3 })
+        return { maxStalenessMs: 0 }
       },
       'shows 0x3, and 0x4 was answered',
     ],
     [
       'two leaders',
       'epochs',
-      () => ({ wire: { committed: new Set<number>(), wrong: ['s1 and s2 lead epoch 1'] } }),
+      () => ({ quorum: { committed: new Set<number>(), violations: ['s1 and s2 lead epoch 1'] } }),
       'lead epoch 1',
     ],
-  ] as [string, string, (one: Case) => Partial<Evidence> | void, string][])(
+  ] as [string, string, (one: HistoryBuilder) => Partial<Evidence> | void, string][])(
     'find %s',
     (_, name, spoil, says) => {
-      const one = new Case()
+      const one = new HistoryBuilder()
       const more = spoil(one) ?? {}
-      expect(one.complaintsOf(name, more).join()).toContain(says)
+      expect(one.violationsOf(name, more).join()).toContain(says)
     },
   )
 })

@@ -6,13 +6,13 @@ export const convergence: Checker = {
   name: 'convergence',
   proves:
     'Once all is healed every server holds the same tree, which is that of the whole history, and it does so again after all have lost power at once.',
-  check({ history, chronicle, readers }) {
+  check({ history, committed: chronicle, readers }) {
     const wrong: string[] = []
     const { model } = chronicle
     // A leader whose wall clock had gone back leaves what has a time to live; the next one removes it whenever it looks.
     const isBySelf = (zxid: number): boolean =>
       chronicle.byZxid.get(zxid)?.logged.txn.type === OpCode.deleteContainer
-    const expected = model.livingPaths().filter((path) => path.startsWith('/w'))
+    const expected = model.existingPaths().filter((path) => path.startsWith('/w'))
     for (const [client, server] of readers) {
       const seen = history.operations.filter(
         (one) => one.client === client && one.outcome === 'answered' && one.request.op === 'get',
@@ -25,10 +25,13 @@ export const convergence: Checker = {
       for (const path of expected)
         if (!found.has(path)) wrong.push(`${server} lacks ${path} when ${client} reads it`)
       for (const path of found)
-        if (model.at(path, Infinity) === undefined && !isBySelf(model.lastStep(path, Infinity)?.zxid ?? 0))
+        if (
+          model.stateAt(path, Infinity) === undefined &&
+          !isBySelf(model.lastChange(path, Infinity)?.zxid ?? 0)
+        )
           wrong.push(`${server} shows ${path} to ${client}, which is deleted`)
       const old = seen.find(({ zxid, request }) => {
-        const step = 'path' in request ? model.lastStep(request.path, Infinity) : undefined
+        const step = 'path' in request ? model.lastChange(request.path, Infinity) : undefined
         return step !== undefined && step.zxid > zxid && !isBySelf(step.zxid)
       })
       if (old !== undefined)

@@ -36,4 +36,4 @@ export const checkers: readonly Checker[] = [
   convergence,
 ]
 
-export type { Checker, EpochSeen, Evidence } from './checker.ts'
+export type { Checker, EpochSample, Evidence } from './checker.ts'

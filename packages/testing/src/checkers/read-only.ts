@@ -1,7 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { tell } from './tell.ts'
+import { describeOperation } from './describe-operation.ts'
 
 /** What a server may take to find a leader once everything works again. */
 const HEALED_WITHIN_MS = 15_000
@@ -15,9 +15,9 @@ export const readOnly: Checker = {
     for (const operation of history.operations) {
       if (operation.outcome !== 'answered') continue
       const problem = problemOf(operation)
-      if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+      if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
     }
-    for (const arrival of history.arrivals)
+    for (const arrival of history.events)
       if (
         arrival.kind === 'attached' &&
         arrival.isReadOnly === true &&

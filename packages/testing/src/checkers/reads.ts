@@ -1,23 +1,23 @@
 import { ErrorCode, Perms } from '@zabra/protocol'
-import { allows, shownAcl } from '../history/acl.ts'
-import type { Model, NodeState } from '../history/model.ts'
-import { QUOTA_USE, QuotaUse } from '../history/quota.ts'
-import { formatZxid, type Operation, type ReadPart, type SeenStat } from '../history/records.ts'
+import { allows, redactedAcl } from '../history/acl.ts'
+import type { TreeModel, NodeState } from '../history/model.ts'
+import { QUOTA_STATS, QuotaUsage } from '../history/quota.ts'
+import { formatZxid, type Operation, type ReadPart, type PlainStat } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { tell } from './tell.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const reads: Checker = {
   name: 'reads',
   proves:
     'A read shows exactly the state of its znode at the zxid of its answer, data, Stat and children: one state for everybody, of a prefix of the history, with the own writes in it.',
-  check({ history, chronicle }) {
+  check({ history, committed: chronicle }) {
     const wrong: string[] = []
-    const known = { model: chronicle.model, use: new QuotaUse(chronicle.model) }
+    const known = { model: chronicle.model, use: new QuotaUsage(chronicle.model) }
     for (const operation of history.operations) {
       // What a server without a quorum has logged last may never have been committed, and be gone since.
       if (operation.isReadOnly === true && !chronicle.byZxid.has(operation.zxid)) continue
       const problem = operation.outcome === 'answered' ? problemOf(operation, known) : undefined
-      if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+      if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
     }
     return wrong
   },
@@ -26,8 +26,8 @@ export const reads: Checker = {
 const JUDGED: ReadonlySet<string> = new Set(['get', 'exists', 'children', 'getAcl', 'count', 'ephemerals'])
 
 interface Known {
-  readonly model: Model
-  readonly use: QuotaUse
+  readonly model: TreeModel
+  readonly use: QuotaUsage
 }
 
 function problemOf(operation: Operation, known: Known): string | undefined {
@@ -38,7 +38,7 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   if (!JUDGED.has(request.op) || !('path' in request)) return undefined
   if (zxid > model.lastZxid) return `shows ${formatZxid(zxid)}, which is not in the history that survives`
   if (request.op === 'ephemerals') return ephemeralsProblem(operation, model)
-  const state = model.at(request.path, zxid)
+  const state = model.stateAt(request.path, zxid)
   if (result.err === ErrorCode.NONODE)
     return state === undefined ? undefined : `misses a node that was made at ${formatZxid(state.stat.czxid)}`
   const wanted = request.op === 'getAcl' ? Perms.READ | Perms.ADMIN : Perms.READ
@@ -48,8 +48,8 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   if (result.err !== 0) return undefined
   if (state === undefined) return 'shows a node that does not exist then'
   if (!mayRead) return `shows what "${user}" must not read`
-  if (request.path === QUOTA_USE) {
-    const expected = known.use.textAt(zxid)
+  if (request.path === QUOTA_STATS) {
+    const expected = known.use.statsAt(zxid)
     return result.data === expected ? undefined : `shows the use "${result.data}" instead of "${expected}"`
   }
   if (request.path === '/' || request.path.startsWith('/zookeeper')) return undefined
@@ -60,12 +60,12 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   }
   if (request.op === 'count') {
     const below = [...model.pathsBelow(request.path)].filter(
-      (path) => model.at(path, zxid) !== undefined,
+      (path) => model.stateAt(path, zxid) !== undefined,
     ).length
     return result.count === below ? undefined : `counts ${result.count} nodes instead of ${below}`
   }
   if (request.op === 'getAcl') {
-    const [got, expected] = [result.acl!.join(), shownAcl(state.acl, user).join()]
+    const [got, expected] = [result.acl!.join(), redactedAcl(state.acl, user).join()]
     if (got !== expected) return `shows the access list [${got}] instead of [${expected}]`
   }
   return result.stat === undefined ? undefined : difference(state, result.data, result.stat)
@@ -91,11 +91,14 @@ function identityProblem({ result, user }: Operation): string | undefined {
   return named === expected ? undefined : `is taken for "${named}" instead of "${expected}"`
 }
 
-function ephemeralsProblem({ request, result, session, zxid }: Operation, model: Model): string | undefined {
+function ephemeralsProblem(
+  { request, result, session, zxid }: Operation,
+  model: TreeModel,
+): string | undefined {
   if (result.err !== 0 || !('path' in request)) return undefined
   const own = BigInt.asIntN(64, BigInt(`0x${session}`))
   const expected = [...model.pathsBelow(request.path)]
-    .filter((path) => model.at(path, zxid)?.stat.owner === own)
+    .filter((path) => model.stateAt(path, zxid)?.stat.owner === own)
     .sort()
     .join()
   const got = [...result.children!].sort().join()
@@ -115,7 +118,7 @@ const fields = [
 ] as const
 
 /** How what was seen differs from what was there. */
-export function difference(state: NodeState, data: string | undefined, stat: SeenStat): string | undefined {
+export function difference(state: NodeState, data: string | undefined, stat: PlainStat): string | undefined {
   if (data !== undefined && data !== state.data) return `shows "${data}" instead of "${state.data}"`
   const field = fields.find((name) => stat[name] !== state.stat[name])
   return field && `shows ${field} ${stat[field]} instead of ${state.stat[field]}`

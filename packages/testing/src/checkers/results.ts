@@ -1,35 +1,35 @@
 import { ErrorCode, errorName, nameOf, parentOf, Perms } from '@zabra/protocol'
-import { allows, keptAcl, type AclKind } from '../history/acl.ts'
-import type { Model, NodeState } from '../history/model.ts'
-import { LIMITED, QuotaUse } from '../history/quota.ts'
-import { hasPlace, type Operation, type Part, type Result } from '../history/records.ts'
+import { allows, storedAcl, type AclKind } from '../history/acl.ts'
+import type { TreeModel, NodeState } from '../history/model.ts'
+import { QUOTA_PATH, QuotaUsage } from '../history/quota.ts'
+import { hasZxid, type Operation, type MultiPart, type Result } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { knownBefore } from './known.ts'
-import { tell } from './tell.ts'
+import { highestAcknowledgedBefore } from './highest-acknowledged.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const results: Checker = {
   name: 'results',
   proves:
     'Every answer to a write is the one that carrying out all writes in the order of their zxids gives: versions, names, errors; and a transaction has the answers of all its parts or the error of one.',
-  check({ history, chronicle }) {
+  check({ history, committed: chronicle }) {
     const wrong: string[] = []
-    const limits = new Limits(chronicle.model, knownBefore(history))
+    const limits = new Limits(chronicle.model, highestAcknowledgedBefore(history))
     for (const operation of history.operations) {
       const { request, result, zxid } = operation
-      if (!hasPlace(operation)) continue
+      if (!hasZxid(operation)) continue
       const limited = limits.problem(operation)
-      if (limited !== undefined) wrong.push(`${tell(operation)} ${limited}`)
+      if (limited !== undefined) wrong.push(`${describeOperation(operation)} ${limited}`)
       if (result.err === ErrorCode.QUOTAEXCEEDED) continue
       if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, chronicle.model))
       else if (request.op === 'setAcl') {
         const problem = aclProblem(operation, chronicle.model)
-        if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+        if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
       } else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
         const view = new View(chronicle.model, zxid - 1, operation.user)
         const problem = view.carryOut(request, result)
-        if (problem !== undefined) wrong.push(`${tell(operation)} ${problem}`)
+        if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
         const kept = request.op === 'create' ? keptProblem(operation, request, chronicle.model) : undefined
-        if (kept !== undefined) wrong.push(`${tell(operation)} ${kept}`)
+        if (kept !== undefined) wrong.push(`${describeOperation(operation)} ${kept}`)
       }
     }
     return wrong
@@ -38,26 +38,26 @@ export const results: Checker = {
 
 /** The one subtree with limits. */
 class Limits {
-  readonly #model: Model
-  readonly #use: QuotaUse
+  readonly #model: TreeModel
+  readonly #use: QuotaUsage
   readonly #known: (time: number) => number
 
-  constructor(model: Model, known: (time: number) => number) {
+  constructor(model: TreeModel, known: (time: number) => number) {
     this.#model = model
-    this.#use = new QuotaUse(model)
+    this.#use = new QuotaUsage(model)
     this.#known = known
   }
 
   problem({ request, result, zxid, invoked }: Operation): string | undefined {
     const isRefused = result.err === ErrorCode.QUOTAEXCEEDED
-    if ((request.op !== 'create' && request.op !== 'set') || !request.path.startsWith(`${LIMITED}/`))
+    if ((request.op !== 'create' && request.op !== 'set') || !request.path.startsWith(`${QUOTA_PATH}/`))
       return isRefused ? 'is refused, although nothing limits it' : undefined
     if (!isRefused && result.err !== 0) return undefined
-    const before = this.#model.at(request.path, zxid - 1)
+    const before = this.#model.stateAt(request.path, zxid - 1)
     if (isRefused && (before === undefined) !== (request.op === 'create'))
       return `is refused for a limit when its node ${before === undefined ? 'does not exist' : 'exists'}`
     const bytes = new TextEncoder().encode(request.data).length - (before?.stat.dataLength ?? 0)
-    const verdicts = this.#use.verdicts(
+    const verdicts = this.#use.possibleOutcomes(
       this.#known(invoked),
       zxid - 1,
       request.op === 'create' ? 1 : 0,
@@ -74,17 +74,17 @@ class Limits {
 function keptProblem(
   { result, zxid, user }: Operation,
   { acl = 'open' }: { acl?: AclKind },
-  model: Model,
+  model: TreeModel,
 ): string | undefined {
   if (result.err !== 0) return undefined
-  const [kept, expected] = [model.at(result.path!, zxid)?.acl.join(), keptAcl(acl, user)?.join()]
+  const [kept, expected] = [model.stateAt(result.path!, zxid)?.acl.join(), storedAcl(acl, user)?.join()]
   return kept === expected ? undefined : `has the access list [${kept}], expected [${expected}]`
 }
 
-function aclProblem({ request, result, zxid, user }: Operation, model: Model): string | undefined {
+function aclProblem({ request, result, zxid, user }: Operation, model: TreeModel): string | undefined {
   if (request.op !== 'setAcl') return undefined
   const { path, version } = request
-  const [kept, node] = [keptAcl(request.acl, user), model.at(path, zxid - 1)]
+  const [kept, node] = [storedAcl(request.acl, user), model.stateAt(path, zxid - 1)]
   const judge = (): number => {
     if (kept === undefined) return ErrorCode.INVALIDACL
     if (node === undefined) return ErrorCode.NONODE
@@ -97,47 +97,47 @@ function aclProblem({ request, result, zxid, user }: Operation, model: Model): s
   if (expected !== 0) return undefined
   if (result.stat?.aversion !== node!.stat.aversion + 1)
     return `was answered with version ${result.stat?.aversion} of the access list, expected ${node!.stat.aversion + 1}`
-  const now = model.at(path, zxid)?.acl.join()
+  const now = model.stateAt(path, zxid)?.acl.join()
   return now === kept!.join() ? undefined : `left the access list [${now}], expected [${kept!.join()}]`
 }
 
-function multiProblems(operation: Operation, parts: readonly Part[], model: Model): string[] {
+function multiProblems(operation: Operation, parts: readonly MultiPart[], model: TreeModel): string[] {
   const { results: answers, result, zxid } = operation
   const view = new View(model, zxid - 1, operation.user)
   if (answers.length !== parts.length)
-    return [`${tell(operation)} has ${answers.length} answers for ${parts.length} parts`]
+    return [`${describeOperation(operation)} has ${answers.length} answers for ${parts.length} parts`]
   const failed = answers.findIndex(({ err }) => err !== 0 && err !== ErrorCode.RUNTIMEINCONSISTENCY)
   if ((failed === -1) !== (result.err === 0))
-    return [`${tell(operation)} is answered differently as a whole than in its parts`]
+    return [`${describeOperation(operation)} is answered differently as a whole than in its parts`]
   for (const [index, part] of parts.entries()) {
     const answer = answers[index]!
     if (failed !== -1 && index > failed) {
       if (answer.err !== ErrorCode.RUNTIMEINCONSISTENCY)
-        return [`${tell(operation)}: part ${index} behind the one that failed has ${answer.err}`]
+        return [`${describeOperation(operation)}: part ${index} behind the one that failed has ${answer.err}`]
       continue
     }
     // Parts before the one that failed were fine, and their results are not told.
     const problem = view.carryOut(part, failed === -1 || index === failed ? answer : undefined)
-    if (problem !== undefined) return [`${tell(operation)}: part ${index} ${problem}`]
+    if (problem !== undefined) return [`${describeOperation(operation)}: part ${index} ${problem}`]
   }
   return []
 }
 
 /** The tree at a zxid with the parts of a transaction done so far. */
 class View {
-  readonly #model: Model
+  readonly #model: TreeModel
   readonly #zxid: number
   readonly #user: string
   readonly #changed = new Map<string, NodeState | undefined>()
 
-  constructor(model: Model, zxid: number, user: string) {
+  constructor(model: TreeModel, zxid: number, user: string) {
     this.#model = model
     this.#user = user
     this.#zxid = zxid
   }
 
   /** Carries a part out and says how its answer differs from what it must be. Without an answer it must succeed. */
-  carryOut(part: Part, answer: Result | undefined): string | undefined {
+  carryOut(part: MultiPart, answer: Result | undefined): string | undefined {
     const path = part.op === 'create' ? (answer?.path ?? part.path) : part.path
     const expected = this.#judge(part, path)
     const got = answer?.err ?? 0
@@ -151,9 +151,9 @@ class View {
     return this.#change(part, path, answer)
   }
 
-  #judge(part: Part, path: string): number {
+  #judge(part: MultiPart, path: string): number {
     if (part.op === 'create') {
-      if (keptAcl(part.acl ?? 'open', this.#user) === undefined) return ErrorCode.INVALIDACL
+      if (storedAcl(part.acl ?? 'open', this.#user) === undefined) return ErrorCode.INVALIDACL
       const above = this.#get(parentOf(path))
       if (above === undefined) return ErrorCode.NONODE
       if (!allows(above.acl, Perms.CREATE, this.#user)) return ErrorCode.NOAUTH
@@ -174,7 +174,7 @@ class View {
     return part.op === 'delete' && node.stat.children > 0 ? ErrorCode.NOTEMPTY : 0
   }
 
-  #change(part: Part, path: string, answer: Result | undefined): string | undefined {
+  #change(part: MultiPart, path: string, answer: Result | undefined): string | undefined {
     if (part.op === 'check') return undefined
     const before = this.#get(path)
     if (part.op === 'create') {
@@ -189,7 +189,7 @@ class View {
         children: 0,
       }
       const owner = part.mode === 'ephemeral' || part.mode === 'ephemeralSequential' ? 1n : 0n
-      const acl = keptAcl(part.acl ?? 'open', this.#user)!
+      const acl = storedAcl(part.acl ?? 'open', this.#user)!
       const made = { acl, kind: 'plain', ttl: 0, writtenAt: 0 } as const
       this.#changed.set(path, { ...made, data: part.data, stat: { ...zero, owner } })
       this.#countChild(path, 1)
@@ -214,6 +214,6 @@ class View {
   }
 
   #get(path: string): NodeState | undefined {
-    return this.#changed.has(path) ? this.#changed.get(path) : this.#model.at(path, this.#zxid)
+    return this.#changed.has(path) ? this.#changed.get(path) : this.#model.stateAt(path, this.#zxid)
   }
 }

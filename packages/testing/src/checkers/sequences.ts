@@ -1,5 +1,5 @@
 import { parentOf } from '@zabra/protocol'
-import { formatZxid, type Mode, type Operation, type Part } from '../history/records.ts'
+import { formatZxid, type NodeMode, type Operation, type MultiPart } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 
 export const sequences: Checker = {
@@ -33,8 +33,8 @@ export const sequences: Checker = {
   },
 }
 
-const isSequential = (mode: Mode): boolean => mode === 'sequential' || mode === 'ephemeralSequential'
-const sequential = (part: Part): boolean => part.op === 'create' && isSequential(part.mode)
+const isSequential = (mode: NodeMode): boolean => mode === 'sequential' || mode === 'ephemeralSequential'
+const sequential = (part: MultiPart): boolean => part.op === 'create' && isSequential(part.mode)
 
 function namesOf({ request, result, results }: Operation): string[] {
   if (request.op === 'create') return isSequential(request.mode) ? [result.path!] : []

@@ -1,14 +1,14 @@
-import { formatZxid, hasPlace } from '../history/records.ts'
+import { formatZxid, hasZxid } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { tell } from './tell.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const sessionOrder: Checker = {
   name: 'session-order',
   proves:
     'A session never goes back: the zxids of its answers do not fall, also when it moves between servers, nor behind what its client had seen before it, and its writes have rising zxids in the order of its requests.',
-  check({ history, chronicle }) {
-    const wrong = [...history.complaints]
-    for (const [session, arrivals] of history.bySession()) {
+  check({ history, committed: chronicle }) {
+    const wrong = [...history.violations]
+    for (const [session, arrivals] of history.eventsBySession()) {
       let seen = 0
       let lastWrite = { xid: -Infinity, zxid: 0 }
       for (const arrival of arrivals) {
@@ -25,12 +25,14 @@ export const sessionOrder: Checker = {
         }
         if (arrival.kind !== 'operation' || arrival.zxid <= 0) continue
         if (arrival.zxid < seen)
-          wrong.push(`${tell(arrival)} goes back behind ${formatZxid(seen)}, which its session had seen`)
+          wrong.push(
+            `${describeOperation(arrival)} goes back behind ${formatZxid(seen)}, which its session had seen`,
+          )
         seen = Math.max(seen, arrival.zxid)
-        if (!hasPlace(arrival)) continue
+        if (!hasZxid(arrival)) continue
         if (arrival.xid > lastWrite.xid && arrival.zxid <= lastWrite.zxid)
           wrong.push(
-            `${tell(arrival)} is not above ${formatZxid(lastWrite.zxid)}, an earlier write of its session`,
+            `${describeOperation(arrival)} is not above ${formatZxid(lastWrite.zxid)}, an earlier write of its session`,
           )
         lastWrite = arrival
       }

@@ -1,4 +1,4 @@
-import { hexOf, formatZxid, type Attached, type Operation } from '../history/records.ts'
+import { hexOf, formatZxid, type SessionAttached, type Operation } from '../history/records.ts'
 import type { Checker, Evidence } from './checker.ts'
 
 /** What a deadline may be early: the rounding of clocks. */
@@ -20,8 +20,8 @@ export const sessions: Checker = {
 
 function issuedOnce({ history }: Evidence): string[] {
   const seen = new Set<string>()
-  return history.arrivals
-    .filter((arrival): arrival is Attached => arrival.kind === 'attached' && arrival.isNew)
+  return history.events
+    .filter((arrival): arrival is SessionAttached => arrival.kind === 'attached' && arrival.isNew)
     .filter(({ session }) => seen.has(session) || !seen.add(session))
     .map(
       ({ session, server, at }) =>
@@ -30,10 +30,10 @@ function issuedOnce({ history }: Evidence): string[] {
 }
 
 /** Whoever knew that a session was over, by an answer or a refusal, never sees it again. */
-function endedForEver({ history, chronicle }: Evidence): string[] {
+function endedForEver({ history, committed: chronicle }: Evidence): string[] {
   const over = new Map<string, number>()
   const wrong: string[] = []
-  for (const arrival of history.arrivals) {
+  for (const arrival of history.events) {
     const { session } = arrival
     if (arrival.kind === 'attached' && over.has(session))
       wrong.push(
@@ -52,11 +52,11 @@ function endedForEver({ history, chronicle }: Evidence): string[] {
   return wrong
 }
 
-function neverEarly({ history, chronicle, wallErrorMs }: Evidence): string[] {
+function neverEarly({ history, committed: chronicle, maxClockErrorMs: wallErrorMs }: Evidence): string[] {
   if (wallErrorMs === undefined) return []
   const contact = lastContacts(history.operations)
   const timeouts = new Map<string, number>()
-  for (const arrival of history.arrivals)
+  for (const arrival of history.events)
     if (arrival.kind === 'attached') {
       timeouts.set(arrival.session, arrival.timeoutMs)
       contact.set(arrival.session, Math.max(contact.get(arrival.session) ?? 0, 0))
@@ -91,15 +91,15 @@ function lastContacts(operations: readonly Operation[]): Map<string, number> {
   return contact
 }
 
-function alwaysGone({ chronicle, silent }: Evidence): string[] {
+function alwaysGone({ committed: chronicle, silentSessions: silent }: Evidence): string[] {
   const wrong: string[] = []
   for (const id of silent) {
     const life = chronicle.model.sessions.get(id)
     if (life !== undefined && life.ended === Infinity)
       wrong.push(`Session ${id} is still there although its client has long been silent`)
   }
-  for (const path of chronicle.model.livingPaths()) {
-    const { owner } = chronicle.model.at(path, Infinity)!.stat
+  for (const path of chronicle.model.existingPaths()) {
+    const { owner } = chronicle.model.stateAt(path, Infinity)!.stat
     const life = chronicle.model.sessions.get(hexOf(owner))
     if (life !== undefined && life.ended < Infinity)
       wrong.push(`${path} is left of session ${life.id}, which ended at ${formatZxid(life.ended)}`)

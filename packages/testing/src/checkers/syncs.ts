@@ -1,16 +1,16 @@
 import { formatZxid, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { knownBefore } from './known.ts'
-import { tell } from './tell.ts'
+import { highestAcknowledgedBefore } from './highest-acknowledged.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const syncs: Checker = {
   name: 'syncs',
   proves:
     'A read behind a sync of its session shows every write that anybody had an answer for before the sync was sent.',
   check({ history }) {
-    const known = knownBefore(history)
+    const known = highestAcknowledgedBefore(history)
     const wrong: string[] = []
-    for (const arrivals of history.bySession().values()) {
+    for (const arrivals of history.eventsBySession().values()) {
       let sync: Operation | undefined
       let bound = 0
       for (const arrival of arrivals) {
@@ -21,7 +21,7 @@ export const syncs: Checker = {
           bound = Math.max(bound, known(arrival.invoked))
         } else if (sync !== undefined && arrival.xid > sync.xid && arrival.zxid > 0 && arrival.zxid < bound) {
           wrong.push(
-            `${tell(arrival)} does not show ${formatZxid(bound)}, which was answered before ${tell(sync)}`,
+            `${describeOperation(arrival)} does not show ${formatZxid(bound)}, which was answered before ${describeOperation(sync)}`,
           )
         }
       }

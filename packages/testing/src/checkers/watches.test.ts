@@ -1,7 +1,18 @@
 import { ErrorCode, EventType } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import type { Rearmed } from '../history/records.ts'
-import { aclOf, Case, get, guard, make, notice, put, rearmed, remove, set } from './testdata/case.ts'
+import type { WatchesReset } from '../history/records.ts'
+import {
+  aclOf,
+  HistoryBuilder,
+  get,
+  setAcl,
+  make,
+  notice,
+  put,
+  rearmed,
+  remove,
+  set,
+} from './testing/history-builder.ts'
 
 const { NodeChildrenChanged, NodeCreated, NodeDataChanged, NodeDeleted } = EventType
 const exists = { op: 'exists', path: '/w/a', watch: true } as const
@@ -10,12 +21,12 @@ const [changed, created, deleted] = [NodeDataChanged, NodeCreated, NodeDeleted].
 )
 
 /** A client that watches the data of a node, or waits for it, as of a zxid. */
-function watching(as: 'data' | 'exist', zxid = 3): Case {
-  const one = new Case()
-  if (as === 'data') one.answered({ ...get, watch: true }, zxid, { err: 0 })
+function watching(as: 'data' | 'exist', zxid = 3): HistoryBuilder {
+  const one = new HistoryBuilder()
+  if (as === 'data') one.answer({ ...get, watch: true }, zxid, { err: 0 })
   else {
     one.transactions.push(remove(4, '/w/a'))
-    one.answered(exists, 4, { err: ErrorCode.NONODE })
+    one.answer(exists, 4, { err: ErrorCode.NONODE })
   }
   return one
 }
@@ -25,38 +36,45 @@ const exist = { exist: ['/w/a'] }
 describe('the checker of watches', () => {
   it('knows that a session which was told of all that it watched has nothing to watch again', () => {
     const one = watching('data')
-    one.transactions.push(guard(4, '/w/a'), put(5, 9, '/w/a', 1), make(6, 9, '/w/b', 2))
-    one.answered(set, 5, { err: 0 })
-    one.cameBack(2, changed!, rearmed(5, 3, data))
-    one.cameBack(3)
-    one.answered({ op: 'children', path: '/w', watch: true }, 5, { err: 0 }, { connection: 3 })
-    one.history.arrivals.push(notice(NodeChildrenChanged, '/w'))
-    one.answered(set, 6, { err: 0 }, { connection: 3 })
-    expect(one.complaintsOf('watches')).toEqual([])
+    one.transactions.push(setAcl(4, '/w/a'), put(5, 9, '/w/a', 1), make(6, 9, '/w/b', 2))
+    one.answer(set, 5, { err: 0 })
+    one.reattach(2, changed!, rearmed(5, 3, data))
+    one.reattach(3)
+    one.answer({ op: 'children', path: '/w', watch: true }, 5, { err: 0 }, { connection: 3 })
+    one.history.events.push(notice(NodeChildrenChanged, '/w'))
+    one.answer(set, 6, { err: 0 }, { connection: 3 })
+    expect(one.violationsOf('watches')).toEqual([])
   })
 
   it('knows that who waits for a node may hear that it was deleted, of a watch from before', () => {
     const one = watching('data')
-    one.transactions.push(guard(4, '/w/a'), remove(5, '/w/a'), make(6, 9, '/w/a', 3))
-    one.answered(exists, 5, { err: ErrorCode.NONODE })
-    one.cameBack(2, deleted!, rearmed(5, 5, { ...data, ...exist }), created!)
-    expect(one.complaintsOf('watches')).toEqual([])
+    one.transactions.push(setAcl(4, '/w/a'), remove(5, '/w/a'), make(6, 9, '/w/a', 3))
+    one.answer(exists, 5, { err: ErrorCode.NONODE })
+    one.reattach(2, deleted!, rearmed(5, 5, { ...data, ...exist }), created!)
+    expect(one.violationsOf('watches')).toEqual([])
   })
 
   it('knows that who has the data of a node may hear that it was made, of a watch from before', () => {
     const one = watching('exist')
     one.transactions.push(
       make(5, 1, '/w/a', 3, false, aclOf('mine')),
-      guard(6, '/w/a', 'open'),
+      setAcl(6, '/w/a', 'open'),
       put(7, 1, '/w/a', 1),
     )
-    one.answered({ ...get, watch: true }, 6, { err: 0 })
-    one.cameBack(2, created!, rearmed(6, 6, { ...data, ...exist }), changed!)
-    expect(one.complaintsOf('watches')).toEqual([])
+    one.answer({ ...get, watch: true }, 6, { err: 0 })
+    one.reattach(2, created!, rearmed(6, 6, { ...data, ...exist }), changed!)
+    expect(one.violationsOf('watches')).toEqual([])
   })
 
   it.each<
-    [string, 'data' | 'exist', Partial<Rearmed['asked']>, () => readonly (typeof changed)[], number, string]
+    [
+      string,
+      'data' | 'exist',
+      Partial<WatchesReset['asked']>,
+      () => readonly (typeof changed)[],
+      number,
+      string,
+    ]
   >([
     ['a change that never was', 'data', data, () => [changed], 3, 'when [] were due'],
     [
@@ -89,8 +107,8 @@ describe('the checker of watches', () => {
   ])('finds that %s is told to a session that comes back', (_, as, asked, told, zxid, complaint) => {
     const one = watching(as)
     one.transactions.push(as === 'data' ? put(4, 9, '/w/a', 1) : make(5, 1, '/w/a', 3))
-    one.cameBack(2, ...told().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
-    expect(one.complaintsOf('watches').join('\n')).toContain(complaint)
+    one.reattach(2, ...told().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
+    expect(one.violationsOf('watches').join('\n')).toContain(complaint)
   })
 
   it.each([
@@ -99,8 +117,8 @@ describe('the checker of watches', () => {
   ])('finds that a change is lost to a session %s', (_, asked, since) => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))
-    one.cameBack(2, rearmed(4, since, asked))
-    expect(one.complaintsOf('watches').join('\n')).toContain(
+    one.reattach(2, rearmed(4, since, asked))
+    expect(one.violationsOf('watches').join('\n')).toContain(
       'was not told that data of /w/a had changed since 0x3',
     )
   })
@@ -108,9 +126,9 @@ describe('the checker of watches', () => {
   it('finds that a change is lost to a session that comes back and asks for nothing', () => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))
-    one.cameBack(2)
-    one.answered(set, 4, { err: 0 }, { connection: 2 })
-    expect(one.complaintsOf('watches').join('\n')).toContain(
+    one.reattach(2)
+    one.answer(set, 4, { err: 0 }, { connection: 2 })
+    expect(one.violationsOf('watches').join('\n')).toContain(
       'was not told that data of /w/a had changed since 0x3',
     )
   })
@@ -118,8 +136,8 @@ describe('the checker of watches', () => {
   it('finds what a watch that was set again does not tell later', () => {
     const one = watching('exist')
     one.transactions.push(make(5, 1, '/w/a', 3))
-    one.cameBack(2, rearmed(4, 4, exist))
-    one.answered(set, 5, { err: 0 }, { connection: 2 })
-    expect(one.complaintsOf('watches').join('\n')).toContain('before it was told of 0x5')
+    one.reattach(2, rearmed(4, 4, exist))
+    one.answer(set, 5, { err: 0 }, { connection: 2 })
+    expect(one.violationsOf('watches').join('\n')).toContain('before it was told of 0x5')
   })
 })

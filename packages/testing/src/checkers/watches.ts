@@ -1,35 +1,35 @@
 import { ErrorCode, EventType, Perms } from '@zabra/protocol'
 import { allows } from '../history/acl.ts'
-import type { Model, Step } from '../history/model.ts'
+import type { TreeModel, PathChange } from '../history/model.ts'
 import {
   formatZxid,
-  type Arrival,
-  type Notice,
-  type OneShot,
+  type ClientEvent,
+  type WatchNotification,
+  type OneShotWatch,
   type Operation,
-  type Rearmed,
+  type WatchesReset,
   type WatchKind,
 } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { Lasting } from './lasting-watches.ts'
+import { PersistentWatches } from './persistent-watches.ts'
 
 export const watches: Checker = {
   name: 'watches',
   proves:
     'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, never without a change, and never of a node that the session may not read.',
-  check({ history, chronicle }) {
+  check({ history, committed: chronicle }) {
     const wrong: string[] = []
-    for (const [session, arrivals] of history.bySession()) {
-      const watching = new Watching(chronicle.model, session)
-      for (const arrival of arrivals) watching.see(arrival)
-      wrong.push(...watching.wrong)
+    for (const [session, arrivals] of history.eventsBySession()) {
+      const watching = new SessionWatches(chronicle.model, session)
+      for (const arrival of arrivals) watching.observe(arrival)
+      wrong.push(...watching.violations)
     }
     return wrong
   },
 }
 
 /** Watches that tell once, by what they are asked for as. */
-const KINDS: Readonly<Record<WatchKind, readonly OneShot[]>> = {
+const ONE_SHOT_KINDS: Readonly<Record<WatchKind, readonly OneShotWatch[]>> = {
   any: ['data', 'exist', 'child'],
   data: ['data', 'exist'],
   children: ['child'],
@@ -41,9 +41,9 @@ const ONE_SHOTS = ['data', 'exist', 'child'] as const
 const NONE = { data: [], exist: [], child: [] }
 
 /** What one session watches. */
-class Watching {
-  readonly wrong: string[] = []
-  readonly #model: Model
+class SessionWatches {
+  readonly violations: string[] = []
+  readonly #model: TreeModel
   readonly #session: string
   /** By kind and path, the zxid at which the server was asked for it. */
   readonly #armed = new Map<string, number>()
@@ -53,18 +53,18 @@ class Watching {
   /** Whom the client has proved to be. */
   #user = ''
   readonly #mayRead = (acl: readonly string[]): boolean => allows(acl, Perms.READ, this.#user)
-  readonly #lasting: Lasting
+  readonly #persistent: PersistentWatches
   /** Whether the server has yet to be asked for all of it again, and what was told meanwhile, which belongs to the answer. */
-  #rearming: Notice[] | undefined
+  #rearming: WatchNotification[] | undefined
   #isReadOnly = false
 
-  constructor(model: Model, session: string) {
+  constructor(model: TreeModel, session: string) {
     this.#model = model
     this.#session = session
-    this.#lasting = new Lasting(model, this.#mayRead)
+    this.#persistent = new PersistentWatches(model, this.#mayRead)
   }
 
-  see(arrival: Arrival): void {
+  observe(arrival: ClientEvent): void {
     if (arrival.kind === 'attached') {
       this.#connection = arrival.connection
       this.#isReadOnly = arrival.isReadOnly === true
@@ -73,7 +73,7 @@ class Watching {
       if (arrival.isNew) this.#clear()
       this.#rearming = []
     } else if (arrival.kind === 'rearmed') {
-      this.#lasting.rearmed(arrival.zxid)
+      this.#persistent.reset(arrival.zxid)
       this.#rearmed(arrival)
     } else if (arrival.kind === 'notice') this.#noticed(arrival)
     else if (arrival.kind === 'operation') this.#answered(arrival)
@@ -83,7 +83,7 @@ class Watching {
   #clear(): void {
     this.#armed.clear()
     this.#forgotten.clear()
-    this.#lasting.clear()
+    this.#persistent.clear()
   }
 
   #answered({ request, result, zxid, connection, xid, user }: Operation): void {
@@ -94,7 +94,7 @@ class Watching {
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
     if (request.op === 'addWatch' && result.err === 0)
-      return this.#lasting.add(request.path, request.recursive, zxid)
+      return this.#persistent.add(request.path, request.recursive, zxid)
     if (request.op === 'removeWatches' || request.op === 'checkWatches')
       return this.#asked(request.path, request.watches, request.op === 'removeWatches', result.err)
     if (request.op !== 'get' && request.op !== 'exists' && request.op !== 'children') return
@@ -105,20 +105,22 @@ class Watching {
 
   /** Watches of a kind at a path are gone, or were asked for: whether there was any must be told. */
   #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
-    const kinds = KINDS[watches].map((kind) => `${kind} ${path}`).filter((key) => this.#armed.has(key))
-    const lasting = this.#lasting.holds(path, watches)
+    const kinds = ONE_SHOT_KINDS[watches]
+      .map((kind) => `${kind} ${path}`)
+      .filter((key) => this.#armed.has(key))
+    const lasting = this.#persistent.matching(path, watches)
     const had = lasting.length > 0 || kinds.length > 0
     if (remove) {
       for (const key of kinds) this.#armed.delete(key)
-      this.#lasting.remove(lasting)
+      this.#persistent.remove(lasting)
     }
     if ((err === 0) !== had)
-      this.wrong.push(
+      this.violations.push(
         `Session ${this.#session} ${remove ? 'removed' : 'asked for'} ${watches} watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
       )
   }
 
-  #arm(kind: OneShot, path: string, zxid: number): void {
+  #arm(kind: OneShotWatch, path: string, zxid: number): void {
     const key = `${kind} ${path}`
     this.#forgotten.delete(key)
     if (!this.#armed.has(key)) this.#armed.set(key, zxid)
@@ -126,9 +128,9 @@ class Watching {
 
   /** Everything that is watched and changed up to a zxid must have been told. */
   #demand(zxid: number, what: string): void {
-    const missed = this.#lasting.missed(zxid)
+    const missed = this.#persistent.missed(zxid)
     if (missed !== undefined)
-      this.wrong.push(
+      this.violations.push(
         `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its lasting watch told it of event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
       )
     for (const [key, since] of this.#armed) {
@@ -138,18 +140,18 @@ class Watching {
       this.#armed.delete(key)
       // The server has none any more, and the client does not know.
       if (!this.#mayRead(step.acl)) continue
-      this.wrong.push(
+      this.violations.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
       )
     }
   }
 
-  #noticed(notice: Notice): void {
+  #noticed(notice: WatchNotification): void {
     const { type, path } = notice
     if (this.#rearming !== undefined) return void this.#rearming.push(notice)
-    const lasting = this.#lasting.told(type, path)
-    if (typeof lasting === 'string') return void this.wrong.push(`Session ${this.#session} ${lasting}`)
-    const kinds: OneShot[] =
+    const lasting = this.#persistent.notified(type, path)
+    if (typeof lasting === 'string') return void this.violations.push(`Session ${this.#session} ${lasting}`)
+    const kinds: OneShotWatch[] =
       type === EventType.NodeChildrenChanged
         ? ['child']
         : type === EventType.NodeDeleted
@@ -158,7 +160,7 @@ class Watching {
     const fired = kinds.filter((kind) => this.#armed.has(`${kind} ${path}`))
     if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
     if (fired.length === 0)
-      return void this.wrong.push(
+      return void this.violations.push(
         `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
       )
     let explained = false
@@ -168,7 +170,7 @@ class Watching {
       this.#armed.delete(`${kind} ${path}`)
     }
     if (!explained)
-      this.wrong.push(
+      this.violations.push(
         `Session ${this.#session} was told of event ${type} of ${path}, and no such change came next`,
       )
   }
@@ -177,10 +179,10 @@ class Watching {
    * Asked for again, as answered at a zxid: what had changed since the client last looked is told before the answer, whoever may
    * read it, as ZooKeeper does, and nothing else is. What was not told is watched from then on.
    */
-  #rearmed({ since, zxid, asked }: Pick<Rearmed, 'since' | 'zxid' | 'asked'>): void {
+  #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
     const told = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
     this.#rearming = undefined
-    const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShot, string] => [kind, path]))
+    const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShotWatch, string] => [kind, path]))
     const due = keys.flatMap(([kind, path]) => {
       const type = this.#dueOnReturn(kind, path, since, zxid)
       return type === undefined ? [] : [{ key: `${kind} ${path}`, type, path }]
@@ -188,7 +190,7 @@ class Watching {
     const expected = due.map(({ type, path }) => `${type} of ${path}`)
     // What a read-only server shows may never have been committed, and then it has no place in the history.
     if (!this.#isReadOnly && told.sort().join() !== expected.sort().join())
-      this.wrong.push(
+      this.violations.push(
         `Session ${this.#session} came back at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was told of events [${told.join(', ')}] when [${expected.join(', ')}] were due`,
       )
     this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
@@ -206,15 +208,15 @@ class Watching {
       if (due.some((one) => one.key === key) || (!asked.has(key) && this.#forgotten.has(key))) continue
       const [kind, path] = split(key)
       if (this.#mustTell(kind, path, since, zxid))
-        this.wrong.push(
+        this.violations.push(
           `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
         )
     }
   }
 
   /** What a server tells at once of a watch that is set again. */
-  #dueOnReturn(kind: OneShot, path: string, since: number, zxid: number): number | undefined {
-    const state = this.#model.at(path, zxid)
+  #dueOnReturn(kind: OneShotWatch, path: string, since: number, zxid: number): number | undefined {
+    const state = this.#model.stateAt(path, zxid)
     if (kind === 'exist') return state === undefined ? undefined : EventType.NodeCreated
     if (state === undefined) return EventType.NodeDeleted
     if (kind === 'data') return state.stat.mzxid > since ? EventType.NodeDataChanged : undefined
@@ -222,43 +224,44 @@ class Watching {
   }
 
   /** A client takes what it is told for everything at the path that it fits, whichever watch of the server it came from. */
-  #forget({ type, path }: Pick<Notice, 'type' | 'path'>): void {
+  #forget({ type, path }: Pick<WatchNotification, 'type' | 'path'>): void {
     for (const kind of ONE_SHOTS) if (concerns(kind, type)) this.#forgotten.add(`${kind} ${path}`)
   }
 
   /** Whether a watch met a change that it may not tell of, and is gone. */
-  #isSilenced(kind: OneShot, path: string): boolean {
+  #isSilenced(kind: OneShotWatch, path: string): boolean {
     const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
     return step !== undefined && !this.#mayRead(step.acl)
   }
 
-  #mustTell(kind: OneShot, path: string, since: number, zxid: number): boolean {
+  #mustTell(kind: OneShotWatch, path: string, since: number, zxid: number): boolean {
     const step = this.#next(kind, path, since)
     if (step === undefined || step.zxid > zxid) return false
-    const state = this.#model.at(path, zxid)
+    const state = this.#model.stateAt(path, zxid)
     return kind !== 'exist' || state !== undefined
   }
 
-  #next(kind: OneShot, path: string, since: number): Step | undefined {
-    for (const step of this.#model.stepsAfter(path, since)) if (eventOf(kind, step) !== undefined) return step
+  #next(kind: OneShotWatch, path: string, since: number): PathChange | undefined {
+    for (const step of this.#model.changesAfter(path, since))
+      if (eventOf(kind, step) !== undefined) return step
     return undefined
   }
 }
 
-function concerns(kind: OneShot, type: number): boolean {
+function concerns(kind: OneShotWatch, type: number): boolean {
   if (kind === 'child') return type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted
   return type !== EventType.NodeChildrenChanged
 }
 
 /** The event that a change is for who watches so; undefined when it is none. */
-function eventOf(kind: OneShot, { change }: Step): number | undefined {
+function eventOf(kind: OneShotWatch, { change }: PathChange): number | undefined {
   if (change === 'deleted') return EventType.NodeDeleted
   if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined
   if (change === 'created') return EventType.NodeCreated
   return change === 'data' ? EventType.NodeDataChanged : undefined
 }
 
-function split(key: string): [OneShot, string] {
+function split(key: string): [OneShotWatch, string] {
   const space = key.indexOf(' ')
-  return [key.slice(0, space) as OneShot, key.slice(space + 1)]
+  return [key.slice(0, space) as OneShotWatch, key.slice(space + 1)]
 }

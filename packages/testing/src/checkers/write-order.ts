@@ -1,13 +1,13 @@
-import { formatZxid, hasPlace, type Operation } from '../history/records.ts'
+import { formatZxid, hasZxid, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
-import { tell } from './tell.ts'
+import { describeOperation } from './describe-operation.ts'
 
 export const writeOrder: Checker = {
   name: 'write-order',
   proves:
     'Writes are linearizable in real time: one that began after another was answered has the higher zxid.',
   check({ history }) {
-    const writes = history.operations.filter(hasPlace)
+    const writes = history.operations.filter(hasZxid)
     const byReturn = [...writes].sort((a, b) => a.returned - b.returned)
     const byStart = [...writes].sort((a, b) => a.invoked - b.invoked)
     const wrong: string[] = []
@@ -20,7 +20,7 @@ export const writeOrder: Checker = {
       }
       if (highest !== undefined && operation.zxid <= highest.zxid)
         wrong.push(
-          `${tell(operation)} began after ${tell(highest)} was answered and is not above ${formatZxid(highest.zxid)}`,
+          `${describeOperation(operation)} began after ${describeOperation(highest)} was answered and is not above ${formatZxid(highest.zxid)}`,
         )
     }
     return wrong

@@ -1,7 +1,7 @@
 import { nodeClock } from '@zabra/runtime/node'
-import { startChild, temporaryFolder, type Child } from '@zabra/runtime/node/children'
+import { startChild, temporaryFolder, type ChildProcess } from '@zabra/runtime/node/children'
 import type { ServerSettings } from '@zabra/server'
-import type { Role, TestMember } from './member.ts'
+import type { Role, TestMember } from './test-member.ts'
 import type { TestServerOptions } from './test-server.ts'
 
 export interface ChildServerOptions {
@@ -14,13 +14,13 @@ export interface ChildServerOptions {
 }
 
 /** What a test's process tells a child. */
-export type Order =
+export type ChildCommand =
   | { readonly do: 'start'; readonly options: TestServerOptions }
   | { readonly do: 'cut'; readonly ports: readonly number[] }
   | { readonly do: 'close' }
 
 /** What a child tells. */
-export type Report =
+export type ChildEvent =
   | { readonly is: 'started'; readonly address: string }
   | { readonly is: 'acting'; readonly role: Role; readonly serving: boolean }
 
@@ -32,7 +32,7 @@ export class ChildServer implements TestMember {
   address = ''
   readonly #options: ChildServerOptions
   #folder: { readonly path: string; remove(): Promise<void> } | undefined
-  #child: Child | undefined
+  #child: ChildProcess | undefined
   #role: Role | undefined
   #serving = false
   #cut: readonly number[] = []
@@ -52,7 +52,7 @@ export class ChildServer implements TestMember {
   }
 
   /** As `role`. */
-  get serving(): boolean {
+  get isServing(): boolean {
     return this.#serving
   }
 
@@ -64,7 +64,7 @@ export class ChildServer implements TestMember {
     const settings = { clientPort, ...this.#options.settings }
     await new Promise<void>((resolve, reject) => {
       const child = startChild(program(), (message) => {
-        const report = message as Report
+        const report = message as ChildEvent
         if (report.is === 'acting') {
           this.#role = report.role
           this.#serving = report.serving
@@ -74,8 +74,8 @@ export class ChildServer implements TestMember {
         }
       })
       this.#child = child
-      child.send({ do: 'start', options: { settings, data } } satisfies Order)
-      child.send({ do: 'cut', ports: this.#cut } satisfies Order)
+      child.send({ do: 'start', options: { settings, data } } satisfies ChildCommand)
+      child.send({ do: 'cut', ports: this.#cut } satisfies ChildCommand)
       void child.ended.then((why) => {
         if (this.#child === child) this.#child = this.#role = undefined
         this.#serving = false
@@ -99,9 +99,9 @@ export class ChildServer implements TestMember {
     this.#child?.signal('SIGCONT')
   }
 
-  cut(ports: readonly number[]): void {
+  blockPorts(ports: readonly number[]): void {
     this.#cut = ports
-    this.#child?.send({ do: 'cut', ports } satisfies Order)
+    this.#child?.send({ do: 'cut', ports } satisfies ChildCommand)
   }
 
   /** One that does not stop within half a minute is killed. */
@@ -109,7 +109,7 @@ export class ChildServer implements TestMember {
     this.resume()
     const child = this.#child
     if (child !== undefined) {
-      child.send({ do: 'close' } satisfies Order)
+      child.send({ do: 'close' } satisfies ChildCommand)
       const cancel = nodeClock.after(CLOSE_MS, 'close of a child', () => child.signal('SIGKILL'))
       await child.ended
       cancel()

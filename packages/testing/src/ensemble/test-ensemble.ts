@@ -1,7 +1,7 @@
 import { nodeClock, nodeNetwork } from '@zabra/runtime/node'
 import { parseConfiguration, type ServerSettings } from '@zabra/server'
 import { ChildServer, type ChildServerOptions } from './child-server.ts'
-import type { TestMember } from './member.ts'
+import type { TestMember } from './test-member.ts'
 import { TestServer, type TestServerOptions } from './test-server.ts'
 
 export interface TestEnsembleOptions extends Omit<TestServerOptions, 'data'> {
@@ -16,7 +16,7 @@ export interface ChildEnsembleOptions extends Omit<ChildServerOptions, 'data'> {
 
 /** How long an ensemble may take to come into being, in milliseconds. */
 const START_MS = 30_000
-const LOOK_MS = 20
+const POLL_MS = 20
 
 /** Several servers, and what can happen to them. Members are numbered from 1 on. */
 export class TestEnsemble<M extends TestMember = TestServer> {
@@ -54,18 +54,18 @@ export class TestEnsemble<M extends TestMember = TestServer> {
   }
 
   /** Waits until a quorum serves and a member leads, another one than `except`; gives it. Rejects after half a minute. */
-  ready(except?: number): Promise<number> {
-    return until('a leader and a quorum that serves', () => {
-      const serving = this.members.filter((member) => member.serving).length
+  waitForLeader(except?: number): Promise<number> {
+    return waitUntil('a leader and a quorum that serves', () => {
+      const serving = this.members.filter((member) => member.isServing).length
       const leaders = this.#leaders().filter((id) => id !== except)
       return serving * 2 > this.members.length ? leaders[0] : undefined
     })
   }
 
   /** Waits until every member that runs serves, and no more than one of them believes that it leads. */
-  whole(): Promise<true> {
-    return until('every member to serve behind one leader', () =>
-      this.leader !== undefined && this.members.every((member) => !member.isRunning || member.serving)
+  waitForAll(): Promise<true> {
+    return waitUntil('every member to serve behind one leader', () =>
+      this.leader !== undefined && this.members.every((member) => !member.isRunning || member.isServing)
         ? true
         : undefined,
     )
@@ -78,7 +78,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
     for (const [index] of this.members.entries())
       if (!sides.has(index + 1)) sides.set(index + 1, groups.length + index)
     for (const [index, member] of this.members.entries())
-      member.cut(
+      member.blockPorts(
         this.#ports.flatMap(({ quorum, election }, other) =>
           sides.get(other + 1) === sides.get(index + 1) ? [] : [quorum, election],
         ),
@@ -87,7 +87,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
 
   /** Lets all members reach each other again. */
   heal(): void {
-    for (const member of this.members) member.cut([])
+    for (const member of this.members) member.blockPorts([])
   }
 
   async close(): Promise<void> {
@@ -101,7 +101,7 @@ export class TestEnsemble<M extends TestMember = TestServer> {
 
   #leaders(): number[] {
     return this.members.flatMap((member, index) =>
-      member.role === 'leading' && member.serving ? [index + 1] : [],
+      member.role === 'leading' && member.isServing ? [index + 1] : [],
     )
   }
 }
@@ -151,8 +151,8 @@ async function start<M extends TestMember>(
   const ensemble = new TestEnsemble(ports, make)
   try {
     await Promise.all(ensemble.members.map((member) => member.start()))
-    await ensemble.ready()
-    await ensemble.whole()
+    await ensemble.waitForLeader()
+    await ensemble.waitForAll()
     return ensemble
   } catch (error) {
     await ensemble.close()
@@ -172,13 +172,13 @@ async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-async function until<T>(what: string, look: () => T | undefined): Promise<T> {
+async function waitUntil<T>(what: string, look: () => T | undefined): Promise<T> {
   const end = nodeClock.monotonic() + START_MS
   for (;;) {
     const found = look()
     if (found !== undefined) return found
     if (nodeClock.monotonic() > end) throw new Error(`Expected ${what} within ${START_MS} ms`)
-    await new Promise<void>((resolve) => void wakeful(LOOK_MS, resolve))
+    await new Promise<void>((resolve) => void wakeful(POLL_MS, resolve))
   }
 }
 

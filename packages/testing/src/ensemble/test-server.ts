@@ -1,9 +1,9 @@
-import { MemoryDisk, NetworkError, type Connection, type Disk, type Ports } from '@zabra/runtime'
-import { nodePorts } from '@zabra/runtime/node'
+import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
+import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { ChildServer, type ChildServerOptions } from './child-server.ts'
-import { Life, type Ways } from './life.ts'
-import type { Role, TestMember } from './member.ts'
+import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
+import type { Role, TestMember } from './test-member.ts'
 
 export interface TestServerOptions {
   /** Where it runs: in the test's own process. */
@@ -13,7 +13,7 @@ export interface TestServerOptions {
   /** Where it keeps its data: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {})
   /** Ports that differ from the platform's: a logger, most of all. */
-  readonly ports?: Partial<Ports>
+  readonly ports?: Partial<Platform>
 }
 
 /** A server in the process of a test. */
@@ -23,8 +23,8 @@ export class TestServer implements TestMember {
   readonly #disk: Disk
   readonly #opened = new Set<Connection>()
   #cut: ReadonlySet<number> = new Set()
-  readonly #ways: Ways = {
-    open: (port) => {
+  readonly #ways: ConnectionPolicy = {
+    assertAllowed: (port) => {
       if (!this.#cut.has(port)) return
       throw new NetworkError(
         `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
@@ -34,14 +34,15 @@ export class TestServer implements TestMember {
     opened: (connection) => void this.#opened.add(connection),
     closed: (connection) => void this.#opened.delete(connection),
   }
-  #life: Life | undefined
+  #life: ServerIncarnation | undefined
   #server: Server | undefined
   #port = 0
 
   /** Use `startServer` or `startEnsemble`. */
   constructor(options: TestServerOptions) {
     this.#options = options
-    this.#disk = options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePorts().disk
+    this.#disk =
+      options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePlatform().disk
   }
 
   /** The server itself. Throws while it is down. */
@@ -59,14 +60,17 @@ export class TestServer implements TestMember {
     return this.#server?.role
   }
 
-  get serving(): boolean {
+  get isServing(): boolean {
     return this.#server?.serving ?? false
   }
 
   /** Starts it, on what its disk has. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new Life({ ...nodePorts(), disk: this.#disk, ...this.#options.ports }, this.#ways)
+    const life = new ServerIncarnation(
+      { ...nodePlatform(), disk: this.#disk, ...this.#options.ports },
+      this.#ways,
+    )
     this.#life = life
     const { data = 'memory' } = this.#options
     const settings = defaults({
@@ -104,7 +108,7 @@ export class TestServer implements TestMember {
     this.#life?.resume()
   }
 
-  cut(ports: readonly number[]): void {
+  blockPorts(ports: readonly number[]): void {
     this.#cut = new Set(ports)
     for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
   }

@@ -7,7 +7,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
 }
 
 /** What a client says to be one of them. */
-export const secretOf = (user: string): string => `${user}:pw`
+export const credentialsOf = (user: string): string => `${user}:pw`
 
 /** The user that a secret proves. */
 export const userOf = (secret: string | undefined): string => secret?.split(':', 1)[0] ?? ''
@@ -16,12 +16,12 @@ export const userOf = (secret: string | undefined): string => secret?.split(':',
 export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'nobody'
 
 const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
-const everybody = (perms: number): ACL => entry(perms, 'world', 'anyone')
+const anyone = (perms: number): ACL => entry(perms, 'world', 'anyone')
 
 const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
-  open: [everybody(Perms.ALL)],
+  open: [anyone(Perms.ALL)],
   mine: [entry(Perms.ALL, 'auth', '')],
-  readable: [everybody(Perms.READ), entry(Perms.ALL, 'auth', '')],
+  readable: [anyone(Perms.READ), entry(Perms.ALL, 'auth', '')],
   ann: [entry(Perms.ALL, 'digest', DIGESTS['ann']!)],
   nobody: [entry(Perms.READ, 'digest', DIGESTS['ben']!), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
 }
@@ -30,7 +30,7 @@ const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
 export const aclOf = (kind: AclKind): readonly ACL[] => lists[kind]
 
 /** The list as a server must keep it for a user; undefined when it must refuse it, since nobody is who `auth` stands for. */
-export function keptAcl(kind: AclKind, user: string): readonly string[] | undefined {
+export function storedAcl(kind: AclKind, user: string): readonly string[] | undefined {
   const digest = DIGESTS[user]
   const kept: string[] = []
   for (const { perms, id } of lists[kind]) {
@@ -41,7 +41,7 @@ export function keptAcl(kind: AclKind, user: string): readonly string[] | undefi
   return kept
 }
 
-export const seenAcl = (acl: readonly ACL[] | null): string[] =>
+export const formatAcl = (acl: readonly ACL[] | null): string[] =>
   (acl ?? []).map(({ perms, id }) => `${perms} ${id.scheme}:${id.id}`)
 
 /** Whether a list lets a user do one of some things. The super user may do everything. */
@@ -56,7 +56,7 @@ export function allows(acl: readonly string[], wanted: number, user: string): bo
 }
 
 /** The list as it is shown to a user: who may not change it does not see the digests of passwords. */
-export function shownAcl(acl: readonly string[], user: string): readonly string[] {
+export function redactedAcl(acl: readonly string[], user: string): readonly string[] {
   if (allows(acl, Perms.ADMIN, user)) return acl
   return acl.map((one) => one.replace(/( digest:[^:]*):.*$/, '$1:x'))
 }

@@ -1,13 +1,13 @@
 import { EventType, nameOf, OpCode, parentOf, type ACL } from '@zabra/protocol'
 import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
-import { keptAcl, seenAcl } from './acl.ts'
+import { storedAcl, formatAcl } from './acl.ts'
 import { hasFailed } from './failed.ts'
-import { formatZxid, hexOf, type SeenStat } from './records.ts'
+import { formatZxid, hexOf, type PlainStat } from './records.ts'
 
 /** A znode as a read shows it. Never changed once it is made. */
 export interface NodeState {
   readonly data: string
-  readonly stat: SeenStat
+  readonly stat: PlainStat
   readonly acl: readonly string[]
   readonly kind: 'plain' | 'container' | 'ttl'
   /** Of a `ttl` node, in milliseconds. */
@@ -26,11 +26,11 @@ export interface WatchEvent {
 }
 
 /** What a transaction did to a path: the kinds that watches tell apart. */
-export type Change = 'created' | 'deleted' | 'data' | 'acl' | 'children'
+export type ChangeKind = 'created' | 'deleted' | 'data' | 'acl' | 'children'
 
-export interface Step {
+export interface PathChange {
   readonly zxid: number
-  readonly change: Change
+  readonly change: ChangeKind
   /** The node afterwards; undefined when it is gone. */
   readonly state: NodeState | undefined
   /** The access list that it has, or had when it went. */
@@ -39,7 +39,7 @@ export interface Step {
   readonly child?: { readonly name: string; readonly came: boolean }
 }
 
-export interface SessionLife {
+export interface SessionRecord {
   readonly id: string
   readonly created: number
   readonly timeoutMs: number
@@ -49,16 +49,16 @@ export interface SessionLife {
 }
 
 /** A transaction in the order in which all servers apply it. */
-export interface Entry {
+export interface CommittedTxn {
   readonly zxid: number
   readonly logged: LoggedTxn
 }
 
 const decoder = new TextDecoder()
-const PLAIN = { acl: keptAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
+const PLAIN = { acl: storedAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
 
 /** What a change is for those who watch. */
-const EVENTS: Readonly<Partial<Record<Change, number>>> = {
+const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
   created: EventType.NodeCreated,
   deleted: EventType.NodeDeleted,
   data: EventType.NodeDataChanged,
@@ -69,12 +69,12 @@ const EVENTS: Readonly<Partial<Record<Change, number>>> = {
  * All states that the tree ever had, by running the transactions in their order on a simple tree of our own. It knows the
  * rules of ZooKeeper and nothing of the server's code. What does not fit the state it meets is a complaint.
  */
-export class Model {
-  readonly paths = new Map<string, Step[]>()
-  readonly sessions = new Map<string, SessionLife>()
-  readonly complaints: string[] = []
+export class TreeModel {
+  readonly paths = new Map<string, PathChange[]>()
+  readonly sessions = new Map<string, SessionRecord>()
+  readonly violations: string[] = []
   /** Nodes that went before their time, by the clocks of the leaders. */
-  readonly early: string[] = []
+  readonly earlyDeletions: string[] = []
   /** Everything that a watch can tell, in its order. */
   readonly events: WatchEvent[] = []
   /** Nodes by the session that owns them. */
@@ -117,13 +117,13 @@ export class Model {
     }
   }
 
-  apply({ zxid, logged }: Entry): void {
+  apply({ zxid, logged }: CommittedTxn): void {
     this.lastZxid = zxid
     const { txn, header } = logged
     const session = hexOf(header.sessionId)
     const life = this.sessions.get(session)
     if (txn.type === OpCode.createSession) {
-      if (life !== undefined) this.#complain(zxid, `creates session ${session} a second time`)
+      if (life !== undefined) this.#report(zxid, `creates session ${session} a second time`)
       this.sessions.set(session, {
         id: session,
         created: zxid,
@@ -139,10 +139,9 @@ export class Model {
     }
     if (header.sessionId !== 0n && !hasFailed(txn)) {
       if (life === undefined) {
-        if (!this.#localSessions)
-          this.#complain(zxid, `belongs to session ${session}, which was never created`)
+        if (!this.#localSessions) this.#report(zxid, `belongs to session ${session}, which was never created`)
       } else if (life.ended < zxid)
-        this.#complain(
+        this.#report(
           zxid,
           `(${txnName(txn)}) belongs to session ${session}, which ended at ${formatZxid(life.ended)}`,
         )
@@ -153,12 +152,12 @@ export class Model {
   }
 
   /** The node at a zxid; undefined when there is none. */
-  at(path: string, zxid: number): NodeState | undefined {
-    return this.lastStep(path, zxid)?.state
+  stateAt(path: string, zxid: number): NodeState | undefined {
+    return this.lastChange(path, zxid)?.state
   }
 
   /** The last step of a path up to a zxid. */
-  lastStep(path: string, zxid: number): Step | undefined {
+  lastChange(path: string, zxid: number): PathChange | undefined {
     const steps = this.paths.get(path)
     if (steps === undefined) return undefined
     let [low, high] = [0, steps.length]
@@ -171,7 +170,7 @@ export class Model {
   }
 
   /** The steps of a path after a zxid, in their order. */
-  *stepsAfter(path: string, zxid: number): Generator<Step> {
+  *changesAfter(path: string, zxid: number): Generator<PathChange> {
     for (const step of this.paths.get(path) ?? []) if (step.zxid > zxid) yield step
   }
 
@@ -193,7 +192,7 @@ export class Model {
   }
 
   /** The paths of all nodes at the end. */
-  livingPaths(): string[] {
+  existingPaths(): string[] {
     return [...this.paths].filter(([, steps]) => steps.at(-1)!.state !== undefined).map(([path]) => path)
   }
 
@@ -213,27 +212,31 @@ export class Model {
         // Clients are shown no owner of these.
         return this.#create(zxid, session, time, txn, 0n)
       case OpCode.deleteContainer:
-        this.#judgeDeletion(zxid, time, txn.path)
+        this.#checkDeletion(zxid, time, txn.path)
         return this.#delete(zxid, txn.path)
       case OpCode.delete:
         return this.#delete(zxid, txn.path)
       case OpCode.setData:
       case OpCode.reconfig: {
-        const node = this.#living(zxid, txn.path)
+        const node = this.#existing(zxid, txn.path)
         if (node === undefined) return
         if (txn.version !== node.stat.version + 1 && !txn.path.startsWith('/zookeeper'))
-          this.#complain(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
+          this.#report(zxid, `sets ${txn.path} to version ${txn.version} when it has ${node.stat.version}`)
         const data = txn.data === null ? '' : decoder.decode(txn.data)
         const stat = { ...node.stat, mzxid: zxid, version: txn.version, dataLength: txn.data?.length ?? 0 }
-        return this.#step(txn.path, { zxid, change: 'data', state: { ...node, data, stat, writtenAt: time } })
+        return this.#addChange(txn.path, {
+          zxid,
+          change: 'data',
+          state: { ...node, data, stat, writtenAt: time },
+        })
       }
       case OpCode.setACL: {
-        const node = this.#living(zxid, txn.path)
+        const node = this.#existing(zxid, txn.path)
         if (node !== undefined)
-          this.#step(txn.path, {
+          this.#addChange(txn.path, {
             zxid,
             change: 'acl',
-            state: { ...node, acl: seenAcl(txn.acl), stat: { ...node.stat, aversion: txn.version } },
+            state: { ...node, acl: formatAcl(txn.acl), stat: { ...node.stat, aversion: txn.version } },
           })
         return
       }
@@ -257,14 +260,14 @@ export class Model {
     owner: bigint,
   ): void {
     const { path } = txn
-    if (this.#now(path) !== undefined) this.#complain(zxid, `creates ${path}, which exists`)
+    if (this.#currentState(path) !== undefined) this.#report(zxid, `creates ${path}, which exists`)
     const parent = parentOf(path)
-    const above = this.#living(zxid, parent)
+    const above = this.#existing(zxid, parent)
     if (above === undefined) return
-    if (above.stat.owner > 0n) this.#complain(zxid, `creates ${path} below an ephemeral node`)
+    if (above.stat.owner > 0n) this.#report(zxid, `creates ${path} below an ephemeral node`)
     if (owner !== 0n) {
       if (!this.sessions.has(session))
-        this.#complain(zxid, `creates ${path} for session ${session}, which was never created`)
+        this.#report(zxid, `creates ${path} for session ${session}, which was never created`)
       const owned = this.#owned.get(session)
       if (owned === undefined) this.#owned.set(session, new Set([path]))
       else owned.add(path)
@@ -276,10 +279,7 @@ export class Model {
       !parent.startsWith('/zookeeper') &&
       parent !== '/'
     )
-      this.#complain(
-        zxid,
-        `creates ${path} as child ${txn.parentCVersion} of its parent, expected ${counter}`,
-      )
+      this.#report(zxid, `creates ${path} as child ${txn.parentCVersion} of its parent, expected ${counter}`)
     this.#created.set(parent, txn.parentCVersion === -1 ? counter : txn.parentCVersion)
     this.#created.set(path, 0)
     this.#children.set(path, new Set())
@@ -298,43 +298,43 @@ export class Model {
     const data = txn.data === null ? '' : decoder.decode(txn.data)
     const kind =
       txn.type === OpCode.createTTL ? 'ttl' : txn.type === OpCode.createContainer ? 'container' : 'plain'
-    const state = { data, stat, acl: seenAcl(txn.acl), kind, ttl: txn.ttl ?? 0, writtenAt: time } as const
-    this.#step(path, { zxid, change: 'created', state })
-    this.#childStep(zxid, parent, nameOf(path), true)
+    const state = { data, stat, acl: formatAcl(txn.acl), kind, ttl: txn.ttl ?? 0, writtenAt: time } as const
+    this.#addChange(path, { zxid, change: 'created', state })
+    this.#addChildChange(zxid, parent, nameOf(path), true)
   }
 
   #delete(zxid: number, path: string): void {
-    const node = this.#living(zxid, path)
+    const node = this.#existing(zxid, path)
     if (node === undefined) return
-    if (this.#children.get(path)!.size > 0) this.#complain(zxid, `deletes ${path}, which has children`)
+    if (this.#children.get(path)!.size > 0) this.#report(zxid, `deletes ${path}, which has children`)
     this.#owned.get(hexOf(node.stat.owner))?.delete(path)
     this.#children.delete(path)
-    this.#step(path, { zxid, change: 'deleted', state: undefined })
-    this.#childStep(zxid, parentOf(path), nameOf(path), false)
+    this.#addChange(path, { zxid, change: 'deleted', state: undefined })
+    this.#addChildChange(zxid, parentOf(path), nameOf(path), false)
   }
 
-  #childStep(zxid: number, parent: string, name: string, came: boolean): void {
+  #addChildChange(zxid: number, parent: string, name: string, came: boolean): void {
     const names = this.#children.get(parent)
-    const node = this.#now(parent)
+    const node = this.#currentState(parent)
     if (names === undefined || node === undefined) return
     if (came) names.add(name)
     else names.delete(name)
     // The counter that a Stat shows counts creations and deletions; transactions carry the creations alone.
     const cversion = this.#created.get(parent)! * 2 - names.size
     const stat = { ...node.stat, pzxid: zxid, cversion, children: names.size }
-    this.#step(parent, { zxid, change: 'children', state: { ...node, stat }, child: { name, came } })
+    this.#addChange(parent, { zxid, change: 'children', state: { ...node, stat }, child: { name, came } })
   }
 
   #endSession(zxid: number, session: string, time: number, paths: readonly string[]): void {
     const life = this.sessions.get(session)
-    if (life === undefined) return this.#complain(zxid, `ends session ${session}, which was never created`)
-    if (life.ended < Infinity) return this.#complain(zxid, `ends session ${session} a second time`)
+    if (life === undefined) return this.#report(zxid, `ends session ${session}, which was never created`)
+    if (life.ended < Infinity) return this.#report(zxid, `ends session ${session} a second time`)
     life.ended = zxid
     life.endedWall = time
     const owned = [...(this.#owned.get(session) ?? [])].sort()
     const listed = [...paths].sort()
     if (owned.join() !== listed.join())
-      this.#complain(
+      this.#report(
         zxid,
         `ends session ${session} with the nodes [${listed.join(', ')}] when it owns [${owned.join(', ')}]`,
       )
@@ -343,20 +343,20 @@ export class Model {
   }
 
   /** What servers delete by themselves: used containers, and nodes whose time is over. */
-  #judgeDeletion(zxid: number, time: number, path: string): void {
-    const node = this.#now(path)
+  #checkDeletion(zxid: number, time: number, path: string): void {
+    const node = this.#currentState(path)
     if (node === undefined) return
-    if (node.kind === 'plain') this.#complain(zxid, `deletes ${path} as if it were a container`)
+    if (node.kind === 'plain') this.#report(zxid, `deletes ${path} as if it were a container`)
     if (node.kind === 'container' && this.#created.get(path) === 0)
-      this.#complain(zxid, `deletes the container ${path}, which never had a child`)
+      this.#report(zxid, `deletes the container ${path}, which never had a child`)
     if (node.kind === 'ttl' && time - node.writtenAt < node.ttl)
-      this.early.push(
+      this.earlyDeletions.push(
         `Transaction ${formatZxid(zxid)} deletes ${path} ${time - node.writtenAt} ms after it was written, with a time to live of ${node.ttl} ms`,
       )
   }
 
-  #step(path: string, told: Omit<Step, 'acl'>): void {
-    const step = { ...told, acl: (told.state ?? this.#now(path))?.acl ?? [] }
+  #addChange(path: string, told: Omit<PathChange, 'acl'>): void {
+    const step = { ...told, acl: (told.state ?? this.#currentState(path))?.acl ?? [] }
     const type = EVENTS[step.change]
     if (type !== undefined) this.events.push({ zxid: step.zxid, type, path, acl: step.acl })
     const steps = this.paths.get(path)
@@ -364,18 +364,18 @@ export class Model {
     else steps.push(step)
   }
 
-  #now(path: string): NodeState | undefined {
+  #currentState(path: string): NodeState | undefined {
     return this.paths.get(path)?.at(-1)?.state
   }
 
-  #living(zxid: number, path: string): NodeState | undefined {
-    const state = this.#now(path)
-    if (state === undefined) this.#complain(zxid, `changes ${path}, which does not exist`)
+  #existing(zxid: number, path: string): NodeState | undefined {
+    const state = this.#currentState(path)
+    if (state === undefined) this.#report(zxid, `changes ${path}, which does not exist`)
     return state
   }
 
-  #complain(zxid: number, what: string): void {
-    this.complaints.push(`Transaction ${formatZxid(zxid)} ${what}`)
+  #report(zxid: number, what: string): void {
+    this.violations.push(`Transaction ${formatZxid(zxid)} ${what}`)
   }
 }
 

@@ -2,7 +2,7 @@ import { ErrorCode, type Stat } from '@zabra/protocol'
 import type { AclKind } from './acl.ts'
 
 /** A znode's Stat with plain numbers for zxids. */
-export interface SeenStat {
+export interface PlainStat {
   readonly czxid: number
   readonly mzxid: number
   readonly pzxid: number
@@ -14,15 +14,15 @@ export interface SeenStat {
   readonly children: number
 }
 
-export type Mode = 'persistent' | 'ephemeral' | 'sequential' | 'ephemeralSequential' | 'container' | 'ttl'
+export type NodeMode = 'persistent' | 'ephemeral' | 'sequential' | 'ephemeralSequential' | 'container' | 'ttl'
 
 /** A part of a transaction. */
-export type Part =
+export type MultiPart =
   | {
       readonly op: 'create'
       readonly path: string
       readonly data: string
-      readonly mode: Mode
+      readonly mode: NodeMode
       /** Open for all unless it says so. */
       readonly acl?: AclKind
     }
@@ -41,8 +41,8 @@ export type WatchKind = 'any' | 'data' | 'children' | 'persistent' | 'recursive'
 
 /** What a client asks for. */
 export type Request =
-  | Part
-  | { readonly op: 'multi'; readonly parts: readonly Part[] }
+  | MultiPart
+  | { readonly op: 'multi'; readonly parts: readonly MultiPart[] }
   | { readonly op: 'get' | 'exists' | 'children'; readonly path: string; readonly watch: boolean }
   | { readonly op: 'setAcl'; readonly path: string; readonly acl: AclKind; readonly version: number }
   /** The access list of a node, the paths of one's own ephemeral nodes below it, how many nodes are below it. */
@@ -67,7 +67,7 @@ export type Request =
 export interface Result {
   readonly err: number
   readonly path?: string
-  readonly stat?: SeenStat
+  readonly stat?: PlainStat
   readonly data?: string
   /** Names of children, or paths of ephemeral nodes. */
   readonly children?: readonly string[]
@@ -110,7 +110,7 @@ export interface Operation {
 }
 
 /** A session is attached to a server, for the first time or again. */
-export interface Attached {
+export interface SessionAttached {
   readonly kind: 'attached'
   readonly client: string
   readonly session: string
@@ -126,10 +126,10 @@ export interface Attached {
 }
 
 /** Watches that tell once, by what they are asked for as. */
-export type OneShot = 'data' | 'exist' | 'child'
+export type OneShotWatch = 'data' | 'exist' | 'child'
 
 /** The watches that a client armed again, as answered at a zxid. */
-export interface Rearmed {
+export interface WatchesReset {
   readonly kind: 'rearmed'
   readonly client: string
   readonly session: string
@@ -138,12 +138,12 @@ export interface Rearmed {
   /** The zxid up to which the client says that it knows everything. */
   readonly since: number
   /** The paths that it asked for, of watches that tell once. */
-  readonly asked: Readonly<Record<OneShot, readonly string[]>>
+  readonly asked: Readonly<Record<OneShotWatch, readonly string[]>>
   readonly zxid: number
 }
 
 /** A watch fired. */
-export interface Notice {
+export interface WatchNotification {
   readonly kind: 'notice'
   readonly client: string
   readonly session: string
@@ -154,7 +154,7 @@ export interface Notice {
 }
 
 /** A server refused to go on with a session: it is over. */
-export interface Ended {
+export interface SessionExpired {
   readonly kind: 'ended'
   readonly client: string
   readonly session: string
@@ -163,16 +163,16 @@ export interface Ended {
 }
 
 /** What one session saw, in the order in which it arrived. */
-export type Arrival = Operation | Attached | Rearmed | Notice | Ended
+export type ClientEvent = Operation | SessionAttached | WatchesReset | WatchNotification | SessionExpired
 
 /** All that clients did and saw. */
 export class History {
   /** Every request, by its sending. */
   readonly operations: Operation[] = []
   /** What arrived, over all sessions. Operations are in here once they are answered. */
-  readonly arrivals: Arrival[] = []
+  readonly events: ClientEvent[] = []
   /** What clients noticed at once: replies out of turn, frames that cannot be read. */
-  readonly complaints: string[] = []
+  readonly violations: string[] = []
 
   begin(
     operation: Omit<
@@ -196,7 +196,7 @@ export class History {
     return begun
   }
 
-  answered(
+  complete(
     operation: Operation,
     at: number,
     zxid: number,
@@ -204,13 +204,13 @@ export class History {
     results: readonly Result[] = [],
   ): void {
     Object.assign(operation, { outcome: 'answered', returned: at, zxid, result, results })
-    this.arrivals.push(operation)
+    this.events.push(operation)
   }
 
   /** What arrived, by session. */
-  bySession(): Map<string, Arrival[]> {
-    const sessions = new Map<string, Arrival[]>()
-    for (const arrival of this.arrivals) {
+  eventsBySession(): Map<string, ClientEvent[]> {
+    const sessions = new Map<string, ClientEvent[]>()
+    for (const arrival of this.events) {
       const list = sessions.get(arrival.session)
       if (list === undefined) sessions.set(arrival.session, [arrival])
       else list.push(arrival)
@@ -239,7 +239,7 @@ const READS: ReadonlySet<Request['op']> = new Set([
   'sync',
 ])
 
-export function seenStat(stat: Stat): SeenStat {
+export function plainStat(stat: Stat): PlainStat {
   return {
     czxid: Number(stat.czxid),
     mzxid: Number(stat.mzxid),
@@ -270,5 +270,5 @@ const WITHOUT_ZXID: ReadonlySet<number> = new Set([
 ])
 
 /** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */
-export const hasPlace = ({ outcome, zxid, result, request, isLocal }: Operation): boolean =>
+export const hasZxid = ({ outcome, zxid, result, request, isLocal }: Operation): boolean =>
   outcome === 'answered' && zxid > 0 && isLocal !== true && isWrite(request) && !WITHOUT_ZXID.has(result.err)

@@ -1,5 +1,5 @@
 import { ZooKeeperError, type NodeEvent, type Stat } from '@zabra/client/core'
-import { seenStat, type SeenStat } from '../history/records.ts'
+import { plainStat, type PlainStat } from '../history/records.ts'
 import type { Incarnation } from '../world/process.ts'
 
 export type CallKind =
@@ -22,19 +22,19 @@ export type CallKind =
   | 'end'
 
 /** What a call showed of a znode, at a place in the order of its client. */
-export interface Shown {
+export interface Observed {
   readonly order: number
   readonly path: string
   /** Undefined when there was none. */
-  readonly stat: SeenStat | undefined
+  readonly stat: PlainStat | undefined
   readonly data?: string
   readonly children?: readonly string[]
 }
 
 /** A watch that fires once, from its arming. */
-export interface Armed {
+export interface ArmedWatch {
   readonly kind: 'data' | 'exists' | 'children'
-  readonly shown: Shown
+  readonly shown: Observed
   /** What it told, in the end. */
   event?: NodeEvent
   failed?: string
@@ -47,59 +47,59 @@ export interface Call {
   readonly kind: CallKind
   readonly path: string
   /** The data that it alone writes; undefined for what writes none. */
-  readonly mark: string | undefined
+  readonly uniqueData: string | undefined
   /** Whether the client may carry it out more than once: what it writes does not depend on what was there. */
-  readonly repeats: boolean
-  readonly life: Incarnation
+  readonly isRepeatable: boolean
+  readonly incarnation: Incarnation
   readonly invoked: number
   outcome: 'pending' | 'done' | 'failed'
   error?: string
   maybeApplied?: boolean
-  shown?: Shown
-  armed?: Armed
+  observed?: Observed
+  armed?: ArmedWatch
 }
 
 /** A client that follows one znode through a stream of events. */
-export interface Follower {
+export interface StreamReader {
   readonly client: string
   readonly path: string
-  readonly life: Incarnation
-  last: SeenStat | undefined
+  readonly incarnation: Incarnation
+  last: PlainStat | undefined
   /** How often it has read. */
   reads: number
   /** Whether its loop has ended. */
-  over: boolean
+  isEnded: boolean
 }
 
 /** All that the real clients of a run did. */
 export class CallLog {
   readonly calls: Call[] = []
-  readonly followers: Follower[] = []
+  readonly streamReaders: StreamReader[] = []
   /** When clients got new sessions, by their own order. */
-  readonly renewals: { readonly client: string; readonly order: number }[] = []
+  readonly newSessions: { readonly client: string; readonly order: number }[] = []
   /** Clients that were closed while others still worked. */
-  readonly retired = new Set<string>()
+  readonly closedClients = new Set<string>()
   /** What nobody had expected: errors that are none of the client's own. */
-  readonly complaints: string[] = []
+  readonly violations: string[] = []
 
   /** Keeps a call, and what comes of it. The promise that it gives never rejects. */
   async track<T>(
     call: Call,
     made: Promise<T>,
-    tell: (value: T) => Shown | undefined,
+    tell: (value: T) => Observed | undefined,
   ): Promise<T | undefined> {
     this.calls.push(call)
     try {
       const value = await made
       call.outcome = 'done'
       const shown = tell(value)
-      if (shown !== undefined) call.shown = shown
+      if (shown !== undefined) call.observed = shown
       return value
     } catch (error) {
       call.outcome = 'failed'
       call.error = String(error)
       if (error instanceof ZooKeeperError) call.maybeApplied = error.maybeApplied
-      else this.complaints.push(`${call.kind} ${call.path} of ${call.client} failed with ${stackOf(error)}`)
+      else this.violations.push(`${call.kind} ${call.path} of ${call.client} failed with ${stackOf(error)}`)
       return undefined
     }
   }
@@ -113,5 +113,5 @@ const decoder = new TextDecoder()
 export const textOf = (data: Uint8Array): string => decoder.decode(data)
 
 /** A Stat of the client in the form of the history. */
-export const statOf = (stat: Stat | undefined): SeenStat | undefined =>
-  stat && seenStat({ ...stat, ctime: 0n, mtime: 0n })
+export const statOf = (stat: Stat | undefined): PlainStat | undefined =>
+  stat && plainStat({ ...stat, ctime: 0n, mtime: 0n })

@@ -10,12 +10,12 @@ import {
   type MultiOperation,
   type Reader,
 } from '@zabra/protocol'
-import type { Mode, Part, ReadPart, Request } from '../history/records.ts'
+import type { NodeMode, MultiPart, ReadPart, Request } from '../history/records.ts'
 
 const decoder = new TextDecoder()
 const text = (data: Uint8Array | null): string => (data === null ? '' : decoder.decode(data))
 
-const modes: ReadonlyMap<number, Mode> = new Map([
+const modes: ReadonlyMap<number, NodeMode> = new Map([
   [CreateMode.PERSISTENT, 'persistent'],
   [CreateMode.EPHEMERAL, 'ephemeral'],
   [CreateMode.PERSISTENT_SEQUENTIAL, 'sequential'],
@@ -73,7 +73,7 @@ function created({
   path: string | null
   data: Uint8Array | null
   flags: number
-}): Part {
+}): MultiPart {
   return { op: 'create', path: path!, data: text(data), mode: modes.get(flags) ?? 'persistent' }
 }
 
@@ -83,7 +83,7 @@ function readPartOf(operation: MultiOperation): ReadPart {
   throw new Error('Expected reads')
 }
 
-function partOf(operation: MultiOperation): Part {
+function partOf(operation: MultiOperation): MultiPart {
   switch (operation.type) {
     case OpCode.delete:
       return { op: 'delete', path: operation.path!, version: operation.version }

@@ -1,29 +1,29 @@
 import { connectWith, type Client, type CreateMode } from '@zabra/client/core'
 import type { History } from '../history/records.ts'
-import type { Chance } from '../world/chance.ts'
+import type { Prng } from '../world/prng.ts'
 import type { Host, Incarnation } from '../world/process.ts'
-import type { ServerPlace } from '../workload/session-client.ts'
+import type { ServerEndpoint } from '../workload/session-client.ts'
 import {
   statOf,
   textOf,
-  type Armed,
+  type ArmedWatch,
   type Call,
   type CallKind,
   type CallLog,
-  type Follower,
-  type Shown,
+  type StreamReader,
+  type Observed,
 } from './calls.ts'
-import type { ParticipantDeed, ParticipantPlan } from './plan.ts'
-import { LIVE, isJudged } from './places.ts'
-import { TappedConnection } from './tap.ts'
+import type { ParticipantOperation, ParticipantPlan } from './plan.ts'
+import { STREAM_PATHS, isChecked } from './paths.ts'
+import { RecordingConnection } from './recording-connection.ts'
 
 export interface ParticipantOptions {
   readonly host: Host
   readonly plan: ParticipantPlan
-  readonly chance: Chance
+  readonly chance: Prng
   readonly history: History
   readonly log: CallLog
-  readonly servers: () => readonly ServerPlace[]
+  readonly servers: () => readonly ServerEndpoint[]
   readonly nextConnection: () => number
 }
 
@@ -32,7 +32,7 @@ const encoder = new TextEncoder()
 /** A process with a client of `@zabra/client` that works as programs do: calls, promises and streams of events. */
 export class Participant {
   readonly host: Host
-  readonly onlyReads = false
+  readonly isReadOnly = false
   readonly #o: ParticipantOptions
   #client: Client | undefined
   #working = false
@@ -74,7 +74,7 @@ export class Participant {
     const client = this.#client
     if (this.host.current === undefined || client === undefined) return
     await this.#call('sync', '/w', () => client.sync('/w'))
-    for (const path of [...LIVE, '/w/r/0', '/w/r/1', '/w/r/2', '/w/r/3', '/w/r/4', '/w/r/5'])
+    for (const path of [...STREAM_PATHS, '/w/r/0', '/w/r/1', '/w/r/2', '/w/r/3', '/w/r/4', '/w/r/5'])
       await this.#get(client, path)
   }
 
@@ -101,28 +101,28 @@ export class Participant {
         transport: {
           schemes: ['tcp'],
           open: async (server, signal) =>
-            new TappedConnection(await network.connect(server, { signal }), {
+            new RecordingConnection(await network.connect(server, { signal }), {
               world: life.host.world,
               history,
               client: name,
               server: places.get(server.host) ?? server.host,
               connection: nextConnection(),
-              isJudged,
+              isChecked: isChecked,
             }),
         },
         instrumentation: {
-          state: ({ sessionEpoch, order }) => {
-            if (sessionEpoch !== epoch) log.renewals.push({ client: name, order })
+          state: ({ sessionGeneration: sessionEpoch, order }) => {
+            if (sessionEpoch !== epoch) log.newSessions.push({ client: name, order })
             epoch = sessionEpoch
           },
         },
       },
-      { ports: { clock, random } },
+      { platform: { clock, random } },
     )
     const client = await this.#track('connect', '', connected)
-    if (client === undefined || !life.alive) return
+    if (client === undefined || !life.isAlive) return
     this.#client = client
-    if (plan.follows) for (const path of LIVE) void this.#follow(client, life, path)
+    if (plan.follows) for (const path of STREAM_PATHS) void this.#follow(client, life, path)
     this.#think(client, life)
   }
 
@@ -137,20 +137,20 @@ export class Participant {
     life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
       if (this.#client !== client) return
       if (this.#working && this.#pending < 4 * plan.burst) {
-        const count = chance.whole(1, plan.burst)
+        const count = chance.integer(1, plan.burst)
         for (let i = 0; i < count && this.#client === client; i++)
-          this.#act(client, chance.weighted(plan.weights))
+          this.#act(client, chance.pickWeighted(plan.weights))
       }
       if (this.#client === client) this.#think(client, life)
     })
   }
 
-  #act(client: Client, deed: ParticipantDeed): void {
+  #act(client: Client, deed: ParticipantOperation): void {
     const { chance } = this.#o
     switch (deed) {
       case 'get': {
         // Where reads leave together there should be some.
-        const count = this.#o.plan.batchReads === false ? 1 : chance.whole(1, 6)
+        const count = this.#o.plan.batchReads === false ? 1 : chance.integer(1, 6)
         for (let i = 0; i < count; i++) void this.#get(client, this.#any())
         return
       }
@@ -179,7 +179,7 @@ export class Participant {
         return void this.#watch(client)
       case 'move':
         return void this.#call('update', '', () =>
-          client.updateServerList(this.#addresses(chance.whole(1, 3))),
+          client.updateServerList(this.#addresses(chance.integer(1, 3))),
         )
       case 'reconnect':
         return this.#reconnect(client)
@@ -198,10 +198,10 @@ export class Participant {
   /** Ends the session and begins another one with a client of its own. */
   #reconnect(client: Client): void {
     this.#client = undefined
-    this.#o.log.retired.add(this.#name)
+    this.#o.log.closedClients.add(this.#name)
     const life = this.host.current!
     void this.#call('end', '', () => client.close()).then(() => {
-      if (life.alive) return this.#connect(life)
+      if (life.isAlive) return this.#connect(life)
       return undefined
     })
   }
@@ -214,10 +214,10 @@ export class Participant {
     const mark = `${this.#name}:${this.#values++}`
     const data = encoder.encode(mark)
     const limits = this.#limits()
-    const idempotent = chance.happens(0.3)
+    const idempotent = chance.chance(0.3)
     switch (deed) {
       case 'set': {
-        const path = chance.happens(0.4) ? chance.pick(LIVE) : this.#register()
+        const path = chance.chance(0.4) ? chance.pick(STREAM_PATHS) : this.#register()
         const made = client.setData(path, data, { ...limits, idempotent })
         return void this.#marked('set', path, mark, idempotent, made, (stat) => ({
           order: stat.order,
@@ -229,7 +229,7 @@ export class Participant {
         return void this.#setIf(client, mark)
       case 'create': {
         // Some names are its own, so that whoever deletes them is known.
-        const isOwn = chance.happens(0.5)
+        const isOwn = chance.chance(0.5)
         const path = isOwn ? `/w/t/own-${mark}` : `/w/t/${chance.below(6)}`
         const made = client.create(path, data, { ...limits, idempotent })
         return void this.#marked('create', path, mark, idempotent, made, (created) => {
@@ -282,8 +282,8 @@ export class Participant {
     }))
   }
 
-  #get(client: Client, path: string): Promise<Shown | undefined> {
-    let shown: Shown | undefined
+  #get(client: Client, path: string): Promise<Observed | undefined> {
+    let shown: Observed | undefined
     const got = client.getData(path, this.#limits())
     return this.#track('get', path, got, ({ data, stat, order }) => {
       shown = { order, path, stat: statOf(stat), data: textOf(data) }
@@ -294,9 +294,9 @@ export class Participant {
   async #watch(client: Client): Promise<void> {
     const { chance } = this.#o
     const kind = chance.pick(['data', 'exists', 'children'] as const)
-    const isBrief = chance.happens(0.3)
+    const isBrief = chance.chance(0.3)
     const path = isBrief
-      ? chance.pick(LIVE)
+      ? chance.pick(STREAM_PATHS)
       : kind === 'children'
         ? chance.pick(['/w/t', '/w/s', '/w/e'])
         : this.#any()
@@ -311,7 +311,7 @@ export class Participant {
     }))
     if (watch === undefined) return
     if (isBrief) return void this.#call('end', path, () => watch.close())
-    const armed: Armed = { kind, shown: call.shown! }
+    const armed: ArmedWatch = { kind, shown: call.observed! }
     call.armed = armed
     void this.#o.log.track(
       this.#begin('follow', path, undefined, false),
@@ -328,23 +328,30 @@ export class Participant {
     const call = this.#begin('follow', path, undefined, false)
     const watcher = await this.#keep(call, client.watch(path, { buffer: 4 }), () => undefined)
     if (watcher === undefined) return
-    const follower: Follower = { client: this.#name, path, life, last: undefined, reads: 0, over: false }
-    this.#o.log.followers.push(follower)
+    const follower: StreamReader = {
+      client: this.#name,
+      path,
+      incarnation: life,
+      last: undefined,
+      reads: 0,
+      isEnded: false,
+    }
+    this.#o.log.streamReaders.push(follower)
     await this.#catchUp(client, follower)
     for await (const event of watcher) {
       await this.#catchUp(client, follower)
       if (event.type !== 'resync') follower.reads++
     }
-    follower.over = true
+    follower.isEnded = true
   }
 
   /** Reads until it is told: a connection that is lost between the watch and the read is no event of the watch. */
-  async #catchUp(client: Client, follower: Follower): Promise<void> {
+  async #catchUp(client: Client, follower: StreamReader): Promise<void> {
     while (client.state !== 'closed') {
       const found = await this.#get(client, follower.path)
       if (found?.stat !== undefined) follower.last = found.stat
       if (found !== undefined) return
-      await new Promise<void>((resolve) => void follower.life.ports.clock.after(50, 'again', resolve))
+      await new Promise<void>((resolve) => void follower.incarnation.ports.clock.after(50, 'again', resolve))
     }
   }
 
@@ -356,9 +363,9 @@ export class Participant {
       client: this.#name,
       kind,
       path,
-      mark,
-      repeats,
-      life,
+      uniqueData: mark,
+      isRepeatable: repeats,
+      incarnation: life,
       invoked: life.host.world.now,
       outcome: 'pending',
     }
@@ -368,7 +375,7 @@ export class Participant {
     kind: CallKind,
     path: string,
     made: Promise<T>,
-    tell: (value: T) => Shown | undefined = () => undefined,
+    tell: (value: T) => Observed | undefined = () => undefined,
   ): Promise<T | undefined> {
     return this.#keep(this.#begin(kind, path, undefined, false), made, tell)
   }
@@ -379,7 +386,7 @@ export class Participant {
     mark: string,
     repeats: boolean,
     made: Promise<T>,
-    tell: (value: T) => Shown | undefined = () => undefined,
+    tell: (value: T) => Observed | undefined = () => undefined,
   ): Promise<T | undefined> {
     return this.#keep(this.#begin(kind, path, mark, repeats), made, tell)
   }
@@ -391,19 +398,19 @@ export class Participant {
   async #keep<T>(
     call: Call,
     made: Promise<T>,
-    tell: (value: T) => Shown | undefined,
+    tell: (value: T) => Observed | undefined,
   ): Promise<T | undefined> {
     this.#pending++
     const value = await this.#o.log.track(call, made, tell)
-    if (call.life.alive) this.#pending--
+    if (call.incarnation.isAlive) this.#pending--
     return value
   }
 
   /** Most calls wait as long as it takes; some have a deadline, some do not try again. */
   #limits(): { timeout?: number; retry?: false } {
     const { chance } = this.#o
-    if (chance.happens(0.1)) return { timeout: chance.whole(5, 2000) }
-    return chance.happens(0.1) ? { retry: false } : {}
+    if (chance.chance(0.1)) return { timeout: chance.integer(5, 2000) }
+    return chance.chance(0.1) ? { retry: false } : {}
   }
 
   #register(): string {

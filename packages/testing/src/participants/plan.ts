@@ -1,7 +1,7 @@
 import type { Fault } from '../simulation/plan.ts'
-import type { Chance } from '../world/chance.ts'
+import type { Prng } from '../world/prng.ts'
 
-export type ParticipantDeed =
+export type ParticipantOperation =
   | 'get'
   | 'exists'
   | 'children'
@@ -29,19 +29,19 @@ export interface ParticipantPlan {
   readonly follows: boolean
   /** Whether reads of one turn leave together, and how many at most. Drawn from a branch of its own. */
   readonly batchReads: false | { readonly most: number }
-  readonly weights: Readonly<Record<ParticipantDeed, number>>
+  readonly weights: Readonly<Record<ParticipantOperation, number>>
 }
 
 /** The real clients of a run. Drawn from a branch of its own, so that the rest of a plan does not change with them. */
-export function participantsOf(chance: Chance): ParticipantPlan[] {
-  return Array.from({ length: chance.whole(1, 3) }, (_, i) => {
-    const weight = (usual: number): number => (chance.happens(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+export function drawParticipants(chance: Prng): ParticipantPlan[] {
+  return Array.from({ length: chance.integer(1, 3) }, (_, i) => {
+    const weight = (usual: number): number => (chance.chance(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
     return {
       timeoutMs: chance.pick([1500, 3000, 6000]),
       thinkMs: chance.pick([15, 40, 120]),
       burst: chance.pick([1, 3, 8]),
-      follows: chance.happens(0.6),
-      batchReads: batchesOf(chance.branch(`batches ${i}`)),
+      follows: chance.chance(0.6),
+      batchReads: batchesOf(chance.fork(`batches ${i}`)),
       weights: {
         get: 3,
         exists: weight(2),
@@ -63,12 +63,12 @@ export function participantsOf(chance: Chance): ParticipantPlan[] {
   })
 }
 
-const batchesOf = (chance: Chance): ParticipantPlan['batchReads'] =>
-  chance.happens(0.5) && { most: chance.pick([2, 3, 64]) }
+const batchesOf = (chance: Prng): ParticipantPlan['batchReads'] =>
+  chance.chance(0.5) && { most: chance.pick([2, 3, 64]) }
 
 /** What happens to real clients, whose numbers follow those of the others. */
-export function participantFaultsOf(
-  chance: Chance,
+export function drawParticipantFaults(
+  chance: Prng,
   { from, count, servers, loadMs }: { from: number; count: number; servers: number; loadMs: number },
 ): Fault[] {
   const faults: Fault[] = []
@@ -77,9 +77,9 @@ export function participantFaultsOf(
     faults.push({
       at,
       forMs: chance.pick([20, 300, 1500, 4000, 9000]) * chance.between(0.5, 1.5),
-      kind: chance.weighted({ clientCut: 2, clientReset: 4, clientCrash: 1, clientPause: 2 }),
+      kind: chance.pickWeighted({ clientCut: 2, clientReset: 4, clientCrash: 1, clientPause: 2 }),
       client: from + chance.below(count),
-      server: chance.whole(1, servers),
+      server: chance.integer(1, servers),
     })
   }
   return faults

@@ -1,23 +1,23 @@
 import { logsIn, snapshotsIn } from '@zabra/server/files'
-import type { Platter } from '../world/disk.ts'
-import type { PlatterFile } from '../world/platter-file.ts'
+import type { DiskImage } from '../world/disk.ts'
+import type { FileImage } from '../world/file-image.ts'
 import { DATA_DIR } from './settings.ts'
 
 const FOLDER = `${DATA_DIR}/version-2`
 const HEADER_BYTES = 16
 
-interface Found {
+interface HistoryFile {
   readonly path: string
   readonly zxid: number
 }
 
-interface Names {
+interface HistoryFiles {
   readonly renamings: number
-  readonly logs: readonly Found[]
-  readonly snapshots: readonly Found[]
+  readonly logs: readonly HistoryFile[]
+  readonly snapshots: readonly HistoryFile[]
 }
 
-interface Read {
+interface ParsedLog {
   readonly zxids: Set<number>
   at: number
   truncations: number
@@ -25,13 +25,13 @@ interface Read {
 
 /** Which transactions a power cut would leave on a machine's disk for certain. */
 export class DurableLog {
-  readonly #platter: Platter
-  #listed: Names = { renamings: -1, logs: [], snapshots: [] }
-  readonly #read = new WeakMap<PlatterFile, Read>()
+  readonly #platter: DiskImage
+  #listed: HistoryFiles = { renamings: -1, logs: [], snapshots: [] }
+  readonly #read = new WeakMap<FileImage, ParsedLog>()
   /** What the machine had on disks that it has no more. */
   readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
 
-  constructor(platter: Platter) {
+  constructor(platter: DiskImage) {
     this.#platter = platter
   }
 
@@ -46,11 +46,11 @@ export class DurableLog {
   }
 
   /** The files that hold history; looked for again when names have changed. */
-  #names(): Names {
-    const { renamings } = this.#platter
+  #names(): HistoryFiles {
+    const { namesVersion: renamings } = this.#platter
     if (this.#listed.renamings === renamings) return this.#listed
     const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
-    const found = ({ name, zxid }: { name: string; zxid: number }): Found => ({
+    const found = ({ name, zxid }: { name: string; zxid: number }): HistoryFile => ({
       path: `${FOLDER}/${name}`,
       zxid,
     })
@@ -68,26 +68,26 @@ export class DurableLog {
   }
 
   /** Call it before the disk of the machine is taken away. */
-  remember(): void {
+  retainHistory(): void {
     const { zxids, epochs } = this.#before
-    for (const zxid of this.all()) zxids.add(zxid)
+    for (const zxid of this.zxids()) zxids.add(zxid)
     for (const { zxid } of this.#names().snapshots)
       this.#before.snapshot = Math.max(this.#before.snapshot, zxid)
-    for (const name of ['currentEpoch', 'acceptedEpoch']) epochs.set(name, this.highest(name))
+    for (const name of ['currentEpoch', 'acceptedEpoch']) epochs.set(name, this.highestEpochIn(name))
   }
 
   /** The number in a file such as `currentEpoch`, or what was there before the disk was another one. */
-  highest(name: string): number {
-    return Math.max(this.number(name), this.#before.epochs.get(name) ?? 0)
+  highestEpochIn(name: string): number {
+    return Math.max(this.epochIn(name), this.#before.epochs.get(name) ?? 0)
   }
 
   /** All that the logs have. */
-  *all(): Generator<number> {
+  *zxids(): Generator<number> {
     for (const { path } of this.#names().logs) yield* this.#zxids(path)
   }
 
   /** The number in a file such as `currentEpoch`; 0 without it. */
-  number(name: string): number {
+  epochIn(name: string): number {
     const file = this.#platter.durable(`${FOLDER}/${name}`)
     return file === undefined ? 0 : Number(new TextDecoder().decode(file.durableBytes).trim())
   }

@@ -2,14 +2,14 @@
 export type Role = 'participant' | 'observer'
 
 /** Who decides, and what a quorum of them is. */
-export interface Voices {
+export interface VoterSet {
   readonly voters: ReadonlySet<number>
   /** Whether those for whom `has` holds are a quorum. */
   readonly isQuorum: (has: (id: number) => boolean) => boolean
 }
 
 /** Who belongs to an ensemble, as the text of a configuration has it; read anew here, so as not to share mistakes. */
-export interface Members extends Voices {
+export interface Members extends VoterSet {
   /** The zxid of the change that made it. */
   readonly version: number
   readonly roles: ReadonlyMap<number, Role>
@@ -36,13 +36,13 @@ export function readMembers(text: string): Members {
 }
 
 /** More than half of those who vote. */
-export const majorityOf = (voters: ReadonlySet<number>): Voices => ({
+export const majorityOf = (voters: ReadonlySet<number>): VoterSet => ({
   voters,
   isQuorum: (has) => isMost(voters, () => 1, has),
 })
 
 /** Most of the weight in most of the groups; groups without weight are none. */
-function weighed(groups: readonly (readonly number[])[], weights: ReadonlyMap<number, number>): Voices {
+function weighed(groups: readonly (readonly number[])[], weights: ReadonlyMap<number, number>): VoterSet {
   const weightOf = (id: number): number => weights.get(id) ?? 1
   const counted = groups.filter((group) => group.some((id) => weightOf(id) > 0))
   return {
@@ -64,13 +64,13 @@ function isMost<T>(all: Iterable<T>, weightOf: (one: T) => number, has: (one: T)
 }
 
 /** Every configuration that anybody wanted, by the zxid of its change, and which of them came into force. */
-export class Configurations {
-  readonly #first: Voices
-  readonly #proposed = new Map<number, Voices>()
+export class ConfigurationHistory {
+  readonly #first: VoterSet
+  readonly #proposed = new Map<number, VoterSet>()
   /** Zxids of changes that are committed, ascending. */
   readonly #committed: number[] = []
 
-  constructor(first: Voices) {
+  constructor(first: VoterSet) {
     this.#first = first
   }
 
@@ -89,12 +89,12 @@ export class Configurations {
   }
 
   /** Whether it is wanted and not in force yet. */
-  isOnItsWay(zxid: number): boolean {
+  isPending(zxid: number): boolean {
     return this.#proposed.has(zxid) && !this.#committed.includes(zxid)
   }
 
   /** Those whose quorums decide about a transaction: with a change of the ensemble, the old voters and the new ones. */
-  decidersOf(zxid: number): readonly Voices[] {
+  decidingVoters(zxid: number): readonly VoterSet[] {
     const before = this.#committed.findLast((change) => change < zxid)
     const old = before === undefined ? this.#first : this.#proposed.get(before)!
     const next = this.#proposed.get(zxid)

@@ -1,22 +1,22 @@
 import { ErrorCode, errorName } from '@zabra/protocol'
 import type { Operation } from '../history/records.ts'
-import { Asking } from '../workload/tasks.ts'
+import { RetryingClient } from '../workload/retrying-client.ts'
 import type { SessionClient } from '../workload/session-client.ts'
-import type { World } from '../world/world.ts'
+import type { SimulatedWorld } from '../world/world.ts'
 import { readMembers, type Members, type Role } from './membership.ts'
-import type { Change, GroupsPlan } from './plan.ts'
+import type { MembershipChange, GroupsPlan } from './plan.ts'
 import type { SimulatedServer } from './server.ts'
-import { DATA_DIR, memberLine, membershipText, writtenFor } from './settings.ts'
+import { DATA_DIR, memberLine, membershipText, configurationFor } from './settings.ts'
 
 /** Something that is to become of a server. */
-export interface Wish {
-  readonly kind: Change
+export interface MembershipRequest {
+  readonly kind: MembershipChange
   readonly server: SimulatedServer
   /** How long a server that gets an empty disk is away. */
   readonly forMs: number
 }
 
-interface Seen extends Members {
+interface SeenConfiguration extends Members {
   readonly text: string
 }
 
@@ -36,20 +36,20 @@ const PAUSE_MS = 150
 export class Operator {
   /** What was done, and what was given up. */
   readonly counts: Record<string, number> = {}
-  readonly #world: World
+  readonly #world: SimulatedWorld
   readonly #servers: readonly SimulatedServer[]
   readonly #begin: () => SessionClient
   /** Present when voices are weighed: single changes are not possible then. */
   readonly #groups: GroupsPlan | undefined
-  #asking: Asking | undefined
+  #client: RetryingClient | undefined
   /** Whether no change can be on its way that was not answered. */
-  #certain = true
-  #wishes: Wish[] = []
-  #busy = false
-  #stopped = false
+  #isCertain = true
+  #requests: MembershipRequest[] = []
+  #isBusy = false
+  #isStopped = false
 
   constructor(
-    world: World,
+    world: SimulatedWorld,
     servers: readonly SimulatedServer[],
     begin: () => SessionClient,
     groups: GroupsPlan | undefined,
@@ -60,27 +60,31 @@ export class Operator {
     this.#begin = begin
   }
 
-  ask(wish: Wish): void {
-    this.#wishes.push(wish)
-    if (!this.#busy) void this.#work()
+  request(wish: MembershipRequest): void {
+    this.#requests.push(wish)
+    if (!this.#isBusy) void this.#work()
   }
 
   /** Begins nothing more. */
   stop(): void {
-    this.#stopped = true
+    this.#isStopped = true
   }
 
   async #work(): Promise<void> {
-    this.#busy = true
-    this.#asking ??= new Asking(this.#begin())
-    for (let wish = this.#wishes.shift(); wish !== undefined && !this.#stopped; wish = this.#wishes.shift()) {
+    this.#isBusy = true
+    this.#client ??= new RetryingClient(this.#begin())
+    for (
+      let wish = this.#requests.shift();
+      wish !== undefined && !this.#isStopped;
+      wish = this.#requests.shift()
+    ) {
       const done = await this.#carryOut(wish)
       this.#count(`${wish.kind} ${done ? 'done' : 'given up'}`)
     }
-    this.#busy = false
+    this.#isBusy = false
   }
 
-  async #carryOut({ kind, server, forMs }: Wish): Promise<boolean> {
+  async #carryOut({ kind, server, forMs }: MembershipRequest): Promise<boolean> {
     switch (kind) {
       case 'leave':
         return this.#become(server.id, undefined)
@@ -105,13 +109,13 @@ export class Operator {
 
   /** Whether it is known to be so in the end. */
   async #become(id: number, role: Role | undefined): Promise<boolean> {
-    for (let attempt = 0; attempt < ATTEMPTS && !this.#stopped; attempt++) {
+    for (let attempt = 0; attempt < ATTEMPTS && !this.#isStopped; attempt++) {
       const { version, roles } = await this.#look()
-      if (roles.get(id) === role) return this.#certain
-      this.#certain = false
+      if (roles.get(id) === role) return this.#isCertain
+      this.#isCertain = false
       const { result } = await this.#ask({ op: 'reconfig', ...this.#change(id, role, roles), from: version })
-      this.#certain = result.err === ErrorCode.OK
-      if (this.#certain) return true
+      this.#isCertain = result.err === ErrorCode.OK
+      if (this.#isCertain) return true
       this.#count(`changes refused with ${errorName(result.err)}`)
       if (result.err === ErrorCode.BADARGUMENTS) return false
       await this.#pause(PAUSE_MS)
@@ -136,30 +140,30 @@ export class Operator {
   }
 
   /** Gives a server without a voice an empty disk, with the configuration of the others on it. */
-  #wipe(server: SimulatedServer, { text, version, roles }: Seen, forMs: number): boolean {
-    if (!this.#certain || this.#stopped) return false
+  #wipe(server: SimulatedServer, { text, version, roles }: SeenConfiguration, forMs: number): boolean {
+    if (!this.#isCertain || this.#isStopped) return false
     server.replaceDisk({
       path: `${DATA_DIR}/zoo.cfg.dynamic.${version.toString(16)}`,
       text: text.slice(0, text.lastIndexOf('\n')),
-      ensemble: writtenFor(server.id, roles, this.#groups),
+      ensemble: configurationFor(server.id, roles, this.#groups),
     })
-    this.#world.later(forMs, undefined, 'new disk', () => server.start())
+    this.#world.schedule(forMs, undefined, 'new disk', () => server.start())
     return true
   }
 
-  async #look(): Promise<Seen> {
+  async #look(): Promise<SeenConfiguration> {
     await this.#ask({ op: 'sync', path: CONFIG })
     const { result } = await this.#ask({ op: 'get', path: CONFIG, watch: false })
     const text = result.data ?? ''
     return { ...readMembers(text), text }
   }
 
-  #ask(request: Parameters<Asking['ask']>[0]): Promise<Operation> {
-    return this.#asking!.ask(request)
+  #ask(request: Parameters<RetryingClient['request']>[0]): Promise<Operation> {
+    return this.#client!.request(request)
   }
 
   #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => void this.#world.later(ms, undefined, 'operator waits', resolve))
+    return new Promise((resolve) => void this.#world.schedule(ms, undefined, 'operator waits', resolve))
   }
 
   #count(what: string): void {

@@ -1,6 +1,6 @@
-import { Chance } from '../world/chance.ts'
-import type { Weather } from '../world/network.ts'
-import { participantFaultsOf, participantsOf, type ParticipantPlan } from '../participants/plan.ts'
+import { Prng } from '../world/prng.ts'
+import type { NetworkConditions } from '../world/network.ts'
+import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
 
 /** Something that goes wrong, at a time of the world and, mostly, for a while. Servers are numbers from 1 on, 0 is the leader. */
 export type Fault = { readonly at: number; readonly forMs: number } & (
@@ -26,7 +26,7 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly client: number
       readonly server: number
     }
-  | { readonly kind: Change; readonly server: number }
+  | { readonly kind: MembershipChange; readonly server: number }
   /** The next change of the ensemble that is proposed meets a leader with trouble `afterMs` later. */
   | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
 )
@@ -38,11 +38,17 @@ export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
  * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
  * empty disk because it has no voice, or it leaves, gets an empty disk and comes back as what it was.
  */
-export type Change = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
+export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
 
-export const CHANGES: ReadonlySet<string> = new Set<Change>(['leave', 'vote', 'observe', 'wipe', 'renew'])
+export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>([
+  'leave',
+  'vote',
+  'observe',
+  'wipe',
+  'renew',
+])
 
-export type Deed =
+export type ClientOperation =
   | 'set'
   | 'setIf'
   | 'create'
@@ -81,15 +87,15 @@ export interface ClientPlan {
   /** Most requests of a burst. */
   readonly burst: number
   /** How often a read watches. */
-  readonly watching: number
+  readonly watchRate: number
   /** Whom it proves to be; empty for nobody. */
   readonly user: string
-  readonly weights: Readonly<Partial<Record<Deed, number>>>
+  readonly weights: Readonly<Partial<Record<ClientOperation, number>>>
   /** Whether servers that have lost their quorum may serve it. */
   readonly readOnly?: boolean
 }
 
-export interface ServerKnobs {
+export interface DrawnSettings {
   readonly tickTimeMs: number
   readonly snapCount: number
   /** Share of the number of znodes that counts instead where it is more. */
@@ -127,7 +133,7 @@ export interface Plan {
   /** Servers that begin without a voice. */
   readonly observers: readonly number[]
   /** Servers that begin as no members. */
-  readonly outsiders: readonly number[]
+  readonly nonMembers: readonly number[]
   /** Present when voices are weighed in groups. */
   readonly groups?: GroupsPlan
   /** Whether servers without a quorum serve those who only want to look. */
@@ -140,52 +146,56 @@ export interface Plan {
   /** Clients of `@zabra/client`. Faults count them behind the others. */
   readonly participants: readonly ParticipantPlan[]
   readonly faults: readonly Fault[]
-  readonly weather: Weather
+  readonly network: NetworkConditions
   readonly disk: {
     readonly syncMs: number
     readonly stall: number
     readonly stallMs: number
     readonly wild: boolean
   }
-  readonly knobs: ServerKnobs
+  readonly settings: DrawnSettings
 }
 
 export interface PlanOptions {
   readonly servers?: number
   readonly minutes?: number
   /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
-  readonly wild?: boolean
+  readonly reordersSectors?: boolean
   /** What the ensemble has whatever the seed says. */
   readonly features?: readonly Feature[]
 }
 
 /** Draws a run from a seed. */
-export function planOf(seed: number, options: PlanOptions = {}): Plan {
-  const chance = new Chance(seed).branch('plan')
+export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
+  const chance = new Prng(seed).fork('plan')
   const servers = options.servers ?? chance.pick([1, 3, 3, 5])
   const has = (feature: Feature): boolean =>
-    options.features?.includes(feature) === true || chance.branch(feature).happens(FEATURE_CHANCE)
+    options.features?.includes(feature) === true || chance.fork(feature).chance(FEATURE_CHANCE)
   const readOnly = servers > 1 && has('read-only')
   const wishedMs = (options.minutes ?? 1 / 6) * 60_000
-  const loadMs = readOnly ? Math.max(wishedMs, LONELY_MS + 2000) : wishedMs
-  const clients = Array.from({ length: chance.whole(2, 6) }, () =>
-    clientPlan(chance.branch(`client ${chance.below(1e9)}`)),
+  const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
+  const clients = Array.from({ length: chance.integer(2, 6) }, () =>
+    drawClient(chance.fork(`client ${chance.below(1e9)}`)),
   )
-  const deposals = deposalsOf(chance.branch('deposals'), servers, loadMs)
-  const harsh = chance.happens(0.3)
+  const deposals = drawStaleLeaders(chance.fork('deposals'), servers, loadMs)
+  const harsh = chance.chance(0.3)
   const observerMasters = servers >= 3 && has('observer-masters')
-  const drawn = ensembleOf(chance.branch('ensemble'), servers, loadMs)
-  const ensemble = observerMasters ? withObservers(chance.branch('observers'), servers, drawn) : drawn
+  const drawn = drawEnsemble(chance.fork('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(chance.fork('observers'), servers, drawn) : drawn
   const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
-  const all = [...clients, ...auditors, ...(readOnly ? [LOOKER, LOOKER, LOOKER] : [])]
-  const participants = participantsOf(chance.branch('participants'))
-  const groups = servers >= 3 && has('groups') ? groupsOf(chance.branch('layout'), servers) : undefined
+  const all = [
+    ...clients,
+    ...auditors,
+    ...(readOnly ? [READ_ONLY_CLIENT, READ_ONLY_CLIENT, READ_ONLY_CLIENT] : []),
+  ]
+  const participants = drawParticipants(chance.fork('participants'))
+  const groups = servers >= 3 && has('groups') ? drawGroups(chance.fork('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
     seed,
     servers,
     observers: ensemble.observers,
-    outsiders: ensemble.outsiders,
+    nonMembers: ensemble.outsiders,
     ...(groups === undefined ? {} : { groups }),
     ...(readOnly ? { readOnly } : {}),
     ...(observerMasters ? { observerMasters } : {}),
@@ -193,48 +203,48 @@ export function planOf(seed: number, options: PlanOptions = {}): Plan {
     clients: all,
     participants,
     faults: [
-      ...faultsOf(chance.branch('faults'), servers, clients.length, loadMs),
+      ...drawFaults(chance.fork('faults'), servers, clients.length, loadMs),
       ...deposals,
       ...ensemble.changes,
-      ...(readOnly ? lonelyOf(chance.branch('lonely'), servers, loadMs) : []),
-      ...participantFaultsOf(chance.branch('participant faults'), place),
+      ...(readOnly ? drawQuorumLoss(chance.fork('lonely'), servers, loadMs) : []),
+      ...drawParticipantFaults(chance.fork('participant faults'), place),
     ],
-    weather: {
+    network: {
       delayMs: chance.pick([0.05, 0.2, 2]),
       jitterMs: chance.pick([0.1, 0.5, 3]),
-      tail: harsh ? 0.05 : 0.005,
+      tailRate: harsh ? 0.05 : 0.005,
       tailMs: harsh ? 80 : 15,
-      splits: chance.pick([0, 0.05, 0.5]),
-      breaksOnHeal: chance.pick([0.1, 0.5, 0.9]),
+      splitRate: chance.pick([0, 0.05, 0.5]),
+      breakOnHealRate: chance.pick([0.1, 0.5, 0.9]),
     },
     disk: {
       syncMs: chance.pick([0.2, 1, 6]),
       stall: harsh ? 0.02 : 0.001,
       stallMs: 100,
-      wild: options.wild ?? chance.branch('wild').happens(0.35),
+      wild: options.reordersSectors ?? chance.fork('wild').chance(0.35),
     },
-    knobs: {
+    settings: {
       tickTimeMs: 500,
       snapCount: chance.pick([30, 80, 400, 100_000]),
-      snapTreeShare: chance.branch('share of the tree').pick([0, 0, 0.25, 1]),
+      snapTreeShare: chance.fork('share of the tree').pick([0, 0, 0.25, 1]),
       preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
       commitLogCount: chance.pick([20, 100, 500]),
       globalOutstandingLimit: chance.pick([5, 1000]),
       truncateFromBytes: chance.pick([0, 0, 1 << 20]),
       snapshotSizeFactor: chance.pick([0.33, 0, -1]),
-      localSessions: servers > 1 && chance.branch('local sessions').happens(0.25),
+      localSessions: servers > 1 && chance.fork('local sessions').chance(0.25),
     },
   }
 }
 
-function clientPlan(chance: Chance): ClientPlan {
+function drawClient(chance: Prng): ClientPlan {
   // Each run stresses something: some deeds are left out, others are done far more often.
-  const weight = (usual: number): number => (chance.happens(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+  const weight = (usual: number): number => (chance.chance(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
   return {
     timeoutMs: chance.pick([1500, 3000, 6000]),
     thinkMs: chance.pick([5, 15, 40, 120]),
     burst: chance.pick([1, 1, 4, 12]),
-    watching: chance.pick([0, 0.3, 0.8]),
+    watchRate: chance.pick([0, 0.3, 0.8]),
     user: chance.pick(['', 'ann', 'ben']),
     weights: {
       set: 4,
@@ -276,17 +286,17 @@ const AUDITOR: ClientPlan = {
   timeoutMs: 6000,
   thinkMs: 40,
   burst: 2,
-  watching: 0,
+  watchRate: 0,
   user: '',
   weights: { get: 2, exists: 1, sync: 2 },
 }
 
 /** A client that is content with what a server without a quorum knows, and asks it for everything all the same. */
-const LOOKER: ClientPlan = {
+const READ_ONLY_CLIENT: ClientPlan = {
   timeoutMs: 3000,
   thinkMs: 30,
   burst: 3,
-  watching: 0.2,
+  watchRate: 0.2,
   user: '',
   weights: {
     get: 6,
@@ -307,21 +317,21 @@ const LOOKER: ClientPlan = {
 }
 
 /** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
-const LONELY_MS = 7000
+const NO_QUORUM_MS = 7000
 
-function lonelyOf(chance: Chance, servers: number, loadMs: number): Fault[] {
-  const at = chance.between(200, loadMs - LONELY_MS - 1000)
-  const forMs = chance.between(5500, LONELY_MS)
+function drawQuorumLoss(chance: Prng, servers: number, loadMs: number): Fault[] {
+  const at = chance.between(200, loadMs - NO_QUORUM_MS - 1000)
+  const forMs = chance.between(5500, NO_QUORUM_MS)
   const minority = chance.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
   const down = range(servers).filter((id) => !minority.includes(id))
-  return chance.weighted({ split: 1, down: 1 }) === 'split'
+  return chance.pickWeighted({ split: 1, down: 1 }) === 'split'
     ? [{ kind: 'split', group: minority, at, forMs }]
     : down.map((server) => ({ kind: 'kill', server, at: at + chance.between(0, 300), forMs }))
 }
 
 /** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
-function deposalsOf(chance: Chance, servers: number, loadMs: number): Fault[] {
-  if (servers === 1 || !chance.happens(0.3)) return []
+function drawStaleLeaders(chance: Prng, servers: number, loadMs: number): Fault[] {
+  if (servers === 1 || !chance.chance(0.3)) return []
   const at = chance.between(100, Math.max(200, loadMs - 5000))
   return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
 }
@@ -333,7 +343,7 @@ interface EnsemblePlan {
 }
 
 /** The same with at least one server that observes from the beginning. */
-function withObservers(chance: Chance, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+function withObservers(chance: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
   const { observers, outsiders, changes } = drawn
   if (observers.length > 0) return drawn
   const some = chance.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
@@ -341,25 +351,25 @@ function withObservers(chance: Chance, servers: number, drawn: EnsemblePlan): En
 }
 
 /** Who has a voice in the beginning, and what of that changes. */
-function ensembleOf(chance: Chance, servers: number, loadMs: number): EnsemblePlan {
+function drawEnsemble(chance: Prng, servers: number, loadMs: number): EnsemblePlan {
   const ids = range(servers)
-  const quiet = servers < 3 ? 0 : chance.weighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
+  const quiet = servers < 3 ? 0 : chance.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
   const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
-  const observers = silent.filter(() => chance.happens(0.75))
+  const observers = silent.filter(() => chance.chance(0.75))
   const outsiders = silent.filter((id) => !observers.includes(id))
   const changes: Fault[] = []
-  if (servers < 3 || !chance.happens(0.4)) return { observers, outsiders, changes }
+  if (servers < 3 || !chance.chance(0.4)) return { observers, outsiders, changes }
   const mean = chance.pick([loadMs / 10, loadMs / 4])
   for (let at = 100 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
-    const kind = chance.weighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
+    const kind = chance.pickWeighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
     changes.push({
       kind,
-      server: chance.happens(0.2) ? 0 : chance.pick(ids),
+      server: chance.chance(0.2) ? 0 : chance.pick(ids),
       at,
       forMs: chance.pick([50, 1000]),
     })
   }
-  return { observers, outsiders, changes: [...changes, ...interruptionsOf(chance.branch('half'), changes)] }
+  return { observers, outsiders, changes: [...changes, ...drawInterruptions(chance.fork('half'), changes)] }
 }
 
 /** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
@@ -384,47 +394,47 @@ export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
   ],
 }
 
-function groupsOf(chance: Chance, servers: number): GroupsPlan | undefined {
+function drawGroups(chance: Prng, servers: number): GroupsPlan | undefined {
   const layouts = GROUPS[servers]
   return layouts === undefined ? undefined : chance.pick(layouts)
 }
 
 /** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
-function interruptionsOf(chance: Chance, changes: readonly Fault[]): Fault[] {
+function drawInterruptions(chance: Prng, changes: readonly Fault[]): Fault[] {
   return changes
-    .filter(() => chance.happens(0.4))
+    .filter(() => chance.chance(0.4))
     .map(({ at }) => ({
       kind: 'halfChange',
-      how: chance.weighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      how: chance.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
       afterMs: chance.pick([0, 0, 1, 10]),
       at: at - 1,
       forMs: chance.pick([100, 600, 3000]),
     }))
 }
 
-function faultsOf(chance: Chance, servers: number, clients: number, loadMs: number): Fault[] {
+function drawFaults(chance: Prng, servers: number, clients: number, loadMs: number): Fault[] {
   const faults: Fault[] = []
-  const clocks = chance.happens(0.4)
+  const clocks = chance.chance(0.4)
   const mean = chance.pick([400, 1200, 3000])
   for (let at = 200 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
-    const fault = faultAt(chance, at, servers, clients, clocks)
+    const fault = drawFault(chance, at, servers, clients, clocks)
     if (fault !== undefined) faults.push(fault)
   }
   return faults
 }
 
-function faultAt(
-  chance: Chance,
+function drawFault(
+  chance: Prng,
   at: number,
   servers: number,
   clients: number,
   clocks: boolean,
 ): Fault | undefined {
   const forMs = chance.pick([20, 200, 1000, 3000, 6000]) * chance.between(0.5, 1.5)
-  const server = servers > 1 && chance.happens(0.4) ? 0 : chance.whole(1, servers)
+  const server = servers > 1 && chance.chance(0.4) ? 0 : chance.integer(1, servers)
   const client = chance.below(clients)
   const both = { at, forMs }
-  const kind = chance.weighted({
+  const kind = chance.pickWeighted({
     kill: 4,
     powerCut: 4,
     tornWrite: 4,
@@ -460,15 +470,15 @@ function faultAt(
       return {
         ...both,
         kind,
-        group: chance.shuffled(range(servers)).slice(0, chance.whole(1, Math.floor(servers / 2))),
+        group: chance.shuffled(range(servers)).slice(0, chance.integer(1, Math.floor(servers / 2))),
       }
     case 'slowLink':
-      return { ...both, kind, server, other: chance.whole(1, servers), ms: chance.pick([20, 150, 600]) }
+      return { ...both, kind, server, other: chance.integer(1, servers), ms: chance.pick([20, 150, 600]) }
     case 'clientCut':
     case 'clientReset':
     case 'clientCrash':
     case 'clientPause':
-      return { ...both, kind, client, server: chance.whole(1, servers) }
+      return { ...both, kind, client, server: chance.integer(1, servers) }
     case 'kill':
     case 'powerCut':
     case 'pause':

@@ -7,9 +7,9 @@ import {
 } from '@zabra/server'
 import { readLog, repairLog } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
-import type { ServerPlace } from '../workload/session-client.ts'
+import type { ServerEndpoint } from '../workload/session-client.ts'
 import type { CrashKind, Host } from '../world/process.ts'
-import type { World } from '../world/world.ts'
+import type { SimulatedWorld } from '../world/world.ts'
 
 export const CLIENT_PORT = 2181
 /** How long a supervisor waits before it starts a server again that has ended by itself. */
@@ -18,7 +18,7 @@ const SUPERVISOR_MS = 500
 const ENTRY_HEAD_BYTES = 16
 
 /** Why a server ended or did not begin, when nobody had killed it. */
-export interface Stop {
+export interface UnexpectedStop {
   readonly server: string
   readonly at: number
   readonly during: 'start' | 'service'
@@ -30,33 +30,33 @@ export interface Stop {
 export class SimulatedServer {
   readonly id: number
   readonly host: Host
-  readonly stops: Stop[] = []
+  readonly stops: UnexpectedStop[] = []
   /** How often an operator cut a log, as documented, that a power cut had left with sectors in no order. */
   repairs = 0
   /** The log to be cut before the next start. */
   #damaged: string | undefined
   /** Logs that are gone from its disk. */
-  readonly gone: Uint8Array[] = []
+  readonly removedLogs: Uint8Array[] = []
   server: Server | undefined
   /** Called before its disk is taken away. */
-  readonly beforeNewDisk: (() => void)[] = []
+  readonly onReplaceDisk: (() => void)[] = []
   /** Whether a supervisor starts it again. */
-  supervised = true
-  readonly #world: World
+  isSupervised = true
+  readonly #world: SimulatedWorld
   /** What its next process starts with. */
   settings: ServerSettings
 
-  constructor(world: World, host: Host, id: number, settings: ServerSettings) {
+  constructor(world: SimulatedWorld, host: Host, id: number, settings: ServerSettings) {
     this.#world = world
     this.host = host
     this.id = id
     this.settings = settings
-    host.platter.onGone = (path, bytes) => {
-      if (/\/version-2\/log\.[0-9a-f]+$/.test(path)) this.gone.push(bytes.slice())
+    host.disk.onRemove = (path, bytes) => {
+      if (/\/version-2\/log\.[0-9a-f]+$/.test(path)) this.removedLogs.push(bytes.slice())
     }
   }
 
-  get place(): ServerPlace {
+  get address(): ServerEndpoint {
     return { name: this.host.name, host: this.host.name, port: CLIENT_PORT }
   }
   get isUp(): boolean {
@@ -68,21 +68,21 @@ export class SimulatedServer {
     const life = this.host.start()
     const damaged = this.#damaged
     this.#damaged = undefined
-    const repaired = damaged === undefined ? Promise.resolve() : cut(life.ports.disk, damaged)
+    const repaired = damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.ports.disk, damaged)
     const begun = repaired.then(() => createServer(this.settings, life.ports))
     begun.then(
       (server) => {
-        if (!life.alive) return
+        if (!life.isAlive) return
         this.server = server
         server.failed.then(
           (reason) => {
-            if (life.alive && reason !== undefined) this.#stopped('service', reason)
+            if (life.isAlive && reason !== undefined) this.#stopped('service', reason)
           },
           () => {},
         )
       },
       (error: unknown) => {
-        if (life.alive) this.#stopped('start', error)
+        if (life.isAlive) this.#stopped('start', error)
       },
     )
   }
@@ -106,25 +106,25 @@ export class SimulatedServer {
     ensemble: EnsembleConfiguration
   }): void {
     this.crash('power')
-    const { platter } = this.host
-    for (const heard of this.beforeNewDisk) heard()
+    const { disk: platter } = this.host
+    for (const heard of this.onReplaceDisk) heard()
     platter.wipe()
     platter.install(path, new TextEncoder().encode(text))
     this.settings = { ...this.settings, ensemble }
-    this.#world.note(undefined, 'new disk', `${this.host.name} ${path}`)
+    this.#world.trace(undefined, 'new disk', `${this.host.name} ${path}`)
   }
 
   /** An error came out of one of its events: a real process would end. */
-  threw(error: unknown): void {
+  handleError(error: unknown): void {
     this.#stopped('service', error)
   }
 
-  #stopped(during: Stop['during'], reason: unknown): void {
+  #stopped(during: UnexpectedStop['during'], reason: unknown): void {
     const message = reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)
     if (during === 'start' && this.#isUnordered(reason)) {
       this.#damaged = reason.file
       this.repairs++
-      this.#world.note(undefined, 'cuts', `${this.host.name} ${message}`)
+      this.#world.trace(undefined, 'cuts', `${this.host.name} ${message}`)
     } else {
       this.stops.push({
         server: this.host.name,
@@ -135,22 +135,22 @@ export class SimulatedServer {
       })
     }
     this.crash('kill')
-    this.#world.later(SUPERVISOR_MS, undefined, 'supervisor', () => {
-      if (this.supervised) this.start()
+    this.#world.schedule(SUPERVISOR_MS, undefined, 'supervisor', () => {
+      if (this.isSupervised) this.start()
     })
   }
 
   /** Whether a start refuses what nothing but a power cut has made of a log: sectors behind others that never came. */
   #isUnordered(reason: unknown): reason is DamageError {
     if (!(reason instanceof DamageError)) return false
-    const { temper } = this.host.platter
-    const from = this.host.platter.file(reason.file)?.unsyncedFrom ?? Infinity
-    return temper.wild && reason.offset + ENTRY_HEAD_BYTES > from
+    const { conditions: temper } = this.host.disk
+    const from = this.host.disk.file(reason.file)?.firstUnsyncedByte ?? Infinity
+    return temper.reordersSectors && reason.offset + ENTRY_HEAD_BYTES > from
   }
 }
 
 /** What `zabra log --repair --force` does: the log ends before the first byte that cannot be trusted. */
-async function cut(disk: Disk, file: string): Promise<void> {
+async function truncateDamagedLog(disk: Disk, file: string): Promise<void> {
   await repairLog(disk, await readLog(disk, file), { force: true })
 }
 

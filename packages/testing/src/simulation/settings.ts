@@ -1,7 +1,7 @@
 import { defaults, parseConfiguration, type EnsembleConfiguration, type ServerSettings } from '@zabra/server'
 import type { Role } from './membership.ts'
-import { OBSERVER_PORT } from './observer-wire.ts'
-import { CHANGES, type GroupsPlan, type Plan } from './plan.ts'
+import { OBSERVER_PORT } from './observer-monitor.ts'
+import { MEMBERSHIP_CHANGES, type GroupsPlan, type Plan } from './plan.ts'
 import { CLIENT_PORT } from './server.ts'
 
 export const DATA_DIR = '/data'
@@ -13,14 +13,14 @@ const QUORUM_PORT = 2888
 const ELECTION_PORT = 3888
 
 /** Who the operator of a run is, with the digest that servers know, and how it proves that. */
-export const SUPER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', secret: 'super:secret' }
+export const SUPER_USER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', credentials: 'super:secret' }
 
 /** The line of a server in a configuration. */
 export const memberLine = (id: number, role: Role): string =>
   `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
 
 /** What members are in the beginning. */
-export function firstRoles({ servers, observers, outsiders }: Plan): Map<number, Role> {
+export function initialRoles({ servers, observers, nonMembers: outsiders }: Plan): Map<number, Role> {
   const ids = Array.from({ length: servers }, (_, index) => index + 1).filter((id) => !outsiders.includes(id))
   return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
 }
@@ -38,7 +38,7 @@ export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsP
 }
 
 /** What the operator writes down for a server: the members, and the server itself, without a voice unless it is one of them. */
-export function writtenFor(
+export function configurationFor(
   id: number,
   roles: ReadonlyMap<number, Role>,
   groups: GroupsPlan | undefined,
@@ -47,14 +47,14 @@ export function writtenFor(
 }
 
 /** The settings of one server of a run. */
-export function settingsFor(plan: Plan, id: number): ServerSettings {
-  const { knobs, servers, faults, outsiders } = plan
+export function serverSettings(plan: Plan, id: number): ServerSettings {
+  const { settings: knobs, servers, faults, nonMembers: outsiders } = plan
   return defaults({
     ...(servers > 1
       ? {
-          ensemble: writtenFor(id, firstRoles(plan), plan.groups),
+          ensemble: configurationFor(id, initialRoles(plan), plan.groups),
           // Nobody lets in strangers without it.
-          reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => CHANGES.has(kind)),
+          reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
           initLimit: 10,
           syncLimit: SYNC_LIMIT,
           commitLogCount: knobs.commitLogCount,
@@ -66,7 +66,7 @@ export function settingsFor(plan: Plan, id: number): ServerSettings {
           localSessionsUpgradingEnabled: knobs.localSessions,
         }
       : {}),
-    superDigest: SUPER.digest,
+    superDigest: SUPER_USER.digest,
     dataDir: DATA_DIR,
     serverId: id,
     clientPort: CLIENT_PORT,

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { planOf } from './plan.ts'
+import { drawPlan } from './plan.ts'
 import { runPlan } from './run.ts'
 import { shrink } from './shrink.ts'
 
@@ -36,7 +36,7 @@ describe('a simulated ensemble', () => {
     [4, 3],
     [1, 5],
   ])('keeps every promise with seed %i and %i servers', async (seed, servers) => {
-    const { violations, tally } = await runPlan(planOf(seed, { servers, minutes: 0.05 }))
+    const { violations, stats: tally } = await runPlan(drawPlan(seed, { servers, minutes: 0.05 }))
     expect(violations, line(seed, servers)).toEqual([])
     expect(tally.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
   })
@@ -93,8 +93,8 @@ describe('a simulated ensemble', () => {
   })
 
   it('makes a plan smaller as long as its runs still fail', async () => {
-    const plan = planOf(1, { servers: 1, minutes: 0.02 })
-    const broken = { ...plan, weather: { ...plan.weather, delayMs: 60_000 } }
+    const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
+    const broken = { ...plan, weather: { ...plan.network, delayMs: 60_000 } }
     const { violations } = await runPlan(broken)
     const smaller = await shrink(broken, violations[0]!.checker, 12)
     expect(smaller.clients.length + smaller.faults.length).toBeLessThan(
@@ -106,21 +106,21 @@ describe('a simulated ensemble', () => {
     [11, 1],
     [12, 3],
   ])('has one history for seed %i and %i servers', async (seed, servers) => {
-    const plan = planOf(seed, { servers, minutes: 0.05 })
+    const plan = drawPlan(seed, { servers, minutes: 0.05 })
     const [first, second] = [await runPlan(plan), await runPlan(plan)]
-    expect([second.hash, second.steps], line(seed, servers)).toEqual([first.hash, first.steps])
+    expect([second.hash, second.eventCount], line(seed, servers)).toEqual([first.hash, first.eventCount])
   })
 
   it('has another history for another seed', async () => {
     const [first, second] = [
-      await runPlan(planOf(1, { servers: 1, minutes: 0.02 })),
-      await runPlan(planOf(2, { servers: 1, minutes: 0.02 })),
+      await runPlan(drawPlan(1, { servers: 1, minutes: 0.02 })),
+      await runPlan(drawPlan(2, { servers: 1, minutes: 0.02 })),
     ]
     expect(second.hash).not.toBe(first.hash)
   })
 
   it('keeps a plan whose runs violate nothing as it is when it is told to shrink it', async () => {
-    const plan = planOf(1, { servers: 1, minutes: 0.02 })
+    const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
     expect(await shrink(plan, 'reads', 2)).toBe(plan)
   })
 })

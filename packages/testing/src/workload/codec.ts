@@ -29,11 +29,11 @@ import {
   type Reader,
   type Writer,
 } from '@zabra/protocol'
-import { aclOf, seenAcl } from '../history/acl.ts'
+import { aclOf, formatAcl } from '../history/acl.ts'
 import {
-  seenStat,
-  type Mode,
-  type Part,
+  plainStat,
+  type NodeMode,
+  type MultiPart,
   type ReadPart,
   type Request,
   type Result,
@@ -44,7 +44,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const text = (data: Uint8Array | null): string => (data === null ? '' : decoder.decode(data))
 
-const flags: Readonly<Record<Mode, number>> = {
+const flags: Readonly<Record<NodeMode, number>> = {
   persistent: CreateMode.PERSISTENT,
   ephemeral: CreateMode.EPHEMERAL,
   sequential: CreateMode.PERSISTENT_SEQUENTIAL,
@@ -183,25 +183,25 @@ function readOne(r: Reader, request: Request): Result {
   switch (request.op) {
     case 'create': {
       const { path, stat } = readCreate2Response(r)
-      return { err: 0, path: path!, stat: seenStat(stat) }
+      return { err: 0, path: path!, stat: plainStat(stat) }
     }
     case 'set':
-      return { err: 0, stat: seenStat(readSetDataResponse(r).stat) }
+      return { err: 0, stat: plainStat(readSetDataResponse(r).stat) }
     case 'get': {
       const { data, stat } = readGetDataResponse(r)
-      return { err: 0, data: text(data), stat: seenStat(stat) }
+      return { err: 0, data: text(data), stat: plainStat(stat) }
     }
     case 'exists':
-      return { err: 0, stat: seenStat(readStat(r)) }
+      return { err: 0, stat: plainStat(readStat(r)) }
     case 'children': {
       const { children, stat } = readGetChildren2Response(r)
-      return { err: 0, children: (children ?? []) as string[], stat: seenStat(stat) }
+      return { err: 0, children: (children ?? []) as string[], stat: plainStat(stat) }
     }
     case 'setAcl':
-      return { err: 0, stat: seenStat(readSetACLResponse(r).stat) }
+      return { err: 0, stat: plainStat(readSetACLResponse(r).stat) }
     case 'getAcl': {
       const { acl, stat } = readGetACLResponse(r)
-      return { err: 0, acl: seenAcl(acl), stat: seenStat(stat) }
+      return { err: 0, acl: formatAcl(acl), stat: plainStat(stat) }
     }
     case 'ephemerals':
       return { err: 0, children: (readGetEphemeralsResponse(r).ephemerals ?? []) as string[] }
@@ -232,7 +232,7 @@ const readOf = ({ op, path }: ReadPart): MultiOperation => ({
   watch: false,
 })
 
-function operationOf(part: Part): MultiOperation {
+function operationOf(part: MultiPart): MultiOperation {
   switch (part.op) {
     case 'create': {
       const { path, data, mode, acl = 'open' } = part
@@ -250,10 +250,10 @@ function operationOf(part: Part): MultiOperation {
 
 function resultOf(result: MultiResult): Result {
   if (result.type === OpCode.error) return { err: result.err }
-  if (result.type === OpCode.create2) return { err: 0, path: result.path!, stat: seenStat(result.stat) }
+  if (result.type === OpCode.create2) return { err: 0, path: result.path!, stat: plainStat(result.stat) }
   if (result.type === OpCode.create) return { err: 0, path: result.path! }
-  if (result.type === OpCode.setData) return { err: 0, stat: seenStat(result.stat) }
-  if (result.type === OpCode.getData) return { err: 0, data: text(result.data), stat: seenStat(result.stat) }
+  if (result.type === OpCode.setData) return { err: 0, stat: plainStat(result.stat) }
+  if (result.type === OpCode.getData) return { err: 0, data: text(result.data), stat: plainStat(result.stat) }
   if (result.type === OpCode.getChildren) return { err: 0, children: (result.children ?? []) as string[] }
   return { err: 0 }
 }

@@ -19,15 +19,15 @@ import {
   hexOf,
   type History,
   type Operation,
-  type Rearmed,
+  type WatchesReset,
   type Request,
   type WatchKind,
 } from '../history/records.ts'
-import type { Chance } from '../world/chance.ts'
+import type { Prng } from '../world/prng.ts'
 import type { Incarnation } from '../world/process.ts'
 import { opCodeOf, readResult, writeRequest } from './codec.ts'
 
-export interface ServerPlace {
+export interface ServerEndpoint {
   readonly name: string
   readonly host: string
   readonly port: number
@@ -35,13 +35,13 @@ export interface ServerPlace {
 
 export interface SessionClientOptions {
   readonly name: string
-  readonly life: Incarnation
-  readonly chance: Chance
+  readonly incarnation: Incarnation
+  readonly prng: Prng
   readonly history: History
-  readonly servers: () => readonly ServerPlace[]
+  readonly servers: () => readonly ServerEndpoint[]
   readonly timeoutMs: number
   /** Name and password, with a colon between them, that each connection begins with. */
-  readonly secret?: string
+  readonly credentials?: string
   /** Number for the next connection, over all clients. */
   readonly nextConnection: () => number
   /**
@@ -82,13 +82,13 @@ export class SessionClient {
   #session = 0n
   #password: Uint8Array = new Uint8Array(16)
   #timeoutMs: number
-  #seen = 0
+  #lastZxidSeen = 0
   #xid = 0
-  #place = -1
-  #wire: Wire | undefined
+  #serverIndex = -1
+  #connection: ClientConnection | undefined
   #stopped = false
   /** The session is known to one read-only server alone. */
-  #isLooking = false
+  #hasReadOnlySession = false
   #refusals = 0
   /** Called when a request is answered or its fate is unknown. */
   onEnd: (operation: Operation) => void = () => {}
@@ -105,63 +105,64 @@ export class SessionClient {
     return hexOf(this.#session)
   }
   get server(): string {
-    return this.#wire?.place.name ?? ''
+    return this.#connection?.place.name ?? ''
   }
   /** Whether requests can be sent now. */
   get isAttached(): boolean {
-    return this.#wire?.attached === true
+    return this.#connection?.attached === true
   }
   /** Whether the server has a quorum. */
   get isAttachedToQuorum(): boolean {
-    return this.isAttached && this.#wire?.isReadOnly === false
+    return this.isAttached && this.#connection?.isReadOnly === false
   }
   get inFlight(): number {
-    return this.#wire?.pending.length ?? 0
+    return this.#connection?.pending.length ?? 0
   }
   get lastSeen(): number {
-    return this.#seen
+    return this.#lastZxidSeen
   }
 
   start(): void {
-    this.#dialLater(0)
+    this.#scheduleConnect(0)
   }
 
   /** Ends the connection and goes to another server; what is in flight becomes unknown. */
-  move(): void {
-    if (this.#wire !== undefined) this.#drop(this.#wire, 0)
+  reconnect(): void {
+    if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
   /** Says once more who it is, amid its requests. */
-  prove(): void {
-    if (this.#wire?.attached === true && !this.#wire.isClosing) this.#prove(this.#wire)
+  authenticate(): void {
+    if (this.#connection?.attached === true && !this.#connection.isClosing)
+      this.#authenticate(this.#connection)
   }
 
   /** Ends without a word: the session runs out. */
   abandon(): void {
     this.#stopped = true
-    if (this.#wire !== undefined) this.#drop(this.#wire, 0)
+    if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
   /** Goes on with this session as another client would that knows its password. */
-  adopt(other: SessionClient): void {
+  resumeSessionOf(other: SessionClient): void {
     this.#session = other.#session
     this.#password = other.#password
-    this.#seen = other.#seen
+    this.#lastZxidSeen = other.#lastZxidSeen
   }
 
   /** Sends a request, which the history keeps. Undefined while there is no connection. */
   send(request: Request): Operation | undefined {
-    const wire = this.#wire
+    const wire = this.#connection
     if (wire?.attached !== true || wire.isClosing) return undefined
     const xid = ++this.#xid
-    const { history, name, life } = this.#o
+    const { history, name, incarnation: life } = this.#o
     const operation = history.begin({
       client: name,
       session: this.session,
       connection: wire.id,
       server: wire.place.name,
       xid,
-      user: userOf(this.#o.secret),
+      user: userOf(this.#o.credentials),
       ...(wire.isReadOnly ? { isReadOnly: true } : {}),
       request,
       invoked: life.host.world.now,
@@ -178,39 +179,40 @@ export class SessionClient {
 
   // Connections
 
-  #dialLater(ms: number): void {
+  #scheduleConnect(ms: number): void {
     if (this.#stopped) return
-    this.#o.life.ports.clock.after(ms, 'dial', () => void this.#dial())
+    this.#o.incarnation.ports.clock.after(ms, 'dial', () => void this.#connect())
   }
 
-  async #dial(): Promise<void> {
+  async #connect(): Promise<void> {
     if (this.#stopped) return
     const servers = this.#o.servers()
-    this.#place = this.#place < 0 ? this.#o.chance.below(servers.length) : (this.#place + 1) % servers.length
-    const place = servers[this.#place % servers.length]!
-    const { network, clock } = this.#o.life.ports
+    this.#serverIndex =
+      this.#serverIndex < 0 ? this.#o.prng.below(servers.length) : (this.#serverIndex + 1) % servers.length
+    const place = servers[this.#serverIndex % servers.length]!
+    const { network, clock } = this.#o.incarnation.ports
     const give = new AbortController()
     const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
     try {
       const connection = await network.connect(place, { signal: give.signal })
       if (this.#stopped) return connection.destroy()
-      this.#attach(new Wire(this.#o.nextConnection(), place, connection))
+      this.#attach(new ClientConnection(this.#o.nextConnection(), place, connection))
     } catch {
-      this.#dialLater(this.#o.chance.between(10, 300))
+      this.#scheduleConnect(this.#o.prng.between(10, 300))
     } finally {
       cancel()
     }
   }
 
-  #attach(wire: Wire): void {
-    this.#wire = wire
+  #attach(wire: ClientConnection): void {
+    this.#connection = wire
     const splitter = new FrameSplitter({
       maxLength: 1 << 24,
       frame: (bytes, start, end) => this.#frame(wire, new Reader(bytes.slice(start, end))),
     })
-    wire.connection.listen({
+    wire.connection.setHandler({
       data: (chunk) => {
-        if (this.#wire === wire) splitter.push(chunk)
+        if (this.#connection === wire) splitter.push(chunk)
       },
       drain() {},
       closed: () => this.#drop(wire),
@@ -218,22 +220,22 @@ export class SessionClient {
     wire.frame((w) =>
       writeConnectRequest(w, {
         protocolVersion: 0,
-        lastZxidSeen: BigInt(this.#seen),
+        lastZxidSeen: BigInt(this.#lastZxidSeen),
         timeOut: this.#o.timeoutMs,
         sessionId: this.#session,
         passwd: this.#password,
         readOnly: this.#o.readOnly === true,
       }),
     )
-    this.#beat(wire)
+    this.#startHeartbeats(wire)
   }
 
   /** Sends pings, and gives a server up that says nothing for too long. */
-  #beat(wire: Wire): void {
-    const { clock } = this.#o.life.ports
+  #startHeartbeats(wire: ClientConnection): void {
+    const { clock } = this.#o.incarnation.ports
     wire.heard = clock.monotonic()
     const tick = (): void => {
-      if (this.#wire !== wire) return
+      if (this.#connection !== wire) return
       if (clock.monotonic() - wire.heard > (this.#timeoutMs * 2) / 3) return this.#drop(wire)
       if (wire.attached && !wire.isClosing) {
         wire.frame((w) => {
@@ -246,50 +248,50 @@ export class SessionClient {
     wire.cancelBeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
   }
 
-  #drop(wire: Wire, again = this.#o.chance.between(1, 100)): void {
-    if (this.#wire !== wire) return
-    this.#wire = undefined
+  #drop(wire: ClientConnection, again = this.#o.prng.between(1, 100)): void {
+    if (this.#connection !== wire) return
+    this.#connection = undefined
     wire.cancelBeat()
     wire.connection.destroy()
-    this.#lookOn(wire)
+    this.#maybeForgetSession(wire)
     for (const operation of wire.pending) {
       operation.outcome = 'unknown'
       // Whether the session has ended is known to the server alone: it is asked for its old one again.
       this.onEnd(operation)
     }
-    this.#dialLater(again)
+    this.#scheduleConnect(again)
   }
 
   /** A session of a read-only server is no other server's; one that nobody goes on with may not be to be had for long. */
-  #lookOn(wire: Wire): void {
+  #maybeForgetSession(wire: ClientConnection): void {
     if (this.#o.readOnly !== true || this.#session === 0n) return
     this.#refusals = wire.attached ? 0 : this.#refusals + 1
-    const gives = this.#isLooking ? this.#o.chance.happens(0.7) : this.#refusals >= REFUSALS
-    if (gives) this.#forget(this.#seen)
+    const gives = this.#hasReadOnlySession ? this.#o.prng.chance(0.7) : this.#refusals >= REFUSALS
+    if (gives) this.#forgetSession(this.#lastZxidSeen)
   }
 
   // Frames
 
-  #frame(wire: Wire, reader: Reader): void {
-    if (this.#wire !== wire) return
-    wire.heard = this.#o.life.ports.clock.monotonic()
+  #frame(wire: ClientConnection, reader: Reader): void {
+    if (this.#connection !== wire) return
+    wire.heard = this.#o.incarnation.ports.clock.monotonic()
     try {
-      if (wire.attached) this.#reply(wire, reader)
-      else this.#greeted(wire, reader)
+      if (wire.attached) this.#handleReply(wire, reader)
+      else this.#handleConnectResponse(wire, reader)
     } catch (error) {
       this.#complain(wire, `sent a frame that cannot be read: ${String(error)}`)
       this.#drop(wire)
     }
   }
 
-  #greeted(wire: Wire, reader: Reader): void {
+  #handleConnectResponse(wire: ClientConnection, reader: Reader): void {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
-    const { history, life } = this.#o
+    const { history, incarnation: life } = this.#o
     const { now } = life.host.world
     const common = { client: this.name, connection: wire.id, server: wire.place.name, at: now }
     if (timeOut === 0) {
-      history.arrivals.push({ kind: 'ended', ...common, session: this.session })
-      this.#forget()
+      history.events.push({ kind: 'ended', ...common, session: this.session })
+      this.#forgetSession()
       return this.#drop(wire)
     }
     const isNew = this.#session === 0n
@@ -300,26 +302,26 @@ export class SessionClient {
     this.#timeoutMs = timeOut
     wire.attached = true
     wire.isReadOnly = readOnly
-    if (isNew) this.#isLooking = readOnly
+    if (isNew) this.#hasReadOnlySession = readOnly
     if (readOnly && this.#o.readOnly !== true) this.#complain(wire, 'is read-only, which was not asked for')
     if (readOnly)
-      life.ports.clock.after(this.#o.chance.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
-    history.arrivals.push({
+      life.ports.clock.after(this.#o.prng.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
+    history.events.push({
       kind: 'attached',
       ...common,
       session: this.session,
       timeoutMs: timeOut,
       isNew,
-      seen: this.#seen,
+      seen: this.#lastZxidSeen,
       ...(readOnly ? { isReadOnly: true } : {}),
     })
-    this.#prove(wire)
-    this.#rearm(wire)
+    this.#authenticate(wire)
+    this.#resetWatches(wire)
     this.onAttached()
   }
 
-  #prove(wire: Wire): void {
-    const { secret } = this.#o
+  #authenticate(wire: ClientConnection): void {
+    const { credentials: secret } = this.#o
     if (secret === undefined) return
     wire.frame((w) => {
       w.int(Xid.auth)
@@ -328,13 +330,16 @@ export class SessionClient {
     })
   }
 
-  #rearm(wire: Wire): void {
+  #resetWatches(wire: ClientConnection): void {
     const { data, exist, child, persistent, recursive } = this.#armed
     if (Object.values(this.#armed).every(({ size }) => size === 0)) return
-    wire.rearming = { since: this.#seen, asked: { data: [...data], exist: [...exist], child: [...child] } }
+    wire.rearming = {
+      since: this.#lastZxidSeen,
+      asked: { data: [...data], exist: [...exist], child: [...child] },
+    }
     const lasting = persistent.size + recursive.size > 0
     const request = {
-      relativeZxid: BigInt(this.#seen),
+      relativeZxid: BigInt(this.#lastZxidSeen),
       dataWatches: wire.rearming.asked.data,
       existWatches: wire.rearming.asked.exist,
       childWatches: wire.rearming.asked.child,
@@ -349,21 +354,21 @@ export class SessionClient {
     })
   }
 
-  #reply(wire: Wire, reader: Reader): void {
-    const { history, life } = this.#o
+  #handleReply(wire: ClientConnection, reader: Reader): void {
+    const { history, incarnation: life } = this.#o
     const { now } = life.host.world
     const xid = reader.int()
     const zxid = reader.longNumber()
     const err = reader.int()
     if (xid === Xid.ping) return
-    if (xid === Xid.notification) return this.#notified(wire, reader)
+    if (xid === Xid.notification) return this.#handleNotification(wire, reader)
     if (xid === Xid.auth) {
       if (err !== 0) this.#complain(wire, `refused a password with ${err}`)
       return
     }
-    if (zxid > 0) this.#seen = Math.max(this.#seen, zxid)
+    if (zxid > 0) this.#lastZxidSeen = Math.max(this.#lastZxidSeen, zxid)
     if (xid === Xid.setWatches) {
-      history.arrivals.push({
+      history.events.push({
         kind: 'rearmed',
         client: this.name,
         session: this.session,
@@ -383,16 +388,16 @@ export class SessionClient {
     // A transaction that failed lists what each part came to.
     const hasBody = err === 0 || (request.op === 'multi' && reader.remaining > 0)
     const { result, results } = hasBody ? readResult(reader, request) : { result: { err }, results: [] }
-    history.answered(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
-    this.#arm(operation)
+    history.complete(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
+    this.#armWatch(operation)
     if (request.op === 'close' && err === 0) {
-      this.#forget()
+      this.#forgetSession()
       this.#drop(wire)
     }
     this.onEnd(operation)
   }
 
-  #arm({ request, result }: Operation): void {
+  #armWatch({ request, result }: Operation): void {
     if (request.op === 'addWatch' && result.err === 0)
       this.#armed[request.recursive ? 'recursive' : 'persistent'].add(request.path)
     if (request.op === 'removeWatches' && result.err === 0)
@@ -403,16 +408,16 @@ export class SessionClient {
     else if (result.err === 0) this.#armed[request.op === 'children' ? 'child' : 'data'].add(request.path)
   }
 
-  #notified(wire: Wire, reader: Reader): void {
+  #handleNotification(wire: ClientConnection, reader: Reader): void {
     const { type, path } = readWatcherEvent(reader)
-    const { history, life } = this.#o
+    const { history, incarnation: life } = this.#o
     const { data, exist, child } = this.#armed
     if (type !== EventType.NodeChildrenChanged) {
       data.delete(path!)
       exist.delete(path!)
     }
     if (type === EventType.NodeChildrenChanged || type === EventType.NodeDeleted) child.delete(path!)
-    history.arrivals.push({
+    history.events.push({
       kind: 'notice',
       client: this.name,
       session: this.session,
@@ -424,36 +429,36 @@ export class SessionClient {
   }
 
   /** The session is over, or given up; the next connection begins another, and knows what was seen so far. */
-  #forget(seen = 0): void {
+  #forgetSession(seen = 0): void {
     this.#session = 0n
     this.#password = new Uint8Array(16)
-    this.#seen = seen
-    this.#isLooking = false
+    this.#lastZxidSeen = seen
+    this.#hasReadOnlySession = false
     this.#refusals = 0
     for (const paths of Object.values(this.#armed)) paths.clear()
   }
 
-  #complain(wire: Wire, what: string): void {
-    this.#o.history.complaints.push(
+  #complain(wire: ClientConnection, what: string): void {
+    this.#o.history.violations.push(
       `${wire.place.name} ${what} (client ${this.name}, session ${this.session})`,
     )
   }
 }
 
 /** One connection of a client. */
-class Wire {
+class ClientConnection {
   readonly id: number
-  readonly place: ServerPlace
+  readonly place: ServerEndpoint
   readonly connection: Connection
   readonly pending: Operation[] = []
   attached = false
   isReadOnly = false
   isClosing = false
   heard = 0
-  rearming: Pick<Rearmed, 'since' | 'asked'> | undefined
+  rearming: Pick<WatchesReset, 'since' | 'asked'> | undefined
   cancelBeat: Cancel = () => {}
 
-  constructor(id: number, place: ServerPlace, connection: Connection) {
+  constructor(id: number, place: ServerEndpoint, connection: Connection) {
     this.id = id
     this.place = place
     this.connection = connection

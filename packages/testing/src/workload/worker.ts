@@ -1,13 +1,13 @@
-import { secretOf } from '../history/acl.ts'
-import { LIMITED, QUOTA_USE } from '../history/quota.ts'
-import type { History, Operation, Part, ReadPart, Request } from '../history/records.ts'
-import type { ClientPlan, Deed } from '../simulation/plan.ts'
-import type { Chance } from '../world/chance.ts'
+import { credentialsOf } from '../history/acl.ts'
+import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
+import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
+import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
+import type { Prng } from '../world/prng.ts'
 import type { Host } from '../world/process.ts'
-import { SessionClient, type ServerPlace } from './session-client.ts'
+import { SessionClient, type ServerEndpoint } from './session-client.ts'
 
 /** What is there before clients begin. */
-export const BASE: readonly string[] = [
+export const BASE_PATHS: readonly string[] = [
   '/w',
   '/w/r',
   '/w/t',
@@ -23,7 +23,7 @@ export const BASE: readonly string[] = [
 const RECURSIVE: ReadonlySet<string> = new Set(['/w/t', '/w/r'])
 
 /** What a server without a quorum can answer. */
-const READS: ReadonlySet<Deed> = new Set([
+const READS: ReadonlySet<ClientOperation> = new Set([
   'get',
   'exists',
   'children',
@@ -48,9 +48,9 @@ function registers(count: number): string[] {
 export interface WorkerOptions {
   readonly host: Host
   readonly plan: ClientPlan
-  readonly chance: Chance
+  readonly prng: Prng
   readonly history: History
-  readonly servers: () => readonly ServerPlace[]
+  readonly servers: () => readonly ServerEndpoint[]
   readonly nextConnection: () => number
 }
 
@@ -59,7 +59,7 @@ export class Worker {
   readonly host: Host
   client!: SessionClient
   /** What did things since the world began. */
-  readonly done: Partial<Record<Deed, number>> = {}
+  readonly operationCounts: Partial<Record<ClientOperation, number>> = {}
   readonly #o: WorkerOptions
   readonly #versions = new Map<string, number>()
   #lives = 0
@@ -72,30 +72,30 @@ export class Worker {
   }
 
   /** Whether it asks for nothing that only a quorum can do. */
-  get onlyReads(): boolean {
+  get isReadOnly(): boolean {
     return Object.entries(this.#o.plan.weights).every(
-      ([deed, weight]) => weight === 0 || READS.has(deed as Deed),
+      ([deed, weight]) => weight === 0 || READS.has(deed as ClientOperation),
     )
   }
 
   /** Whether it may be served by a server without a quorum. */
-  get isLooker(): boolean {
+  get acceptsReadOnlyServers(): boolean {
     return this.#o.plan.readOnly === true
   }
 
   /** Begins, or begins anew after a crash, with a session of its own. */
   start(): void {
     const life = this.host.start()
-    const { history, servers, plan, nextConnection, chance } = this.#o
+    const { history, servers, plan, nextConnection, prng: chance } = this.#o
     const name = `${this.host.name}.${this.#lives++}`
     this.client = new SessionClient({
       name,
-      life,
-      chance: chance.branch(`connections ${name}`),
+      incarnation: life,
+      prng: chance.fork(`connections ${name}`),
       history,
       servers,
       timeoutMs: plan.timeoutMs,
-      ...(plan.user === '' ? {} : { secret: secretOf(plan.user) }),
+      ...(plan.user === '' ? {} : { credentials: credentialsOf(plan.user) }),
       nextConnection,
       readOnly: plan.readOnly === true,
     })
@@ -110,28 +110,28 @@ export class Worker {
   }
 
   #think(): void {
-    const { chance, plan } = this.#o
+    const { prng: chance, plan } = this.#o
     const life = this.host.current!
     life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
       if (!this.#working) return
       if (this.client.isAttached && this.client.inFlight < 4 * plan.burst) {
-        const count = chance.whole(1, plan.burst)
-        for (let i = 0; i < count; i++) this.#act(chance.weighted(plan.weights))
+        const count = chance.integer(1, plan.burst)
+        for (let i = 0; i < count; i++) this.#act(chance.pickWeighted(plan.weights))
       }
       this.#think()
     })
   }
 
-  #act(deed: Deed): void {
-    this.done[deed] = (this.done[deed] ?? 0) + 1
-    if (deed === 'move') return this.client.move()
-    if (deed === 'prove') return this.client.prove()
+  #act(deed: ClientOperation): void {
+    this.operationCounts[deed] = (this.operationCounts[deed] ?? 0) + 1
+    if (deed === 'move') return this.client.reconnect()
+    if (deed === 'prove') return this.client.authenticate()
     this.client.send(this.#request(deed))
   }
 
-  #request(deed: Exclude<Deed, 'move' | 'prove'>): Request {
-    const { chance, plan } = this.#o
-    const watch = chance.happens(plan.watching)
+  #request(deed: Exclude<ClientOperation, 'move' | 'prove'>): Request {
+    const { prng: chance, plan } = this.#o
+    const watch = chance.chance(plan.watchRate)
     switch (deed) {
       case 'set':
         return { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
@@ -200,7 +200,7 @@ export class Worker {
       case 'quota':
         return this.#limited()
       case 'quotaUse':
-        return { op: 'get', path: QUOTA_USE, watch: false }
+        return { op: 'get', path: QUOTA_STATS, watch: false }
       case 'sync':
         return { op: 'sync', path: '/w' }
       case 'close':
@@ -210,12 +210,21 @@ export class Worker {
 
   /** Something with a node that has an access list of its own. */
   #secure(): Request {
-    const { chance } = this.#o
+    const { prng: chance } = this.#o
     const path = this.#guarded()
     const acl = chance.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
     const data = this.#value()
     switch (
-      chance.weighted({ create: 3, below: 2, set: 2, delete: 2, setAcl: 2, get: 2, children: 1, check: 1 })
+      chance.pickWeighted({
+        create: 3,
+        below: 2,
+        set: 2,
+        delete: 2,
+        setAcl: 2,
+        get: 2,
+        children: 1,
+        check: 1,
+      })
     ) {
       case 'create':
         return { op: 'create', path, data, mode: 'persistent', acl }
@@ -245,10 +254,10 @@ export class Worker {
 
   /** Something below a limit. */
   #limited(): Request {
-    const { chance } = this.#o
-    const path = `${LIMITED}/${chance.below(8)}`
+    const { prng: chance } = this.#o
+    const path = `${QUOTA_PATH}/${chance.below(8)}`
     const data = `${this.#value()}${'+'.repeat(chance.below(60))}`
-    switch (chance.weighted({ create: 3, set: 2, delete: 1.5 })) {
+    switch (chance.pickWeighted({ create: 3, set: 2, delete: 1.5 })) {
       case 'create':
         return { op: 'create', path, data, mode: chance.pick(['persistent', 'ephemeral'] as const) }
       case 'set':
@@ -259,20 +268,20 @@ export class Worker {
   }
 
   #readParts(): ReadPart[] {
-    const { chance } = this.#o
-    return Array.from({ length: chance.whole(1, 5) }, () =>
-      chance.happens(0.3)
+    const { prng: chance } = this.#o
+    return Array.from({ length: chance.integer(1, 5) }, () =>
+      chance.chance(0.3)
         ? { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
-        : { op: 'get', path: chance.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_USE]) },
+        : { op: 'get', path: chance.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_STATS]) },
     )
   }
 
   #guarded(): string {
-    return `/w/a/${this.#o.chance.below(4)}`
+    return `/w/a/${this.#o.prng.below(4)}`
   }
 
   #lastingPath(): string {
-    return this.#o.chance.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
+    return this.#o.prng.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
   }
 
   #conditional(): Request {
@@ -280,22 +289,22 @@ export class Worker {
     return { op: 'set', path, data: this.#value(), version: this.#versions.get(path) ?? 0 }
   }
 
-  #parts(): Part[] {
-    const { chance } = this.#o
-    const parts: Part[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
-    if (chance.happens(0.5))
+  #parts(): MultiPart[] {
+    const { prng: chance } = this.#o
+    const parts: MultiPart[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
+    if (chance.chance(0.5))
       parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
-    if (chance.happens(0.4))
+    if (chance.chance(0.4))
       parts.push({ op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' })
-    if (chance.happens(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
-    if (chance.happens(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
+    if (chance.chance(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
+    if (chance.chance(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
     return chance.shuffled(parts)
   }
 
   /** So many that a server needs several turns for them. A few are about a node that only they know; seldom one fails. */
-  #manyParts(): Part[] {
-    const { chance } = this.#o
-    const parts: Part[] = Array.from({ length: chance.whole(250, 500) }, () => ({
+  #manyParts(): MultiPart[] {
+    const { prng: chance } = this.#o
+    const parts: MultiPart[] = Array.from({ length: chance.integer(250, 500) }, () => ({
       op: 'set',
       path: this.#register(),
       data: this.#value(),
@@ -303,26 +312,26 @@ export class Worker {
     }))
     const path = `/w/t/${this.#value()}`
     parts.splice(chance.below(200), 0, { op: 'create', path, data: '', mode: 'persistent' })
-    parts.splice(chance.whole(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
+    parts.splice(chance.integer(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
     parts.push({ op: 'delete', path, version: 1 })
-    if (chance.happens(0.2))
+    if (chance.chance(0.2))
       parts.splice(chance.below(parts.length), 0, { op: 'check', path: this.#register(), version: 1_000_000 })
     return parts
   }
 
   #register(): string {
-    return `/w/r/${this.#o.chance.below(6)}`
+    return `/w/r/${this.#o.prng.below(6)}`
   }
 
   #leaf(): string {
-    const { chance } = this.#o
-    const parent = chance.happens(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
+    const { prng: chance } = this.#o
+    const parent = chance.chance(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
     return `${parent}/${chance.below(6)}`
   }
 
   /** Something to delete; a container with children among it, which must stay. */
   #victim(): string {
-    const { chance } = this.#o
+    const { prng: chance } = this.#o
     return chance.pick([
       this.#leaf(),
       this.#leaf(),
@@ -333,7 +342,7 @@ export class Worker {
   }
 
   #any(): string {
-    const { chance } = this.#o
+    const { prng: chance } = this.#o
     return chance.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${chance.below(5)}`])
   }
 

@@ -1,5 +1,5 @@
-import { NetworkError, type Address, type Connection, type ConnectionEvents } from '@zabra/runtime'
-import type { Fabric } from './network.ts'
+import { NetworkError, type Address, type Connection, type ConnectionHandler } from '@zabra/runtime'
+import type { SimulatedNetwork } from './network.ts'
 import type { Incarnation } from './process.ts'
 
 const HIGH_WATER = 64 * 1024
@@ -13,62 +13,62 @@ export class SimulatedConnection implements Connection {
   readonly remote: Address
   readonly transport = 'tcp'
   /** As the system does it: whoever writes may write over it. */
-  readonly copied = true
+  readonly canReuseBuffers = true
   readonly owner: Incarnation
-  readonly #fabric: Fabric
-  other!: SimulatedConnection
+  readonly #network: SimulatedNetwork
+  remoteEnd!: SimulatedConnection
   /** Which of the two it is: the one that has connected. */
-  readonly isDialer: boolean
+  readonly isInitiator: boolean
   readonly id: number
   /** Nothing that is sent arrives before this time, so that the order of bytes is kept. */
   lastArrival = 0
   /** Sent while the way was cut; goes on, or is lost with the connection, when it is whole again. */
-  readonly stalled: Packet[] = []
-  #events: ConnectionEvents | undefined
+  readonly stalledPackets: Packet[] = []
+  #events: ConnectionHandler | undefined
   #incoming: (Uint8Array | 'fin')[] = []
   #paused = false
   #delivering = false
-  #open = true
-  #sentEnd = false
-  #underWay = 0
-  #full = false
+  #isOpen = true
+  #hasSentEnd = false
+  #inFlightBytes = 0
+  #needsDrain = false
 
   constructor(
-    fabric: Fabric,
+    fabric: SimulatedNetwork,
     owner: Incarnation,
     local: Address,
     remote: Address,
     isDialer: boolean,
     id: number,
   ) {
-    this.#fabric = fabric
+    this.#network = fabric
     this.owner = owner
     this.local = local
     this.remote = remote
-    this.isDialer = isDialer
+    this.isInitiator = isDialer
     this.id = id
     owner.connections.add(this)
   }
 
   get isOpen(): boolean {
-    return this.#open && this.owner.alive
+    return this.#isOpen && this.owner.isAlive
   }
 
-  get buffered(): number {
-    return this.#open ? this.#underWay : 0
+  get bufferedBytes(): number {
+    return this.#isOpen ? this.#inFlightBytes : 0
   }
 
-  listen(events: ConnectionEvents): void {
+  setHandler(events: ConnectionHandler): void {
     this.#events = events
     this.#deliverLater()
   }
 
   write(bytes: Uint8Array): boolean {
-    if (!this.isOpen || this.#sentEnd || bytes.length === 0) return true
-    this.#underWay += bytes.length
-    this.#fabric.send(this, bytes.slice())
-    this.#full ||= this.#underWay >= HIGH_WATER
-    return !this.#full
+    if (!this.isOpen || this.#hasSentEnd || bytes.length === 0) return true
+    this.#inFlightBytes += bytes.length
+    this.#network.send(this, bytes.slice())
+    this.#needsDrain ||= this.#inFlightBytes >= HIGH_WATER
+    return !this.#needsDrain
   }
 
   pause(): void {
@@ -81,47 +81,47 @@ export class SimulatedConnection implements Connection {
   }
 
   end(): void {
-    if (!this.isOpen || this.#sentEnd) return
-    this.#sentEnd = true
-    this.#fabric.send(this, 'fin')
+    if (!this.isOpen || this.#hasSentEnd) return
+    this.#hasSentEnd = true
+    this.#network.send(this, 'fin')
   }
 
   destroy(cause?: Error): void {
     if (!this.isOpen) return
-    if (!this.#sentEnd) this.#fabric.send(this, this.#incoming.length > 0 ? 'reset' : 'fin')
+    if (!this.#hasSentEnd) this.#network.send(this, this.#incoming.length > 0 ? 'reset' : 'fin')
     this.#close(cause)
   }
 
   /** Breaks at this side, as the system does it. */
-  broken(code: string): void {
-    if (this.#open)
+  breakWith(code: string): void {
+    if (this.#isOpen)
       this.#close(new NetworkError(`The connection to ${this.remote.host} broke (${code})`, code))
   }
 
   /** The process that owned it is gone. */
   abandon(): void {
-    this.#open = false
+    this.#isOpen = false
     this.#incoming = []
   }
 
   /** The peer's system has taken this many bytes and handed them over. */
-  taken(bytes: number): void {
-    this.#underWay -= bytes
-    if (!this.#full || this.#underWay > 0 || !this.isOpen) return
-    this.#full = false
+  acknowledge(bytes: number): void {
+    this.#inFlightBytes -= bytes
+    if (!this.#needsDrain || this.#inFlightBytes > 0 || !this.isOpen) return
+    this.#needsDrain = false
     this.owner.later(0, 'drain', () => {
-      if (this.#open) this.#events?.drain()
+      if (this.#isOpen) this.#events?.drain()
     })
   }
 
   /** Something arrives at this side's system. */
-  arrive(packet: Packet): void {
+  receive(packet: Packet): void {
     if (!this.isOpen) {
       // Nobody has this end any more: the other side learns it when it sends.
-      if (packet !== 'reset' && this.owner.host.powered) this.#fabric.send(this, 'reset')
+      if (packet !== 'reset' && this.owner.host.isPowered) this.#network.send(this, 'reset')
       return
     }
-    if (packet === 'reset') return this.broken('ECONNRESET')
+    if (packet === 'reset') return this.breakWith('ECONNRESET')
     this.#incoming.push(packet)
     this.#deliverLater()
   }
@@ -137,31 +137,31 @@ export class SimulatedConnection implements Connection {
   }
 
   #deliver(): void {
-    while (this.#open && !this.#paused && this.#incoming.length > 0) {
+    while (this.#isOpen && !this.#paused && this.#incoming.length > 0) {
       const first = this.#incoming.shift()!
       if (first === 'fin') return this.#ended()
       // Handed over as a copy that is spoilt afterwards: who keeps a view of it is found out.
       const chunk = first.slice()
       this.#events!.data(chunk)
       chunk.fill(0xdb)
-      this.other.taken(first.length)
+      this.remoteEnd.acknowledge(first.length)
     }
   }
 
   #ended(): void {
-    if (!this.#sentEnd && this.#events!.ended?.() === true) return
-    if (!this.#sentEnd && this.#open) {
-      this.#sentEnd = true
-      this.#fabric.send(this, 'fin')
+    if (!this.#hasSentEnd && this.#events!.ended?.() === true) return
+    if (!this.#hasSentEnd && this.#isOpen) {
+      this.#hasSentEnd = true
+      this.#network.send(this, 'fin')
     }
-    if (this.#open) this.#close(undefined)
+    if (this.#isOpen) this.#close(undefined)
   }
 
   #close(cause: Error | undefined): void {
-    this.#open = false
+    this.#isOpen = false
     this.#incoming = []
     this.owner.connections.delete(this)
-    this.#fabric.forget(this)
+    this.#network.remove(this)
     this.owner.later(0, 'closed', () => this.#events?.closed(cause))
   }
 }

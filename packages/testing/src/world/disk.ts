@@ -1,32 +1,32 @@
 import { DiskError, type Disk, type DiskReader, type DiskWriter } from '@zabra/runtime'
-import type { Chance } from './chance.ts'
-import { PlatterFile, type PowerLoss } from './platter-file.ts'
+import type { Prng } from './prng.ts'
+import { FileImage, type PowerLoss } from './file-image.ts'
 import type { CrashKind, Incarnation } from './process.ts'
-import type { World } from './world.ts'
+import type { SimulatedWorld } from './world.ts'
 
 /** How a disk behaves. */
-export interface DiskTemper {
+export interface DiskConditions {
   /** Means, in milliseconds. */
   callMs: number
   syncMs: number
   /** How often a sync takes `stallMs` longer. */
-  stall: number
+  stallRate: number
   stallMs: number
   /** There is no space: whatever would grow fails with ENOSPC. */
-  full: boolean
+  isFull: boolean
   /** The next sync, or durable write, fails with EIO. */
   failNextSync: boolean
   /** A power cut keeps any of the sectors that were being written, in no order, and may spoil them. */
-  wild: boolean
+  reordersSectors: boolean
 }
 
 type NameChange =
-  | { readonly kind: 'set'; readonly path: string; readonly file: PlatterFile }
+  | { readonly kind: 'set'; readonly path: string; readonly file: FileImage }
   | { readonly kind: 'remove'; readonly path: string }
-  | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: PlatterFile }
+  | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: FileImage }
 
 /** What can happen to what is on a disk, or should be. */
-export type DiskTrouble =
+export type DiskFault =
   | 'lost tails'
   | 'torn tails'
   | 'reordered tails'
@@ -36,7 +36,7 @@ export type DiskTrouble =
   | 'failed syncs'
   | 'slow syncs'
 
-const TAILS: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskTrouble>> = {
+const DISK_FAULT_OF: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskFault>> = {
   lost: 'lost tails',
   torn: 'torn tails',
   reordered: 'reordered tails',
@@ -46,8 +46,8 @@ const TAILS: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskTrouble>> = {
 /** What a sync takes at least to be told of as slow, in milliseconds. */
 const SLOW_MS = 200
 
-interface Flight {
-  readonly file: PlatterFile
+interface InFlightWrite {
+  readonly file: FileImage
   readonly position: number
   readonly bytes: Uint8Array
 }
@@ -55,19 +55,19 @@ interface Flight {
 const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
 
 /** What a machine keeps of its disk over its processes' lives. */
-export class Platter {
-  readonly temper: DiskTemper = {
+export class DiskImage {
+  readonly conditions: DiskConditions = {
     callMs: 0.05,
     syncMs: 0.5,
-    stall: 0.002,
+    stallRate: 0.002,
     stallMs: 50,
-    full: false,
+    isFull: false,
     failNextSync: false,
-    wild: false,
+    reordersSectors: false,
   }
-  readonly chance: Chance
+  readonly prng: Prng
   /** What crashes have met, for showing that they met something. */
-  readonly met: Record<DiskTrouble, number> = {
+  readonly faultCounts: Record<DiskFault, number> = {
     'lost tails': 0,
     'torn tails': 0,
     'reordered tails': 0,
@@ -77,32 +77,32 @@ export class Platter {
     'failed syncs': 0,
     'slow syncs': 0,
   }
-  readonly flights = new Set<Flight>()
+  readonly inFlightWrites = new Set<InFlightWrite>()
   /** Hears once of a durable write that begins. */
-  nextWrite: (() => void) | undefined
+  onNextDurableWrite: (() => void) | undefined
   /** Counts changes of names: who keeps a list of them must make it anew. */
-  renamings = 0
+  namesVersion = 0
   /** Hears of a file that goes, by its removal or under another name, with what was in it. */
-  onGone: ((path: string, bytes: Uint8Array) => void) | undefined
-  #files = new Map<string, PlatterFile>()
-  readonly #durable = new Map<string, PlatterFile>()
+  onRemove: ((path: string, bytes: Uint8Array) => void) | undefined
+  #files = new Map<string, FileImage>()
+  readonly #durable = new Map<string, FileImage>()
   readonly #folders = new Set<string>()
   #pending: NameChange[] = []
 
-  constructor(world: World, name: string) {
-    this.chance = world.chance.branch(`disk ${name}`)
+  constructor(world: SimulatedWorld, name: string) {
+    this.prng = world.prng.fork(`disk ${name}`)
   }
 
   get paths(): string[] {
     return [...this.#files.keys()]
   }
 
-  file(path: string): PlatterFile | undefined {
+  file(path: string): FileImage | undefined {
     return this.#files.get(path)
   }
 
   /** The bytes of a file as a power cut would leave them for certain; undefined when its name may be lost. */
-  durable(path: string): PlatterFile | undefined {
+  durable(path: string): FileImage | undefined {
     return this.#durable.get(path)
   }
 
@@ -122,9 +122,9 @@ export class Platter {
     for (let at = path; at !== ''; at = folderOf(at)) this.#folders.add(at)
   }
 
-  create(path: string): PlatterFile {
-    const file = new PlatterFile()
-    this.renamings++
+  create(path: string): FileImage {
+    const file = new FileImage()
+    this.namesVersion++
     this.#files.set(path, file)
     this.#pending.push({ kind: 'set', path, file })
     return file
@@ -132,16 +132,16 @@ export class Platter {
 
   rename(from: string, to: string): void {
     const file = this.#files.get(from)!
-    this.renamings++
-    this.onGone?.(from, file.bytes)
+    this.namesVersion++
+    this.onRemove?.(from, file.bytes)
     this.#files.delete(from)
     this.#files.set(to, file)
     this.#pending.push({ kind: 'rename', from, to, file })
   }
 
   remove(path: string): void {
-    this.renamings++
-    this.onGone?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
+    this.namesVersion++
+    this.onRemove?.(path, this.#files.get(path)?.bytes ?? new Uint8Array(0))
     this.#files.delete(path)
     this.#pending.push({ kind: 'remove', path })
   }
@@ -149,14 +149,14 @@ export class Platter {
   syncFolder(folder: string): void {
     const isHere = (change: NameChange): boolean =>
       folderOf(change.kind === 'rename' ? change.to : change.path) === folder
-    for (const change of this.#pending) if (isHere(change)) this.#keep(change)
+    for (const change of this.#pending) if (isHere(change)) this.#makeDurable(change)
     this.#pending = this.#pending.filter((change) => !isHere(change))
   }
 
   /** Takes everything away, as when a machine gets a new disk. */
   wipe(): void {
-    for (const [path, file] of this.#files) this.onGone?.(path, file.bytes)
-    this.renamings++
+    for (const [path, file] of this.#files) this.onRemove?.(path, file.bytes)
+    this.namesVersion++
     this.#files.clear()
     this.#durable.clear()
     this.#folders.clear()
@@ -174,36 +174,36 @@ export class Platter {
 
   /** The process is over; with its machine's power goes what was not synced. */
   crash(kind: CrashKind): void {
-    for (const { file, position, bytes } of this.flights) {
+    for (const { file, position, bytes } of this.inFlightWrites) {
       // The system was in the middle of it, or had all of it and its disk had not.
-      const had = this.chance.happens(0.5) ? this.chance.below(bytes.length + 1) : bytes.length
-      if (this.chance.happens(0.7)) file.write(position, bytes.subarray(0, had))
+      const had = this.prng.chance(0.5) ? this.prng.below(bytes.length + 1) : bytes.length
+      if (this.prng.chance(0.7)) file.write(position, bytes.subarray(0, had))
     }
-    this.flights.clear()
-    this.temper.failNextSync = false
+    this.inFlightWrites.clear()
+    this.conditions.failNextSync = false
     if (kind === 'kill') return
-    const together = this.chance.happens(0.5)
-    const keep = this.chance.below(this.#pending.length + 1)
+    const together = this.prng.chance(0.5)
+    const keep = this.prng.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {
-      if (together ? index < keep : this.chance.happens(0.5)) this.#keep(change)
-      else this.met['lost names']++
+      if (together ? index < keep : this.prng.chance(0.5)) this.#makeDurable(change)
+      else this.faultCounts['lost names']++
     })
     this.#pending = []
-    this.renamings++
+    this.namesVersion++
     this.#files = new Map(this.#durable)
     for (const file of new Set(this.#files.values())) {
-      const end = file.losePower(this.chance, this.temper.wild)
-      if (end !== 'clean') this.met[TAILS[end]]++
+      const end = file.losePower(this.prng, this.conditions.reordersSectors)
+      if (end !== 'clean') this.faultCounts[DISK_FAULT_OF[end]]++
     }
   }
 
-  beginWrite(): void {
-    const heard = this.nextWrite
-    this.nextWrite = undefined
+  notifyDurableWrite(): void {
+    const heard = this.onNextDurableWrite
+    this.onNextDurableWrite = undefined
     heard?.()
   }
 
-  #keep(change: NameChange): void {
+  #makeDurable(change: NameChange): void {
     if (change.kind === 'set') this.#durable.set(change.path, change.file)
     else if (change.kind === 'remove') this.#durable.delete(change.path)
     else {
@@ -215,31 +215,31 @@ export class Platter {
 
 /** The disk as one process has it. Calls take time; those of a process that is over do nothing. */
 export class SimulatedDisk implements Disk {
-  readonly #world: World
+  readonly #world: SimulatedWorld
   readonly #owner: Incarnation
-  readonly #platter: Platter
+  readonly #image: DiskImage
 
-  constructor(world: World, owner: Incarnation, platter: Platter) {
+  constructor(world: SimulatedWorld, owner: Incarnation, platter: DiskImage) {
     this.#world = world
     this.#owner = owner
-    this.#platter = platter
+    this.#image = platter
   }
 
   list(folder: string): Promise<string[]> {
     return this.#call(() => {
-      const names = this.#platter.list(folder)
-      if (names.length === 0 && !this.#platter.hasFolder(folder)) throw failure('ENOENT', folder)
+      const names = this.#image.list(folder)
+      if (names.length === 0 && !this.#image.hasFolder(folder)) throw diskError('ENOENT', folder)
       // A folder has no order: nobody may count on one.
-      return this.#platter.chance.shuffled(names)
+      return this.#image.prng.shuffled(names)
     })
   }
 
   exists(path: string): Promise<boolean> {
-    return this.#call(() => this.#platter.file(path) !== undefined || this.#platter.hasFolder(path))
+    return this.#call(() => this.#image.file(path) !== undefined || this.#image.hasFolder(path))
   }
 
   makeFolder(path: string): Promise<void> {
-    return this.#call(() => this.#platter.makeFolder(path))
+    return this.#call(() => this.#image.makeFolder(path))
   }
 
   size(path: string): Promise<number> {
@@ -253,7 +253,7 @@ export class SimulatedDisk implements Disk {
   async replaceFile(path: string, bytes: Uint8Array): Promise<void> {
     const temporary = `${path}.tmp`
     const file = await this.#call(() => {
-      if (this.#platter.file(temporary) === undefined) this.#platter.create(temporary)
+      if (this.#image.file(temporary) === undefined) this.#image.create(temporary)
       const made = this.#file(temporary)
       made.truncate(0)
       return made
@@ -282,9 +282,9 @@ export class SimulatedDisk implements Disk {
   async openWrite(path: string, options: { create: boolean; durable: boolean }): Promise<DiskWriter> {
     const file = await this.#call(() => {
       if (!options.create) return this.#file(path)
-      if (this.#platter.file(path) !== undefined) throw failure('EEXIST', path)
-      if (this.#platter.temper.full && this.#platter.chance.happens(0.5)) throw this.#noSpace(path)
-      return this.#platter.create(path)
+      if (this.#image.file(path) !== undefined) throw diskError('EEXIST', path)
+      if (this.#image.conditions.isFull && this.#image.prng.chance(0.5)) throw this.#noSpace(path)
+      return this.#image.create(path)
     })
     return this.#writer(path, file, options.durable)
   }
@@ -292,26 +292,26 @@ export class SimulatedDisk implements Disk {
   rename(from: string, to: string): Promise<void> {
     return this.#call(() => {
       this.#file(from)
-      this.#platter.rename(from, to)
+      this.#image.rename(from, to)
     })
   }
 
   remove(path: string): Promise<void> {
     return this.#call(() => {
       this.#file(path)
-      this.#platter.remove(path)
+      this.#image.remove(path)
     })
   }
 
   syncFolder(folder: string): Promise<void> {
-    return this.#call(() => this.#platter.syncFolder(folder), this.#syncTime())
+    return this.#call(() => this.#image.syncFolder(folder), this.#syncTime())
   }
 
-  free(): Promise<number> {
-    return this.#call(() => (this.#platter.temper.full ? 0 : 2 ** 40))
+  freeSpace(): Promise<number> {
+    return this.#call(() => (this.#image.conditions.isFull ? 0 : 2 ** 40))
   }
 
-  #writer(path: string, file: PlatterFile, durable: boolean): DiskWriter {
+  #writer(path: string, file: FileImage, durable: boolean): DiskWriter {
     return {
       write: (bytes, position) => this.#write(path, file, bytes, position, durable),
       sync: () => {
@@ -320,7 +320,7 @@ export class SimulatedDisk implements Disk {
       },
       truncate: (length) =>
         this.#call(() => {
-          if (this.#platter.temper.full && length > file.length) throw this.#noSpace(path)
+          if (this.#image.conditions.isFull && length > file.length) throw this.#noSpace(path)
           file.truncate(length)
         }),
       close: () => this.#call(() => {}),
@@ -329,21 +329,21 @@ export class SimulatedDisk implements Disk {
 
   #write(
     path: string,
-    file: PlatterFile,
+    file: FileImage,
     bytes: Uint8Array,
     position: number,
     durable: boolean,
   ): Promise<void> {
-    const platter = this.#platter
+    const platter = this.#image
     // The bytes are taken when the write ends, as a system may do it: who changes them before is found out.
     const flight = { file, position, bytes }
-    platter.flights.add(flight)
+    platter.inFlightWrites.add(flight)
     const time = durable ? this.#syncTime() : undefined
-    if (durable) platter.beginWrite()
+    if (durable) platter.notifyDurableWrite()
     return this.#call(() => {
-      platter.flights.delete(flight)
+      platter.inFlightWrites.delete(flight)
       const grows = position + bytes.length > file.length
-      if (platter.temper.full && grows) {
+      if (platter.conditions.isFull && grows) {
         const room = Math.max(0, file.length - position)
         file.write(position, bytes.subarray(0, room))
         throw this.#noSpace(path)
@@ -353,40 +353,40 @@ export class SimulatedDisk implements Disk {
     }, time)
   }
 
-  #sync(path: string, file: PlatterFile, count: number): void {
-    if (this.#platter.temper.failNextSync) {
-      this.#platter.temper.failNextSync = false
-      this.#platter.met['failed syncs']++
-      file.forget()
-      throw failure('EIO', path)
+  #sync(path: string, file: FileImage, count: number): void {
+    if (this.#image.conditions.failNextSync) {
+      this.#image.conditions.failNextSync = false
+      this.#image.faultCounts['failed syncs']++
+      file.dropPending()
+      throw diskError('EIO', path)
     }
     file.sync(Math.min(count, file.pending))
   }
 
   #syncTime(): number {
-    const { syncMs, stall, stallMs } = this.#platter.temper
-    const { chance } = this.#platter
-    const time = chance.exponential(syncMs) + (chance.happens(stall) ? chance.exponential(stallMs) : 0)
-    if (time >= SLOW_MS) this.#platter.met['slow syncs']++
+    const { syncMs, stallRate: stall, stallMs } = this.#image.conditions
+    const { prng: chance } = this.#image
+    const time = chance.exponential(syncMs) + (chance.chance(stall) ? chance.exponential(stallMs) : 0)
+    if (time >= SLOW_MS) this.#image.faultCounts['slow syncs']++
     return time
   }
 
   #noSpace(path: string): DiskError {
-    this.#platter.met['writes without space']++
-    return failure('ENOSPC', path)
+    this.#image.faultCounts['writes without space']++
+    return diskError('ENOSPC', path)
   }
 
   /** Does something after a time, in the system: a process that stands still gets the result when it goes on. */
   #call<T>(
     effect: () => T,
-    ms: number = this.#platter.chance.exponential(this.#platter.temper.callMs),
+    ms: number = this.#image.prng.exponential(this.#image.conditions.callMs),
   ): Promise<T> {
     const owner = this.#owner
     return new Promise((resolve, reject) => {
-      this.#world.later(ms, undefined, 'disk', () => {
-        if (!owner.alive) return
+      this.#world.schedule(ms, undefined, 'disk', () => {
+        if (!owner.isAlive) return
         const settle = this.#attempt(effect, resolve, reject)
-        if (owner.host.paused) owner.later(0, 'disk done', settle)
+        if (owner.host.isPaused) owner.later(0, 'disk done', settle)
         else settle()
       })
     })
@@ -401,12 +401,12 @@ export class SimulatedDisk implements Disk {
     }
   }
 
-  #file(path: string): PlatterFile {
-    const file = this.#platter.file(path)
-    if (file === undefined) throw failure('ENOENT', path)
+  #file(path: string): FileImage {
+    const file = this.#image.file(path)
+    if (file === undefined) throw diskError('ENOENT', path)
     return file
   }
 }
 
-const failure = (code: string, path: string): DiskError =>
+const diskError = (code: string, path: string): DiskError =>
   new DiskError(`Cannot use ${path}: ${code}`, code, path)

@@ -1,88 +1,88 @@
 import { NetworkError, type Address, type Connection, type Listener, type Network } from '@zabra/runtime'
-import type { Chance } from './chance.ts'
+import type { Prng } from './prng.ts'
 import { SimulatedConnection, type Packet } from './connection.ts'
 import type { CrashKind, Host, Incarnation } from './process.ts'
-import type { World } from './world.ts'
+import type { SimulatedWorld } from './world.ts'
 
 /** How the network behaves where nothing is cut. */
-export interface Weather {
+export interface NetworkConditions {
   /** The least and the mean of what is added to it, in milliseconds one way. */
   delayMs: number
   jitterMs: number
   /** How often a chunk takes `tailMs` longer. */
-  tail: number
+  tailRate: number
   tailMs: number
   /** How often a write arrives in parts. */
-  splits: number
+  splitRate: number
   /** How often a connection that a cut has stalled breaks when the way is whole again; others go on. */
-  breaksOnHeal: number
+  breakOnHealRate: number
 }
 
 /** Hears bytes as they are sent, before anything happens to them. */
 export type Tap = (from: SimulatedConnection, bytes: Uint8Array) => void
 
-interface Ear {
+interface BoundPort {
   readonly owner: Incarnation
   readonly accepted: (connection: Connection) => void
 }
 
 /** How long a system goes on trying to connect where nothing answers, in milliseconds. */
-const DIAL_LIMIT_MS = 60_000
+const CONNECT_LIMIT_MS = 60_000
 
 /** All the ways between hosts. */
-export class Fabric {
-  readonly weather: Weather = {
+export class SimulatedNetwork {
+  readonly conditions: NetworkConditions = {
     delayMs: 0.1,
     jitterMs: 0.2,
-    tail: 0.01,
+    tailRate: 0.01,
     tailMs: 10,
-    splits: 0.05,
-    breaksOnHeal: 0.5,
+    splitRate: 0.05,
+    breakOnHealRate: 0.5,
   }
   tap: Tap | undefined
-  readonly #world: World
-  readonly #chance: Chance
-  readonly #ears = new Map<string, Ear>()
-  readonly #cut = new Set<string>()
-  readonly #slow = new Map<string, number>()
+  readonly #world: SimulatedWorld
+  readonly #prng: Prng
+  readonly #boundPorts = new Map<string, BoundPort>()
+  readonly #cutLinks = new Set<string>()
+  readonly #slowLinks = new Map<string, number>()
   readonly #connections = new Set<SimulatedConnection>()
   #nextPort = 40_000
   #ids = 0
 
-  constructor(world: World) {
+  constructor(world: SimulatedWorld) {
     this.#world = world
-    this.#chance = world.chance.branch('network')
+    this.#prng = world.prng.fork('network')
   }
 
   // Faults
 
   /** Lets nothing through from one host to another; the other way stays as it is. */
   cut(from: Host, to: Host): void {
-    this.#cut.add(`${from.name}>${to.name}`)
+    this.#cutLinks.add(`${from.name}>${to.name}`)
   }
 
   isCut(from: Host, to: Host): boolean {
-    return this.#cut.has(`${from.name}>${to.name}`)
+    return this.#cutLinks.has(`${from.name}>${to.name}`)
   }
 
   /** Makes each chunk on one way take so much longer; 0 ends it. */
-  slow(from: Host, to: Host, ms: number): void {
-    if (ms > 0) this.#slow.set(`${from.name}>${to.name}`, ms)
-    else this.#slow.delete(`${from.name}>${to.name}`)
+  slowLink(from: Host, to: Host, ms: number): void {
+    if (ms > 0) this.#slowLinks.set(`${from.name}>${to.name}`, ms)
+    else this.#slowLinks.delete(`${from.name}>${to.name}`)
   }
 
   /** Makes every way whole. Connections that were stalled go on or break. */
   heal(): void {
-    this.#cut.clear()
-    this.#slow.clear()
-    this.#release()
+    this.#cutLinks.clear()
+    this.#slowLinks.clear()
+    this.#releaseStalled()
   }
 
   /** Makes the ways between two hosts whole. */
-  mend(a: Host, b: Host): void {
-    this.#cut.delete(`${a.name}>${b.name}`)
-    this.#cut.delete(`${b.name}>${a.name}`)
-    this.#release()
+  healLink(a: Host, b: Host): void {
+    this.#cutLinks.delete(`${a.name}>${b.name}`)
+    this.#cutLinks.delete(`${b.name}>${a.name}`)
+    this.#releaseStalled()
   }
 
   /** Breaks every connection between two hosts; both learn it. Gives how many there were. */
@@ -90,44 +90,44 @@ export class Fabric {
     let count = 0
     for (const connection of Array.from(this.#connections)) {
       const { host } = connection.owner
-      const other = connection.other.owner.host
-      if (!connection.isDialer || !((host === a && other === b) || (host === b && other === a))) continue
+      const other = connection.remoteEnd.owner.host
+      if (!connection.isInitiator || !((host === a && other === b) || (host === b && other === a))) continue
       count++
-      connection.broken('ECONNRESET')
-      connection.other.broken('ECONNRESET')
+      connection.breakWith('ECONNRESET')
+      connection.remoteEnd.breakWith('ECONNRESET')
     }
     return count
   }
 
   // What processes do
 
-  hostOf(name: string, from: Host): Host | undefined {
+  resolve(name: string, from: Host): Host | undefined {
     if (name === 'localhost' || name === '127.0.0.1') return from
     return this.#world.hosts.find((host) => host.name === name || host.address === name)
   }
 
-  hear(owner: Incarnation, port: number, accepted: (connection: Connection) => void): number | undefined {
+  bind(owner: Incarnation, port: number, accepted: (connection: Connection) => void): number | undefined {
     const own = port === 0 ? this.#nextPort++ : port
     const key = `${owner.host.name}:${own}`
-    if (this.#ears.get(key)?.owner.alive === true) return undefined
-    this.#ears.set(key, { owner, accepted })
+    if (this.#boundPorts.get(key)?.owner.isAlive === true) return undefined
+    this.#boundPorts.set(key, { owner, accepted })
     return own
   }
 
-  deafen(owner: Incarnation, port: number): void {
+  unbind(owner: Incarnation, port: number): void {
     const key = `${owner.host.name}:${port}`
-    if (this.#ears.get(key)?.owner === owner) this.#ears.delete(key)
+    if (this.#boundPorts.get(key)?.owner === owner) this.#boundPorts.delete(key)
   }
 
-  dial(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
+  connect(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         settled = true
         // A signal that comes of others is kept for as long as somebody listens to it.
         signal?.removeEventListener('abort', abort)
-        owner.dials.delete(settle)
+        owner.pendingConnects.delete(settle)
       }
-      owner.dials.add(settle)
+      owner.pendingConnects.add(settle)
       const fail = (code: string, cause?: unknown): void => {
         settle()
         reject(new NetworkError(`Cannot connect to ${to.host}:${to.port} (${code})`, code, { cause }))
@@ -137,23 +137,23 @@ export class Fabric {
         if (!settled) fail('ABORT_ERR', signal!.reason)
       }
       if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
-      const host = this.hostOf(to.host, owner.host)
+      const host = this.resolve(to.host, owner.host)
       if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
       signal?.addEventListener('abort', abort, { once: true })
       const begun = this.#world.now
       let pause = 1000
       const attempt = (): void => {
         if (settled) return
-        if (!this.#reaches(owner.host, host)) {
-          if (this.#world.now - begun > DIAL_LIMIT_MS)
+        if (!this.#isReachable(owner.host, host)) {
+          if (this.#world.now - begun > CONNECT_LIMIT_MS)
             return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
-          this.#world.later(pause, undefined, 'dial again', attempt)
+          this.#world.schedule(pause, undefined, 'dial again', attempt)
           pause *= 2
           return
         }
-        const ear = this.#ears.get(`${host.name}:${to.port}`)
+        const ear = this.#boundPorts.get(`${host.name}:${to.port}`)
         const back = this.delay(host, owner.host)
-        if (ear === undefined || !ear.owner.alive) {
+        if (ear === undefined || !ear.owner.isAlive) {
           return void owner.later(back, 'dial', () => {
             if (!settled) fail('ECONNREFUSED')
           })
@@ -170,66 +170,68 @@ export class Fabric {
           resolve(dialer)
         })
       }
-      this.#world.later(this.delay(owner.host, host), undefined, 'dial', attempt)
+      this.#world.schedule(this.delay(owner.host, host), undefined, 'dial', attempt)
     })
   }
 
   processEnded(ended: Incarnation, kind: CrashKind): void {
-    for (const [key, ear] of this.#ears) if (ear.owner === ended) this.#ears.delete(key)
+    for (const [key, ear] of this.#boundPorts) if (ear.owner === ended) this.#boundPorts.delete(key)
     for (const connection of ended.connections) {
       // A machine without power tells nobody: the other side believes in the connection until it sends something.
       if (kind === 'kill') this.send(connection, 'reset')
       connection.abandon()
-      this.forget(connection)
+      this.remove(connection)
     }
     ended.connections.clear()
-    for (const settle of ended.dials) settle()
+    for (const settle of ended.pendingConnects) settle()
   }
 
   // Ways
 
   /** Puts something on its way from one side of a connection to the other. */
   send(from: SimulatedConnection, packet: Packet): void {
-    const [source, target] = [from.owner.host, from.other.owner.host]
+    const [source, target] = [from.owner.host, from.remoteEnd.owner.host]
     if (packet instanceof Uint8Array) this.tap?.(from, packet)
-    if (from.stalled.length > 0 || this.isCut(source, target)) return void from.stalled.push(packet)
-    if (!(packet instanceof Uint8Array) || packet.length < 2 || !this.#chance.happens(this.weather.splits)) {
+    if (from.stalledPackets.length > 0 || this.isCut(source, target))
+      return void from.stalledPackets.push(packet)
+    if (
+      !(packet instanceof Uint8Array) ||
+      packet.length < 2 ||
+      !this.#prng.chance(this.conditions.splitRate)
+    ) {
       return this.#dispatch(from, packet)
     }
-    const at = this.#chance.whole(1, packet.length - 1)
+    const at = this.#prng.integer(1, packet.length - 1)
     this.#dispatch(from, packet.subarray(0, at))
     this.#dispatch(from, packet.subarray(at))
   }
 
-  forget(connection: SimulatedConnection): void {
+  remove(connection: SimulatedConnection): void {
     this.#connections.delete(connection)
   }
 
   delay(from: Host, to: Host): number {
-    const { delayMs, jitterMs, tail, tailMs } = this.weather
-    const late = this.#chance.happens(tail) ? this.#chance.exponential(tailMs) : 0
-    const slow = this.#slow.get(`${from.name}>${to.name}`) ?? 0
+    const { delayMs, jitterMs, tailRate: tail, tailMs } = this.conditions
+    const late = this.#prng.chance(tail) ? this.#prng.exponential(tailMs) : 0
+    const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
     return (
-      delayMs +
-      this.#chance.exponential(jitterMs) +
-      late +
-      (slow > 0 ? this.#chance.between(slow / 2, slow) : 0)
+      delayMs + this.#prng.exponential(jitterMs) + late + (slow > 0 ? this.#prng.between(slow / 2, slow) : 0)
     )
   }
 
   #dispatch(from: SimulatedConnection, packet: Packet): void {
     const { now } = this.#world
-    const target = from.other.owner.host
+    const target = from.remoteEnd.owner.host
     const at = Math.max(from.lastArrival, now + this.delay(from.owner.host, target))
     from.lastArrival = at
-    if (packet instanceof Uint8Array) this.#world.mix(packet.length * 31 + packet[packet.length - 1]!)
-    this.#world.at(at, undefined, 'packet', () => {
-      if (target.powered) from.other.arrive(packet)
+    if (packet instanceof Uint8Array) this.#world.mixIntoHash(packet.length * 31 + packet[packet.length - 1]!)
+    this.#world.scheduleAt(at, undefined, 'packet', () => {
+      if (target.isPowered) from.remoteEnd.receive(packet)
     })
   }
 
-  #reaches(from: Host, to: Host): boolean {
-    return to.powered && !this.isCut(from, to) && !this.isCut(to, from)
+  #isReachable(from: Host, to: Host): boolean {
+    return to.isPowered && !this.isCut(from, to) && !this.isCut(to, from)
   }
 
   #pair(owner: Incarnation, other: Incarnation, port: number): [SimulatedConnection, SimulatedConnection] {
@@ -238,43 +240,43 @@ export class Fabric {
     const id = ++this.#ids
     const dialer = new SimulatedConnection(this, owner, from, to, true, id)
     const listener = new SimulatedConnection(this, other, to, from, false, id)
-    dialer.other = listener
-    listener.other = dialer
+    dialer.remoteEnd = listener
+    listener.remoteEnd = dialer
     this.#connections.add(dialer)
     this.#connections.add(listener)
     return [dialer, listener]
   }
 
   /** Lets go on what was held back on ways that are whole again. */
-  #release(): void {
-    const { breaksOnHeal } = this.weather
+  #releaseStalled(): void {
+    const { breakOnHealRate: breaksOnHeal } = this.conditions
     for (const connection of Array.from(this.#stalledOnes())) {
-      if (this.isCut(connection.owner.host, connection.other.owner.host)) continue
-      const packets = connection.stalled.splice(0)
-      if (this.#chance.happens(breaksOnHeal)) {
-        connection.broken('ETIMEDOUT')
-        connection.other.broken('ECONNRESET')
+      if (this.isCut(connection.owner.host, connection.remoteEnd.owner.host)) continue
+      const packets = connection.stalledPackets.splice(0)
+      if (this.#prng.chance(breaksOnHeal)) {
+        connection.breakWith('ETIMEDOUT')
+        connection.remoteEnd.breakWith('ECONNRESET')
       } else for (const packet of packets) this.#dispatch(connection, packet)
     }
   }
 
   *#stalledOnes(): Generator<SimulatedConnection> {
     for (const connection of this.#connections) {
-      if (connection.stalled.length > 0) yield connection
+      if (connection.stalledPackets.length > 0) yield connection
       // One side may be gone while what it sent last still waits.
-      if (connection.other.stalled.length > 0 && !this.#connections.has(connection.other))
-        yield connection.other
+      if (connection.remoteEnd.stalledPackets.length > 0 && !this.#connections.has(connection.remoteEnd))
+        yield connection.remoteEnd
     }
   }
 }
 
 /** The network as one process has it. */
 export class ProcessNetwork implements Network {
-  readonly #fabric: Fabric
+  readonly #network: SimulatedNetwork
   readonly #owner: Incarnation
 
-  constructor(fabric: Fabric, owner: Incarnation) {
-    this.#fabric = fabric
+  constructor(fabric: SimulatedNetwork, owner: Incarnation) {
+    this.#network = fabric
     this.#owner = owner
   }
 
@@ -282,7 +284,7 @@ export class ProcessNetwork implements Network {
     const owner = this.#owner
     return new Promise((resolve, reject) => {
       owner.later(0.01, 'listen', () => {
-        const port = this.#fabric.hear(owner, at.port, accepted)
+        const port = this.#network.bind(owner, at.port, accepted)
         if (port === undefined) {
           const where = `${at.host ?? owner.host.address}:${at.port}`
           const message = `Cannot listen on ${where} (EADDRINUSE). Another program listens there. Stop it, or choose another port.`
@@ -291,7 +293,7 @@ export class ProcessNetwork implements Network {
         resolve({
           address: { host: owner.host.address, port },
           close: () => {
-            this.#fabric.deafen(owner, port)
+            this.#network.unbind(owner, port)
             return new Promise((done) => void owner.later(0, 'deaf', done))
           },
         })
@@ -300,6 +302,6 @@ export class ProcessNetwork implements Network {
   }
 
   connect(to: Address, options: { signal?: AbortSignal } = {}): Promise<Connection> {
-    return this.#fabric.dial(this.#owner, to, options.signal)
+    return this.#network.connect(this.#owner, to, options.signal)
   }
 }

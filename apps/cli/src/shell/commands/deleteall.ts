@@ -18,8 +18,8 @@ export const deleteall: ShellCommand = {
       throw new ShellFailure(`${path} is needed by the server and stays.`, ExitCode.usage)
     await shell.zk.deleteTree(path, {
       signal: shell.signal,
-      batch,
-      unreadable: (hidden) => {
+      batchSize: batch,
+      onUnreadable: (hidden) => {
         throw new RequestError(ErrorCode.NOAUTH, hidden)
       },
     })

@@ -21,7 +21,7 @@ export const setAcl: ShellCommand = {
     if (flags.has('-R')) {
       const { add } = new Unreadable(shell.io)
       paths.pop()
-      for await (const node of shell.zk.visit(path, { signal: shell.signal, unreadable: add }))
+      for await (const node of shell.zk.visit(path, { signal: shell.signal, onUnreadable: add }))
         paths.push(node.path)
     }
     for (const each of paths) {

@@ -9,7 +9,7 @@ export interface AclScheme {
   /** Whether a proved identity is meant by the id of an entry. */
   matches(proved: string, id: string): boolean
   /** Whether an identity of this scheme says who the client is, so that `auth` entries stand for it. */
-  readonly authenticated: boolean
+  readonly isAuthenticated: boolean
 }
 
 const equal = (proved: string, id: string): boolean => proved === id
@@ -21,18 +21,18 @@ function isDigestId(id: string): boolean {
   return parts.length === 2
 }
 
-export const digestScheme: AclScheme = { isValid: isDigestId, matches: equal, authenticated: true }
-export const ipScheme: AclScheme = { isValid: isIpExpression, matches: ipMatches, authenticated: false }
+export const digestScheme: AclScheme = { isValid: isDigestId, matches: equal, isAuthenticated: true }
+export const ipScheme: AclScheme = { isValid: isIpExpression, matches: ipMatches, isAuthenticated: false }
 
 /** As ZooKeeper has it, names may look like those of Kerberos, and whoever is called `super` passes for everyone. */
 export const saslScheme: AclScheme = {
   isValid: (id) => !id.includes('@') || /^[^/@]*(\/[^/@]*)?@[^/@]*$/.test(id),
   matches: (proved, id) => proved === id || proved === 'super',
-  authenticated: true,
+  isAuthenticated: true,
 }
 
 /** A list that cannot be stored: INVALIDACL, or MARSHALLINGERROR where the reference stumbles over a null id. */
-export type AclRefusal = 'invalid' | 'null id'
+export type AclError = 'invalid' | 'null id'
 
 /** Who may do what, by the schemes that a server knows. */
 export class AclRules {
@@ -67,7 +67,7 @@ export class AclRules {
    * The list as it is stored: without duplicates, `auth` entries replaced by the identities that they stand for
    * (`PrepRequestProcessor.fixupACL`).
    */
-  accept(acl: readonly ACL[] | null, identities: readonly Identity[]): readonly ACL[] | AclRefusal {
+  accept(acl: readonly ACL[] | null, identities: readonly Identity[]): readonly ACL[] | AclError {
     if (acl === null || acl.length === 0) return 'invalid'
     if (acl === OPEN_ACL_UNSAFE) return acl
     const accepted: ACL[] = []
@@ -90,7 +90,7 @@ export class AclRules {
   }
 
   #authenticated(identities: readonly Identity[]): Identity[] {
-    return identities.filter(({ scheme }) => this.#schemes.get(scheme)?.authenticated === true)
+    return identities.filter(({ scheme }) => this.#schemes.get(scheme)?.isAuthenticated === true)
   }
 }
 

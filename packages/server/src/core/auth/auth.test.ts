@@ -10,7 +10,7 @@ import {
   isIpExpression,
   maskDigests,
   userName,
-  withIdentities,
+  addIdentities,
 } from './index.ts'
 
 const rules = new AclRules({ skipACL: false })
@@ -47,7 +47,7 @@ describe('who may do what', () => {
     const x509 = {
       isValid: () => true,
       matches: (proved: string, id: string) => proved === id,
-      authenticated: true,
+      isAuthenticated: true,
     }
     const more = new AclRules({ skipACL: false, schemes: new Map([['x509', x509]]) })
     const identity = { scheme: 'x509', id: 'CN=bob' }
@@ -122,8 +122,8 @@ describe('credentials', () => {
   })
 
   it('add up, each identity once', () => {
-    const once = withIdentities([local], [bob])
-    expect(withIdentities(once, [bob])).toBe(once)
+    const once = addIdentities([local], [bob])
+    expect(addIdentities(once, [bob])).toBe(once)
     expect(once.map(userName)).toEqual(['127.0.0.1', 'bob'])
     expect(userName({ scheme: 'super', id: 'x' })).toBe('')
   })

@@ -18,7 +18,7 @@ export function authenticate(
 }
 
 /** The identities of a connection with some more, each once. */
-export function withIdentities(held: readonly Identity[], more: readonly Identity[]): readonly Identity[] {
+export function addIdentities(held: readonly Identity[], more: readonly Identity[]): readonly Identity[] {
   const fresh = more.filter(
     ({ scheme, id }) => !held.some((other) => other.scheme === scheme && other.id === id),
   )

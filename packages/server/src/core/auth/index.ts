@@ -1,7 +1,7 @@
 /** Who a client is and what it may do. */
 export { AclRules, aclVisibility, maskDigests, saslScheme } from './acl.ts'
-export type { AclRefusal, AclScheme } from './acl.ts'
+export type { AclError, AclScheme } from './acl.ts'
 export { isDistinguishedName } from './distinguished-name.ts'
-export { certifiedIdentities, x509Scheme, type X509Rules } from './x509.ts'
-export { authenticate, userName, withIdentities } from './authenticate.ts'
+export { identitiesOfCertificate, x509Scheme, type X509Rules } from './x509.ts'
+export { authenticate, userName, addIdentities } from './authenticate.ts'
 export { canonicalIp, ipMatches, isIpExpression, parseIp } from './ip.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { certifiedIdentities, isDistinguishedName, type X509Rules } from './index.ts'
+import { identitiesOfCertificate, isDistinguishedName, type X509Rules } from './index.ts'
 
 const rules: X509Rules = {
   superUser: undefined,
@@ -20,11 +20,11 @@ const alice = {
 
 describe('a certificate', () => {
   it('proves its subject', () => {
-    expect(certifiedIdentities(alice, rules)).toEqual([{ scheme: 'x509', id: alice.subject }])
+    expect(identitiesOfCertificate(alice, rules)).toEqual([{ scheme: 'x509', id: alice.subject }])
   })
 
   it('proves the super user whose name it has', () => {
-    expect(certifiedIdentities(alice, { ...rules, superUser: alice.subject })).toEqual([
+    expect(identitiesOfCertificate(alice, { ...rules, superUser: alice.subject })).toEqual([
       { scheme: 'super', id: alice.subject },
       { scheme: 'x509', id: alice.subject },
     ])
@@ -38,7 +38,9 @@ describe('a certificate', () => {
     ['the subject where none fits', { sanMatch: 'spiffe' }, alice.subject],
     ['the subject where nothing is extracted', { sanExtract: '(x)?', sanGroup: 1 }, alice.subject],
   ])('proves %s of its alternative names', (_, more, id) => {
-    expect(certifiedIdentities(alice, { ...rules, idType: 'SAN', ...more })).toEqual([{ scheme: 'x509', id }])
+    expect(identitiesOfCertificate(alice, { ...rules, idType: 'SAN', ...more })).toEqual([
+      { scheme: 'x509', id },
+    ])
   })
 })
 

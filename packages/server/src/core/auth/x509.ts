@@ -6,11 +6,11 @@ import { isDistinguishedName } from './distinguished-name.ts'
 export const x509Scheme: AclScheme = {
   isValid: isDistinguishedName,
   matches: (proved, id) => proved === id,
-  authenticated: true,
+  isAuthenticated: true,
 }
 
 /** What of a certificate counts here. */
-export interface CertificateFacts {
+export interface CertificateNames {
   readonly subject: string
   readonly alternativeNames: readonly { readonly type: number; readonly value: string }[]
 }
@@ -26,7 +26,10 @@ export interface X509Rules {
 }
 
 /** The identities that a certificate proves, which the platform has found to be trusted. */
-export function certifiedIdentities(certificate: CertificateFacts, rules: X509Rules): readonly Identity[] {
+export function identitiesOfCertificate(
+  certificate: CertificateNames,
+  rules: X509Rules,
+): readonly Identity[] {
   const id = (rules.idType === 'SAN' ? alternativeId(certificate, rules) : undefined) ?? certificate.subject
   const identity = { scheme: 'x509', id }
   return id === rules.superUser ? [{ scheme: 'super', id }, identity] : [identity]
@@ -34,7 +37,7 @@ export function certifiedIdentities(certificate: CertificateFacts, rules: X509Ru
 
 /** What the rules find in the alternative names; nothing unless exactly one of them is meant. */
 function alternativeId(
-  { alternativeNames }: CertificateFacts,
+  { alternativeNames }: CertificateNames,
   { sanType, sanMatch, sanExtract, sanGroup }: X509Rules,
 ): string | undefined {
   const pattern = new RegExp(sanMatch)

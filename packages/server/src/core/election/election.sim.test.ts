@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { World, type Weather } from './testdata/world.ts'
+import { ElectionSimulation, type FaultRates } from './testing/election-simulation.ts'
 
 // fast-check prints the seed and the world of a failure; put `seed` and `path` into the options below to play it again.
 const options = { numRuns: 200, endOnFailure: true }
@@ -24,13 +24,13 @@ interface Plan {
   readonly voters: number
   readonly observers: number
   readonly groups: number
-  readonly weather: Weather
+  readonly weather: FaultRates
 }
-const make = ({ seed, voters, observers, groups, weather }: Plan): World =>
-  new World(seed, voters, { ...weather }, observers, groups)
+const make = ({ seed, voters, observers, groups, weather }: Plan): ElectionSimulation =>
+  new ElectionSimulation(seed, voters, { ...weather }, observers, groups)
 
 /** Voters with histories of their own, all of it below what anybody has committed; observers have only what is. */
-function diversify(world: World): void {
+function diversify(world: ElectionSimulation): void {
   for (const node of world.voters) {
     node.epoch = world.random.below(3)
     // Whoever is in an epoch was taken there by a quorum, which has accepted it.
@@ -93,7 +93,7 @@ describe('servers on a network that loses, doubles and reorders messages', () =>
         const best = electable.sort((a, b) => rank(b) - rank(a))[0]!.id
         world.startAll()
         expect(world.settle(SETTLE_MS).id).toBe(best)
-        expect(world.reigns.size).toBe(1)
+        expect(world.leadersByEpoch.size).toBe(1)
       }),
       options,
     )
@@ -113,7 +113,7 @@ describe('servers on a network that loses, doubles and reorders messages', () =>
         world.heal()
         world.startAll()
         world.settle(SETTLE_MS)
-        reigns += world.reigns.size
+        reigns += world.leadersByEpoch.size
       }),
       options,
     )
@@ -121,11 +121,11 @@ describe('servers on a network that loses, doubles and reorders messages', () =>
     expect(reigns).toBeGreaterThan(options.numRuns * 2)
   })
 
-  function disturb(world: World): void {
+  function disturb(world: ElectionSimulation): void {
     const node = world.nodes[world.random.below(world.nodes.length)]!
     const what = world.random.below(10)
-    if (what < 3 && node.up) world.crash(node.id)
-    else if (what < 6 && !node.up) world.start(node.id)
+    if (what < 3 && node.isUp) world.crash(node.id)
+    else if (what < 6 && !node.isUp) world.start(node.id)
     else if (what === 6) {
       const ids = world.nodes.map(({ id }) => id)
       const cut = ids.filter(() => world.random.below(2) === 0)
@@ -136,20 +136,20 @@ describe('servers on a network that loses, doubles and reorders messages', () =>
 
 describe('an ensemble that has a leader', () => {
   const calm = { loss: 0, duplicates: 0, delayMs: 20 }
-  function ensemble(voters: number, observers = 0): World {
-    const world = new World(7, voters, { ...calm }, observers)
+  function ensemble(voters: number, observers = 0): ElectionSimulation {
+    const world = new ElectionSimulation(7, voters, { ...calm }, observers)
     world.startAll()
     world.settle(5000)
     return world
   }
 
   it('keeps it when a better candidate joins', () => {
-    const world = new World(7, 3, { ...calm })
+    const world = new ElectionSimulation(7, 3, { ...calm })
     world.start(1, 2)
     expect(world.settle(5000).id).toBe(2)
     world.start(3)
     expect(world.settle(5000).id).toBe(2)
-    expect(world.reigns.size).toBe(1)
+    expect(world.leadersByEpoch.size).toBe(1)
   })
 
   it('takes back a follower that was away for many rounds', () => {
@@ -163,7 +163,7 @@ describe('an ensemble that has a leader', () => {
     }
     world.heal()
     expect(world.settle(120_000).id).toBe(3)
-    expect(world.reigns.size).toBe(1)
+    expect(world.leadersByEpoch.size).toBe(1)
   })
 
   it('chooses another one when it dies, and the old one follows when it is back', () => {
@@ -174,15 +174,15 @@ describe('an ensemble that has a leader', () => {
     expect([1, 2]).toContain(next)
     world.start(3)
     expect(world.settle(5000).id).toBe(next)
-    expect([...world.reigns.values()]).toEqual([3, next])
+    expect([...world.leadersByEpoch.values()]).toEqual([3, next])
   })
 
   it('goes on in the larger part of a cut network, and the smaller part comes back to it', () => {
     const world = ensemble(5)
     world.partition([4, 5], [1, 2, 3])
     world.run(5000)
-    expect(world.node(3).established).toBe(true)
-    expect(world.node(5).established).toBe(false)
+    expect(world.node(3).isEstablished).toBe(true)
+    expect(world.node(5).isEstablished).toBe(false)
     world.heal()
     expect(world.settle(120_000).id).toBe(3)
   })
@@ -192,7 +192,7 @@ describe('an ensemble that has a leader', () => {
     world.crash(3)
     world.crash(2)
     world.run(60_000)
-    expect(world.nodes.some((node) => node.established)).toBe(false)
+    expect(world.nodes.some((node) => node.isEstablished)).toBe(false)
     world.start(2)
     expect(world.settle(120_000).id).toBe(2)
   })
@@ -202,11 +202,11 @@ describe('an ensemble that has a leader', () => {
     expect(world.node(5).role).toBe('observing')
     world.crash(3)
     world.settle(120_000)
-    expect(world.nodes.find((node) => node.established)!.id).toBe(2)
+    expect(world.nodes.find((node) => node.isEstablished)!.id).toBe(2)
   })
 
   it('survives a server with the highest id that starts again and again while others decide', () => {
-    const world = new World(7, 3, { ...calm })
+    const world = new ElectionSimulation(7, 3, { ...calm })
     world.start(1, 2)
     for (let i = 0; i < 20; i++) {
       world.start(3)

@@ -6,20 +6,20 @@ import {
   votersOfAll,
   ConfigurationError,
   type EnsembleConfiguration,
-  type Quorums,
+  type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
 import type { Notification } from './notification.ts'
-import type { Configurations, ElectionInput, ElectionSettings, ElectionWork, Footing } from './types.ts'
+import type { Configurations, ElectionInput, ElectionOptions, ElectionWork, ElectionState } from './types.ts'
 import {
-  doesLead,
-  isBetter,
-  isSupported,
-  matches,
-  NOBODY,
-  UNTRUSTED,
-  type Ballot,
-  type Ballots,
+  isConfirmedLeader,
+  isBetterVote,
+  hasQuorum,
+  isSameVote,
+  NO_VALUE,
+  UNTRUSTED_ZXID,
+  type ReceivedVote,
+  type ReceivedVotes,
   type PeerState,
   type Vote,
 } from './vote.ts'
@@ -34,35 +34,35 @@ import {
  * Rules are numbered; in brackets stands their section in the description of the server protocol.
  */
 export class Election {
-  readonly #settings: ElectionSettings
+  readonly #options: ElectionOptions
   #state: PeerState = 'looking'
   /** Looks for a leader, and has not been told of a newer configuration meanwhile. */
-  #running = false
-  #settling = false
-  #footing: Footing | undefined
-  #quorums: Quorums | undefined
+  #isRunning = false
+  #isFinalizing = false
+  #own: ElectionState | undefined
+  #verifiers: QuorumVerifiers | undefined
   #voters: readonly ServerId[] = []
   #configuration = ''
   /** E1 Counts elections; in memory only. */
   #round = 0
-  #vote: Vote = { leader: NOBODY, zxid: NOBODY, round: 0, epoch: NOBODY }
+  #vote: Vote = { leader: NO_VALUE, zxid: NO_VALUE, round: 0, epoch: NO_VALUE }
   /** Ballots of this round. */
-  readonly #ballots = new Map<ServerId, Ballot>()
+  readonly #received = new Map<ServerId, ReceivedVote>()
   /** Ballots of those who have a role, of whatever round. */
-  readonly #outside = new Map<ServerId, Ballot>()
-  #resendMs: number
-  #oracleSaysGo = false
+  readonly #outOfElection = new Map<ServerId, ReceivedVote>()
+  #notificationIntervalMs: number
+  #oracleAllows = false
   /** What was answered to what since votes were last sent, by server. */
-  readonly #answered = new Map<ServerId, string>()
+  readonly #replies = new Map<ServerId, string>()
   /** Servers that have hung up and not come back. One that was never there may be about to start, and is waited for. */
   readonly #unreachable = new Set<ServerId>()
   /** Servers whose configuration was complained of in this election. */
-  readonly #strange = new Set<ServerId>()
+  readonly #warnedAbout = new Set<ServerId>()
   #work: ElectionWork[] = []
 
-  constructor(settings: ElectionSettings) {
-    this.#settings = settings
-    this.#resendMs = settings.minResendMs
+  constructor(settings: ElectionOptions) {
+    this.#options = settings
+    this.#notificationIntervalMs = settings.minNotificationIntervalMs
   }
 
   get state(): PeerState {
@@ -81,24 +81,24 @@ export class Election {
   /** Takes one input and returns what is to be done. Before the first `look` there is nothing to do for anything else. */
   step(input: ElectionInput): readonly ElectionWork[] {
     this.#work = []
-    if (input.type === 'reach') this.#reach(input.to, input.reachable)
+    if (input.type === 'reach') this.#setReachable(input.to, input.reachable)
     else if (input.type === 'look') this.#look(input.footing)
-    else if (this.#footing !== undefined) this.#take(input)
+    else if (this.#own !== undefined) this.#dispatch(input)
     return this.#work
   }
 
-  #take(input: Exclude<ElectionInput, { type: 'look' | 'reach' }>): void {
+  #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reach' }>): void {
     switch (input.type) {
       case 'heard':
-        if (input.from !== this.#settings.self) this.#heard(input.from, input.notification)
+        if (input.from !== this.#options.self) this.#receive(input.from, input.notification)
         return
       case 'timeout':
-        if (!this.#running) return
+        if (!this.#isRunning) return
         if (input.timer === 'resend') this.#resend()
-        else if (this.#settling) this.#decide(this.#vote)
+        else if (this.#isFinalizing) this.#decide(this.#vote)
         return
       case 'oracle':
-        this.#oracleSaysGo = input.goOn
+        this.#oracleAllows = input.goOn
         return
       case 'installed':
         // E2 The vote tells late comers the epoch that the leader leads in, not the one that it was elected with.
@@ -115,35 +115,35 @@ export class Election {
   }
 
   /** E3 An election begins with the next round, a vote for oneself, and a word to everybody. */
-  #look(footing: Footing): void {
-    this.#footing = footing
+  #look(footing: ElectionState): void {
+    this.#own = footing
     this.#configure(footing)
     this.#state = 'looking'
-    this.#running = true
-    this.#ballots.clear()
-    this.#outside.clear()
-    this.#answered.clear()
-    this.#strange.clear()
-    this.#stopSettling()
+    this.#isRunning = true
+    this.#received.clear()
+    this.#outOfElection.clear()
+    this.#replies.clear()
+    this.#warnedAbout.clear()
+    this.#stopFinalizing()
     this.#round++
-    this.#resendMs = this.#settings.minResendMs
+    this.#notificationIntervalMs = this.#options.minNotificationIntervalMs
     this.#vote = this.#ownVote()
     this.#broadcast()
-    this.#startResending()
-    this.#judge()
+    this.#startResendTimer()
+    this.#checkQuorum()
   }
 
   #configure({ active, proposed }: Configurations): void {
     const newer = proposed !== undefined && proposed.version > active.version ? proposed : undefined
-    const { oracle } = this.#settings
-    this.#quorums = {
+    const { oracle } = this.#options
+    this.#verifiers = {
       active: verifierOf(active, { oracle }),
       ...(newer === undefined ? {} : { proposed: verifierOf(newer) }),
     }
-    this.#voters = votersOfAll(this.#quorums)
+    this.#voters = votersOfAll(this.#verifiers)
     this.#configuration = printConfiguration(active)
-    const { zxid, epoch } = this.#footing!
-    this.#footing = { zxid, epoch, active, ...(newer === undefined ? {} : { proposed: newer }) }
+    const { zxid, epoch } = this.#own!
+    this.#own = { zxid, epoch, active, ...(newer === undefined ? {} : { proposed: newer }) }
   }
 
   /**
@@ -151,51 +151,51 @@ export class Election {
    * not name yet shows what it has, but nobody can follow it.
    */
   #ownVote(): Vote {
-    const { active, zxid, epoch } = this.#footing!
-    const { self } = this.#settings
-    if (this.#isObserver()) return { leader: NOBODY, zxid: NOBODY, round: this.#round, epoch: NOBODY }
-    const leader = active.members.has(self) ? self : NOBODY
+    const { active, zxid, epoch } = this.#own!
+    const { self } = this.#options
+    if (this.#isObserver()) return { leader: NO_VALUE, zxid: NO_VALUE, round: this.#round, epoch: NO_VALUE }
+    const leader = active.members.has(self) ? self : NO_VALUE
     return { leader, zxid, round: this.#round, epoch }
   }
 
   #isObserver(): boolean {
-    return this.#footing!.active.members.get(this.#settings.self)?.role === 'observer'
+    return this.#own!.active.members.get(this.#options.self)?.role === 'observer'
   }
 
   // What comes in, before it counts for the election
 
-  #heard(from: ServerId, notification: Notification): void {
-    if (this.#replacesConfiguration(from, notification)) return
+  #receive(from: ServerId, notification: Notification): void {
+    if (this.#adoptConfiguration(from, notification)) return
     // E6 (5.2 rule 2) Who has no voice is told how things stand while it looks, and has no influence.
     const looks = notification.state === 'looking'
-    if (!this.#voters.includes(from)) return looks ? this.#answer(from, notification.vote) : undefined
+    if (!this.#voters.includes(from)) return looks ? this.#reply(from, notification.vote) : undefined
     if (this.#state !== 'looking') {
       // E7 (5.2 rule 5) Who looks is told whom I follow, with the round of that vote.
-      return looks ? this.#answer(from, notification.vote) : undefined
+      return looks ? this.#reply(from, notification.vote) : undefined
     }
     // E8 (5.2 rule 4) Who is in an older round is told of mine. So is, of my round, who has a worse candidate: it may have
     // been told of mine while it still had a role, and would hear of it again only when votes are repeated.
-    if (looks && this.#isBehind(notification.vote)) this.#answer(from, notification.vote)
-    if (this.#running) this.#count(from, notification)
+    if (looks && this.#isBehind(notification.vote)) this.#reply(from, notification.vote)
+    if (this.#isRunning) this.#count(from, notification)
   }
 
   #isBehind(vote: Vote): boolean {
     if (vote.round !== this.#round) return vote.round < this.#round
-    return this.#running && vote.zxid !== UNTRUSTED && isBetter(this.#vote, vote, this.#quorums!)
+    return this.#isRunning && vote.zxid !== UNTRUSTED_ZXID && isBetterVote(this.#vote, vote, this.#verifiers!)
   }
 
   /**
    * E26 Two servers that look, under configurations that do not name each other, would answer each other's answers for
    * ever: the same words get the same answer once, until votes are sent again.
    */
-  #answer(to: ServerId, heard: Vote): void {
+  #reply(to: ServerId, heard: Vote): void {
     // Voters hear the round in which the vote was decided, others the one that is counted here.
     const vote = this.#voters.includes(to) ? this.#vote : { ...this.#vote, round: this.#round }
     const exchange = [heard, vote]
       .map(({ leader, zxid, round, epoch }) => `${leader} ${zxid} ${round} ${epoch}`)
       .join()
-    if (this.#running && this.#answered.get(to) === exchange) return
-    this.#answered.set(to, exchange)
+    if (this.#isRunning && this.#replies.get(to) === exchange) return
+    this.#replies.set(to, exchange)
     this.#send(to, vote)
   }
 
@@ -204,20 +204,20 @@ export class Election {
    * addresses, the election starts again under it. Where configurations do not change at run time, each server abides by
    * its own: they may differ while files are being edited one after the other, and nobody should be kept from electing.
    */
-  #replacesConfiguration(from: ServerId, { configuration }: Notification): boolean {
-    if (!this.#running || configuration === undefined || configuration === this.#configuration) return false
+  #adoptConfiguration(from: ServerId, { configuration }: Notification): boolean {
+    if (!this.#isRunning || configuration === undefined || configuration === this.#configuration) return false
     const received = this.#readConfiguration(from, configuration)
-    const footing = this.#footing!
+    const footing = this.#own!
     if (received === undefined) return false
     const restart = !sameMembership(received, footing.active)
-    if (!this.#settings.adoptsConfigurations) {
+    if (!this.#options.adoptsConfigurations) {
       const sentence = 'Another server has other members in its configuration; each goes by its own'
-      if (restart) this.#complain(from, { version: received.version }, sentence)
+      if (restart) this.#warnOnce(from, { version: received.version }, sentence)
       return false
     }
     if (received.version <= footing.active.version) return false
     if (restart) {
-      this.#running = false
+      this.#isRunning = false
       this.#stopTimers()
     } else this.#configure({ ...footing, active: received })
     this.#work.push({ do: 'configure', configuration: received, from, restart })
@@ -231,15 +231,15 @@ export class Election {
       if (!(error instanceof ConfigurationError)) throw error
       const sentence =
         'The configuration that another server told of cannot be read; its vote counts all the same'
-      this.#complain(from, { reason: error.message }, sentence)
+      this.#warnOnce(from, { reason: error.message }, sentence)
       return undefined
     }
   }
 
   /** Once per server and election. */
-  #complain(from: ServerId, facts: object, sentence: string): void {
-    if (this.#strange.has(from)) return
-    this.#strange.add(from)
+  #warnOnce(from: ServerId, facts: object, sentence: string): void {
+    if (this.#warnedAbout.has(from)) return
+    this.#warnedAbout.add(from)
     this.#work.push({ do: 'warn', facts: { from, ...facts }, sentence })
   }
 
@@ -248,13 +248,13 @@ export class Election {
   #count(from: ServerId, notification: Notification): void {
     // E9 Only voters can be voted for.
     if (!this.#voters.includes(notification.vote.leader)) return
-    if (this.#settling && !this.#interrupts(from, notification)) return
+    if (this.#isFinalizing && !this.#interruptsFinalizing(from, notification)) return
     switch (notification.state) {
       case 'looking':
         return this.#countLooking(from, notification.vote)
       case 'following':
       case 'leading':
-        return this.#countSettled(from, notification)
+        return this.#countDecided(from, notification)
       case 'observing':
     }
   }
@@ -263,95 +263,95 @@ export class Election {
    * E10 Once a quorum agrees, nothing but a better vote counts until the wait is over, except that others who agree bring
    * its end nearer (E23).
    */
-  #interrupts(from: ServerId, { state, vote }: Notification): boolean {
+  #interruptsFinalizing(from: ServerId, { state, vote }: Notification): boolean {
     if (state === 'looking' && vote.round < this.#round) return false
-    if (!isBetter(vote, this.#vote, this.#quorums!)) {
-      const ballot: Ballot = { ...vote, state, version: 0 }
-      if (state !== 'looking' || !matches(ballot, this.#proposal())) return false
-      this.#ballots.set(from, ballot)
-      this.#settleEarly()
+    if (!isBetterVote(vote, this.#vote, this.#verifiers!)) {
+      const ballot: ReceivedVote = { ...vote, state, version: 0 }
+      if (state !== 'looking' || !isSameVote(ballot, this.#proposal())) return false
+      this.#received.set(from, ballot)
+      this.#finalizeEarly()
       return false
     }
-    this.#stopSettling()
-    this.#startResending()
+    this.#stopFinalizing()
+    this.#startResendTimer()
     return true
   }
 
   #countLooking(from: ServerId, vote: Vote): void {
     // E11 Data that cannot be trusted must not choose a leader: neither mine nor that of others.
-    if (this.#footing!.zxid === UNTRUSTED || vote.zxid === UNTRUSTED) return
+    if (this.#own!.zxid === UNTRUSTED_ZXID || vote.zxid === UNTRUSTED_ZXID) return
     if (vote.round < this.#round) return
     if (vote.round > this.#round) {
       // E12 A later round counts alone: what was said in earlier ones is void.
       this.#round = vote.round
-      this.#ballots.clear()
+      this.#received.clear()
       const own = this.#ownVote()
-      this.#change(isBetter(vote, own, this.#quorums!) ? vote : own)
-    } else if (isBetter(vote, this.#vote, this.#quorums!)) {
+      this.#changeVote(isBetterVote(vote, own, this.#verifiers!) ? vote : own)
+    } else if (isBetterVote(vote, this.#vote, this.#verifiers!)) {
       // E13 A better candidate gets my voice too, and everybody hears of it.
-      this.#change(vote)
+      this.#changeVote(vote)
     }
-    this.#ballots.set(from, { ...vote, state: 'looking', version: 0 })
-    this.#judge()
+    this.#received.set(from, { ...vote, state: 'looking', version: 0 })
+    this.#checkQuorum()
   }
 
   /** E24 Whoever gets my voice soon has a role, and says so to who repeats its vote: that is not left for long. */
-  #change({ leader, zxid, epoch }: Vote): void {
+  #changeVote({ leader, zxid, epoch }: Vote): void {
     this.#vote = { leader, zxid, round: this.#round, epoch }
     this.#broadcast()
-    if (this.#resendMs === this.#settings.minResendMs) return
-    this.#resendMs = this.#settings.minResendMs
-    this.#startResending()
+    if (this.#notificationIntervalMs === this.#options.minNotificationIntervalMs) return
+    this.#notificationIntervalMs = this.#options.minNotificationIntervalMs
+    this.#startResendTimer()
   }
 
   /** E14 When a quorum has my vote, a while is left for better ones. */
-  #judge(): void {
-    if (this.#settling || !isSupported(this.#ballots, this.#proposal(), this.#quorums!)) return
-    this.#settling = true
+  #checkQuorum(): void {
+    if (this.#isFinalizing || !hasQuorum(this.#received, this.#proposal(), this.#verifiers!)) return
+    this.#isFinalizing = true
     this.#work.push({ do: 'stop', timer: 'resend' })
-    this.#work.push({ do: 'start', timer: 'settle', afterMs: this.#settings.settleMs })
-    this.#settleEarly()
+    this.#work.push({ do: 'start', timer: 'settle', afterMs: this.#options.finalizeWaitMs })
+    this.#finalizeEarly()
   }
 
   /**
    * E23 Nobody is left to wait for when each voter has given its voice to my candidate, or cannot be heard at all. Whoever
    * comes back later finds a leader, as it would after the wait.
    */
-  #settleEarly(): void {
+  #finalizeEarly(): void {
     const proposal = this.#proposal()
     const hasSpoken = (id: ServerId): boolean => {
-      const ballot = this.#ballots.get(id)
-      return ballot !== undefined && matches(ballot, proposal)
+      const ballot = this.#received.get(id)
+      return ballot !== undefined && isSameVote(ballot, proposal)
     }
     if (this.#others().every((id) => this.#unreachable.has(id) || hasSpoken(id))) this.#decide(this.#vote)
   }
 
-  #reach(to: ServerId, reachable: boolean): void {
+  #setReachable(to: ServerId, reachable: boolean): void {
     if (reachable) this.#unreachable.delete(to)
     else this.#unreachable.add(to)
-    if (this.#running && this.#settling) this.#settleEarly()
+    if (this.#isRunning && this.#isFinalizing) this.#finalizeEarly()
   }
 
-  #proposal(): Ballot {
+  #proposal(): ReceivedVote {
     return { ...this.#vote, state: 'looking', version: 0 }
   }
 
-  #countSettled(from: ServerId, { state, vote, version }: Notification): void {
-    const ballot: Ballot = { ...vote, state, version }
+  #countDecided(from: ServerId, { state, vote, version }: Notification): void {
+    const ballot: ReceivedVote = { ...vote, state, version }
     // E15 Somebody may have decided in my own round already, perhaps with my voice. Kept without version, so that the epoch,
     // which the leader may have raised meanwhile, does not keep votes of one round apart.
     if (vote.round === this.#round) {
-      this.#ballots.set(from, { ...ballot, version: 0 })
-      if (this.#isEstablished(this.#ballots, ballot)) return this.#decide(vote)
+      this.#received.set(from, { ...ballot, version: 0 })
+      if (this.#isEstablishedLeader(this.#received, ballot)) return this.#decide(vote)
     }
     // E16 An established leader is joined in whatever round it was elected, even with a better vote at hand.
-    this.#outside.set(from, ballot)
-    if (this.#isEstablished(this.#outside, ballot)) {
+    this.#outOfElection.set(from, ballot)
+    if (this.#isEstablishedLeader(this.#outOfElection, ballot)) {
       this.#round = vote.round
       return this.#decide(vote)
     }
     // E17 Of two servers one leads by the oracle's word. Unless the oracle says the same of me, I join it.
-    if (state === 'leading' && this.#quorums!.active.mayAskOracle && !this.#oracleSaysGo) {
+    if (state === 'leading' && this.#verifiers!.active.canAskOracle && !this.#oracleAllows) {
       this.#round = vote.round
       this.#decide(vote)
     }
@@ -362,34 +362,37 @@ export class Election {
    * voice may know nothing, and whom it would not give one has a voice still. I myself do know of it, and cannot lead without
    * a quorum of both.
    */
-  #isEstablished(ballots: Ballots, ballot: Ballot): boolean {
-    const { self } = this.#settings
-    const { active } = this.#quorums!
-    const quorums = ballot.leader === self ? this.#quorums! : { active }
-    return isSupported(ballots, ballot, quorums) && doesLead(ballots, ballot, self, this.#round)
+  #isEstablishedLeader(ballots: ReceivedVotes, ballot: ReceivedVote): boolean {
+    const { self } = this.#options
+    const { active } = this.#verifiers!
+    const quorums = ballot.leader === self ? this.#verifiers! : { active }
+    return hasQuorum(ballots, ballot, quorums) && isConfirmedLeader(ballots, ballot, self, this.#round)
   }
 
   /** E18 After a silence everybody hears my vote again; the next silence may last twice as long. */
   #resend(): void {
-    if (this.#settling) return
-    this.#resendMs = Math.min(this.#resendMs * 2, this.#settings.maxResendMs)
-    this.#answered.clear()
+    if (this.#isFinalizing) return
+    this.#notificationIntervalMs = Math.min(
+      this.#notificationIntervalMs * 2,
+      this.#options.maxNotificationIntervalMs,
+    )
+    this.#replies.clear()
     this.#work.push({ do: 'connect', to: this.#others() })
     this.#broadcast()
-    this.#startResending()
-    this.#judge()
+    this.#startResendTimer()
+    this.#checkQuorum()
     // E19 One of two goes on alone when the oracle says so, and not before the other one had time to speak.
-    const alone = this.#quorums!.active.mayAskOracle && this.#oracleSaysGo
-    if (!this.#settling && alone && this.#ballots.has(this.#settings.self)) this.#decide(this.#vote)
+    const alone = this.#verifiers!.active.canAskOracle && this.#oracleAllows
+    if (!this.#isFinalizing && alone && this.#received.has(this.#options.self)) this.#decide(this.#vote)
   }
 
   /** E20 The role follows from the vote; an observer follows without a voice. */
   #decide(vote: Vote): void {
-    this.#running = false
+    this.#isRunning = false
     this.#stopTimers()
     this.#vote = vote
     const following = this.#isObserver() ? 'observing' : 'following'
-    this.#state = vote.leader === this.#settings.self ? 'leading' : following
+    this.#state = vote.leader === this.#options.self ? 'leading' : following
     this.#work.push({ do: 'decide', state: this.#state, vote })
   }
 
@@ -398,30 +401,30 @@ export class Election {
   /** E21 Every voter hears my vote, I myself among them if I am one. */
   #broadcast(): void {
     for (const to of this.#others()) this.#send(to, this.#vote)
-    const { self } = this.#settings
-    if (this.#voters.includes(self) && this.#footing!.zxid !== UNTRUSTED)
-      this.#ballots.set(self, this.#proposal())
+    const { self } = this.#options
+    if (this.#voters.includes(self) && this.#own!.zxid !== UNTRUSTED_ZXID)
+      this.#received.set(self, this.#proposal())
   }
 
   #others(): ServerId[] {
-    return this.#voters.filter((id) => id !== this.#settings.self)
+    return this.#voters.filter((id) => id !== this.#options.self)
   }
 
   #send(to: ServerId, vote: Vote): void {
     this.#work.push({ do: 'send', to, state: this.#state, vote, configuration: this.#configuration })
   }
 
-  #startResending(): void {
-    this.#work.push({ do: 'start', timer: 'resend', afterMs: this.#resendMs })
+  #startResendTimer(): void {
+    this.#work.push({ do: 'start', timer: 'resend', afterMs: this.#notificationIntervalMs })
   }
 
-  #stopSettling(): void {
-    if (this.#settling) this.#work.push({ do: 'stop', timer: 'settle' })
-    this.#settling = false
+  #stopFinalizing(): void {
+    if (this.#isFinalizing) this.#work.push({ do: 'stop', timer: 'settle' })
+    this.#isFinalizing = false
   }
 
   #stopTimers(): void {
-    this.#stopSettling()
+    this.#stopFinalizing()
     this.#work.push({ do: 'stop', timer: 'resend' })
   }
 }

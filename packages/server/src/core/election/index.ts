@@ -6,10 +6,10 @@ export { electionDefaults } from './types.ts'
 export type {
   Configurations,
   ElectionInput,
-  ElectionSettings,
+  ElectionOptions,
   ElectionTimer,
   ElectionWork,
-  Footing,
+  ElectionState,
 } from './types.ts'
-export { NOBODY, PeerState, UNTRUSTED } from './vote.ts'
+export { NO_VALUE, PeerState, UNTRUSTED_ZXID } from './vote.ts'
 export type { Vote } from './vote.ts'

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeNotification, encodeNotification, NOBODY, PeerState, type Notification } from './index.ts'
+import { decodeNotification, encodeNotification, NO_VALUE, PeerState, type Notification } from './index.ts'
 
 const bytes = (...hex: string[]): Uint8Array =>
   Uint8Array.from(hex.join('').replaceAll(' ', '').match(/../g) ?? [], (pair) => Number.parseInt(pair, 16))
@@ -61,7 +61,7 @@ describe('a notification', () => {
 
   it('names nobody where an observer looks', () => {
     const payload = bytes('00000000', nobody, nobody, '0000000000000003', nobody, '00000002 00000000')
-    const vote = { leader: NOBODY, zxid: NOBODY, round: 3, epoch: NOBODY }
+    const vote = { leader: NO_VALUE, zxid: NO_VALUE, round: 3, epoch: NO_VALUE }
     expect(decodeNotification(payload)).toEqual({ state: 'looking', vote, version: 2, configuration: '' })
     expect(hex(encodeNotification('looking', vote, ''))).toBe(hex(payload))
   })
@@ -73,7 +73,7 @@ describe('a notification', () => {
       '0000000100000006 0000000000000001 0000000000000001 00000002 00000000',
     )
     expect(decodeNotification(payload).vote).toEqual({
-      leader: NOBODY,
+      leader: NO_VALUE,
       zxid: 0x100000006,
       round: 1,
       epoch: 1,
@@ -131,7 +131,7 @@ describe('a notification', () => {
   })
 
   it('comes back as it was', () => {
-    const long = fc.oneof(fc.constantFrom(NOBODY, -1), fc.maxSafeNat())
+    const long = fc.oneof(fc.constantFrom(NO_VALUE, -1), fc.maxSafeNat())
     const anyNotification: fc.Arbitrary<Notification> = fc.record({
       state: fc.constantFrom(...(Object.keys(PeerState) as PeerState[])),
       vote: fc.record({ leader: long, zxid: long, round: fc.nat(2 ** 31 - 1), epoch: long }),

@@ -1,5 +1,5 @@
-import { epochOf, ProtocolError, Reader, readText, textLength, Writer, writeText } from '@zabra/protocol'
-import { NOBODY, PeerState, type Vote } from './vote.ts'
+import { epochOf, ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
+import { NO_VALUE, PeerState, type Vote } from './vote.ts'
 
 /** What servers tell each other on the election port. */
 export interface Notification {
@@ -23,7 +23,7 @@ const states: readonly PeerState[] = ['looking', 'following', 'leading', 'observ
 
 /** N1 (4) The payload of a message, always of version 2 and with the configuration. */
 export function encodeNotification(state: PeerState, vote: Vote, configuration: string): Uint8Array {
-  const text = new Uint8Array(textLength(configuration))
+  const text = new Uint8Array(textByteLength(configuration))
   writeText(configuration, text, 0)
   const writer = new Writer(BARE_BYTES + 16 + text.length)
   writer.int(PeerState[state])
@@ -59,7 +59,7 @@ export function decodeNotification(payload: Uint8Array): Notification {
   if (payload.length === BARE_BYTES)
     return {
       state,
-      vote: { leader, zxid, round, epoch: zxid === NOBODY ? NOBODY : epochOf(zxid) },
+      vote: { leader, zxid, round, epoch: zxid === NO_VALUE ? NO_VALUE : epochOf(zxid) },
       version: 0,
     }
   const vote = { leader, zxid, round, epoch: readLong(reader) }
@@ -77,7 +77,7 @@ function readRest(reader: Reader): string {
 function readLong(reader: Reader): number {
   const value = reader.long()
   const number = Number(value)
-  if (number !== NOBODY && !Number.isSafeInteger(number)) throw inexact(reader, value)
+  if (number !== NO_VALUE && !Number.isSafeInteger(number)) throw inexact(reader, value)
   return number
 }
 

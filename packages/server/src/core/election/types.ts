@@ -3,13 +3,13 @@ import type { Notification } from './notification.ts'
 import type { PeerState, Vote } from './vote.ts'
 
 /** What stays the same as long as a server runs. Times are in milliseconds. */
-export interface ElectionSettings {
+export interface ElectionOptions {
   readonly self: ServerId
   /** Silence after which votes are sent again; doubles each time, up to `maxResendMs`. */
-  readonly minResendMs: number
-  readonly maxResendMs: number
+  readonly minNotificationIntervalMs: number
+  readonly maxNotificationIntervalMs: number
   /** How long a better vote may still come once there is a quorum. */
-  readonly settleMs: number
+  readonly finalizeWaitMs: number
   /** Whether a newer configuration that another server tells of is taken (`reconfigEnabled`). */
   readonly adoptsConfigurations: boolean
   /** Whether one of two voters may go on alone when an oracle says so. */
@@ -18,9 +18,9 @@ export interface ElectionSettings {
 
 /** What Apache ZooKeeper has. */
 export const electionDefaults = {
-  minResendMs: 200,
-  maxResendMs: 60_000,
-  settleMs: 200,
+  minNotificationIntervalMs: 200,
+  maxNotificationIntervalMs: 60_000,
+  finalizeWaitMs: 200,
   adoptsConfigurations: false,
   oracle: false,
 } as const
@@ -34,7 +34,7 @@ export interface Configurations {
 }
 
 /** What a server brings to an election. */
-export interface Footing extends Configurations {
+export interface ElectionState extends Configurations {
   /** The last transaction in its log; -1 when its data is not to be trusted. */
   readonly zxid: number
   /** Its current epoch. */
@@ -46,7 +46,7 @@ export type ElectionTimer = 'resend' | 'settle'
 /** What happens to an election. */
 export type ElectionInput =
   /** The server has no role: it looks for a leader, again if it looked already. */
-  | { readonly type: 'look'; readonly footing: Footing }
+  | { readonly type: 'look'; readonly footing: ElectionState }
   | { readonly type: 'heard'; readonly from: ServerId; readonly notification: Notification }
   /** A timer that was asked for has run out. */
   | { readonly type: 'timeout'; readonly timer: ElectionTimer }

@@ -16,10 +16,10 @@ import {
   type Reader,
 } from '@zabra/protocol'
 import type { NodeStore } from '../tree/node-store.ts'
-import type { Copies } from './copies.ts'
+import type { Arena } from './arena.ts'
 
 /** How the parts of a request are read that cost most. */
-export interface Taking {
+export interface FieldReader {
   /** The path of a node, which is there in most cases. */
   path(body: Reader): string | null
   /** The path of a node that is to be. */
@@ -29,23 +29,23 @@ export interface Taking {
 }
 
 /** Paths of nodes that are there are the tree's own, and data are copies. */
-export const takingFrom = (store: NodeStore, copies: Copies): Taking => ({
+export const treeFieldReader = (store: NodeStore, copies: Arena): FieldReader => ({
   path: (body) => {
-    const node = store.findNext(body)
+    const node = store.findFromReader(body)
     return node === -1 ? body.string() : store.pathOf(node)
   },
   newPath: (body) => body.string(),
-  data: (body) => copies.next(body),
+  data: (body) => copies.copyNext(body),
 })
 
 /**
  * For whoever wants to know whether a request can be decoded: what it says is passed over. What can be passed over can be taken in
  * every other way as well; a multi is prepared on the strength of that.
  */
-export const PASSING: Taking = {
-  path: (body) => (body.pass() === -1 ? null : ''),
-  newPath: (body) => (body.pass() === -1 ? null : ''),
-  data: (body) => (body.pass(), null),
+export const SKIPPING: FieldReader = {
+  path: (body) => (body.skipBuffer() === -1 ? null : ''),
+  newPath: (body) => (body.skipBuffer() === -1 ? null : ''),
+  data: (body) => (body.skipBuffer(), null),
 }
 
 /**
@@ -55,7 +55,7 @@ export const PASSING: Taking = {
 export function decodeWrite(
   type: number,
   body: Reader,
-  taking: Taking,
+  taking: FieldReader,
 ): MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>) {
   switch (type) {
     case OpCode.create:
@@ -63,7 +63,7 @@ export function decodeWrite(
     case OpCode.createContainer: {
       const path = taking.newPath(body)
       const data = taking.data(body)
-      const acl = body.skips(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
+      const acl = body.skipIfEqual(OPEN_ACL_BYTES) ? OPEN_ACL_UNSAFE : readACLList(body)
       return { type, path, data, acl, flags: body.int() }
     }
     case OpCode.createTTL: {
@@ -89,7 +89,7 @@ export function decodeWrite(
 }
 
 /** The operations of a multi, one after the other. Throws a `ProtocolError` at one that cannot be decoded. */
-export function* partsOf(body: Reader, taking: Taking): Generator<MultiOperation> {
+export function* multiOperations(body: Reader, taking: FieldReader): Generator<MultiOperation> {
   for (;;) {
     const { type, done } = readMultiHeader(body)
     if (done) return
@@ -97,7 +97,7 @@ export function* partsOf(body: Reader, taking: Taking): Generator<MultiOperation
   }
 }
 
-function decodePart(type: number, body: Reader, taking: Taking): MultiOperation {
+function decodePart(type: number, body: Reader, taking: FieldReader): MultiOperation {
   switch (type) {
     case OpCode.check:
       return { type, path: taking.path(body), version: body.int() }
@@ -113,7 +113,7 @@ function decodePart(type: number, body: Reader, taking: Taking): MultiOperation 
 }
 
 /** What the reference refuses before it looks at a multi: reads, null paths, and plain creates with modes that need more. */
-export function belongsInMulti(operation: MultiOperation): boolean {
+export function isAllowedInMulti(operation: MultiOperation): boolean {
   if (operation.path === null) return false
   switch (operation.type) {
     case OpCode.getData:
@@ -135,7 +135,7 @@ export function belongsInMulti(operation: MultiOperation): boolean {
 export const lacksAcl = (operation: MultiOperation): boolean => 'acl' in operation && operation.acl === null
 
 /** In a multi the flags of a creation say what it is, not its op code alone (`Op.create`). */
-export function asInMulti(operation: MultiOperation): MultiOperation {
+export function normalizeMultiOperation(operation: MultiOperation): MultiOperation {
   const { type } = operation
   if (type !== OpCode.create && type !== OpCode.create2 && type !== OpCode.createTTL) return operation
   if (operation.flags === CreateMode.CONTAINER) return { ...operation, type: OpCode.createContainer }
@@ -144,23 +144,23 @@ export function asInMulti(operation: MultiOperation): MultiOperation {
 }
 
 /** What a server that forwards writes finds out about one beforehand. */
-export interface Screening {
+export interface PrecheckResult {
   /** Other than 0 for a request that the deciding server would not answer by a transaction: it cannot be decoded. */
   readonly err: number
   /** Whether it creates ephemeral nodes, which only a session that everybody knows can own. */
-  readonly ephemeral: boolean
+  readonly isEphemeral: boolean
 }
 
-const FORWARD: Screening = { err: ErrorCode.OK, ephemeral: false }
-const EPHEMERAL: Screening = { err: ErrorCode.OK, ephemeral: true }
-const UNDECODABLE: Screening = { err: ErrorCode.MARSHALLINGERROR, ephemeral: false }
+const FORWARD: PrecheckResult = { err: ErrorCode.OK, isEphemeral: false }
+const EPHEMERAL: PrecheckResult = { err: ErrorCode.OK, isEphemeral: true }
+const UNDECODABLE: PrecheckResult = { err: ErrorCode.MARSHALLINGERROR, isEphemeral: false }
 
 /** Looks at a write that another server decides. A multi that cannot be decoded is answered by a transaction, with an error. */
-export function screen(type: number, body: Reader): Screening {
+export function precheck(type: number, body: Reader): PrecheckResult {
   try {
     if (type === OpCode.multi) return screenMulti(body)
     if (type === OpCode.reconfig) readReconfigRequest(body)
-    else return ofOperation(decodeWrite(type, body, PASSING))
+    else return ofOperation(decodeWrite(type, body, SKIPPING))
     return FORWARD
   } catch (error) {
     if (error instanceof ProtocolError) return UNDECODABLE
@@ -168,12 +168,12 @@ export function screen(type: number, body: Reader): Screening {
   }
 }
 
-function screenMulti(body: Reader): Screening {
+function screenMulti(body: Reader): PrecheckResult {
   let [lacks, ephemeral] = [false, false]
   try {
-    for (const operation of partsOf(body, PASSING)) {
+    for (const operation of multiOperations(body, SKIPPING)) {
       lacks ||= lacksAcl(operation)
-      ephemeral ||= ofOperation(operation).ephemeral
+      ephemeral ||= ofOperation(operation).isEphemeral
     }
   } catch (error) {
     if (error instanceof ProtocolError) return FORWARD
@@ -182,7 +182,7 @@ function screenMulti(body: Reader): Screening {
   return lacks ? UNDECODABLE : ephemeral ? EPHEMERAL : FORWARD
 }
 
-const ofOperation = (operation: ReturnType<typeof decodeWrite>): Screening =>
+const ofOperation = (operation: ReturnType<typeof decodeWrite>): PrecheckResult =>
   (operation.type === OpCode.create || operation.type === OpCode.create2) && isEphemeral(operation.flags)
     ? EPHEMERAL
     : FORWARD

@@ -1,16 +1,20 @@
 import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Bench, BOB, failure, only, type Ask } from './testdata/bench.ts'
+import { PreparerFixture, BOB, failure, only, type RequestSpec } from './testing/preparer-fixture.ts'
 
 const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
 const NOT_TRIED = failure(ErrorCode.RUNTIMEINCONSISTENCY)
-const create = (path: string, flags: number = CreateMode.PERSISTENT): Ask => ({ op: 'create', path, flags })
+const create = (path: string, flags: number = CreateMode.PERSISTENT): RequestSpec => ({
+  op: 'create',
+  path,
+  flags,
+})
 const multi = (...txns: object[]): object => ({ type: OpCode.multi, txns })
 
 describe('a multi', () => {
   it('shows each part what the parts before it did', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     const txn = bench.apply([
       create('/a'),
       { op: 'setData', path: '/a', data: 'x', version: 0 },
@@ -33,11 +37,11 @@ describe('a multi', () => {
   })
 
   it('of no parts succeeds', () => {
-    expect(new Bench().prepare([])).toEqual(multi())
+    expect(new PreparerFixture().prepare([])).toEqual(multi())
   })
 
   it('that fails keeps the parts before, names the failure and tries nothing behind it', () => {
-    const txn = new Bench().prepare([
+    const txn = new PreparerFixture().prepare([
       create('/e', CreateMode.EPHEMERAL),
       create('/e/x'),
       create('/b'),
@@ -55,14 +59,14 @@ describe('a multi', () => {
 
   it('that fails far behind its first step has an answer for every part', () => {
     const asks = Array.from({ length: 1000 }, (_, n) => create(n === 700 ? '/none/x' : `/n${n}`))
-    const { txns } = new Bench().prepare(asks) as unknown as { txns: object[] }
+    const { txns } = new PreparerFixture().prepare(asks) as unknown as { txns: object[] }
     expect(txns).toHaveLength(1000)
     expect(txns.slice(699, 702)).toMatchObject([{ path: '/n699' }, failure(ErrorCode.NONODE), NOT_TRIED])
     expect(txns[999]).toEqual(NOT_TRIED)
   })
 
   it('that has a part at its end that cannot be decoded changes nothing', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     expect(bench.prepare([create('/a'), { op: 'setACL', path: '/a' }])).toEqual(
       failure(ErrorCode.MARSHALLINGERROR),
     )
@@ -70,7 +74,7 @@ describe('a multi', () => {
   })
 
   it('that fails leaves nodes, versions, numbers, digest and what waits as they were', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     bench.apply(create('/p'))
     // These two wait to be applied while the multi fails.
     const before = [
@@ -105,7 +109,7 @@ describe('a multi', () => {
     for (const txn of [...before, failed, ...after]) {
       if (typeof txn === 'number') throw new Error(`The request could not be decoded: ${txn}`)
       bench.tree.apply({ sessionId: 5n, cxid: 0, zxid: ++zxid, time: 1 }, txn)
-      bench.preparer.committed(zxid)
+      bench.preparer.forgetApplied(zxid)
     }
     expect(bench.tree.matches(bench.digest!)).toBe(true)
     expect(bench.preparer.pendingNodes).toBe(0)
@@ -114,7 +118,7 @@ describe('a multi', () => {
   it('that fails is as if it had never been, whatever it did to a node again and again', () => {
     const path = fc.constantFrom('/a', '/b', '/a/c', '/a/d')
     const flags = fc.constantFrom(CreateMode.PERSISTENT, CreateMode.EPHEMERAL, SEQUENTIAL)
-    const ask: fc.Arbitrary<Ask> = fc.oneof(
+    const ask: fc.Arbitrary<RequestSpec> = fc.oneof(
       fc.record({ op: fc.constant('create' as const), path, flags, data: fc.constantFrom('x', 'yy') }),
       fc.record({ op: fc.constant('delete' as const), path }),
       fc.record({ op: fc.constant('setData' as const), path, data: fc.constantFrom('', 'z') }),
@@ -122,7 +126,7 @@ describe('a multi', () => {
     const asks = fc.array(ask, { maxLength: 12 })
     fc.assert(
       fc.property(asks, asks, asks, asks, (applied, waiting, parts, after) => {
-        const [one, other] = [new Bench(), new Bench()]
+        const [one, other] = [new PreparerFixture(), new PreparerFixture()]
         for (const bench of [one, other]) {
           for (const each of applied) bench.apply(each)
           for (const each of waiting) bench.prepare(each)
@@ -139,14 +143,14 @@ describe('a multi', () => {
   })
 
   it('of a session that is over fails in its first part', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     bench.open = false
     expect(bench.prepare([create('/a'), create('/b')])).toEqual(
       multi(failure(ErrorCode.SESSIONEXPIRED), NOT_TRIED),
     )
   })
 
-  it.each<[string, Ask, object | number]>([
+  it.each<[string, RequestSpec, object | number]>([
     ['setACL', { op: 'setACL', path: '/a' }, failure(ErrorCode.MARSHALLINGERROR)],
     [
       'a plain creation with a time to live',
@@ -160,17 +164,17 @@ describe('a multi', () => {
       ErrorCode.MARSHALLINGERROR,
     ],
   ])('is refused as a whole for %s', (_, ask, refusal) => {
-    expect(new Bench().prepare([create('/ok'), ask])).toEqual(refusal)
+    expect(new PreparerFixture().prepare([create('/ok'), ask])).toEqual(refusal)
   })
 
   it('refuses only the part that asks for a time to live with unknown flags', () => {
-    expect(new Bench().prepare([{ op: 'createTTL', path: '/a', flags: 9 }])).toEqual(
+    expect(new PreparerFixture().prepare([{ op: 'createTTL', path: '/a', flags: 9 }])).toEqual(
       multi(failure(ErrorCode.BADARGUMENTS)),
     )
   })
 
   it('takes the kind of a creation from its flags', () => {
-    const txn = new Bench().prepare([
+    const txn = new PreparerFixture().prepare([
       create('/c', CreateMode.CONTAINER),
       { op: 'createTTL', path: '/n', flags: 0, ttl: -1n },
     ])
@@ -180,7 +184,7 @@ describe('a multi', () => {
   })
 
   it('may go beyond a quota, which looks at what is applied', () => {
-    const bench = new Bench({ enforceQuota: true })
+    const bench = new PreparerFixture({ enforceQuota: true })
     bench.apply(create('/q'))
     bench.apply(create('/zookeeper/quota/q'))
     bench.apply({
@@ -200,7 +204,7 @@ describe('a multi', () => {
 
 describe('lists', () => {
   it('are stored with the identities in the place of auth, for creations and changes alike', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     const auth = [{ perms: Perms.ALL, id: { scheme: 'auth', id: null } }]
     expect(bench.prepare({ op: 'create', path: '/a', acl: auth })).toEqual(failure(ErrorCode.INVALIDACL))
     bench.identities = [BOB]
@@ -215,7 +219,7 @@ describe('lists', () => {
   })
 
   it('are those that wait, not those that are applied', () => {
-    const bench = new Bench()
+    const bench = new PreparerFixture()
     bench.apply(create('/a'))
     bench.prepare({ op: 'setACL', path: '/a', acl: only(Perms.ALL) })
     expect(bench.prepare(create('/a/x'))).toEqual(failure(ErrorCode.NOAUTH))
@@ -223,7 +227,7 @@ describe('lists', () => {
 
   it('with a null id cannot be decoded', () => {
     const acl = [{ perms: Perms.ALL, id: { scheme: 'digest', id: null } }]
-    expect(new Bench().prepare({ op: 'create', path: '/a', acl })).toEqual(
+    expect(new PreparerFixture().prepare({ op: 'create', path: '/a', acl })).toEqual(
       failure(ErrorCode.MARSHALLINGERROR),
     )
   })
@@ -231,8 +235,8 @@ describe('lists', () => {
 
 describe('the nodes of the server', () => {
   it('let everybody create below /zookeeper, and only the super user touch the configuration', () => {
-    const bench = new Bench()
-    const config: Ask = { op: 'setData', path: '/zookeeper/config', data: 'x' }
+    const bench = new PreparerFixture()
+    const config: RequestSpec = { op: 'setData', path: '/zookeeper/config', data: 'x' }
     expect(bench.prepare(create('/zookeeper/mine'))).toMatchObject({ path: '/zookeeper/mine' })
     expect(bench.prepare({ op: 'setACL', path: '/zookeeper', acl: OPEN_ACL_UNSAFE })).toMatchObject({
       version: 1,

@@ -1,6 +1,6 @@
 import { CreateMode, ErrorCode, OPEN_ACL_UNSAFE, OpCode, Perms, type ACL } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { Bench, BOB, failure, only, type Ask } from './testdata/bench.ts'
+import { PreparerFixture, BOB, failure, only, type RequestSpec } from './testing/preparer-fixture.ts'
 
 const UNKNOWN: ACL[] = [{ perms: Perms.ALL, id: { scheme: 'kerberos', id: 'x' } }]
 const TTL = CreateMode.PERSISTENT_WITH_TTL
@@ -10,10 +10,10 @@ const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
  * A tree in which a request can fail at every step: `/locked` belongs to somebody else, `/full` has a quota that is
  * used up, `/p` has a child and two versions of data and list behind it, `/e` is ephemeral.
  */
-function world(extendedTypes = true): Bench {
-  const bench = new Bench({ extendedTypes, enforceQuota: true })
+function world(extendedTypes = true): PreparerFixture {
+  const bench = new PreparerFixture({ extendedTypes, enforceQuota: true })
   bench.identities = [BOB]
-  const asks: Ask[] = [
+  const asks: RequestSpec[] = [
     { op: 'create', path: '/locked', data: 'x' },
     { op: 'create', path: '/locked/child', data: 'x', acl: only(Perms.ALL) },
     { op: 'create', path: '/locked/e', flags: CreateMode.EPHEMERAL },
@@ -40,9 +40,11 @@ function world(extendedTypes = true): Bench {
 }
 
 /** Each request fails at the named step and, where a request can, at every later one too: the first decides. */
-type Step = readonly [string, Ask, number, 'closed'?]
+type Step = readonly [string, RequestSpec, number, 'closed'?]
 
-const cases = (steps: Step[]): { name: string; ask: Ask; code: number; session: string | undefined }[] =>
+const cases = (
+  steps: Step[],
+): { name: string; ask: RequestSpec; code: number; session: string | undefined }[] =>
   steps.map(([name, ask, code, session]) => ({ name, ask, code, session }))
 
 const created = (op: 'create' | 'create2' | 'createContainer'): Step[] => [

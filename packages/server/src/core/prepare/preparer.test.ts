@@ -30,7 +30,7 @@ class Bench {
       sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
       enforceQuota,
       reconfigEnabled: false,
-      quotaExceeded: (subject, { what, isHard, limit, use }) =>
+      onQuotaExceeded: (subject, { what, isHard, limit, use }) =>
         this.breaches.push(`${subject} ${isHard ? 'hard' : 'soft'} ${what} ${use} of ${limit}`),
     })
   }
@@ -52,7 +52,7 @@ class Bench {
     const txn = this.prepare(type, body)
     if (typeof txn === 'number') return txn
     this.tree.apply({ sessionId: 5n, cxid: 0, zxid: this.#zxid, time: 1 }, txn)
-    this.preparer.committed(this.#zxid)
+    this.preparer.forgetApplied(this.#zxid)
     return txn
   }
 

@@ -22,23 +22,23 @@ import {
 } from '@zabra/protocol'
 import {
   crcPrefix,
-  LIMITS,
+  LIMITS_NAME,
   parseQuota,
   pathCrc,
   QUOTA_ROOT,
   quotaBreach,
-  STATS,
+  STATS_NAME,
   STEP,
   type QuotaBreach,
   type Tree,
 } from '../tree/index.ts'
 import type { SessionId, SubTxn, Txn, Zxid } from '../types.ts'
-import type { Prepared, PrepareOptions, WriteRequest } from './contract.ts'
-import { decodeWrite, takingFrom, type Taking } from './decode.ts'
-import { Copies } from './copies.ts'
-import { multiInSteps, whole } from './large.ts'
-import { Refusal, refuse } from './refusal.ts'
-import { FutureNode, PendingTree } from './pending.ts'
+import type { PreparedTxn, PreparerOptions, WriteRequest } from './types.ts'
+import { decodeWrite, treeFieldReader, type FieldReader } from './decode.ts'
+import { Arena } from './arena.ts'
+import { multiInSteps, runToEnd } from './multi.ts'
+import { RequestError, reject } from './request-error.ts'
+import { PendingNode, PendingTree } from './pending-tree.ts'
 import { sequenceNumber } from './sequence.ts'
 
 const RESERVED = new Set(['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'])
@@ -49,22 +49,22 @@ const CONFIG_NODE = '/zookeeper/config'
  * has prepared before; the caller must log and apply what it returns in the same order, and say so with `committed`.
  */
 export class Preparer {
-  readonly #options: PrepareOptions
+  readonly #options: PreparerOptions
   readonly #tree: Tree
   /** What a request brings lies in bytes that are overwritten by the next ones. */
-  readonly #copies = new Copies()
-  readonly #taking: Taking
+  readonly #arena = new Arena()
+  readonly #fields: FieldReader
   #pending: PendingTree
   /** The node that the last operation was about. */
-  #node: FutureNode | undefined
+  #node: PendingNode | undefined
   /** The parent that was looked up last. */
-  #parentBefore: FutureNode | undefined
+  #parentBefore: PendingNode | undefined
 
-  constructor(options: PrepareOptions) {
+  constructor(options: PreparerOptions) {
     this.#options = options
     this.#tree = options.tree
     this.#pending = new PendingTree(options.tree)
-    this.#taking = takingFrom(options.tree.store, this.#copies)
+    this.#fields = treeFieldReader(options.tree.store, this.#arena)
   }
 
   /** How many nodes have changes that are not applied yet. */
@@ -79,18 +79,18 @@ export class Preparer {
   }
 
   /** Everything up to a zxid is applied to the tree. Forgets up to so many changes; false when there are more. */
-  committed(zxid: Zxid, limit = Infinity): boolean {
-    return this.#pending.committed(zxid, limit)
+  forgetApplied(zxid: Zxid, limit = Infinity): boolean {
+    return this.#pending.forgetApplied(zxid, limit)
   }
 
   /**
    * Prepares a request of a client. Returns an error number for a request that cannot be decoded: it takes no zxid.
    * Every other failure is an `ErrorTxn`, or a multi that holds one, and takes its zxid.
    */
-  prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+  prepare(request: WriteRequest, body: Reader, zxid: Zxid, time: number): PreparedTxn | number {
     switch (request.type) {
       case OpCode.multi:
-        return whole(this.multiInSteps(request, body, zxid, time))
+        return runToEnd(this.multiInSteps(request, body, zxid, time))
       case OpCode.reconfig:
         return this.#reconfig(request, body, zxid, time)
       default:
@@ -99,25 +99,25 @@ export class Preparer {
   }
 
   /** The first transaction of a session. */
-  createSession(timeOut: number): Prepared {
+  createSession(timeOut: number): PreparedTxn {
     return this.#done({ type: OpCode.createSession, timeOut })
   }
 
   /** The last transaction of a session: it goes with its ephemeral nodes, those that are still on their way included. */
-  closeSession(session: SessionId, zxid: Zxid): Prepared {
-    return whole(this.closeInSteps(session, zxid))
+  closeSession(session: SessionId, zxid: Zxid): PreparedTxn {
+    return runToEnd(this.closeInSteps(session, zxid))
   }
 
   /** As `closeSession`, in steps. Earlier transactions may be applied between two of them, but nothing else prepared. */
-  *closeInSteps(session: SessionId, zxid: Zxid): Generator<void, Prepared> {
+  *closeInSteps(session: SessionId, zxid: Zxid): Generator<void, PreparedTxn> {
     const paths2Delete: string[] = []
-    const grave = this.#pending.grave(session, zxid)
+    const grave = this.#pending.tombstone(session, zxid)
     for (const path of this.#pending.ephemeralsOf(session)) {
       const node = this.#pending.get(path)
       // Those that were removed while they were on their way.
       if (node?.owner !== session) continue
       this.#leave(this.#parent(path)!, zxid)
-      this.#pending.bury(node, grave)
+      this.#pending.removeWithSession(node, grave)
       paths2Delete.push(path)
       if (paths2Delete.length % STEP === 0) yield
     }
@@ -125,30 +125,30 @@ export class Preparer {
   }
 
   /** Whether a change of this path is on its way, so that the tree does not tell what becomes of it. */
-  isChanging(path: string): boolean {
-    return this.#pending.isChanging(path)
+  hasPendingChange(path: string): boolean {
+    return this.#pending.hasPendingChange(path)
   }
 
   /** Removes a container or a node whose time is over, unless it has children or is neither. */
-  deleteContainer(path: string, zxid: Zxid): Prepared {
+  deleteContainer(path: string, zxid: Zxid): PreparedTxn {
     try {
       const node = this.#pending.get(path)
       const parent = this.#parent(path)
-      if (node === undefined || parent === undefined) return refuse(ErrorCode.NONODE)
-      if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)
+      if (node === undefined || parent === undefined) return reject(ErrorCode.NONODE)
+      if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)
       const kind = ownerKind(node.owner, this.#tree.options)
-      if (kind !== 'container' && kind !== 'ttl') return refuse(ErrorCode.BADVERSION)
+      if (kind !== 'container' && kind !== 'ttl') return reject(ErrorCode.BADVERSION)
       this.#removeNode(node, parent, zxid)
       return this.#done({ type: OpCode.deleteContainer, path })
     } catch (error) {
-      return this.#failed(Refusal.codeOf(error))
+      return this.#failed(RequestError.codeOf(error))
     }
   }
 
-  #single(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+  #single(request: WriteRequest, body: Reader, zxid: Zxid, time: number): PreparedTxn | number {
     let operation: MultiOperation | ({ type: typeof OpCode.setACL } & ReturnType<typeof readSetACLRequest>)
     try {
-      operation = decodeWrite(request.type, body, this.#taking)
+      operation = decodeWrite(request.type, body, this.#fields)
     } catch (error) {
       if (error instanceof ProtocolError) return ErrorCode.MARSHALLINGERROR
       throw error
@@ -159,11 +159,11 @@ export class Preparer {
       const txn = this.#write(request, operation, zxid, time)
       return this.#done(txn, this.#node)
     } catch (error) {
-      return this.#failed(Refusal.codeOf(error))
+      return this.#failed(RequestError.codeOf(error))
     }
   }
 
-  #reconfig(request: WriteRequest, body: Reader, zxid: Zxid, time: number): Prepared | number {
+  #reconfig(request: WriteRequest, body: Reader, zxid: Zxid, time: number): PreparedTxn | number {
     let asked: ReconfigRequest
     try {
       asked = readReconfigRequest(body)
@@ -174,41 +174,41 @@ export class Preparer {
     try {
       return this.#done(this.#changeMembership(request, asked, zxid, time))
     } catch (error) {
-      return this.#failed(Refusal.codeOf(error))
+      return this.#failed(RequestError.codeOf(error))
     }
   }
 
   /** The checks stand in the order of the reference. A server that stands alone has no membership to change. */
   #changeMembership(request: WriteRequest, asked: ReconfigRequest, zxid: Zxid, time: number): Txn {
     const { reconfigEnabled, reconfigure } = this.#options
-    if (!reconfigEnabled) return refuse(ErrorCode.RECONFIGDISABLED)
+    if (!reconfigEnabled) return reject(ErrorCode.RECONFIGDISABLED)
     this.#checkSession(request)
-    if (reconfigure === undefined) return refuse(ErrorCode.UNIMPLEMENTED)
+    if (reconfigure === undefined) return reject(ErrorCode.UNIMPLEMENTED)
     const text = reconfigure(asked, zxid)
-    if (typeof text === 'number') return refuse(text)
+    if (typeof text === 'number') return reject(text)
     const node = this.#pending.get(CONFIG_NODE)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    if (node === undefined) return reject(ErrorCode.NONODE)
     this.#checkAccess(node, Perms.WRITE, request)
     const data = new TextEncoder().encode(text)
-    this.#pending.change(node, zxid)
+    this.#pending.beginChange(node, zxid)
     node.version = -1
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = data.length
     if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, data)
-    this.#pending.settle(node)
+    this.#pending.endChange(node)
     return { type: OpCode.reconfig, path: CONFIG_NODE, data, version: -1 }
   }
 
-  /** As `prepare`, for a multi, in steps like those of `closeInSteps`. */
+  /** As `prepare`, for a multi, in steps like those of `queueClose`. */
   *multiInSteps(
     request: WriteRequest,
     body: Reader,
     zxid: Zxid,
     time: number,
-  ): Generator<void, Prepared | number> {
+  ): Generator<void, PreparedTxn | number> {
     const write = (operation: MultiOperation): SubTxn => this.#write(request, operation, zxid, time)
-    const txn = yield* multiInSteps(this.#pending, body, this.#taking, write, this.#options.pack)
+    const txn = yield* multiInSteps(this.#pending, body, this.#fields, write, this.#options.pack)
     if (typeof txn === 'number') return txn
     return txn.type === OpCode.error ? this.#failed(txn.err) : this.#done(txn)
   }
@@ -229,7 +229,7 @@ export class Preparer {
         return this.#check(request, operation.path, operation.version)
       case OpCode.getData:
       case OpCode.getChildren:
-        return refuse(ErrorCode.MARSHALLINGERROR)
+        return reject(ErrorCode.MARSHALLINGERROR)
     }
   }
 
@@ -248,18 +248,18 @@ export class Preparer {
   ): SubTxn {
     this.#checkFlags(type, flags, ttl)
     this.#checkSession(request, isEphemeral(flags))
-    if (asked === null) return refuse(ErrorCode.MARSHALLINGERROR)
-    if (!asked.includes('/') || asked.includes('\0')) return refuse(ErrorCode.BADARGUMENTS)
+    if (asked === null) return reject(ErrorCode.MARSHALLINGERROR)
+    if (!asked.includes('/') || asked.includes('\0')) return reject(ErrorCode.BADARGUMENTS)
     const list = this.#acceptAcl(acl, request)
     const parent = this.#parent(asked)
-    if (parent === undefined) return refuse(ErrorCode.NONODE)
+    if (parent === undefined) return reject(ErrorCode.NONODE)
     this.#checkAccess(parent, Perms.CREATE, request)
     const path = isSequential(flags) ? asked + sequenceNumber(parent.cversion) : asked
-    if (validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
-    const before = this.#pending.look(path)
-    if (before?.exists === true) return refuse(ErrorCode.NODEEXISTS)
+    if (validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
+    const before = this.#pending.lookup(path)
+    if (before?.exists === true) return reject(ErrorCode.NODEEXISTS)
     if (ownerKind(parent.owner, this.#tree.options) === 'ephemeral')
-      return refuse(ErrorCode.NOCHILDRENFOREPHEMERALS)
+      return reject(ErrorCode.NOCHILDRENFOREPHEMERALS)
     this.#checkQuota(path, 1, data?.length ?? 0)
     return this.#created(request, { path, data, acl: list, flags, type, ttl }, parent, before, zxid, time)
   }
@@ -281,21 +281,21 @@ export class Preparer {
       type: number
       ttl: number
     },
-    parent: FutureNode,
-    before: FutureNode | undefined,
+    parent: PendingNode,
+    before: PendingNode | undefined,
     zxid: Zxid,
     time: number,
   ): SubTxn {
     const parentCVersion = (parent.cversion + 1) | 0
-    this.#pending.change(parent, zxid)
+    this.#pending.beginChange(parent, zxid)
     parent.childCount++
     // At the end of its range the counter stays where it is, as the tree has it when it applies this.
     if (parentCVersion > parent.cversion) {
       parent.cversion = parentCVersion
       parent.pzxid = zxid
     }
-    this.#pending.settle(parent)
-    const node = (this.#node = new FutureNode(path, this.#tree.store.hash(path), acl))
+    this.#pending.endChange(parent)
+    const node = (this.#node = new PendingNode(path, this.#tree.store.hash(path), acl))
     node.parent = parent
     node.czxid = node.mzxid = node.pzxid = zxid
     node.ctime = node.mtime = time
@@ -317,16 +317,16 @@ export class Preparer {
 
   #delete(request: WriteRequest, path: string | null, version: number, zxid: Zxid): SubTxn {
     this.#checkSession(request)
-    if (path === null) return refuse(ErrorCode.MARSHALLINGERROR)
+    if (path === null) return reject(ErrorCode.MARSHALLINGERROR)
     if (!path.includes('/') || path.includes('\0') || RESERVED.has(path))
-      return refuse(ErrorCode.BADARGUMENTS)
+      return reject(ErrorCode.BADARGUMENTS)
     const parent = this.#parent(path)
-    if (parent === undefined) return refuse(ErrorCode.NONODE)
+    if (parent === undefined) return reject(ErrorCode.NONODE)
     this.#checkAccess(parent, Perms.DELETE, request)
     const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
-    if (version !== -1 && version !== node.version) return refuse(ErrorCode.BADVERSION)
-    if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)
+    if (node === undefined) return reject(ErrorCode.NONODE)
+    if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)
+    if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)
     this.#removeNode(node, parent, zxid)
     return { type: OpCode.delete, path }
   }
@@ -346,13 +346,13 @@ export class Preparer {
     if (length !== node.dataLength) this.#checkQuota(node.path, 0, length - node.dataLength)
     const next = nextVersion(node.version, version)
     this.#node = node
-    this.#pending.change(node, zxid)
+    this.#pending.beginChange(node, zxid)
     node.version = next
     node.mzxid = zxid
     node.mtime = time
     node.dataLength = length
     if (this.#tree.options.digest) node.crcPrefix = crcPrefix(node.pathCrc, data)
-    this.#pending.settle(node)
+    this.#pending.endChange(node)
     return { type: OpCode.setData, path: node.path, data, version: next }
   }
 
@@ -362,16 +362,16 @@ export class Preparer {
     zxid: Zxid,
   ): Txn {
     this.#checkSession(request)
-    if (path === null || validatePath(path) !== undefined) return refuse(ErrorCode.BADARGUMENTS)
+    if (path === null || validatePath(path) !== undefined) return reject(ErrorCode.BADARGUMENTS)
     const list = this.#acceptAcl(acl, request)
     const node = this.#pending.get(path)
-    if (node === undefined) return refuse(ErrorCode.NONODE)
+    if (node === undefined) return reject(ErrorCode.NONODE)
     this.#checkAccess(node, Perms.ADMIN, request)
     const next = nextVersion(node.aversion, version)
-    this.#pending.change(node, zxid)
+    this.#pending.beginChange(node, zxid)
     node.aversion = next
     node.acl = list
-    this.#pending.settle(node)
+    this.#pending.endChange(node)
     return { type: OpCode.setACL, path: node.path, acl: list, version: next }
   }
 
@@ -383,59 +383,59 @@ export class Preparer {
   }
 
   /** The node at a path, whose validity need not be asked for where there is one. */
-  #existing(path: string | null): FutureNode {
-    if (path === null) return refuse(ErrorCode.BADARGUMENTS)
+  #existing(path: string | null): PendingNode {
+    if (path === null) return reject(ErrorCode.BADARGUMENTS)
     const node = this.#pending.get(path)
     if (node !== undefined) return node
-    return refuse(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
+    return reject(validatePath(path) === undefined ? ErrorCode.NONODE : ErrorCode.BADARGUMENTS)
   }
 
-  #removeNode(node: FutureNode, parent: FutureNode, zxid: Zxid): void {
+  #removeNode(node: PendingNode, parent: PendingNode, zxid: Zxid): void {
     this.#node = node
     node.parent = parent
     this.#leave(parent, zxid)
-    this.#pending.change(node, zxid)
+    this.#pending.beginChange(node, zxid)
     node.exists = false
   }
 
   /** One child less. */
-  #leave(parent: FutureNode, zxid: Zxid): void {
-    this.#pending.change(parent, zxid)
+  #leave(parent: PendingNode, zxid: Zxid): void {
+    this.#pending.beginChange(parent, zxid)
     parent.childCount--
     parent.pzxid = zxid
-    this.#pending.settle(parent)
+    this.#pending.endChange(parent)
   }
 
   /** The parent of a path. It is often that of the path before, which need not be cut out and looked up again. */
-  #parent(path: string): FutureNode | undefined {
+  #parent(path: string): PendingNode | undefined {
     const last = this.#parentBefore
-    if (last?.held === true && last.exists && isChild(path, last.path)) return last
+    if (last?.isCurrent === true && last.exists && isChild(path, last.path)) return last
     return (this.#parentBefore = this.#pending.get(parentOf(path)))
   }
 
   #checkFlags(type: number, flags: number, ttl: number): void {
-    if (!isCreateMode(flags)) refuse(ErrorCode.BADARGUMENTS)
+    if (!isCreateMode(flags)) reject(ErrorCode.BADARGUMENTS)
     if (isTtl(flags)) {
-      if (!this.#tree.options.extendedTypes) refuse(ErrorCode.UNIMPLEMENTED)
-      if (type !== OpCode.createTTL || ttl < 1 || ttl > MAX_TTL) refuse(ErrorCode.BADARGUMENTS)
+      if (!this.#tree.options.extendedTypes) reject(ErrorCode.UNIMPLEMENTED)
+      if (type !== OpCode.createTTL || ttl < 1 || ttl > MAX_TTL) reject(ErrorCode.BADARGUMENTS)
     } else if (type === OpCode.createTTL) {
-      refuse(ErrorCode.BADARGUMENTS)
+      reject(ErrorCode.BADARGUMENTS)
     }
   }
 
   #checkSession({ sessionId }: WriteRequest, global = false): void {
     const err = this.#options.sessions.check(sessionId, global)
-    if (err !== ErrorCode.OK) refuse(err)
+    if (err !== ErrorCode.OK) reject(err)
   }
 
-  #checkAccess(node: FutureNode, perms: number, request: WriteRequest): void {
-    if (!this.#options.acls.allows(node.acl, perms, request.identities)) refuse(ErrorCode.NOAUTH)
+  #checkAccess(node: PendingNode, perms: number, request: WriteRequest): void {
+    if (!this.#options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)
   }
 
   #acceptAcl(acl: readonly ACL[] | null, request: WriteRequest): readonly ACL[] {
     const list = this.#options.acls.accept(acl, request.identities)
-    if (list === 'invalid') return refuse(ErrorCode.INVALIDACL)
-    if (list === 'null id') return refuse(ErrorCode.MARSHALLINGERROR)
+    if (list === 'invalid') return reject(ErrorCode.INVALIDACL)
+    if (list === 'null id') return reject(ErrorCode.MARSHALLINGERROR)
     return list
   }
 
@@ -443,8 +443,8 @@ export class Preparer {
   #checkQuota(path: string, nodes: number, bytes: number): void {
     const subject = this.#tree.quotas.deepest(path)
     if (subject === undefined) return
-    const limits = this.#tree.find(`${QUOTA_ROOT}${subject}/${LIMITS}`)
-    const stats = this.#tree.find(`${QUOTA_ROOT}${subject}/${STATS}`)
+    const limits = this.#tree.find(`${QUOTA_ROOT}${subject}/${LIMITS_NAME}`)
+    const stats = this.#tree.find(`${QUOTA_ROOT}${subject}/${STATS_NAME}`)
     if (limits === -1 || stats === -1) return
     const { enforceQuota } = this.#options
     let breach: QuotaBreach | undefined
@@ -457,26 +457,26 @@ export class Preparer {
       )
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
-      if (enforceQuota) refuse(ErrorCode.MARSHALLINGERROR)
+      if (enforceQuota) reject(ErrorCode.MARSHALLINGERROR)
     }
     if (breach === undefined) return
-    if (breach.isHard && enforceQuota) refuse(ErrorCode.QUOTAEXCEEDED)
-    this.#options.quotaExceeded?.(subject, breach)
+    if (breach.isHard && enforceQuota) reject(ErrorCode.QUOTAEXCEEDED)
+    this.#options.onQuotaExceeded?.(subject, breach)
   }
 
-  #done(txn: Txn, place?: FutureNode): Prepared {
+  #done(txn: Txn, place?: PendingNode): PreparedTxn {
     const digest = this.#tree.options.digest ? this.#pending.digest.value() : undefined
-    return { txn, digest, place, crc: place === undefined ? 0 : place.crcPrefix }
+    return { txn, digest, node: place, crc: place === undefined ? 0 : place.crcPrefix }
   }
 
-  #failed(err: number): Prepared {
-    return { txn: { type: OpCode.error, err }, digest: undefined, place: undefined, crc: 0 }
+  #failed(err: number): PreparedTxn {
+    return { txn: { type: OpCode.error, err }, digest: undefined, node: undefined, crc: 0 }
   }
 }
 
 /** The version after a change, if the expected one is the current one or -1 for any. */
 function nextVersion(current: number, expected: number): number {
-  if (expected !== -1 && expected !== current) return refuse(ErrorCode.BADVERSION)
+  if (expected !== -1 && expected !== current) return reject(ErrorCode.BADVERSION)
   return (current + 1) | 0
 }
 

@@ -9,7 +9,7 @@ import {
   verifierOf,
   votersOf,
   type EnsembleConfiguration,
-  type Member,
+  type MemberConfiguration,
 } from './index.ts'
 
 /** As a 3.8 server prints it after reading the lines of `written`. */
@@ -60,7 +60,7 @@ const anyConfiguration = fc
   })
   .map(({ version, ids, members, grouped, weights }): EnsembleConfiguration => {
     const sorted = ids.sort((a, b) => a - b)
-    const byId = new Map(sorted.map((id, i): [number, Member] => [id, { id, ...members[i]! }]))
+    const byId = new Map(sorted.map((id, i): [number, MemberConfiguration] => [id, { id, ...members[i]! }]))
     byId.set(sorted[0]!, { ...byId.get(sorted[0]!)!, role: 'participant' })
     const voters = votersOf({ version, members: byId })
     if (!grouped) return { version, members: byId }
@@ -89,7 +89,7 @@ describe('a configuration', () => {
     expect(verifierOf(configuration).weightOf(3)).toBe(0)
     expect(verifierOf(configuration).isQuorum(new Set([1, 2]))).toBe(true)
     expect(
-      verifierOf(parseConfiguration('server.1=a:1:2\nserver.2=b:1:2'), { oracle: true }).mayAskOracle,
+      verifierOf(parseConfiguration('server.1=a:1:2\nserver.2=b:1:2'), { oracle: true }).canAskOracle,
     ).toBe(true)
   })
 

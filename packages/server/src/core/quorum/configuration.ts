@@ -2,7 +2,7 @@ import { formatZxid } from '@zabra/protocol'
 import { hierarchical, majority, type Hierarchy, type QuorumVerifier, type ServerId } from './verifier.ts'
 
 /** A participant votes; an observer is told of what was decided. */
-export type Role = 'participant' | 'observer'
+export type MemberRole = 'participant' | 'observer'
 
 /** Where a member takes the connections of other members. */
 export interface MemberAddress {
@@ -15,11 +15,11 @@ export interface MemberAddress {
 }
 
 /** One `server.N` line. */
-export interface Member {
+export interface MemberConfiguration {
   readonly id: ServerId
   /** At least one; several for a member that is reached over several networks. */
   readonly addresses: readonly MemberAddress[]
-  readonly role: Role
+  readonly role: MemberRole
   /** Where the member serves clients, when the ensemble's configuration says so. */
   readonly client?: { readonly host: string; readonly port: number }
 }
@@ -29,7 +29,7 @@ export interface EnsembleConfiguration {
   /** The zxid of the change that made it, or 0 for one that was written by hand. */
   readonly version: number
   /** By id, ascending. */
-  readonly members: ReadonlyMap<ServerId, Member>
+  readonly members: ReadonlyMap<ServerId, MemberConfiguration>
   /** Present when voices are weighed in groups. */
   readonly hierarchy?: Hierarchy
 }
@@ -85,7 +85,7 @@ function lines({ members, hierarchy }: EnsembleConfiguration): string[] {
   return text
 }
 
-function printMember({ addresses, role, client }: Member): string {
+function printMember({ addresses, role, client }: MemberConfiguration): string {
   const places = [...addresses]
     .sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0))
     .map(({ host, quorumPort, electionPort }) => `${bracketed(host)}:${quorumPort}:${electionPort}`)

@@ -1,6 +1,6 @@
 /** Who belongs to an ensemble, and how many of them may decide. */
 export { hierarchical, isQuorumOfAll, majority, votersOfAll } from './verifier.ts'
-export type { Hierarchy, QuorumVerifier, Quorums, ServerId } from './verifier.ts'
+export type { Hierarchy, QuorumVerifier, QuorumVerifiers, ServerId } from './verifier.ts'
 export {
   printConfiguration,
   printDynamicFile,
@@ -8,8 +8,13 @@ export {
   verifierOf,
   votersOf,
 } from './configuration.ts'
-export type { EnsembleConfiguration, Member, MemberAddress, Role } from './configuration.ts'
-export { ConfigurationError, configurationOf, parseConfiguration } from './parse.ts'
-export type { ConfigurationLine } from './parse.ts'
-export { reconfigured, ReconfigurationError } from './reconfig.ts'
-export type { Reconfiguration } from './reconfig.ts'
+export type {
+  EnsembleConfiguration,
+  MemberConfiguration,
+  MemberAddress,
+  MemberRole,
+} from './configuration.ts'
+export { ConfigurationError, buildConfiguration, parseConfiguration } from './parse-configuration.ts'
+export type { ConfigurationProperty } from './parse-configuration.ts'
+export { applyReconfig, ReconfigurationError } from './reconfig.ts'
+export type { ReconfigRequest } from './reconfig.ts'

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfiguration, printConfiguration } from './index.ts'
-import { reconfigured, ReconfigurationError, type Reconfiguration } from './reconfig.ts'
+import { applyReconfig, ReconfigurationError, type ReconfigRequest } from './reconfig.ts'
 
 const line = (id: number, rest = ''): string => `server.${id}=h${id}:2888:3888${rest};2181`
 const three = parseConfiguration([line(1), line(2), line(3), 'version=5'].join('\n'))
-const nothing: Reconfiguration = { joiningServers: null, leavingServers: null, newMembers: null }
-const after = (change: Partial<Reconfiguration>, from = three, leastVoters = 2): string =>
-  printConfiguration(reconfigured(from, { ...nothing, ...change }, { version: 0x10000000b, leastVoters }))
+const nothing: ReconfigRequest = { joiningServers: null, leavingServers: null, newMembers: null }
+const after = (change: Partial<ReconfigRequest>, from = three, leastVoters = 2): string =>
+  printConfiguration(applyReconfig(from, { ...nothing, ...change }, { version: 0x10000000b, leastVoters }))
 
 describe('a reconfiguration', () => {
   it('lets servers leave and join, and changes what is there already', () => {
@@ -36,7 +36,7 @@ describe('a reconfiguration', () => {
     )
   })
 
-  it.each<[Partial<Reconfiguration>, RegExp]>([
+  it.each<[Partial<ReconfigRequest>, RegExp]>([
     [{ leavingServers: '1,2' }, /at least 2 participants, got one with 1/],
     [{ leavingServers: 'x' }, /id of a server that leaves, got "x"/],
     [{ joiningServers: 'nonsense' }, /Expected server\.N=/],

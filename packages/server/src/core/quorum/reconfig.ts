@@ -1,10 +1,15 @@
 import { ErrorCode } from '@zabra/protocol'
-import { votersOf, type EnsembleConfiguration, type Member, type MemberAddress } from './configuration.ts'
-import { ConfigurationError, parseConfiguration } from './parse.ts'
+import {
+  votersOf,
+  type EnsembleConfiguration,
+  type MemberConfiguration,
+  type MemberAddress,
+} from './configuration.ts'
+import { ConfigurationError, parseConfiguration } from './parse-configuration.ts'
 import type { ServerId } from './verifier.ts'
 
 /** A change of the membership as a client asks for it; one that names `newMembers` says everything anew. */
-export interface Reconfiguration {
+export interface ReconfigRequest {
   /** Lines `server.N=…` with commas between them. */
   readonly joiningServers: string | null
   /** Ids with commas between them. */
@@ -27,13 +32,15 @@ export class ReconfigurationError extends Error {
  * The configuration that a change makes of another one (`PrepRequestProcessor`, op code reconfig). `version` is the zxid
  * of the change. Throws a `ReconfigurationError`.
  */
-export function reconfigured(
+export function applyReconfig(
   current: EnsembleConfiguration,
-  change: Reconfiguration,
+  change: ReconfigRequest,
   { version, leastVoters }: { version: number; leastVoters: number },
 ): EnsembleConfiguration {
   const next =
-    change.newMembers === null ? incremental(current, change) : { ...parsed(change.newMembers), version: 0 }
+    change.newMembers === null
+      ? applyIncremental(current, change)
+      : { ...parseMembership(change.newMembers), version: 0 }
   const voters = votersOf(next).length
   if (voters < leastVoters)
     throw new ReconfigurationError(
@@ -43,9 +50,9 @@ export function reconfigured(
   return { ...next, version }
 }
 
-function incremental(
+function applyIncremental(
   current: EnsembleConfiguration,
-  { joiningServers, leavingServers }: Reconfiguration,
+  { joiningServers, leavingServers }: ReconfigRequest,
 ): EnsembleConfiguration {
   if (current.hierarchy !== undefined)
     throw new ReconfigurationError(
@@ -66,13 +73,13 @@ function readId(word: string): ServerId {
   return Number(word)
 }
 
-function readJoiner(line: string): Member {
+function readJoiner(line: string): MemberConfiguration {
   // One who observes is no configuration by itself, so the reader gets a participant to go with it.
   const [, id] = /^server\.(\d{1,15})\s*=/.exec(line) ?? []
   if (id === undefined)
     throw new ReconfigurationError(`Expected server.N=… for a server that joins, got "${line.slice(0, 80)}".`)
   const companion = id === '0' ? 1 : 0
-  const member = parsed(`${line}\nserver.${companion}=companion:1:2`).members.get(Number(id))!
+  const member = parseMembership(`${line}\nserver.${companion}=companion:1:2`).members.get(Number(id))!
   if (member.client === undefined)
     throw new ReconfigurationError(
       `Expected three ports for server.${id}, its client port behind a ";" among them, got "${line.slice(0, 80)}".`,
@@ -80,7 +87,7 @@ function readJoiner(line: string): Member {
   return member
 }
 
-function parsed(text: string): EnsembleConfiguration {
+function parseMembership(text: string): EnsembleConfiguration {
   try {
     return parseConfiguration(text)
   } catch (error) {
@@ -94,7 +101,7 @@ function parsed(text: string): EnsembleConfiguration {
 function refuseSharedAddresses({ members }: EnsembleConfiguration): void {
   const owners = new Map<string, ServerId>()
   for (const { id, addresses, client } of members.values())
-    for (const place of placesOf(addresses, client)) {
+    for (const place of addressesOf(addresses, client)) {
       const other = owners.get(place) ?? id
       if (other !== id)
         throw new ReconfigurationError(
@@ -104,7 +111,7 @@ function refuseSharedAddresses({ members }: EnsembleConfiguration): void {
     }
 }
 
-function placesOf(addresses: readonly MemberAddress[], client: Member['client']): string[] {
+function addressesOf(addresses: readonly MemberAddress[], client: MemberConfiguration['client']): string[] {
   const own = addresses.flatMap(({ host, quorumPort, electionPort }) => [
     `${host}:${quorumPort}`,
     `${host}:${electionPort}`,

@@ -85,9 +85,9 @@ describe('a majority', () => {
 
   it('of two needs both, and an oracle may be asked only where there are two', () => {
     expect(majority([1, 2], { oracle: true }).isQuorum(set(1))).toBe(false)
-    expect(majority([1, 2], { oracle: true }).mayAskOracle).toBe(true)
-    expect(majority([1, 2]).mayAskOracle).toBe(false)
-    expect(majority([1, 2, 3], { oracle: true }).mayAskOracle).toBe(false)
+    expect(majority([1, 2], { oracle: true }).canAskOracle).toBe(true)
+    expect(majority([1, 2]).canAskOracle).toBe(false)
+    expect(majority([1, 2, 3], { oracle: true }).canAskOracle).toBe(false)
   })
 })
 

@@ -9,12 +9,12 @@ export interface QuorumVerifier {
   /** Whether these servers together may decide. */
   isQuorum(ids: ReadonlySet<ServerId>): boolean
   /** How many voters are a quorum, where any so many are; absent where voices are weighed. */
-  readonly needed?: number
+  readonly quorumSize?: number
   /**
    * Whether one voter may go on alone on the word of an oracle, somebody outside of the ensemble who knows that the other
    * one is down. It trades safety for availability: two servers and a wrong oracle can each go on alone.
    */
-  readonly mayAskOracle: boolean
+  readonly canAskOracle: boolean
 }
 
 /** More than half of the voters. */
@@ -28,9 +28,9 @@ export function majority(
     voters: all,
     weightOf: (id) => (all.has(id) ? 1 : 0),
     isQuorum: (ids) => countIn(all, ids) > half,
-    needed: half + 1,
+    quorumSize: half + 1,
     // With more than two voters a majority survives the loss of one, and the oracle is not asked.
-    mayAskOracle: oracle && all.size === 2,
+    canAskOracle: oracle && all.size === 2,
   }
 }
 
@@ -62,7 +62,7 @@ export function hierarchical({ groups, weights }: Hierarchy): QuorumVerifier {
     voters: new Set(weightOf.keys()),
     weightOf: (id) => weightOf.get(id) ?? 0,
     isQuorum: (ids) => counted.filter((group) => weigh(group.members, ids) > group.half).length > half,
-    mayAskOracle: false,
+    canAskOracle: false,
   }
 }
 
@@ -70,17 +70,17 @@ export function hierarchical({ groups, weights }: Hierarchy): QuorumVerifier {
  * The judges of a moment: the configuration in force, and the one that was proposed last when it is newer. While there
  * are two, whatever is decided needs a quorum of each.
  */
-export interface Quorums {
+export interface QuorumVerifiers {
   readonly active: QuorumVerifier
   readonly proposed?: QuorumVerifier
 }
 
 /** Whether these servers are a quorum of every configuration that matters. */
-export function isQuorumOfAll({ active, proposed }: Quorums, ids: ReadonlySet<ServerId>): boolean {
+export function isQuorumOfAll({ active, proposed }: QuorumVerifiers, ids: ReadonlySet<ServerId>): boolean {
   return active.isQuorum(ids) && (proposed === undefined || proposed.isQuorum(ids))
 }
 
 /** Voters of any configuration that matters, in ascending order. */
-export function votersOfAll({ active, proposed }: Quorums): ServerId[] {
+export function votersOfAll({ active, proposed }: QuorumVerifiers): ServerId[] {
   return [...new Set([...active.voters, ...(proposed?.voters ?? [])])].sort((a, b) => a - b)
 }

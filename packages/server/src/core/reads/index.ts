@@ -1,4 +1,4 @@
 /** Answers to everything that changes nothing. */
-export { Reads } from './reads.ts'
-export type { Caller, ReadContext } from './reads.ts'
-export type { LongAnswer } from './long.ts'
+export { ReadHandlers } from './read-handlers.ts'
+export type { ReadCaller, ReadContext } from './read-handlers.ts'
+export type { ChunkedReply } from './chunked-reply.ts'

@@ -1,6 +1,6 @@
 import { OPEN_ACL_UNSAFE, OpCode, Reader, type ACL } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { Bench, Client, hex, text } from './testdata/bench.ts'
+import { ReadFixture, Client, hex, text } from './testing/read-fixture.ts'
 
 const bytesOf = (frame: string): Uint8Array => {
   const digits = frame.replaceAll(' ', '')
@@ -10,7 +10,7 @@ const bytesOf = (frame: string): Uint8Array => {
 }
 
 /** Asks what a recorded frame asks and expects the body and the error of the recorded reply. */
-function expectReply(bench: Bench, request: string, reply: string): void {
+function expectReply(bench: ReadFixture, request: string, reply: string): void {
   const asked = bytesOf(request)
   const answered = bytesOf(reply)
   const { err, bytes } = bench.ask(new Reader(asked, 8).int(), asked.subarray(12))
@@ -22,14 +22,14 @@ const BORN = 1_795_217_648_323
 const CHANGED = 1_795_217_648_426
 
 /** A parent whose history is that of the recording, as far as it has gone at a zxid. */
-function fx(until: number): Bench {
+function fx(until: number): ReadFixture {
   const client = new Client(SESSION)
   client.identities = [
     { scheme: 'digest', id: 'bob:hash' },
     { scheme: 'digest', id: 'al:hash' },
     { scheme: 'ip', id: '127.0.0.1' },
   ]
-  const bench = new Bench({ client, empty: true })
+  const bench = new ReadFixture({ client, empty: true })
   const node = (
     path: string,
     data: string | null,
@@ -79,7 +79,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
   })
 
   it('getData of a node without data', () => {
-    const bench = new Bench({ empty: true })
+    const bench = new ReadFixture({ empty: true })
     const create = { type: OpCode.create, path: '/nulld', data: null, acl: OPEN_ACL_UNSAFE } as const
     bench.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 34, 1_795_217_804_121)
     expectReply(
@@ -112,7 +112,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
 
   it('getACL of one who may administer a digest list', () => {
     const bob = { scheme: 'digest', id: 'bob:ikIaKsbtGweaHnb/jKn7OHqbunM=' }
-    const bench = new Bench({ empty: true })
+    const bench = new ReadFixture({ empty: true })
     bench.client.identities = [bob]
     const node = { data: text('ab'), acl: [{ perms: 31, id: bob }], ephemeral: false, parentCVersion: -1 }
     const create = (path: string) => ({ type: OpCode.create, path, ...node }) as const
@@ -192,7 +192,7 @@ describe('the replies of a ZooKeeper 3.9 server, byte for byte', () => {
   })
 
   it('setWatches with a stale watch, then checkWatches and removeWatches of a new one', () => {
-    const bench = new Bench({ empty: true })
+    const bench = new ReadFixture({ empty: true })
     const create = { type: OpCode.create, path: '/wx', data: null, acl: OPEN_ACL_UNSAFE } as const
     bench.apply({ ...create, ephemeral: false, parentCVersion: -1 }, 27)
     bench.apply({ type: OpCode.setData, path: '/wx', data: null, version: 1 }, 29)

@@ -8,7 +8,7 @@ import {
 } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Bench } from './testdata/bench.ts'
+import { ReadFixture } from './testing/read-fixture.ts'
 
 const lists = { dataWatches: ['/a', '/gone'], existWatches: ['/a/b', '/new'], childWatches: ['/a'] }
 const lasting = { persistentWatches: ['/a'], persistentRecursiveWatches: ['/'] }
@@ -58,9 +58,9 @@ describe('a body that cannot be decoded', () => {
     (name, write) => {
       const whole = bytesOf(write)
       for (let end = 0; end < whole.length; end++) {
-        const bench = new Bench()
+        const bench = new ReadFixture()
         expect(bench.ask(OpCode[name], whole.subarray(0, end))).toMatchObject(FAILED)
-        expect([bench.watches.size, bench.client.watched.size, bench.client.events]).toEqual([0, 0, []])
+        expect([bench.watches.size, bench.client.watchedPaths.size, bench.client.events]).toEqual([0, 0, []])
       }
     },
   )
@@ -69,7 +69,7 @@ describe('a body that cannot be decoded', () => {
     const whole = bytesOf(write)
     const longer = new Uint8Array(whole.length + 7).fill(0xee)
     longer.set(whole)
-    const [plain, more] = [new Bench(), new Bench()]
+    const [plain, more] = [new ReadFixture(), new ReadFixture()]
     const expected = plain.ask(OpCode[name], whole)
     expect(more.ask(OpCode[name], longer)).toMatchObject({ err: expected.err, bytes: expected.bytes })
     expect(more.client.events).toEqual(plain.client.events)
@@ -83,7 +83,7 @@ describe('a body that cannot be decoded', () => {
         w.int(2 ** 31 - 1)
         for (let i = 0; i < 100; i++) w.string('/a')
       })
-      const bench = new Bench()
+      const bench = new ReadFixture()
       expect(bench.ask(OpCode[name], body)).toMatchObject(FAILED)
       expect([bench.watches.size, bench.client.events]).toEqual([0, []])
     },
@@ -100,7 +100,7 @@ describe('a body that cannot be decoded', () => {
         return [OpCode[name], bytes] as const
       })
     const noise = fc.tuple(fc.constantFrom(...ops), fc.uint8Array({ maxLength: 60 }))
-    const bench = new Bench()
+    const bench = new ReadFixture()
     const digest = bench.tree.digest
     fc.assert(
       fc.property(fc.oneof(damaged, noise), ([op, bytes]) => {
@@ -116,7 +116,7 @@ describe('a body that cannot be decoded', () => {
   })
 
   it('of an operation that is no read is not even looked at', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     for (const op of [OpCode.create, OpCode.setData, OpCode.multi, OpCode.check, OpCode.auth, 0, -1, 55])
       expect(bench.ask(op, bytesOf(watch))).toMatchObject({ err: ErrorCode.UNIMPLEMENTED, length: 0 })
   })

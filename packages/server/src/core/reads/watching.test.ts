@@ -8,7 +8,7 @@ import {
   writeSetWatches2,
 } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
-import { Bench } from './testdata/bench.ts'
+import { ReadFixture } from './testing/read-fixture.ts'
 
 describe('a read that asks for a watch', () => {
   it.each([
@@ -18,7 +18,7 @@ describe('a read that asks for a watch', () => {
     ['getChildren', OpCode.getChildren, '/a', [1, 3]],
     ['getChildren2', OpCode.getChildren2, '/a', [1, 3]],
   ] as const)('by %s leaves one of its kind, and none unless it asks', (_name, op, path, kinds) => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     bench.look(op, path)
     expect(bench.held(path)).toEqual([])
     bench.look(op, path, true)
@@ -27,18 +27,18 @@ describe('a read that asks for a watch', () => {
   })
 
   it('leaves none when it fails, but for exists of an absent node', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     for (const op of [OpCode.exists, OpCode.getData, OpCode.getChildren, OpCode.getChildren2]) {
       for (const path of ['/s', null]) bench.look(op, path, true)
       if (op !== OpCode.exists) bench.look(op, '/none', true)
     }
     bench.look(OpCode.exists, '/a\0', true)
     for (const op of [OpCode.getACL, OpCode.getAllChildrenNumber]) bench.look(op, '/a', true)
-    expect([bench.watches.size, bench.client.watched.size]).toEqual([0, 0])
+    expect([bench.watches.size, bench.client.watchedPaths.size]).toEqual([0, 0])
   })
 
   it('on the empty path keeps a watch that never fires', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     bench.look(OpCode.getChildren, '', true)
     bench.look(OpCode.getData, '', true)
     bench.create('/top', null)
@@ -49,7 +49,7 @@ describe('a read that asks for a watch', () => {
 
 describe('addWatch', () => {
   it('needs no node and no permission, answers with a zero, and is heard from then on', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     for (const path of ['/s', '/not/there']) {
       for (const mode of [WatchMode.PERSISTENT, WatchMode.PERSISTENT_RECURSIVE]) {
         expect(bench.number(OpCode.addWatch, path, mode)).toMatchObject({ err: 0, bytes: '00000000' })
@@ -62,7 +62,7 @@ describe('addWatch', () => {
   })
 
   it('takes a null path and then does nothing, and leaves nothing for a mode that does not exist', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     for (const mode of [0, 1])
       expect(bench.number(OpCode.addWatch, null, mode)).toMatchObject({ err: 0, length: 4 })
     for (const mode of [-1, 2])
@@ -76,7 +76,7 @@ describe('addWatch', () => {
 
 describe('watches that a client puts back', () => {
   it('tell at once what happened since, and wait for the rest', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     const request = {
       relativeZxid: 1n,
       dataWatches: ['/a', '/s', '/gone'],
@@ -97,7 +97,7 @@ describe('watches that a client puts back', () => {
       `${EventType.NodeChildrenChanged} /a/b`,
       `${EventType.NodeDeleted} /lost`,
     ])
-    expect([...bench.client.watched].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
+    expect([...bench.client.watchedPaths].sort()).toEqual(['/a', '/p', '/r', '/to-come'])
   })
 
   it('are refused when a list is missing', () => {
@@ -109,7 +109,7 @@ describe('watches that a client puts back', () => {
       persistentRecursiveWatches: [],
     }
     for (const missing of Object.keys(lists)) {
-      const bench = new Bench()
+      const bench = new ReadFixture()
       const request = { relativeZxid: 1n, ...lists, [missing]: null }
       expect(bench.ask(OpCode.setWatches2, (w) => writeSetWatches2(w, request)).err).toBe(
         ErrorCode.MARSHALLINGERROR,
@@ -119,18 +119,18 @@ describe('watches that a client puts back', () => {
 
   it('are refused when a path is missing among those that are looked up, with nothing told or kept', () => {
     for (const list of ['dataWatches', 'existWatches', 'childWatches']) {
-      const bench = new Bench()
+      const bench = new ReadFixture()
       const none = { dataWatches: [], existWatches: [], childWatches: [] }
       const request = { relativeZxid: 0n, ...none, [list]: ['/a', null, '/lost'] }
       expect(bench.ask(OpCode.setWatches, (w) => writeSetWatches(w, request)).err).toBe(
         ErrorCode.MARSHALLINGERROR,
       )
-      expect([bench.client.events, [...bench.client.watched]]).toEqual([[], []])
+      expect([bench.client.events, [...bench.client.watchedPaths]]).toEqual([[], []])
     }
   })
 
   it('can be checked and removed, and modes that do not exist cannot be added', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     const one = (...asked: [number, string, number]): number => bench.number(...asked).err
     expect([0, 1, 2, -1].map((mode) => one(OpCode.addWatch, '/w', mode))).toEqual([0, 0, -5, -5])
     expect([1, 2, 3, 4, 5, 0, 6].map((type) => one(OpCode.checkWatches, '/w', type))).toEqual([
@@ -142,7 +142,7 @@ describe('watches that a client puts back', () => {
   })
 
   it('that were put there twice are told twice, in the order of the lists, before the reply', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     const request = {
       relativeZxid: 0n,
       dataWatches: ['/a', '/a', '/gone'],
@@ -165,7 +165,7 @@ describe('watches that a client puts back', () => {
       [2n ** 60n, [], [1, 2, 3]],
       [-1n, ['3 /n', '4 /n'], []],
     ] as const) {
-      const bench = new Bench({ empty: true })
+      const bench = new ReadFixture({ empty: true })
       bench.create('/n', null)
       bench.apply({ type: OpCode.setData, path: '/n', data: null, version: 1 }, 7)
       const child = { path: '/n/k', data: null, acl: [], ephemeral: false, parentCVersion: -1 }
@@ -177,7 +177,7 @@ describe('watches that a client puts back', () => {
   })
 
   it('of the lasting kinds are put back without a word, whatever happened, and hear of what comes', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     const request = {
       relativeZxid: 0n,
       dataWatches: [],
@@ -201,7 +201,7 @@ describe('watches that a client puts back', () => {
 
 describe('checkWatches and removeWatches', () => {
   it('answer with a header alone, need no node, and tell nobody', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     bench.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const [op, path, err] of [
       [OpCode.checkWatches, '/w', 0],
@@ -217,7 +217,7 @@ describe('checkWatches and removeWatches', () => {
   })
 
   it('refuse types that do not exist, and leave the watch', () => {
-    const bench = new Bench()
+    const bench = new ReadFixture()
     bench.number(OpCode.addWatch, '/w', WatchMode.PERSISTENT)
     for (const op of [OpCode.checkWatches, OpCode.removeWatches]) {
       for (const type of [-1, 0, 6, 2 ** 31 - 1])

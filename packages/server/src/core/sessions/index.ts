@@ -1,6 +1,6 @@
 /** Ids, passwords and the life of sessions. */
-export { SessionIds } from './ids.ts'
+export { SessionIdGenerator } from './session-id-generator.ts'
 export { isPasswordOf, passwordFor } from './password.ts'
 export { LearnerSessions } from './learner-sessions.ts'
-export { negotiate, SessionTracker, tickBehind } from './tracker.ts'
-export type { Session, Sessions, SessionTable } from './contract.ts'
+export { negotiateTimeout, SessionTracker, tickAfter } from './session-tracker.ts'
+export type { Session, SessionRegistry, SessionTable } from './types.ts'

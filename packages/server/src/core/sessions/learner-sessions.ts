@@ -1,11 +1,11 @@
 import type { SessionId } from '../types.ts'
-import type { Session, Sessions, SessionTable } from './contract.ts'
+import type { Session, SessionRegistry, SessionTable } from './types.ts'
 
 /**
  * The sessions as a learner knows them: the table that transactions made, and who was heard of since the leader was told
  * last. Only the leader ends sessions, so nothing expires here.
  */
-export class LearnerSessions implements Sessions {
+export class LearnerSessions implements SessionRegistry {
   readonly #table: SessionTable
   /** Those that have, or had, a client here. */
   readonly #known = new Map<SessionId, Session>()
@@ -30,24 +30,24 @@ export class LearnerSessions implements Sessions {
     const known = this.#known.get(id)
     if (known !== undefined) return known
     const timeout = this.#table.get(id)
-    return timeout === undefined ? undefined : unheard(id, timeout)
+    return timeout === undefined ? undefined : untouchedSession(id, timeout)
   }
 
   isOpen(id: SessionId): boolean {
     const known = this.#known.get(id)
-    return known === undefined ? this.#table.has(id) : !known.closing
+    return known === undefined ? this.#table.has(id) : !known.isClosing
   }
 
   add(id: SessionId, timeout: number, now: number): Session {
     this.#table.set(id, timeout)
     // Most begin at another server, and their clients stay there.
-    return this.#known.has(id) ? this.resume(id, timeout, now) : unheard(id, timeout)
+    return this.#known.has(id) ? this.resume(id, timeout, now) : untouchedSession(id, timeout)
   }
 
   /** The leader has said that it lives, so it may be that its first transaction is still on its way to this server. */
   resume(id: SessionId, timeout: number, now: number): Session {
     let session = this.#known.get(id)
-    if (session === undefined) this.#known.set(id, (session = unheard(id, timeout)))
+    if (session === undefined) this.#known.set(id, (session = untouchedSession(id, timeout)))
     session.timeout = timeout
     this.touch(session, now)
     return session
@@ -61,20 +61,20 @@ export class LearnerSessions implements Sessions {
     this.#table.delete(id)
     const session = this.#known.get(id)
     if (session === undefined) return
-    session.closing = true
+    session.isClosing = true
     this.#known.delete(id)
   }
 
   touch(session: Session, now: number): void {
     session.deadline = now + session.timeout
-    if (session.touched) return
-    session.touched = true
+    if (session.isTouched) return
+    session.isTouched = true
     this.#touched.push(session)
   }
 
   /** An observer behind this server has heard of a session. */
-  report(id: SessionId, timeout: number): void {
-    this.#reported.set(id, unheard(id, timeout))
+  touchFromObserver(id: SessionId, timeout: number): void {
+    this.#reported.set(id, untouchedSession(id, timeout))
   }
 
   /** What the answer to a PING of the leader says: the sessions that were touched since the last one. */
@@ -82,12 +82,12 @@ export class LearnerSessions implements Sessions {
     const touched = this.#touched
     this.#touched = []
     for (const session of touched) {
-      session.touched = false
+      session.isTouched = false
       this.#reported.delete(session.id)
     }
     touched.push(...this.#reported.values())
     this.#reported.clear()
-    return touched.filter(({ closing }) => !closing)
+    return touched.filter(({ isClosing: closing }) => !closing)
   }
 
   expire(): Session[] {
@@ -95,22 +95,22 @@ export class LearnerSessions implements Sessions {
   }
 
   reopen(session: Session): void {
-    session.closing = false
+    session.isClosing = false
   }
 
   /** Every session of the table. */
   *[Symbol.iterator](): IterableIterator<Session> {
-    for (const [id, timeout] of this.#table) yield this.#known.get(id) ?? unheard(id, timeout)
+    for (const [id, timeout] of this.#table) yield this.#known.get(id) ?? untouchedSession(id, timeout)
   }
 }
 
-const unheard = (id: SessionId, timeout: number): Session => ({
+const untouchedSession = (id: SessionId, timeout: number): Session => ({
   id,
   timeout,
   deadline: 0,
-  closing: false,
+  isClosing: false,
   bucket: 0,
-  local: false,
+  isLocal: false,
   owner: undefined,
-  touched: false,
+  isTouched: false,
 })

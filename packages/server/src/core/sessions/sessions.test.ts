@@ -1,28 +1,28 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isPasswordOf, negotiate, passwordFor, SessionIds, SessionTracker } from './index.ts'
+import { isPasswordOf, negotiateTimeout, passwordFor, SessionIdGenerator, SessionTracker } from './index.ts'
 
 const hex = (bytes: Uint8Array): string =>
   [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 
 describe('session ids', () => {
   it('begin with the id of the server and count up', () => {
-    const ids = new SessionIds(0x12, 1_700_000_000_000)
+    const ids = new SessionIdGenerator(0x12, 1_700_000_000_000)
     const [first, second] = [ids.next(), ids.next()]
     expect(BigInt.asUintN(64, first) >> 56n).toBe(0x12n)
     expect(second).toBe(first + 1n)
   })
 
   it('are negative for servers from 128 on, and never the number that marks a container', () => {
-    expect(new SessionIds(200, 5).next()).toBeLessThan(0n)
-    expect(new SessionIds(128, 0).next()).not.toBe(-(1n << 63n))
+    expect(new SessionIdGenerator(200, 5).next()).toBeLessThan(0n)
+    expect(new SessionIdGenerator(128, 0).next()).not.toBe(-(1n << 63n))
   })
 
   it('do not repeat after a restart a millisecond later, unless 65,536 sessions began in it', () => {
-    const before = new SessionIds(1, 1_700_000_000_000)
+    const before = new SessionIdGenerator(1, 1_700_000_000_000)
     let last = before.next()
     for (let i = 0; i < 65_535; i++) last = before.next()
-    expect(new SessionIds(1, 1_700_000_000_001).next()).toBe(last + 1n)
+    expect(new SessionIdGenerator(1, 1_700_000_000_001).next()).toBe(last + 1n)
   })
 
   it('hold 8 bits of server, 40 of time and 16 of counter, whatever the server and the time', () => {
@@ -31,7 +31,7 @@ describe('session ids', () => {
         fc.integer({ min: 0, max: 255 }),
         fc.integer({ min: 1, max: 2 ** 53 - 1 }),
         (server, millis) => {
-          const first = BigInt.asUintN(64, new SessionIds(server, millis).next())
+          const first = BigInt.asUintN(64, new SessionIdGenerator(server, millis).next())
           expect(first >> 56n).toBe(BigInt(server))
           expect((first >> 16n) & 0xff_ffff_ffffn).toBe(BigInt(millis) & 0xff_ffff_ffffn)
         },
@@ -40,17 +40,17 @@ describe('session ids', () => {
   })
 
   it('are all different and signed 64-bit numbers, also where the counter runs into the time', () => {
-    const ids = new SessionIds(255, 2 ** 40 - 1)
+    const ids = new SessionIdGenerator(255, 2 ** 40 - 1)
     const given = Array.from({ length: 200_000 }, () => ids.next())
     expect(new Set(given).size).toBe(given.length)
     expect(given.every((id) => BigInt.asIntN(64, id) === id)).toBe(true)
   })
 
   it('are never 0, which stands for a client without a session', () => {
-    const ids = new SessionIds(0, 0)
+    const ids = new SessionIdGenerator(0, 0)
     expect([ids.next(), ids.next()]).toEqual([1n, 2n])
     // Behind the last id of server 255 the numbers begin at 0 again.
-    const last = new SessionIds(255, 2 ** 40 - 1)
+    const last = new SessionIdGenerator(255, 2 ** 40 - 1)
     const given = Array.from({ length: 65_537 }, () => last.next())
     expect(given.slice(-2)).toEqual([-1n, 1n])
   })
@@ -85,7 +85,7 @@ describe('the password of a session', () => {
 
 describe('the timeout of a session', () => {
   it('is the one asked for, within limits', () => {
-    expect([-1, 0, 5000, 99_999].map((asked) => negotiate(asked, 4000, 40_000))).toEqual([
+    expect([-1, 0, 5000, 99_999].map((asked) => negotiateTimeout(asked, 4000, 40_000))).toEqual([
       4000, 4000, 5000, 40_000,
     ])
   })
@@ -127,7 +127,7 @@ describe('the session tracker', () => {
   it('ends a session later whose client wanted to end it when the tick came and could not', () => {
     const tracker = new SessionTracker(1000, 0)
     const session = tracker.add(1n, 2000, 0)
-    session.closing = true
+    session.isClosing = true
     expect(tracker.expire(3000)).toEqual([])
     tracker.reopen(session)
     expect(tracker.expire(4000)).toEqual([session])
@@ -154,7 +154,7 @@ describe('the session tracker', () => {
   it('begins every life anew when it is refreshed', () => {
     const tracker = new SessionTracker(1000, 0)
     tracker.add(1n, 2000, 0)
-    tracker.refresh(1900)
+    tracker.renewAll(1900)
     expect(tracker.expire(3999)).toEqual([])
     expect(tracker.expire(4000).length).toBe(1)
   })

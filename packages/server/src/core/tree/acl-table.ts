@@ -1,7 +1,7 @@
 import { OPEN_ACL_UNSAFE, type ACL } from '@zabra/protocol'
 
 /** The number of "everybody may do everything" for nodes that a server makes itself; it stands in no table. */
-export const OPEN = -1
+export const OPEN_ACL_ID = -1
 
 /**
  * Access control lists under numbers, so that equal lists are kept once. Numbers and counts are those that a snapshot
@@ -16,7 +16,7 @@ export class AclTable {
   #open: number | undefined
 
   /** The number of a list, for one use more. */
-  use(list: readonly ACL[]): number {
+  retain(list: readonly ACL[]): number {
     if (list !== OPEN_ACL_UNSAFE) return this.#use(list)
     if (this.#open === undefined) return (this.#open = this.#use(list))
     this.#uses.set(this.#open, this.#uses.get(this.#open)! + 1)
@@ -39,13 +39,13 @@ export class AclTable {
   }
 
   /** The number that `use` would give, without a use; undefined when the list is not known. */
-  peek(list: readonly ACL[]): number | undefined {
+  idOf(list: readonly ACL[]): number | undefined {
     return this.#ids.get(keyOf(list))
   }
 
   /** One use more of a number, or so many; false when no list has it. */
-  again(id: number, times = 1): boolean {
-    if (id === OPEN) return true
+  retainId(id: number, times = 1): boolean {
+    if (id === OPEN_ACL_ID) return true
     if (!this.#lists.has(id)) return false
     if (times > 0) this.#uses.set(id, (this.#uses.get(id) ?? 0) + times)
     return true
@@ -67,7 +67,7 @@ export class AclTable {
   }
 
   /** One use less while a snapshot is read: the list stays for nodes that are still to come. */
-  unload(id: number): void {
+  releaseDuringLoad(id: number): void {
     const uses = this.#uses.get(id)
     if (uses === undefined) return
     if (uses > 1) this.#uses.set(id, uses - 1)
@@ -79,7 +79,7 @@ export class AclTable {
 
   /** The list under a number. Throws when a snapshot names a number that its table lacks. */
   get(id: number): readonly ACL[] {
-    if (id === OPEN || id === this.#open) return OPEN_ACL_UNSAFE
+    if (id === OPEN_ACL_ID || id === this.#open) return OPEN_ACL_UNSAFE
     const list = this.#lists.get(id)
     if (list === undefined)
       throw new RangeError(`Expected the number of a known access control list, got ${id}`)

@@ -14,13 +14,13 @@ interface Row {
 const options = { digest: true, extendedTypes: true, emulate353TTLNodes: false }
 const READ_ALL = [{ perms: 1, id: { scheme: 'world', id: 'anyone' } }]
 
-/** Loads rows by `Tree.load` alone, or by `BulkLoad` where it takes them. Says how many it took. */
+/** Loads rows by `Tree.loadNode` alone, or by `BulkLoader` where it takes them. Says how many it took. */
 function loaded(rows: readonly Row[], inBulk: boolean): { tree: Tree; taken: number } {
   const tree = new Tree(options)
   tree.clear()
   tree.acls.load(3, READ_ALL)
   tree.acls.load(4, [{ perms: 31, id: { scheme: 'ip', id: '127.0.0.1' } }])
-  const bulk = tree.loading()
+  const bulk = tree.bulkLoader()
   let taken = 0
   for (const { path, data, acl, stat } of rows) {
     const w = new Writer(64)
@@ -33,15 +33,15 @@ function loaded(rows: readonly Row[], inBulk: boolean): { tree: Tree; taken: num
     w.longNumber(stat.pzxid)
     const bytes = w.take()
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-    if (inBulk && bulk.take(path, bytes, view, 7, data === null ? -1 : data.length)) taken++
+    if (inBulk && bulk.tryLoad(path, bytes, view, 7, data === null ? -1 : data.length)) taken++
     else {
-      bulk.settle()
+      bulk.flushAclUses()
       const r = new Reader(bytes, 3)
-      expect(tree.load(path, r.buffer(), acl, stat)).toBe(true)
+      expect(tree.loadNode(path, r.buffer(), acl, stat)).toBe(true)
     }
   }
-  bulk.settle()
-  tree.loaded(77)
+  bulk.flushAclUses()
+  tree.endLoad(77)
   return { tree, taken }
 }
 
@@ -51,9 +51,9 @@ function everything(tree: Tree) {
   cursor.next(Infinity, (node) => {
     const path = tree.pathOf(node)
     const data = tree.dataOf(node)
-    nodes.push([path, data && [...data], tree.aclOf(node), tree.aclIdOf(node), tree.facts(path)])
+    nodes.push([path, data && [...data], tree.aclOf(node), tree.aclIdOf(node), tree.nodeInfo(path)])
   })
-  cursor.done()
+  cursor.close()
   const ephemerals = [...tree.owners.sessions()].map((id) => [id, tree.owners.ofSession(id).size])
   const { digest, nodeCount, approximateDataSize } = tree
   return { nodes, digest, nodeCount, approximateDataSize, ephemerals, acls: tree.acls.entries() }
@@ -116,23 +116,23 @@ describe('Loading in bulk', () => {
 
   it('leaves to the other way what has no parent, no known list or no exact number', () => {
     const tree = new Tree(options)
-    const bulk = tree.loading()
+    const bulk = tree.bulkLoader()
     const bytes = new Uint8Array(68)
     const view = new DataView(bytes.buffer)
     const before = everything(tree)
     bytes.fill(0xff, 0, 8)
-    expect(bulk.take('/x/y', bytes, view, 0, -1)).toBe(false)
-    expect(bulk.take('x', bytes, view, 0, -1)).toBe(false)
-    expect(bulk.take('', bytes, view, 0, -1)).toBe(false)
-    expect(bulk.take('/zookeeper/quota/x', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('/x/y', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('x', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('/zookeeper/quota/x', bytes, view, 0, -1)).toBe(false)
     view.setInt32(60, 0x20_0000)
-    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('/x', bytes, view, 0, -1)).toBe(false)
     view.setInt32(60, 0)
     bytes.fill(0, 0, 8)
-    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(false)
+    expect(bulk.tryLoad('/x', bytes, view, 0, -1)).toBe(false)
     expect(everything(tree)).toEqual(before)
     bytes.fill(0xff, 0, 8)
-    expect(bulk.take('/x', bytes, view, 0, -1)).toBe(true)
+    expect(bulk.tryLoad('/x', bytes, view, 0, -1)).toBe(true)
     expect(tree.has('/x')).toBe(true)
   })
 })

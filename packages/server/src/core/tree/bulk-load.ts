@@ -1,6 +1,6 @@
 import { crc32 } from '@zabra/protocol'
-import { OPEN, type AclTable } from './acl-table.ts'
-import type { DigestKeeper } from './digest-keeper.ts'
+import { OPEN_ACL_ID, type AclTable } from './acl-table.ts'
+import type { TreeDigest } from './tree-digest.ts'
 import { pathCrc } from './digest.ts'
 import { NONE, type NodeStore } from './node-store.ts'
 import type { OwnerIndex } from './owners.ts'
@@ -13,14 +13,14 @@ export const NODE_TAIL_BYTES = 68
  *
  * FENCED: no object for a stat, no view of the data, no search for the parent of siblings or of a first child, the digest
  * straight from the bytes, uses of a list counted together.
- * Why: a start reads every znode, and these were half of its time. Oracle: `Tree.load`, in `bulk-load.test.ts`.
- * Rules: what is out of the ordinary is left to `Tree.load`. Call `settle` before anybody else changes the tree.
+ * Why: a start reads every znode, and these were half of its time. Oracle: `Tree.loadNode`, in `bulk-load.test.ts`.
+ * Rules: what is out of the ordinary is left to `Tree.loadNode`. Call `settle` before anybody else changes the tree.
  */
-export class BulkLoad {
+export class BulkLoader {
   readonly #store: NodeStore
   readonly #owners: OwnerIndex
   readonly #acls: AclTable
-  readonly #digest: DigestKeeper | undefined
+  readonly #digest: TreeDigest | undefined
   readonly #root: number
   /** The node taken last, and its parent with its path. */
   #last = NONE
@@ -28,10 +28,10 @@ export class BulkLoad {
   #parentPath = ''
   /** A node came twice, so others may. */
   #repeats = false
-  #aclId = OPEN
+  #aclId = OPEN_ACL_ID
   #uses = 0
 
-  constructor(store: NodeStore, owners: OwnerIndex, acls: AclTable, digest: DigestKeeper | undefined) {
+  constructor(store: NodeStore, owners: OwnerIndex, acls: AclTable, digest: TreeDigest | undefined) {
     this.#store = store
     this.#owners = owners
     this.#acls = acls
@@ -41,9 +41,9 @@ export class BulkLoad {
 
   /**
    * Takes a node whose data, `length` bytes or -1 for null, begin at `at`, with what a snapshot has behind them. False, and
-   * nothing has changed, when `Tree.load` has to take it or to say what is wrong.
+   * nothing has changed, when `Tree.loadNode` has to take it or to say what is wrong.
    */
-  take(path: string, bytes: Uint8Array, view: DataView, at: number, length: number): boolean {
+  tryLoad(path: string, bytes: Uint8Array, view: DataView, at: number, length: number): boolean {
     const dataEnd = length > 0 ? at + length : at
     if (!isOrdinary(view, dataEnd) || path.startsWith('/zookeeper/')) return false
     const aclId = long(view, dataEnd)
@@ -57,15 +57,15 @@ export class BulkLoad {
     this.#last = node
     this.#uses++
     this.#fill(node, aclId, view, dataEnd)
-    if (length >= 0) this.#store.setFirstData(node, view, at, dataEnd)
+    if (length >= 0) this.#store.setInitialData(node, view, at, dataEnd)
     if (this.#digest !== undefined) this.#hash(node, path, bytes, at, dataEnd)
     return true
   }
 
   /** Counts the uses of lists that are not counted yet. */
-  settle(): void {
-    this.#acls.again(this.#aclId, this.#uses)
-    this.#aclId = OPEN
+  flushAclUses(): void {
+    this.#acls.retainId(this.#aclId, this.#uses)
+    this.#aclId = OPEN_ACL_ID
     this.#uses = 0
   }
 
@@ -111,8 +111,8 @@ export class BulkLoad {
 
   #knows(id: number): boolean {
     if (id === this.#aclId) return true
-    if (!this.#acls.again(id, 0)) return false
-    this.settle()
+    if (!this.#acls.retainId(id, 0)) return false
+    this.flushAclUses()
     this.#aclId = id
     return true
   }
@@ -129,8 +129,8 @@ export class BulkLoad {
     const withChange = crc32(bytes, tail + 8, tail + 24, prefix)
     const withChildren = crc32(bytes, tail + 60, tail + 68, withChange)
     const counted = crc32(bytes, tail + 24, tail + 60, withChildren)
-    c.counted[i] = counted
-    this.#digest!.came(counted)
+    c.nodeDigest[i] = counted
+    this.#digest!.add(counted)
   }
 }
 

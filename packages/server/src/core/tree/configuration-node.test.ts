@@ -1,6 +1,6 @@
 import { OpCode } from '@zabra/protocol'
 import { expect, it } from 'vitest'
-import { CONFIGURATION_NODE, showConfiguration } from './configuration-node.ts'
+import { CONFIGURATION_NODE, writeConfigurationNode } from './configuration-node.ts'
 import { Tree } from './tree.ts'
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
@@ -10,9 +10,9 @@ const shown = (tree: Tree): string =>
 it('shows the configuration, and leaves the digest as it is', () => {
   const tree = new Tree({ extendedTypes: false, digest: true })
   const before = tree.digest
-  showConfiguration(tree, text('server.1=a'), 0, 5)
+  writeConfigurationNode(tree, text('server.1=a'), 0, 5)
   expect(shown(tree)).toBe('server.1=a')
-  expect(tree.facts(CONFIGURATION_NODE)).toMatchObject({ version: -1, mzxid: 0, mtime: 5 })
+  expect(tree.nodeInfo(CONFIGURATION_NODE)).toMatchObject({ version: -1, mzxid: 0, mtime: 5 })
   expect(tree.digest).toEqual(before)
 })
 
@@ -20,8 +20,8 @@ it('does not hide what a transaction has changed since', () => {
   const tree = new Tree({ extendedTypes: false, digest: true })
   const header = { sessionId: 1n, cxid: 1, zxid: 0x100000005, time: 7 }
   tree.apply(header, { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: text('new'), version: -1 })
-  showConfiguration(tree, text('old'), 0x100000000, 9)
+  writeConfigurationNode(tree, text('old'), 0x100000000, 9)
   expect(shown(tree)).toBe('new')
-  showConfiguration(tree, text('newer'), 0x100000009, 9)
+  writeConfigurationNode(tree, text('newer'), 0x100000009, 9)
   expect(shown(tree)).toBe('newer')
 })

@@ -11,7 +11,7 @@ export const CONFIGURATION_NODE = '/zookeeper/config'
  * transaction; no digest counts the node. `version` is that of the configuration, `time` in milliseconds since 1970. Nothing
  * happens when the node says so already, or something newer.
  */
-export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, time: number): void {
+export function writeConfigurationNode(tree: Tree, text: Uint8Array, version: Zxid, time: number): void {
   const node = tree.find(CONFIGURATION_NODE)
   if (node === -1) return
   const c = tree.store.columns(node)
@@ -27,7 +27,7 @@ export function showConfiguration(tree: Tree, text: Uint8Array, version: Zxid, t
 }
 
 /** What the node of the configuration holds, and the zxid of whoever wrote it. */
-export function configurationOf(tree: Tree): { readonly text: string; readonly zxid: Zxid } {
+export function readConfigurationNode(tree: Tree): { readonly text: string; readonly zxid: Zxid } {
   const node = tree.find(CONFIGURATION_NODE)
   if (node === -1) return { text: '', zxid: 0 }
   const data = tree.dataOf(node) ?? new Uint8Array(0)

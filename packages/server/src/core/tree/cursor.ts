@@ -1,5 +1,5 @@
 import type { Zxid } from '../types.ts'
-import type { Walker } from './contract.ts'
+import type { Traversal } from './types.ts'
 import { NONE } from './node-store.ts'
 import type { Tree } from './tree.ts'
 
@@ -7,7 +7,7 @@ import type { Tree } from './tree.ts'
  * Walks a tree, parents before children, while the tree changes. A node that is removed before its turn is left out; one
  * that is added may or may not be met. Replaying the log from the snapshot's zxid repairs both.
  */
-export class TreeCursor implements Walker {
+export class TreeCursor implements Traversal {
   readonly #tree: Tree
   readonly #release: () => void
   #next: number
@@ -16,12 +16,12 @@ export class TreeCursor implements Walker {
 
   constructor(tree: Tree) {
     this.#tree = tree
-    this.#release = tree.join(this)
+    this.#release = tree.addTraversal(this)
     this.#next = tree.find('/')
     this.lastZxid = tree.lastZxid
   }
 
-  get finished(): boolean {
+  get isFinished(): boolean {
     return this.#next === NONE
   }
 
@@ -46,7 +46,7 @@ export class TreeCursor implements Walker {
   }
 
   /** Lets the tree forget the cursor. */
-  done(): void {
+  close(): void {
     this.#release()
   }
 }

@@ -1,30 +1,30 @@
 import { CONTAINER_OWNER, OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Bench, type Ask } from '../prepare/testdata/bench.ts'
-import { plainDigest, plainNodeDigest } from '../testdata/plain-digest.ts'
+import { PreparerFixture, type RequestSpec } from '../prepare/testing/preparer-fixture.ts'
+import { plainDigest, plainNodeDigest } from '../testing/plain-digest.ts'
 import type { StoredStat, SubTxn } from '../types.ts'
 import { crcPrefix, pathCrc } from './digest.ts'
-import { recount, statDigest, type Numbers } from './stat-digest.ts'
+import { updateStatDigest, statDigest, type StatFields } from './stat-digest.ts'
 import { Tree } from './tree.ts'
 
 const name = fc.constantFrom('a', 'b', 'é', 'zookeeper', '名')
 const path = fc.array(name, { minLength: 1, maxLength: 3 }).map((names) => `/${names.join('/')}`)
 const data = fc.option(fc.string({ maxLength: 40 }), { nil: undefined })
-const ask: fc.Arbitrary<Ask> = fc.oneof(
+const ask: fc.Arbitrary<RequestSpec> = fc.oneof(
   fc.record({ op: fc.constantFrom('create', 'create2', 'createContainer'), path, data }),
   fc.record({ op: fc.constant('create' as const), path, data, flags: fc.constantFrom(1, 2, 3) }),
   fc.record({ op: fc.constant('setData' as const), path, data }),
   fc.record({ op: fc.constant('setACL' as const), path }),
   fc.record({ op: fc.constant('delete' as const), path }),
-) as fc.Arbitrary<Ask>
+) as fc.Arbitrary<RequestSpec>
 
 describe('the digest of a tree', () => {
   it('is the sum over all its nodes, and was foreseen, in random histories', () => {
     const step = fc.oneof({ weight: 4, arbitrary: ask }, fc.array(ask, { minLength: 1, maxLength: 4 }))
     fc.assert(
       fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
-        const bench = new Bench()
+        const bench = new PreparerFixture()
         for (const each of steps) {
           bench.apply(each)
           expect(bench.tree.digest).toEqual(plainDigest(bench.tree))
@@ -61,8 +61,8 @@ describe('the digest of a tree', () => {
       ['/é/b', 2],
       ['/é', 9],
     ] as const)
-      tree.load(at, text, -1, { ...stat, mzxid, owner: at === '/é/b' ? 77n : 0n })
-    tree.loaded(9)
+      tree.loadNode(at, text, -1, { ...stat, mzxid, owner: at === '/é/b' ? 77n : 0n })
+    tree.endLoad(9)
     expect(tree.digest).toEqual(plainDigest(tree))
   })
 })
@@ -106,7 +106,7 @@ describe('the digest of a tree that applies any transactions', () => {
         const tree = new Tree({ digest: true, extendedTypes: true })
         for (const [at, { txn: each, ...header }] of steps.entries()) {
           for (const { path: loaded, data: held, stat } of nodes.filter((one) => one.at === at))
-            tree.load(loaded, held, -1, stat)
+            tree.loadNode(loaded, held, -1, stat)
           tree.apply({ ...header, cxid: 0 }, each)
           expect(tree.digest).toEqual(plainDigest(tree))
         }
@@ -119,7 +119,7 @@ describe('the digest of a tree that applies any transactions', () => {
 describe('a node adds what its path, data and stat have as a checksum', () => {
   const crcOf = (data: Uint8Array | null): number =>
     crcPrefix(pathCrc('/a/é', '/a', pathCrc('/a', '/', 0)), data)
-  const numbersOf = (stat: StoredStat, data: Uint8Array | null): Numbers => ({
+  const numbersOf = (stat: StoredStat, data: Uint8Array | null): StatFields => ({
     ...stat,
     crcPrefix: crcOf(data),
   })
@@ -155,7 +155,7 @@ describe('a node adds what its path, data and stat have as a checksum', () => {
           const now = { ...was }
           for (const key of changed) now[key] = other[key]
           const counted = plainNodeDigest('/a/é', before, was)
-          const told = recount(counted, numbersOf(was, before), numbersOf(now, after))
+          const told = updateStatDigest(counted, numbersOf(was, before), numbersOf(now, after))
           expect(told).toBe(plainNodeDigest('/a/é', after, now))
         },
       ),

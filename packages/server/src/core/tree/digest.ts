@@ -19,7 +19,7 @@ export function crcPrefix(path: number, data: Uint8Array | null): number {
 }
 
 /** Whether a node lies where nodes add nothing to the digest. */
-export const isUncounted = (path: string): boolean =>
+export const isExcludedFromDigest = (path: string): boolean =>
   path.charCodeAt(1) === 0x7a && path.startsWith('/zookeeper/')
 
 /** A sum modulo 2^64 that is changed in place. */

@@ -16,7 +16,7 @@ import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
 import { Preparer } from '../prepare/index.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
-import { childPaths } from '../testdata/child-paths.ts'
+import { childPaths } from '../testing/child-paths.ts'
 import { Tree } from './index.ts'
 
 const SESSIONS = [11n, 12n]
@@ -119,7 +119,7 @@ class World {
     const header = { sessionId, cxid: 1, zxid: this.#zxid, time: 1000 + this.#zxid }
     this.log.push({ header, txn, digest })
     this.tree.apply(header, txn)
-    this.#preparer.committed(this.#zxid)
+    this.#preparer.forgetApplied(this.#zxid)
   }
 
   keep(node: number): void {
@@ -145,7 +145,7 @@ function seen(tree: Tree): object {
       children: childPaths(tree, node).map(nameOf).sort(),
     }
   })
-  cursor.done()
+  cursor.close()
   const owned = SESSIONS.map((id) => [...tree.owners.ofSession(id)].map((node) => tree.pathOf(node)).sort())
   return { nodes, owned, digest: tree.digest, lastZxid: tree.lastZxid, lists: tree.acls.size }
 }
@@ -154,8 +154,8 @@ function recovered(world: World, before: number, lists: [number, typeof OPEN_ACL
   const tree = new Tree({ extendedTypes: true, digest: true })
   tree.clear()
   for (const [id, list] of lists) tree.acls.load(id, list)
-  for (const { path: at, data, acl, stat } of world.snapshot) tree.load(at, data, acl, stat)
-  tree.loaded(before)
+  for (const { path: at, data, acl, stat } of world.snapshot) tree.loadNode(at, data, acl, stat)
+  tree.endLoad(before)
   for (const { header, txn } of world.log) if (header.zxid > before) tree.apply(header, txn)
   return tree
 }
@@ -177,7 +177,7 @@ describe('a snapshot that is written while the tree changes', () => {
             else world.take(one)
           }
           cursor.next(Infinity, (node) => world.keep(node))
-          cursor.done()
+          cursor.close()
           expect(seen(recovered(world, start, lists))).toEqual(seen(world.tree))
         },
       ),

@@ -2,7 +2,7 @@ import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
-import { ChildPaths, DescendantCount, Tree } from './index.ts'
+import { ChildPathsCursor, DescendantCounter, Tree } from './index.ts'
 
 /** Nodes below `/in` and `/out` that come and go by chance. */
 class Changing {
@@ -47,10 +47,10 @@ it.each(SEEDS)(
     for (let i = 0; i < 200; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()
       const expected = world.inside.length
-      const count = new DescendantCount(tree, '/in')
+      const count = new DescendantCounter(tree, '/in')
       do for (let j = random.below(6); j > 0; j--) world.change()
       while (count.next(1 + random.below(10)))
-      count.done()
+      count.close()
       expect(count.count, `round ${i}`).toBe(expected)
     }
   },
@@ -64,10 +64,10 @@ it.each(SEEDS)(
     for (let i = 0; i < 400; i++) {
       for (let j = random.below(20); j > 0; j--) world.change()
       const expected = world.inside
-      const children = new ChildPaths(tree, tree.find('/in'))
+      const children = new ChildPathsCursor(tree, tree.find('/in'))
       do for (let j = random.below(6); j > 0; j--) world.change()
       while (children.next(1 + random.below(10)))
-      children.done()
+      children.close()
       expect(children.lists.flat().toSorted(), `round ${i}`).toEqual(expected.toSorted())
       expect(children.bytes).toBe(
         expected.join('').length - expected.length * '/in/'.length + expected.length * 4,

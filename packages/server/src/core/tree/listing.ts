@@ -1,5 +1,5 @@
 import { nameOf, type Writer } from '@zabra/protocol'
-import type { Walker } from './contract.ts'
+import type { Traversal } from './types.ts'
 import { NONE } from './node-store.ts'
 import type { Tree } from './tree.ts'
 
@@ -11,7 +11,7 @@ export function writeChildren({ store }: Tree, node: number, writer: Writer): vo
 }
 
 /** How many nodes lie below a node, itself not counted; undefined when there are more than `most`. */
-export function descendantCount({ store }: Tree, node: number, most: number): number | undefined {
+export function countDescendants({ store }: Tree, node: number, most: number): number | undefined {
   let count = 0
   for (let at = store.successor(node, node); at !== NONE; at = store.successor(at, node))
     if (++count > most) return undefined
@@ -23,7 +23,7 @@ export function descendantCount({ store }: Tree, node: number, most: number): nu
  * indices, so a change shows by its index whether its node was looked at already: `count` is right for the tree as it was in the
  * beginning, which is what the zxid of a reply speaks of.
  */
-export class DescendantCount implements Walker {
+export class DescendantCounter implements Traversal {
   readonly #tree: Tree
   readonly #prefix: string
   readonly #release: () => void
@@ -35,7 +35,7 @@ export class DescendantCount implements Walker {
   constructor(tree: Tree, path: string) {
     this.#tree = tree
     this.#prefix = `${path}/`
-    this.#release = tree.join(this)
+    this.#release = tree.addTraversal(this)
   }
 
   /** Looks at up to so many nodes. False once all were looked at. */
@@ -61,7 +61,7 @@ export class DescendantCount implements Walker {
   applied(): void {}
 
   /** Lets the tree forget it. */
-  done(): void {
+  close(): void {
     this.#release()
   }
 }
@@ -74,7 +74,7 @@ const LISTED = 2000
  * order of their creation, so that those that are new stand behind all that are to be taken; one that goes before its turn is taken
  * then.
  */
-export class ChildPaths implements Walker {
+export class ChildPathsCursor implements Traversal {
   /** Lists of those that were taken: one of a million would be copied as it grows. */
   readonly lists: string[][] = []
   /** All of them. */
@@ -98,7 +98,7 @@ export class ChildPaths implements Walker {
     this.#next = store.firstChildOf(node)
     this.count = this.#left = tree.childCount(node)
     this.#taken = new Uint8Array((store.used >> 3) + 1)
-    this.#release = tree.join(this)
+    this.#release = tree.addTraversal(this)
   }
 
   /** Bytes of the names behind a count, if all are taken and ASCII. */
@@ -144,7 +144,7 @@ export class ChildPaths implements Walker {
   applied(): void {}
 
   /** Lets the tree forget it. */
-  done(): void {
+  close(): void {
     this.#release()
   }
 

@@ -18,7 +18,7 @@ const BITS = 13
 const SIZE = 1 << BITS
 const MASK = SIZE - 1
 
-class Segment {
+class NodeColumns {
   readonly czxid = new Float64Array(SIZE)
   readonly mzxid = new Float64Array(SIZE)
   readonly pzxid = new Float64Array(SIZE)
@@ -33,7 +33,7 @@ class Segment {
   /** The same, gone on over the data. */
   readonly crc = new Uint32Array(SIZE)
   /** What the node adds to the digest of the tree now. */
-  readonly counted = new Uint32Array(SIZE)
+  readonly nodeDigest = new Uint32Array(SIZE)
   readonly parent = new Int32Array(SIZE)
   readonly childCount = new Int32Array(SIZE)
   readonly firstChild = new Int32Array(SIZE)
@@ -47,7 +47,7 @@ class Segment {
 }
 
 export class NodeStore {
-  readonly #segments: Segment[] = []
+  readonly #segments: NodeColumns[] = []
   readonly #index: PathIndex
   /** The index that was given back last; each one has the one before it as its `next`. An array of them would be copied as it grows. */
   #free = NONE
@@ -68,7 +68,7 @@ export class NodeStore {
     this.#index = new PathIndex(hashKey)
   }
 
-  /** The index of the node at a path, or `NONE`. `hash` is that of the path, where it is known. */
+  /** The index of the node at a path, or `NO_AUTH`. `hash` is that of the path, where it is known. */
   find(path: string, hash?: number): number {
     const last = this.#found
     // Whoever has come by a node asks for it by its path again soon, most often with the text that the node has.
@@ -81,27 +81,35 @@ export class NodeStore {
     return path === this.#foundPath ? this.#foundHash : this.#index.hash(path)
   }
 
-  /** The node whose path a reader comes to next; it is behind the path then, and stays where it is when this says `NONE`. */
-  findNext(body: Reader): number {
+  /** The node whose path a reader comes to next; it is behind the path then, and stays where it is when this says `NO_AUTH`. */
+  findFromReader(body: Reader): number {
     const before = body.offset
-    const start = body.pass()
+    const start = body.skipBuffer()
     const node = start === -1 ? NONE : this.#index.findAscii(body.bytes, start, body.offset)
     if (node === NONE) body.offset = before
     else {
       this.#found = node
       this.#foundPath = this.pathOf(node)
-      this.#foundHash = this.#index.hashed
+      this.#foundHash = this.#index.lastHash
     }
     return node
   }
 
   /** As `find`, where the index may be known already. An index that has another path by now is not believed. */
-  findAt({ path, hash, at }: { readonly path: string; readonly hash: number; readonly at: number }): number {
+  resolve({
+    path,
+    hash,
+    index: at,
+  }: {
+    readonly path: string
+    readonly hash: number
+    readonly index: number
+  }): number {
     return at !== NONE && this.pathAt(at) === path ? at : this.find(path, hash)
   }
 
   /** The columns that hold a node; its place in them is `slot(node)`. */
-  columns(node: number): Segment {
+  columns(node: number): NodeColumns {
     return this.#segments[node >> BITS]!
   }
 
@@ -123,7 +131,7 @@ export class NodeStore {
     return this.#index.pathAt(node)
   }
 
-  /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NONE`, and nothing has changed, when the path is there. */
+  /** Adds a node behind its siblings; all its numbers are 0 and its data null. `NO_AUTH`, and nothing has changed, when the path is there. */
   add(path: string, parent: number, hash?: number): number {
     const node = this.#free === NONE ? this.#used : this.#free
     if (!this.#index.add(path, node, hash)) return NONE
@@ -135,12 +143,12 @@ export class NodeStore {
   }
 
   #begin(node: number, parent: number): void {
-    if (node >> BITS >= this.#segments.length) this.#segments.push(new Segment())
+    if (node >> BITS >= this.#segments.length) this.#segments.push(new NodeColumns())
     const s = this.columns(node)
     const i = node & MASK
     s.czxid[i] = s.mzxid[i] = s.pzxid[i] = s.ctime[i] = s.mtime[i] = 0
     s.version[i] = s.cversion[i] = s.aversion[i] = s.acl[i] = s.childCount[i] = 0
-    s.pathCrc[i] = s.crc[i] = s.counted[i] = 0
+    s.pathCrc[i] = s.crc[i] = s.nodeDigest[i] = 0
     s.firstChild[i] = s.next[i] = NONE
     s.previous[i] = node
     s.slab[i] = NONE
@@ -181,7 +189,7 @@ export class NodeStore {
   }
 
   /** Gives data to a node that `add` has just made: the bytes between two offsets. */
-  setFirstData(node: number, bytes: DataView, start: number, end: number): void {
+  setInitialData(node: number, bytes: DataView, start: number, end: number): void {
     const s = this.columns(node)
     const i = node & MASK
     this.dataBytes += end - start
@@ -215,7 +223,7 @@ export class NodeStore {
     return this.columns(node).next[node & MASK]!
   }
 
-  /** The node after this one when parents come before children, inside the subtree of `top`; `NONE` at the end. */
+  /** The node after this one when parents come before children, inside the subtree of `top`; `NO_AUTH` at the end. */
   successor(node: number, top: number): number {
     const child = this.firstChildOf(node)
     return child === NONE ? this.successorBehind(node, top) : child

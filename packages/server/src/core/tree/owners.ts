@@ -58,7 +58,7 @@ export class OwnerIndex {
   }
 
   /** The first so many of `ofSession`, as a copy that deletions do not change. */
-  some(session: SessionId, limit: number): number[] {
+  firstOfSession(session: SessionId, limit: number): number[] {
     const nodes: number[] = []
     for (const node of this.ofSession(session)) {
       if (nodes.length >= limit) break

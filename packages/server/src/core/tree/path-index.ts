@@ -29,14 +29,14 @@ export class PathIndex {
   readonly #paths: (string | undefined)[][] = []
   readonly #key: number
   /** The hash of the ASCII text that was looked for last. */
-  hashed = 0
+  lastHash = 0
 
   /** Whoever does not know `key` cannot choose paths that all have one hash, which would make looking for them slow. */
   constructor(key: number) {
     this.#key = (Math.imul(key, 0x9e37_79b1) ^ 0x2545_f491) | 1
   }
 
-  /** The node of a path, or `NONE`. */
+  /** The node of a path, or `NO_AUTH`. */
   find(path: string, hash = this.hash(path)): number {
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
@@ -48,7 +48,7 @@ export class PathIndex {
   }
 
   /**
-   * The node whose path is the ASCII text between two offsets. `NONE` also when there are other bytes: whoever wants to know of
+   * The node whose path is the ASCII text between two offsets. `NO_AUTH` also when there are other bytes: whoever wants to know of
    * those decodes them. It saves the string.
    */
   findAscii(bytes: Uint8Array, start: number, end: number): number {
@@ -62,7 +62,7 @@ export class PathIndex {
       hash ^= hash >>> 15
     }
     if (bits > 0x7f) return NONE
-    this.hashed = hash
+    this.lastHash = hash
     const { table } = this.#shards[hash >>> 24]!
     const mask = table.length - 1
     for (let at = (hash << 1) & mask; ; at = (at + 2) & mask) {

@@ -1,7 +1,7 @@
 /** Where limits and use of a subtree are kept: below this, at the subtree's own path. */
 export const QUOTA_ROOT = '/zookeeper/quota'
-export const LIMITS = 'zookeeper_limits'
-export const STATS = 'zookeeper_stats'
+export const LIMITS_NAME = 'zookeeper_limits'
+export const STATS_NAME = 'zookeeper_stats'
 
 /** Numbers of a quota or of its use; -1 is "none". */
 export interface QuotaNumbers {
@@ -71,7 +71,7 @@ export const quotaStats = (count: number, bytes: number): Uint8Array =>
   new TextEncoder().encode(`count=${count},bytes=${bytes}`)
 
 /** The subtree that a limits or stats node at `path` speaks of, or undefined for other paths. */
-export function quotaSubject(path: string, name: string): string | undefined {
+export function quotaTarget(path: string, name: string): string | undefined {
   if (!path.startsWith(`${QUOTA_ROOT}/`) || !path.endsWith(`/${name}`)) return undefined
   return path.slice(QUOTA_ROOT.length, path.length - name.length - 1)
 }

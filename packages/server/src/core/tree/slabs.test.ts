@@ -124,7 +124,7 @@ describe('NodeStore', () => {
           expect(node === NONE).toBe(!plain.has(at))
           // In a reader that comes to the path, and goes on behind it only when there is such a node.
           const reader = pathReader(at)
-          expect(store.findNext(reader)).toBe(node)
+          expect(store.findFromReader(reader)).toBe(node)
           expect(reader.offset).toBe(node === NONE ? 0 : 4 + at.length)
           const data = size === null ? null : filled(size, mark)
           if (what === 'add' && node === NONE && plain.has(parent)) {

@@ -11,7 +11,7 @@ import { crc32 } from '@zabra/protocol'
  */
 
 /** The numbers of a node that change while it is there. */
-export class Numbers {
+export class StatFields {
   /** The checksum of its path and data. */
   crcPrefix = 0
   mzxid = 0
@@ -22,7 +22,7 @@ export class Numbers {
   aversion = 0
 }
 
-export function copyNumbers(from: Numbers, to: Numbers): void {
+export function copyStatFields(from: StatFields, to: StatFields): void {
   to.crcPrefix = from.crcPrefix
   to.mzxid = from.mzxid
   to.pzxid = from.pzxid
@@ -32,7 +32,7 @@ export function copyNumbers(from: Numbers, to: Numbers): void {
   to.aversion = from.aversion
 }
 
-export const { recount, statDigest } = withTable()
+export const { updateStatDigest, statDigest } = withTable()
 
 /** A bundler makes variables of a module's constants, which must be looked up each time; it leaves those of a function. */
 function withTable() {
@@ -49,12 +49,12 @@ function withTable() {
   const BYTES = 60
   const table = makeTable(BYTES)
   /** All its numbers are 0, and there is nothing before them. */
-  const BLANK = new Numbers()
+  const BLANK = new StatFields()
   const BLANK_COUNTED = crc32(new Uint8Array(BYTES))
   const ownerView = new DataView(new ArrayBuffer(8))
 
   /** What a node adds after a change, if it added `counted` before. Its path, czxid, ctime and owner are what they were. */
-  function recount(counted: number, was: Numbers, now: Numbers): number {
+  function updateStatDigest(counted: number, was: StatFields, now: StatFields): number {
     let crc = counted
     if (now.crcPrefix !== was.crcPrefix) crc ^= prefix(now.crcPrefix ^ was.crcPrefix)
     if (now.mzxid !== was.mzxid)
@@ -70,8 +70,8 @@ function withTable() {
   }
 
   /** What a node adds, of a path that counts: what a blank one does, changed to it. */
-  function statDigest(now: Numbers, czxid: number, ctime: number, owner: bigint): number {
-    const changed = recount(BLANK_COUNTED, BLANK, now)
+  function statDigest(now: StatFields, czxid: number, ctime: number, owner: bigint): number {
+    const changed = updateStatDigest(BLANK_COUNTED, BLANK, now)
     const crc = changed ^ long(CZXID, upper(czxid), czxid | 0) ^ long(CTIME, upper(ctime), ctime | 0)
     if (owner === 0n) return crc >>> 0
     ownerView.setBigInt64(0, owner)
@@ -103,7 +103,7 @@ function withTable() {
   /** The upper half of a number. The lower one needs no arithmetic: bitwise operators cut it out themselves. */
   const upper = (value: number): number => Math.floor(value / 0x1_0000_0000) | 0
 
-  return { recount, statDigest }
+  return { updateStatDigest, statDigest }
 }
 
 /** What each value of each of the bytes makes of the checksum, 256 for each byte. */

@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode } from '@zabra/protocol'
-import type { CloseSessionTxn, ErrorTxn, MultiTxn, Parts, Txn, TxnHeader } from '../types.ts'
-import type { ChangeSink, PartDone } from './contract.ts'
-import { quotaSubject, STATS } from './quotas.ts'
+import type { CloseSessionTxn, ErrorTxn, MultiTxn, MultiParts, Txn, TxnHeader } from '../types.ts'
+import type { ChangeSink, PartCallback } from './types.ts'
+import { quotaTarget, STATS_NAME } from './quotas.ts'
 import type { Tree } from './tree.ts'
 
 /** Parts of a large transaction that are prepared, encoded or applied in one turn of the event loop. */
@@ -23,9 +23,10 @@ export function isLarge(tree: Tree, { sessionId }: TxnHeader, txn: Txn): boolean
 
 /** Whether a transaction has the use of a whole subtree counted: it creates the node for it. */
 const counts = (txn: Txn): boolean =>
-  (txn.type === OpCode.create || txn.type === OpCode.create2) && quotaSubject(txn.path, STATS) !== undefined
+  (txn.type === OpCode.create || txn.type === OpCode.create2) &&
+  quotaTarget(txn.path, STATS_NAME) !== undefined
 
-function haveCounted(parts: Parts): boolean {
+function haveCounted(parts: MultiParts): boolean {
   for (const part of parts) if (counts(part)) return true
   return false
 }
@@ -36,15 +37,15 @@ export function* applyInSteps(
   header: TxnHeader,
   txn: Txn,
   sink?: ChangeSink,
-  part?: PartDone,
+  part?: PartCallback,
 ): Generator<void, number> {
-  tree.setOut()
+  tree.beginApply()
   let err: number = ErrorCode.OK
   if (txn.type === OpCode.multi) yield* multiInSteps(tree, header, txn, sink, part)
   else if (txn.type === OpCode.closeSession) yield* closeInSteps(tree, header, txn, sink)
   else err = tree.applyPart(header, txn, sink)
-  yield* tree.countInSteps(STEP * 20)
-  tree.arrive(header.zxid)
+  yield* tree.recountQuotasInSteps(STEP * 20)
+  tree.endApply(header.zxid)
   return err
 }
 
@@ -53,7 +54,7 @@ function* multiInSteps(
   header: TxnHeader,
   { txns }: MultiTxn,
   sink?: ChangeSink,
-  part?: PartDone,
+  part?: PartCallback,
 ): Generator<void> {
   const isApplied = failureOf(txns) === undefined
   let i = 0
@@ -75,10 +76,10 @@ function* closeInSteps(
     if (i > 0) yield
     for (const path of paths2Delete.slice(i, i + STEP)) tree.remove(header.zxid, path, sink)
   }
-  for (let left = tree.owners.some(header.sessionId, STEP); left.length > 0;) {
+  for (let left = tree.owners.firstOfSession(header.sessionId, STEP); left.length > 0;) {
     yield
     for (const node of left) tree.remove(header.zxid, tree.pathOf(node), sink)
-    left = tree.owners.some(header.sessionId, STEP)
+    left = tree.owners.firstOfSession(header.sessionId, STEP)
   }
 }
 
@@ -88,7 +89,7 @@ export function applyMulti(
   header: TxnHeader,
   { txns }: MultiTxn,
   sink?: ChangeSink,
-  part?: PartDone,
+  part?: PartCallback,
 ): number {
   const isApplied = failureOf(txns) === undefined
   for (const sub of txns) {
@@ -107,11 +108,11 @@ export function applyClose(
 ): number {
   for (const path of paths2Delete) tree.remove(header.zxid, path, sink)
   // What the transaction does not name went into the tree behind a fuzzy snapshot; it goes with its session too.
-  for (const node of tree.owners.some(header.sessionId, Infinity))
+  for (const node of tree.owners.firstOfSession(header.sessionId, Infinity))
     tree.remove(header.zxid, tree.pathOf(node), sink)
   return ErrorCode.OK
 }
 
 /** The first part of a multi that has failed. */
-export const failureOf = (txns: Parts): ErrorTxn | undefined =>
+export const failureOf = (txns: MultiParts): ErrorTxn | undefined =>
   'failure' in txns ? txns.failure : txns.find((part) => part.type === OpCode.error)

@@ -21,17 +21,17 @@ import {
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
-import { Preparer, type Prepared } from '../prepare/index.ts'
+import { Preparer, type PreparedTxn } from '../prepare/index.ts'
 import {
   NaiveTree,
   type NaiveAcl,
   type NaiveKind,
   type NaiveNode,
   type NaiveOperation,
-} from '../testdata/naive-tree.ts'
+} from '../testing/naive-tree.ts'
 import type { LoggedTxn, Txn } from '../types.ts'
-import { childPaths } from '../testdata/child-paths.ts'
-import { Tree, type Hint } from './index.ts'
+import { childPaths } from '../testing/child-paths.ts'
+import { Tree, type ApplyHint } from './index.ts'
 
 type Step =
   | { readonly do: 'one'; readonly operation: NaiveOperation; readonly session: number }
@@ -167,7 +167,7 @@ class Pair {
     enforceQuota: false,
     reconfigEnabled: false,
   })
-  readonly #waiting: { logged: LoggedTxn; hint: Hint; after: Map<string, NaiveNode> }[] = []
+  readonly #waiting: { logged: LoggedTxn; hint: ApplyHint; after: Map<string, NaiveNode> }[] = []
   /** A tree that is given no hints. */
   readonly #plain = new Tree({ extendedTypes: true, digest: true })
   readonly #seen: Map<number, number>
@@ -223,7 +223,7 @@ class Pair {
       expect(this.#plain.apply(logged.header, logged.txn)).toBe(err)
       expect(this.#plain.digest).toEqual(this.tree.digest)
       expect(err).toBe(logged.txn.type === OpCode.error ? logged.txn.err : 0)
-      this.#preparer.committed(logged.header.zxid)
+      this.#preparer.forgetApplied(logged.header.zxid)
       expect(visible(this.tree)).toEqual(expectedOf(after))
       expect(indices(this.tree)).toEqual(expectedIndices(after))
       if (logged.digest) expect(this.tree.matches(logged.digest)).toBe(true)
@@ -231,7 +231,7 @@ class Pair {
     if (this.#waiting.length === 0) expect(this.#preparer.pendingNodes).toBe(0)
   }
 
-  #prepared(sessionId: bigint, prepared: Prepared, expected: number[]): void {
+  #prepared(sessionId: bigint, prepared: PreparedTxn, expected: number[]): void {
     const { txn, digest } = prepared
     expect(errorsOf(txn)).toEqual(expected)
     for (const code of expected) this.#seen.set(code, (this.#seen.get(code) ?? 0) + 1)
@@ -269,7 +269,7 @@ function visible(tree: Tree): Record<string, Seen> {
       children: childPaths(tree, node).map(nameOf).sort(),
     }
   })
-  cursor.done()
+  cursor.close()
   expect(tree.nodeCount).toBe(Object.keys(all).length)
   return all
 }

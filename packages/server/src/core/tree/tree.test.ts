@@ -1,7 +1,7 @@
 import { nameOf, OPEN_ACL_UNSAFE, OpCode, Reader, readStat, Writer } from '@zabra/protocol'
 import { describe, expect, it } from 'vitest'
 import type { Txn } from '../types.ts'
-import { childPaths } from '../testdata/child-paths.ts'
+import { childPaths } from '../testing/child-paths.ts'
 import { digestToBigint, Tree, type ChangeSink } from './index.ts'
 
 const options = { extendedTypes: true, digest: true }
@@ -116,7 +116,7 @@ describe('creating and deleting', () => {
     const tree = new Tree(options)
     apply(tree, 2, 10, create('/b', 9))
     apply(tree, 1, 10, create('/a', 3))
-    expect(tree.facts('/')?.cversion).toBe(9)
+    expect(tree.nodeInfo('/')?.cversion).toBe(9)
   })
 
   it('lists children in the order of their creation', () => {
@@ -185,7 +185,7 @@ describe('a scan', () => {
         apply(tree, ++zxid, 1, { type: OpCode.delete, path: `/n${49 - step}` })
       }
     }
-    cursor.done()
+    cursor.close()
     expect(seen[0]).toBe('/')
     for (const path of seen) {
       if (path !== '/')

@@ -10,16 +10,16 @@ import {
   type Writer,
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
-import type { Digest, NodeFacts, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
-import { AclTable, OPEN } from './acl-table.ts'
-import { BulkLoad } from './bulk-load.ts'
-import type { ChangeSink, Hint, PartDone, Place, TreeOptions, Walker } from './contract.ts'
+import type { Digest, NodeInfo, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
+import { BulkLoader } from './bulk-load.ts'
+import type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions, Traversal } from './types.ts'
 import { TreeCursor } from './cursor.ts'
-import { DigestKeeper } from './digest-keeper.ts'
+import { TreeDigest } from './tree-digest.ts'
 import { NodeStore, NONE } from './node-store.ts'
 import { OwnerIndex } from './owners.ts'
-import { QuotaKeeper } from './quota-keeper.ts'
-import { LIMITS, QuotaIndex, quotaSubject } from './quotas.ts'
+import { QuotaTracker } from './quota-tracker.ts'
+import { LIMITS_NAME, QuotaIndex, quotaTarget } from './quotas.ts'
 import { writeStat, writeStored } from './stat.ts'
 import { applyClose, applyMulti } from './stepwise.ts'
 
@@ -35,24 +35,24 @@ export class Tree {
   /** The zxid of the last transaction applied. */
   lastZxid: Zxid = 0
   readonly #options: TreeOptions
-  readonly #digest: DigestKeeper
-  readonly #quotaKeeper: QuotaKeeper
-  readonly #walkers = new Set<Walker>()
-  #halfway = false
+  readonly #digest: TreeDigest
+  readonly #quotaTracker: QuotaTracker
+  readonly #traversals = new Set<Traversal>()
+  #isApplying = false
   /** The node that was written last. */
-  #written = NONE
-  #waiting: (() => void)[] = []
+  #lastWritten = NONE
+  #deferred: (() => void)[] = []
 
   constructor(options: TreeOptions) {
     this.#options = options
     this.store = new NodeStore(options.hashKey)
-    this.#quotaKeeper = new QuotaKeeper(this.store, this.quotas)
+    this.#quotaTracker = new QuotaTracker(this.store, this.quotas)
     this.owners = new OwnerIndex(options)
-    this.#digest = new DigestKeeper(this.store, this.owners)
-    this.#plant('/', NONE, OPEN)
-    this.#plant('/zookeeper', this.find('/'), OPEN)
-    this.#plant('/zookeeper/quota', this.find('/zookeeper'), OPEN)
-    this.#plant('/zookeeper/config', this.find('/zookeeper'), this.acls.use(READ_ACL_UNSAFE))
+    this.#digest = new TreeDigest(this.store, this.owners)
+    this.#addSystemNode('/', NONE, OPEN_ACL_ID)
+    this.#addSystemNode('/zookeeper', this.find('/'), OPEN_ACL_ID)
+    this.#addSystemNode('/zookeeper/quota', this.find('/zookeeper'), OPEN_ACL_ID)
+    this.#addSystemNode('/zookeeper/config', this.find('/zookeeper'), this.acls.retain(READ_ACL_UNSAFE))
     // The configuration node is born with one change of its ACL undone, which clients see as aversion -1.
     const config = this.find('/zookeeper/config')
     this.store.columns(config).aversion[this.store.slot(config)] = -1
@@ -90,7 +90,7 @@ export class Tree {
 
   /** The same, for the node that was just written. */
   findWritten(path: string): number {
-    const node = this.#written
+    const node = this.#lastWritten
     return node !== NONE && this.store.pathAt(node) === path ? node : this.find(path)
   }
 
@@ -99,7 +99,7 @@ export class Tree {
   }
 
   /** What validation needs to know of a node. */
-  facts(path: string): NodeFacts | undefined {
+  nodeInfo(path: string): NodeInfo | undefined {
     const node = this.store.find(path)
     if (node === NONE) return undefined
     const c = this.store.columns(node)
@@ -119,7 +119,7 @@ export class Tree {
       aclId: c.acl[i]!,
       pathCrc: c.pathCrc[i]!,
       crcPrefix: c.crc[i]!,
-      counted: c.counted[i]!,
+      nodeDigest: c.nodeDigest[i]!,
     }
   }
 
@@ -187,14 +187,14 @@ export class Tree {
    * Applies a transaction and returns its error number, 0 for success. `sink` hears of changes; `part` is called
    * after each part of a multi that succeeds; `hint` comes from whoever has prepared it.
    */
-  apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone, hint?: Hint): number {
+  apply(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartCallback, hint?: ApplyHint): number {
     const err = this.applyPart(header, txn, sink, part, hint)
     this.#advance(header.zxid)
     return err
   }
 
   /** Does what a transaction or a part of one says, and does not count it as applied. */
-  applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartDone, hint?: Hint): number {
+  applyPart(header: TxnHeader, txn: Txn, sink?: ChangeSink, part?: PartCallback, hint?: ApplyHint): number {
     switch (txn.type) {
       case OpCode.create:
       case OpCode.create2:
@@ -205,7 +205,7 @@ export class Tree {
         return this.#create(header, txn, ttlOwner(txn.ttl), sink, hint)
       case OpCode.delete:
       case OpCode.deleteContainer:
-        return this.remove(header.zxid, txn.path, sink, hint?.place)
+        return this.remove(header.zxid, txn.path, sink, hint?.node)
       case OpCode.setData:
       case OpCode.reconfig:
         return this.#setData(header, txn, sink, hint)
@@ -226,36 +226,36 @@ export class Tree {
   #advance(zxid: Zxid): void {
     if (zxid <= this.lastZxid) return
     this.lastZxid = zxid
-    for (const walker of this.#walkers) walker.applied(zxid)
+    for (const walker of this.#traversals) walker.applied(zxid)
   }
 
   /** A transaction begins that is applied in steps: until `arrive` the tree is halfway, and nobody may read it. */
-  setOut(): void {
-    this.#halfway = true
-    this.#quotaKeeper.putOff()
+  beginApply(): void {
+    this.#isApplying = true
+    this.#quotaTracker.deferRecounts()
   }
 
   /** Counts what the transaction has to have counted, so many nodes in a step. */
-  countInSteps(nodes: number): Generator<void> {
-    return this.#quotaKeeper.count(nodes)
+  recountQuotasInSteps(nodes: number): Generator<void> {
+    return this.#quotaTracker.runDeferredRecounts(nodes)
   }
 
-  arrive(zxid: Zxid): void {
+  endApply(zxid: Zxid): void {
     this.#advance(zxid)
-    this.#halfway = false
-    const waiting = this.#waiting
-    this.#waiting = []
+    this.#isApplying = false
+    const waiting = this.#deferred
+    this.#deferred = []
     for (const action of waiting) action()
   }
 
   /** Whether a transaction is applied in part. */
-  get halfway(): boolean {
-    return this.#halfway
+  get isApplying(): boolean {
+    return this.#isApplying
   }
 
   /** Runs once the tree is what it is after some transaction: now, or when the one that is applied in steps is through. */
-  whenWhole(action: () => void): void {
-    if (this.#halfway) this.#waiting.push(action)
+  whenConsistent(action: () => void): void {
+    if (this.#isApplying) this.#deferred.push(action)
     else action()
   }
 
@@ -264,48 +264,48 @@ export class Tree {
     txn: { path: string; data: Uint8Array | null; acl: readonly ACL[]; parentCVersion: number },
     owner: bigint,
     sink?: ChangeSink,
-    hint?: Hint,
+    hint?: ApplyHint,
   ): number {
-    const place = hint?.place
+    const place = hint?.node
     const above = place?.parent
     const parentPath = above?.path ?? parentOf(txn.path)
-    const parent = this.#at(parentPath, above)
-    if (parent === NONE || this.#isLater(parent, header.zxid)) return ErrorCode.NONODE
+    const parent = this.#resolve(parentPath, above)
+    if (parent === NONE || this.#isCreatedAfter(parent, header.zxid)) return ErrorCode.NONODE
     // A snapshot may hold the node and yet an earlier state of its parent, which was written before.
     this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
     const node = this.store.add(txn.path, parent, place?.hash)
     if (node === NONE) {
       const existing = this.store.find(txn.path)
-      if (!this.#isLater(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
+      if (!this.#isCreatedAfter(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
       return ErrorCode.NODEEXISTS
     }
-    if (place !== undefined) place.at = node
-    for (const walker of this.#walkers) walker.added(node, txn.path)
+    if (place !== undefined) place.index = node
+    for (const walker of this.#traversals) walker.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     c.czxid[i] = c.mzxid[i] = c.pzxid[i] = header.zxid
     c.ctime[i] = c.mtime[i] = header.time
-    c.acl[i] = this.acls.use(txn.acl)
+    c.acl[i] = this.acls.retain(txn.acl)
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
       this.#digest.hash(node, txn.path, txn.data, place === undefined ? undefined : hint!.crc)
-      this.#changed(node, txn.path)
+      this.#afterChange(node, txn.path)
     }
-    this.#quotaKeeper.created(txn.path, txn.data?.length ?? 0)
+    this.#quotaTracker.created(txn.path, txn.data?.length ?? 0)
     sink?.created(txn.path, this.aclOf(node), parentPath, this.aclOf(parent))
     return ErrorCode.OK
   }
 
-  #at(path: string, place: Place | undefined): number {
-    return place === undefined ? this.store.find(path) : this.store.findAt(place)
+  #resolve(path: string, place: NodeRef | undefined): number {
+    return place === undefined ? this.store.find(path) : this.store.resolve(place)
   }
 
   /**
    * Whether a node came to be after a transaction. It happens in replay only, when a snapshot that was taken while the tree
    * changed holds a node that was removed and created again meanwhile: to earlier transactions it is not there.
    */
-  #isLater(node: number, zxid: Zxid): boolean {
+  #isCreatedAfter(node: number, zxid: Zxid): boolean {
     return this.store.columns(node).czxid[this.store.slot(node)]! > zxid
   }
 
@@ -315,86 +315,91 @@ export class Tree {
     const pi = this.store.slot(parent)
     const cversion = parentCVersion === -1 ? (p.cversion[pi]! + 1) | 0 : parentCVersion
     if (cversion <= p.cversion[pi]!) return
-    this.#changing(parent)
+    this.#beforeChange(parent)
     p.cversion[pi] = cversion
     p.pzxid[pi] = zxid
-    this.#changed(parent, path)
+    this.#afterChange(parent, path)
   }
 
   /** Removes a node as a transaction says. */
-  remove(zxid: Zxid, path: string, sink?: ChangeSink, place?: Place): number {
+  remove(zxid: Zxid, path: string, sink?: ChangeSink, place?: NodeRef): number {
     const above = place?.parent
     const parentPath = above?.path ?? parentOf(path)
-    const parent = this.#at(parentPath, above)
+    const parent = this.#resolve(parentPath, above)
     if (parent === NONE) return ErrorCode.NONODE
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
     if (zxid > p.pzxid[pi]!) {
-      this.#changing(parent)
+      this.#beforeChange(parent)
       p.pzxid[pi] = zxid
-      this.#changed(parent, parentPath)
+      this.#afterChange(parent, parentPath)
     }
-    const node = this.#at(path, place)
-    if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
+    const node = this.#resolve(path, place)
+    if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
-    if (this.#options.digest) this.#digest.goes(node)
+    if (this.#options.digest) this.#digest.subtract(node)
     const bytes = Math.max(0, this.store.columns(node).length[this.store.slot(node)]!)
     const acl = this.aclOf(node)
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
-    for (const walker of this.#walkers) walker.removing(node)
+    for (const walker of this.#traversals) walker.removing(node)
     this.store.remove(node, place?.hash)
-    this.#quotaKeeper.deleted(path, bytes)
+    this.#quotaTracker.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
     return ErrorCode.OK
   }
 
-  #setData(header: TxnHeader, { path, data, version }: SetDataTxn, sink?: ChangeSink, hint?: Hint): number {
-    const place = hint?.place
-    const node = this.#at(path, place)
-    if (node === NONE || this.#isLater(node, header.zxid)) return ErrorCode.NONODE
-    this.#written = node
+  #setData(
+    header: TxnHeader,
+    { path, data, version }: SetDataTxn,
+    sink?: ChangeSink,
+    hint?: ApplyHint,
+  ): number {
+    const place = hint?.node
+    const node = this.#resolve(path, place)
+    if (node === NONE || this.#isCreatedAfter(node, header.zxid)) return ErrorCode.NONODE
+    this.#lastWritten = node
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     const before = Math.max(0, c.length[i]!)
-    this.#changing(node)
+    this.#beforeChange(node)
     this.store.setData(node, data)
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
     if (this.#options.digest) this.#digest.hashData(node, data, place === undefined ? undefined : hint!.crc)
-    this.#changed(node, path)
-    this.#quotaKeeper.resized(path, (data?.length ?? 0) - before)
+    this.#afterChange(node, path)
+    this.#quotaTracker.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))
     return ErrorCode.OK
   }
 
   #setACL(zxid: Zxid, path: string, acl: readonly ACL[], version: number): number {
     const node = this.store.find(path)
-    if (node === NONE || this.#isLater(node, zxid)) return ErrorCode.NONODE
-    this.#changing(node)
+    if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
+    this.#beforeChange(node)
     this.#replaceAcl(node, acl)
     this.store.columns(node).aversion[this.store.slot(node)] = version
-    this.#changed(node, path)
+    this.#afterChange(node, path)
     return ErrorCode.OK
   }
 
   #replaceAcl(node: number, acl: readonly ACL[]): void {
     const c = this.store.columns(node)
     const i = this.store.slot(node)
-    const id = this.acls.use(acl)
+    const id = this.acls.retain(acl)
     this.acls.release(c.acl[i]!)
     c.acl[i] = id
   }
 
   // Digest
 
-  #changing(node: number): void {
-    if (this.#options.digest) this.#digest.changing(node)
+  #beforeChange(node: number): void {
+    if (this.#options.digest) this.#digest.beforeChange(node)
   }
 
-  #changed(node: number, path: string): void {
-    if (this.#options.digest) this.#digest.changed(node, path)
+  #afterChange(node: number, path: string): void {
+    if (this.#options.digest) this.#digest.afterChange(node, path)
   }
 
   // Snapshots
@@ -405,9 +410,9 @@ export class Tree {
   }
 
   /** Tells a walker of changes from now on. Returns what ends that. */
-  join(walker: Walker): () => void {
-    this.#walkers.add(walker)
-    return () => this.#walkers.delete(walker)
+  addTraversal(walker: Traversal): () => void {
+    this.#traversals.add(walker)
+    return () => this.#traversals.delete(walker)
   }
 
   /** Empties the tree, to be filled from a snapshot by `load` for each node and `loaded` at the end. */
@@ -417,17 +422,17 @@ export class Tree {
     }
     for (const [id] of this.acls.entries()) this.acls.release(id)
     this.#digest.clear()
-    this.#changed(this.find('/'), '/')
+    this.#afterChange(this.find('/'), '/')
   }
 
   /** Takes one node of a snapshot. The parent must be there already: false says that it is not. */
-  load(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean {
+  loadNode(path: string, data: Uint8Array | null, aclId: number, stat: StoredStat): boolean {
     const isRoot = path === '' || path === '/'
     const parent = isRoot ? NONE : this.store.find(parentOf(path))
     if (!isRoot && parent === NONE) return false
     let node = this.find(path)
     if (node === NONE) node = this.store.add(path, parent)
-    else this.#unload(node)
+    else this.#removeBeforeReload(node)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
     // Summed as nodes come, so that no pass over all of them holds requests up at the end.
@@ -441,49 +446,49 @@ export class Tree {
     c.cversion[i] = stat.cversion
     c.aversion[i] = stat.aversion
     // A node that came after the table was written names a list that is not in it; its creation is in the log and sets it.
-    const known = this.acls.again(aclId)
-    c.acl[i] = known ? aclId : OPEN
+    const known = this.acls.retainId(aclId)
+    c.acl[i] = known ? aclId : OPEN_ACL_ID
     this.store.setData(node, data)
     if (stat.owner !== 0n) this.owners.set(node, stat.owner)
-    this.#changed(node, isRoot ? '/' : path)
-    const limited = quotaSubject(path, LIMITS)
+    this.#afterChange(node, isRoot ? '/' : path)
+    const limited = quotaTarget(path, LIMITS_NAME)
     if (limited !== undefined) this.quotas.add(limited)
     return true
   }
 
   /** Takes nodes as `load` does, right from the bytes of a snapshot, where that is simple. */
-  loading(): BulkLoad {
-    return new BulkLoad(this.store, this.owners, this.acls, this.#options.digest ? this.#digest : undefined)
+  bulkLoader(): BulkLoader {
+    return new BulkLoader(this.store, this.owners, this.acls, this.#options.digest ? this.#digest : undefined)
   }
 
   /** A node that was removed and created again during the walk comes twice; the later state counts. */
-  #unload(node: number): void {
-    if (this.#options.digest) this.#digest.goes(node)
-    this.acls.unload(this.aclIdOf(node))
+  #removeBeforeReload(node: number): void {
+    if (this.#options.digest) this.#digest.subtract(node)
+    this.acls.releaseDuringLoad(this.aclIdOf(node))
     this.owners.delete(node)
   }
 
   /** Ends the loading of a snapshot of a given zxid. */
-  loaded(zxid: Zxid): void {
+  endLoad(zxid: Zxid): void {
     for (const path of ['/zookeeper', '/zookeeper/quota', '/zookeeper/config']) {
       if (!this.has(path))
-        this.#plant(
+        this.#addSystemNode(
           path,
           this.store.find(parentOf(path)),
-          path.endsWith('config') ? this.acls.use(READ_ACL_UNSAFE) : OPEN,
+          path.endsWith('config') ? this.acls.retain(READ_ACL_UNSAFE) : OPEN_ACL_ID,
         )
     }
     this.acls.purgeUnused()
     this.lastZxid = zxid
-    this.#quotaKeeper.recount()
+    this.#quotaTracker.recount()
   }
 
-  #plant(path: string, parent: number, acl: number): void {
+  #addSystemNode(path: string, parent: number, acl: number): void {
     const node = this.store.add(path, parent)
     this.store.setData(node, new Uint8Array(0))
     this.store.columns(node).acl[this.store.slot(node)] = acl
     if (!this.#options.digest) return
     this.#digest.hash(node, path, null)
-    this.#changed(node, path)
+    this.#afterChange(node, path)
   }
 }

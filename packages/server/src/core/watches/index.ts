@@ -1,7 +1,7 @@
 /** Who is told of what. */
-export { Mode, WatchTable } from './table.ts'
-export type { Watcher } from './table.ts'
-export { Watches } from './watches.ts'
-export type { Notify } from './watches.ts'
-export { Firing } from './firing.ts'
-export type { Listener } from './firing.ts'
+export { WatchBits, WatchTable } from './watch-table.ts'
+export type { Watcher } from './watch-table.ts'
+export { WatchManager } from './watch-manager.ts'
+export type { Notify } from './watch-manager.ts'
+export { WatchNotifier } from './watch-notifier.ts'
+export type { NotifiedWatcher } from './watch-notifier.ts'

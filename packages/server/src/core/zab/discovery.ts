@@ -4,34 +4,34 @@ import type { Zxid } from '../types.ts'
 import { PROTOCOL_VERSION, type LearnerInfo } from './payloads.ts'
 
 /** The last epoch that is led: zxids of the one after it would not be exact for long. */
-export const LAST_EPOCH = MAX_EPOCH - 1
+export const MAX_LEADER_EPOCH = MAX_EPOCH - 1
 
 /** What a server has: the epoch it is in comes before what it logged. */
-export interface History {
+export interface LogPosition {
   readonly epoch: number
   readonly zxid: Zxid
 }
 
-export function isAhead(a: History, b: History): boolean {
+export function isAhead(a: LogPosition, b: LogPosition): boolean {
   return a.epoch !== b.epoch ? a.epoch > b.epoch : a.zxid > b.zxid
 }
 
 /** How a leader and a quorum agree on an epoch, and on that nobody in the quorum has more than the leader (8.2). */
 export class Discovery {
   readonly #self: ServerId
-  readonly #decide: (servers: ReadonlySet<ServerId>) => boolean
+  readonly #isQuorum: (servers: ReadonlySet<ServerId>) => boolean
   /** Who has come, with me. */
-  readonly #connecting = new Set<ServerId>()
+  readonly #connected = new Set<ServerId>()
   /** Who has promised the epoch, with me. */
-  readonly #electing = new Set<ServerId>()
+  readonly #accepted = new Set<ServerId>()
   #epoch = 0
-  #frozen = false
-  #elected = false
+  #isEpochChosen = false
+  #isEpochAccepted = false
 
   /** `decide` says whether these servers are a quorum. */
   constructor(self: ServerId, decide: (servers: ReadonlySet<ServerId>) => boolean) {
     this.#self = self
-    this.#decide = decide
+    this.#isQuorum = decide
   }
 
   get epoch(): number {
@@ -39,38 +39,38 @@ export class Discovery {
   }
 
   /** A quorum has come: the epoch does not change any more. */
-  get frozen(): boolean {
-    return this.#frozen
+  get isEpochChosen(): boolean {
+    return this.#isEpochChosen
   }
 
   /** A quorum has promised the epoch. */
-  get elected(): boolean {
-    return this.#elected
+  get isEpochAccepted(): boolean {
+    return this.#isEpochAccepted
   }
 
   /**
    * L2 (8.2 step 2) The epoch is one more than any that was accepted by those who came in time, observers too, who would
    * refuse a lower one. Only participants bring the quorum nearer. Returns whether the epoch is settled by this.
    */
-  connect(server: ServerId, participates: boolean, acceptedEpoch: number): boolean {
-    if (this.#frozen) return false
+  addServer(server: ServerId, participates: boolean, acceptedEpoch: number): boolean {
+    if (this.#isEpochChosen) return false
     this.#epoch = Math.max(this.#epoch, acceptedEpoch + 1)
-    if (participates) this.#connecting.add(server)
-    this.#frozen = this.#connecting.has(this.#self) && this.#decide(this.#connecting)
-    return this.#frozen
+    if (participates) this.#connected.add(server)
+    this.#isEpochChosen = this.#connected.has(this.#self) && this.#isQuorum(this.#connected)
+    return this.#isEpochChosen
   }
 
   /** L4 (8.2 step 4) Returns whether a quorum has promised by this. */
-  promise(server: ServerId): boolean {
-    if (this.#elected) return false
-    this.#electing.add(server)
-    this.#elected = this.#electing.has(this.#self) && this.#decide(this.#electing)
-    return this.#elected
+  acceptEpoch(server: ServerId): boolean {
+    if (this.#isEpochAccepted) return false
+    this.#accepted.add(server)
+    this.#isEpochAccepted = this.#accepted.has(this.#self) && this.#isQuorum(this.#accepted)
+    return this.#isEpochAccepted
   }
 }
 
 /** L3 (8.2) Why somebody who wants to follow `self` cannot, from what it says of itself. */
-export function refusalOf(
+export function refusalReason(
   { serverId, protocolVersion, configVersion }: LearnerInfo,
   acceptedEpoch: number,
   self: ServerId,
@@ -81,7 +81,7 @@ export function refusalOf(
     return `its protocol is ${protocolVersion}, older than ${PROTOCOL_VERSION}`
   if (configVersion > activeVersion)
     return `its configuration ${formatZxid(configVersion)} is newer than ${formatZxid(activeVersion)} here`
-  if (acceptedEpoch < 0 || acceptedEpoch >= LAST_EPOCH)
-    return `its epoch ${acceptedEpoch} is not from 0 to ${LAST_EPOCH - 1}`
+  if (acceptedEpoch < 0 || acceptedEpoch >= MAX_LEADER_EPOCH)
+    return `its epoch ${acceptedEpoch} is not from 0 to ${MAX_LEADER_EPOCH - 1}`
   return undefined
 }

@@ -2,11 +2,11 @@
 export { encodePacket, NO_ZXID, packetName, PacketType, writePacket } from './packets.ts'
 export type { QuorumPacket } from './packets.ts'
 export * from './payloads.ts'
-export { CommittedWindow, follows, MIN_WINDOW } from './window.ts'
+export { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
 export { Entries } from './entries.ts'
 export type { DiskRange, PlannedEntry, SyncPlan, SyncSources } from './sync-plan.ts'
 export type {
-  Abdication,
+  StepDownReason,
   Broadcast,
   ConnectionId,
   LeaderInput,
@@ -14,9 +14,9 @@ export type {
   LeaderWork,
 } from './leader-types.ts'
 export type { LearnerInput, LearnerOptions, LearnerWork, Replica } from './learner-types.ts'
-export { PacketSplitter } from './splitter.ts'
-export type { PacketSplitterOptions } from './splitter.ts'
-export { configurationIn } from './reconfig.ts'
+export { PacketSplitter } from './packet-splitter.ts'
+export type { PacketSplitterOptions } from './packet-splitter.ts'
+export { proposedConfiguration } from './reconfig-txn.ts'
 export { planSync } from './sync-plan.ts'
 export { Leader } from './leader.ts'
 export { Learner } from './learner.ts'

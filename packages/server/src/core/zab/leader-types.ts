@@ -28,11 +28,11 @@ export interface LeaderOptions {
   /** Most learners at a time; default 1000. */
   readonly maxLearners?: number
   /** Most connections that have not said who they are; the oldest gives way to a new one; default 100. */
-  readonly maxStrangers?: number
+  readonly maxUnidentified?: number
   /** Whether one of two voters may go on alone when an oracle says so. */
   readonly oracle?: boolean
   /** The last counter of an epoch, lower in tests; default 0xfffffffe. */
-  readonly lastCounter?: number
+  readonly maxCounter?: number
 }
 
 /**
@@ -98,7 +98,7 @@ export type LeaderInput =
   | { readonly type: 'transfer' }
 
 /** Why a leadership ended. */
-export interface Abdication {
+export interface StepDownReason {
   readonly reason: string
   /** A change of the configuration made this server the leader: go to it without an election (14.5). */
   readonly designated?: ServerId
@@ -139,5 +139,5 @@ export type LeaderWork =
     }
   | { readonly do: 'left'; readonly connection: ConnectionId; readonly server: ServerId }
   /** Leadership is over: close everything, settle the log, look for a leader. Nothing comes after it. */
-  | { readonly do: 'stop'; readonly because: Abdication }
+  | { readonly do: 'stop'; readonly because: StepDownReason }
   | { readonly do: 'warn'; readonly facts: object; readonly sentence: string }

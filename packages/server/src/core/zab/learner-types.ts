@@ -13,7 +13,7 @@ export interface LearnerOptions {
   /** The last transaction of the log, or of the snapshot; -1 when the data is not to be trusted. */
   readonly lastZxid: Zxid
   /** The tree was found to be wrong, and a leader is to send all of it anew. What is on disk counts until that is there. */
-  readonly asksForAll?: boolean
+  readonly needsFullSync?: boolean
   /** The version of the configuration in force. */
   readonly configVersion: number
   /** How long the leader may be silent until NEWLEADER, and after it. */
@@ -23,7 +23,7 @@ export interface LearnerOptions {
 
 /**
  * What the hot path calls. It goes behind all work on the disk that came before it and is not done. The log is written in the order
- * of `append`; when it is durable the host says so to `Learner.durable`.
+ * of `append`; when it is durable the host says so to `Learner.markDurable`.
  */
 export interface Replica {
   /** Log a transaction, byte for byte. */

@@ -6,17 +6,17 @@ import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork, Replica }
 import { packetName, PacketType } from './packets.ts'
 import {
   decodeConfigurationText,
-  decodeDesignated,
+  decodeDesignatedLeader,
   decodeInformAndActivate,
   decodeLeaderInfo,
   encodeAckEpoch,
   encodeLearnerInfo,
   PROTOCOL_VERSION,
 } from './payloads.ts'
-import { configurationIn, readConfiguration } from './reconfig.ts'
-import { follows } from './window.ts'
+import { proposedConfiguration, decodeConfiguration } from './reconfig-txn.ts'
+import { isNextZxid } from './committed-window.ts'
 
-const NOTHING: readonly LearnerWork[] = []
+const NO_WORK: readonly LearnerWork[] = []
 
 /**
  * One term of a learner – a follower, one that has no vote yet, or an observer – without clock, network or disk: inputs in,
@@ -31,32 +31,32 @@ export class Learner {
   #phase: LearnerPhase = 'connecting'
   #epoch = -1
   /** How the leader brings this server up to date, once it has said so. */
-  #mode: 'diff' | 'trunc' | 'snap' | undefined
+  #syncMode: 'diff' | 'trunc' | 'snap' | undefined
   /** Contained in the snapshot that came in: what is not after this needs no logging. */
-  #contained: Zxid = -1
+  #snapshotZxid: Zxid = -1
   /** Where the leader had history cut. */
-  #cutAt: Zxid = -1
+  #truncatedTo: Zxid = -1
   /** The last transaction that is here or on its way: the next one must come right after it. */
-  #last: Zxid
+  #lastReceived: Zxid
   /** Proposed and not committed; while `waiting`, also what is committed, of which there are `#noted`. */
   readonly #pending = new Entries()
-  #noted = 0
+  #committedPending = 0
   /** Who leads under a change of the configuration among those noted. */
-  readonly #designated = new Map<Zxid, ServerId>()
+  readonly #designatedLeaders = new Map<Zxid, ServerId>()
   /** From NEWLEADER, to come into force with UPTODATE. */
   #configuration: EnsembleConfiguration | undefined
-  #acknowledged = false
+  #hasAckedNewLeader = false
   /** The next proposal to be acknowledged, and the last one logged. */
   #nextAck: Zxid = Infinity
   #lastLogged: Zxid = -1
   #halfTicks = 0
-  #heardAt = 0
+  #lastHeartbeat = 0
   #work: LearnerWork[] = []
 
   constructor(options: LearnerOptions, replica: Replica) {
     this.#options = options
     this.#replica = replica
-    this.#last = options.lastZxid
+    this.#lastReceived = options.lastZxid
   }
 
   get phase(): LearnerPhase {
@@ -70,8 +70,8 @@ export class Learner {
 
   /** Takes one input and returns what is to be done. The result holds until the next call. */
   step(input: LearnerInput): readonly LearnerWork[] {
-    this.#renew()
-    if (this.#phase !== 'over') this.#take(input)
+    this.#resetWork()
+    if (this.#phase !== 'over') this.#dispatchInput(input)
     return this.#work
   }
 
@@ -80,7 +80,7 @@ export class Learner {
    * INFORM in broadcast, which go to the replica, unless they break a rule.
    */
   receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
-    this.#heardAt = this.#halfTicks
+    this.#lastHeartbeat = this.#halfTicks
     if (
       type === PacketType.commit &&
       this.#phase === 'broadcast' &&
@@ -88,12 +88,12 @@ export class Learner {
       this.#pending.zxidAt(0) === zxid
     ) {
       this.#commitHead()
-      return NOTHING
+      return NO_WORK
     }
-    this.#renew()
-    if (this.#phase === 'over') return NOTHING
+    this.#resetWork()
+    if (this.#phase === 'over') return NO_WORK
     try {
-      this.#dispatch(type, zxid, data)
+      this.#dispatchPacket(type, zxid, data)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#leave(error.message)
@@ -105,32 +105,34 @@ export class Learner {
    * HOT. The log is durable up to and with this zxid. F1 (10.4, invariants 15, 19) Proposals are acknowledged one by one, in
    * their order, when they are durable, and never before NEWLEADER and UPTODATE.
    */
-  durable(zxid: Zxid): void {
+  markDurable(zxid: Zxid): void {
     if (this.#phase !== 'broadcast' || this.#options.observer) return
     const upTo = Math.min(zxid, this.#lastLogged)
     while (this.#nextAck <= upTo) this.#replica.ack(this.#nextAck++)
   }
 
   /** HOT. Bytes came from the leader, of a snapshot for example: it is alive. */
-  heard(): void {
-    this.#heardAt = this.#halfTicks
+  heartbeat(): void {
+    this.#lastHeartbeat = this.#halfTicks
   }
 
   /** An empty list that was handed out is used again: most packets lead to no work. */
-  #renew(): void {
+  #resetWork(): void {
     if (this.#work.length > 0) this.#work = []
   }
 
-  #take(input: LearnerInput): void {
+  #dispatchInput(input: LearnerInput): void {
     switch (input.type) {
       case 'connected':
-        return this.#introduce()
+        return this.#sendLearnerInfo()
       case 'closed':
         return this.#leave('the connection to the leader is closed')
       case 'stored':
-        return input.what === 'acceptedEpoch' ? this.#promise(input.epoch) : this.#acknowledge(input.epoch)
+        return input.what === 'acceptedEpoch'
+          ? this.#acceptEpoch(input.epoch)
+          : this.#ackNewLeader(input.epoch)
       case 'truncated':
-        return this.#truncated(input.lastZxid)
+        return this.#checkTruncation(input.lastZxid)
       case 'hardened':
         // F2 (9.5, ZOOKEEPER-3911, 4643, 4646, 4785) First history is durable, then the epoch that vouches for it, then the ACK.
         if (this.#phase === 'waiting') this.#store('currentEpoch')
@@ -145,10 +147,10 @@ export class Learner {
   // Discovery
 
   /** F3 (8.1) The epoch that was accepted goes out, not the last transaction. */
-  #introduce(): void {
+  #sendLearnerInfo(): void {
     const { self, observer, acceptedEpoch, configVersion } = this.#options
     this.#phase = 'discovery'
-    this.#heardAt = this.#halfTicks
+    this.#lastHeartbeat = this.#halfTicks
     const data = encodeLearnerInfo({ serverId: self, protocolVersion: PROTOCOL_VERSION, configVersion })
     this.#send(observer ? PacketType.observerInfo : PacketType.followerInfo, makeZxid(acceptedEpoch, 0), data)
   }
@@ -157,7 +159,7 @@ export class Learner {
    * F4 (8.1, invariant 3) A later epoch is durable before it is promised. The same one again is no second promise: it may
    * have been given to this leader before a restart. An earlier one is refused.
    */
-  #meetLeader(zxid: Zxid, data: Uint8Array | null): void {
+  #receiveLeaderInfo(zxid: Zxid, data: Uint8Array | null): void {
     if (this.#epoch !== -1) return this.#leave('LEADERINFO came twice')
     const version = decodeLeaderInfo(data)
     if (version < PROTOCOL_VERSION || zxid < 0 || counterOf(zxid) !== 0)
@@ -173,82 +175,88 @@ export class Learner {
     else this.#ackEpoch(-1)
   }
 
-  #promise(epoch: number): void {
+  #acceptEpoch(epoch: number): void {
     if (this.#phase === 'discovery' && epoch === this.#epoch) this.#ackEpoch(this.#options.currentEpoch)
   }
 
   /** F17 (8.2) Who promises says what is on disk, or a leader may lack it. Only who promises nothing may ask for everything. */
   #ackEpoch(currentEpoch: number): void {
     this.#phase = 'synchronisation'
-    this.#heardAt = this.#halfTicks
-    if (this.#options.asksForAll === true && currentEpoch === -1) this.#last = Math.min(this.#last, 0)
-    this.#send(PacketType.ackEpoch, this.#last, encodeAckEpoch(currentEpoch))
+    this.#lastHeartbeat = this.#halfTicks
+    if (this.#options.needsFullSync === true && currentEpoch === -1)
+      this.#lastReceived = Math.min(this.#lastReceived, 0)
+    this.#send(PacketType.ackEpoch, this.#lastReceived, encodeAckEpoch(currentEpoch))
   }
 
-  #dispatch(type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #dispatchPacket(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (this.#phase) {
       case 'discovery':
-        if (type === PacketType.leaderInfo) return this.#meetLeader(zxid, data)
+        if (type === PacketType.leaderInfo) return this.#receiveLeaderInfo(zxid, data)
         return this.#leave(`the leader did not say its epoch first but sent ${packetName(type)}`)
       case 'synchronisation':
-        return this.#mode === undefined ? this.#begin(type, zxid) : this.#synchronise(type, zxid, data)
+        return this.#syncMode === undefined
+          ? this.#beginSync(type, zxid)
+          : this.#receiveHistory(type, zxid, data)
       case 'waiting':
-        return this.#wait(type, zxid, data)
+        return this.#receiveBeforeUpToDate(type, zxid, data)
       case 'broadcast':
-        return this.#options.observer ? this.#observe(type, zxid, data) : this.#follow(type, zxid, data)
+        return this.#options.observer
+          ? this.#receiveAsObserver(type, zxid, data)
+          : this.#receiveAsFollower(type, zxid, data)
       case 'connecting':
       case 'over':
     }
   }
 
   /** F5 (9.5) How history comes. A server that does not trust its own takes nothing but all of it. */
-  #begin(type: number, zxid: Zxid): void {
+  #beginSync(type: number, zxid: Zxid): void {
     if (type === PacketType.snap && zxid >= 0) {
-      this.#mode = 'snap'
-      this.#last = this.#contained = zxid
+      this.#syncMode = 'snap'
+      this.#lastReceived = this.#snapshotZxid = zxid
       this.#work.push({ do: 'install', zxid })
       return
     }
-    const { lastZxid, asksForAll = false } = this.#options
+    const { lastZxid, needsFullSync: asksForAll = false } = this.#options
     const trusts = lastZxid !== -1
-    if ((type === PacketType.diff || type === PacketType.trunc) && asksForAll && this.#last > 0)
+    if ((type === PacketType.diff || type === PacketType.trunc) && asksForAll && this.#lastReceived > 0)
       this.#leave('it has promised the epoch, and comes again to ask for everything', true)
-    else if (type === PacketType.diff && trusts) this.#mode = 'diff'
-    else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#last) this.#truncate(zxid)
+    else if (type === PacketType.diff && trusts) this.#syncMode = 'diff'
+    else if (type === PacketType.trunc && trusts && zxid >= 0 && zxid <= this.#lastReceived)
+      this.#truncate(zxid)
     else if (type !== PacketType.ping)
       this.#leave(
-        `${packetName(type)} of ${formatZxid(zxid)} does not bring ${formatZxid(this.#last)} up to date`,
+        `${packetName(type)} of ${formatZxid(zxid)} does not bring ${formatZxid(this.#lastReceived)} up to date`,
       )
   }
 
   #truncate(zxid: Zxid): void {
-    this.#mode = 'trunc'
-    this.#last = this.#cutAt = zxid
+    this.#syncMode = 'trunc'
+    this.#lastReceived = this.#truncatedTo = zxid
     this.#work.push({ do: 'truncate', to: zxid })
   }
 
   /** F6 (9.5, H2, H3) History that cannot be cut exactly where the leader says is worth nothing. */
-  #truncated(lastZxid: Zxid): void {
-    const to = this.#cutAt
+  #checkTruncation(lastZxid: Zxid): void {
+    const to = this.#truncatedTo
     if (lastZxid !== to)
       this.#discard(`history was to be cut at ${formatZxid(to)} and ended at ${formatZxid(lastZxid)}`)
   }
 
-  #synchronise(type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #receiveHistory(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.proposal:
         // F7 (9.4) The snapshot was begun after these were applied.
-        if (zxid > this.#contained) this.#queue(zxid, data)
+        if (zxid > this.#snapshotZxid) this.#addPending(zxid, data)
         return
       case PacketType.commit:
       case PacketType.commitAndActivate:
-        if (zxid > this.#contained) this.#takeHistory(zxid, type === PacketType.commit ? undefined : data)
+        if (zxid > this.#snapshotZxid) this.#applyHistory(zxid, type === PacketType.commit ? undefined : data)
         return
       case PacketType.inform:
       case PacketType.informAndActivate:
-        return this.#takeInformed(type, zxid, data)
+        return this.#receiveInformHistory(type, zxid, data)
       case PacketType.newLeader:
-        return this.#newLeader(zxid, data)
+        return this.#receiveNewLeader(zxid, data)
       case PacketType.upToDate:
         return this.#leave('UPTODATE came before NEWLEADER')
       default:
@@ -258,37 +266,37 @@ export class Learner {
   }
 
   /** F9 (9.5, 10.4) Each transaction comes right after the one before it; anything else is a hole in history. */
-  #queue(zxid: Zxid, data: Uint8Array | null): boolean {
-    const changes = this.#admit(zxid, data)
+  #addPending(zxid: Zxid, data: Uint8Array | null): boolean {
+    const changes = this.#checkNext(zxid, data)
     this.#pending.push(zxid, data!)
     return changes
   }
 
   /** Whether it changes the configuration, which then is kept as the one seen last before it is logged (14.3). */
-  #admit(zxid: Zxid, data: Uint8Array | null): boolean {
+  #checkNext(zxid: Zxid, data: Uint8Array | null): boolean {
     if (data === null) throw new ProtocolError('Expected a transaction, got null', 0, formatZxid(zxid))
-    if (!follows(this.#last, zxid) || epochOf(zxid) > this.#epoch)
+    if (!isNextZxid(this.#lastReceived, zxid) || epochOf(zxid) > this.#epoch)
       throw new ProtocolError(
-        `Expected the transaction after ${formatZxid(this.#last)}, got ${formatZxid(zxid)}`,
+        `Expected the transaction after ${formatZxid(this.#lastReceived)}, got ${formatZxid(zxid)}`,
         0,
         'the history of the leader',
       )
-    const configuration = configurationIn(data)
+    const configuration = proposedConfiguration(data)
     if (configuration !== undefined) this.#work.push({ do: 'proposeConfiguration', configuration })
-    this.#last = zxid
+    this.#lastReceived = zxid
     return configuration !== undefined
   }
 
   /** F10 (9.5, ZOOKEEPER-4394) What is committed before NEWLEADER is history; what is not stays a proposal. */
-  #takeHistory(zxid: Zxid, activation?: Uint8Array | null): void {
-    const payload = this.#head(zxid)
+  #applyHistory(zxid: Zxid, activation?: Uint8Array | null): void {
+    const payload = this.#expectPending(zxid)
     this.#pending.shift()
     this.#work.push({ do: 'append', zxid, payload }, { do: 'commit', zxid, payload })
-    if (activation !== undefined) this.#activate(zxid, payload, decodeDesignated(activation))
+    if (activation !== undefined) this.#activate(zxid, payload, decodeDesignatedLeader(activation))
   }
 
   /** F11 (9.5, 10.4) Commits come in the order of the proposals. */
-  #head(zxid: Zxid, index = 0): Uint8Array {
+  #expectPending(zxid: Zxid, index = 0): Uint8Array {
     if (index < this.#pending.length && this.#pending.zxidAt(index) === zxid)
       return this.#pending.payloadAt(index)
     const due = index < this.#pending.length ? formatZxid(this.#pending.zxidAt(index)) : 'none'
@@ -299,87 +307,87 @@ export class Learner {
     )
   }
 
-  #takeInformed(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    if (!this.#options.observer || zxid <= this.#contained) return
+  #receiveInformHistory(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    if (!this.#options.observer || zxid <= this.#snapshotZxid) return
     if (type === PacketType.inform) {
-      this.#queue(zxid, data)
-      return this.#takeHistory(zxid)
+      this.#addPending(zxid, data)
+      return this.#applyHistory(zxid)
     }
     const { leader, payload } = decodeInformAndActivate(data)
-    this.#queue(zxid, payload)
-    this.#takeHistory(zxid)
+    this.#addPending(zxid, payload)
+    this.#applyHistory(zxid)
     this.#activate(zxid, payload, leader)
   }
 
   #activate(zxid: Zxid, payload: Uint8Array, designated: ServerId): void {
-    const configuration = configurationIn(payload)
+    const configuration = proposedConfiguration(payload)
     if (configuration === undefined)
       throw new ProtocolError('Expected a change of the configuration', 0, formatZxid(zxid))
     this.#work.push({ do: 'activate', configuration, designated, zxid })
   }
 
   /** F12 (9.5) All history has come. Observers make it durable before they vouch for it too. */
-  #newLeader(zxid: Zxid, data: Uint8Array | null): void {
+  #receiveNewLeader(zxid: Zxid, data: Uint8Array | null): void {
     if (zxid !== makeZxid(this.#epoch, 0))
       return this.#leave(`NEWLEADER is of ${formatZxid(zxid)}, the leader's epoch is ${this.#epoch}`)
     const text = decodeConfigurationText(data)
     if (text !== '') {
-      this.#configuration = readConfiguration(text)
+      this.#configuration = decodeConfiguration(text)
       this.#work.push({ do: 'proposeConfiguration', configuration: this.#configuration })
     }
     this.#phase = 'waiting'
     this.#work.push({ do: 'harden' })
   }
 
-  #acknowledge(epoch: number): void {
+  #ackNewLeader(epoch: number): void {
     if (this.#phase !== 'waiting' || epoch !== this.#epoch) return
-    this.#acknowledged = true
-    this.#heardAt = this.#halfTicks
+    this.#hasAckedNewLeader = true
+    this.#lastHeartbeat = this.#halfTicks
     this.#send(PacketType.ack, makeZxid(this.#epoch, 0), null)
   }
 
   // Between NEWLEADER and UPTODATE
 
   /** F13 (9.4, ZOOKEEPER-4394, 4685) What comes now is kept: nothing of it is logged or acknowledged before UPTODATE. */
-  #wait(type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #receiveBeforeUpToDate(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.proposal:
-        if (zxid > this.#contained) this.#queue(zxid, data)
+        if (zxid > this.#snapshotZxid) this.#addPending(zxid, data)
         return
       case PacketType.commit:
       case PacketType.commitAndActivate:
-        if (zxid > this.#contained)
-          this.#note(zxid, type === PacketType.commit ? undefined : decodeDesignated(data))
+        if (zxid > this.#snapshotZxid)
+          this.#noteCommit(zxid, type === PacketType.commit ? undefined : decodeDesignatedLeader(data))
         return
       case PacketType.inform:
-        if (!this.#options.observer || zxid <= this.#contained) return
-        this.#queue(zxid, data)
-        return this.#note(zxid)
+        if (!this.#options.observer || zxid <= this.#snapshotZxid) return
+        this.#addPending(zxid, data)
+        return this.#noteCommit(zxid)
       case PacketType.informAndActivate: {
         if (!this.#options.observer) return
         const { leader, payload } = decodeInformAndActivate(data)
-        this.#queue(zxid, payload)
-        return this.#note(zxid, leader)
+        this.#addPending(zxid, payload)
+        return this.#noteCommit(zxid, leader)
       }
       case PacketType.newLeader:
         return this.#leave('NEWLEADER came twice')
       case PacketType.upToDate:
-        return this.#acknowledged
-          ? this.#join()
+        return this.#hasAckedNewLeader
+          ? this.#receiveUpToDate()
           : this.#leave('UPTODATE came before NEWLEADER was acknowledged')
       default:
         return
     }
   }
 
-  #note(zxid: Zxid, designated?: ServerId): void {
-    this.#head(zxid, this.#noted)
-    this.#noted++
-    if (designated !== undefined) this.#designated.set(zxid, designated)
+  #noteCommit(zxid: Zxid, designated?: ServerId): void {
+    this.#expectPending(zxid, this.#committedPending)
+    this.#committedPending++
+    if (designated !== undefined) this.#designatedLeaders.set(zxid, designated)
   }
 
   /** F14 (9.5, 10.1) The leader is established. What was kept is logged and applied, and clients may come. */
-  #join(): void {
+  #receiveUpToDate(): void {
     this.#phase = 'broadcast'
     if (this.#configuration !== undefined)
       this.#work.push({ do: 'activate', configuration: this.#configuration })
@@ -388,8 +396,8 @@ export class Learner {
     this.#nextAck = pending.length > 0 ? pending.zxidAt(0) : makeZxid(this.#epoch, 1)
     for (let i = 0; i < pending.length; i++)
       this.#work.push({ do: 'append', zxid: pending.zxidAt(i), payload: pending.payloadAt(i) })
-    this.#lastLogged = this.#last
-    for (; this.#noted > 0; this.#noted--) this.#commitNoted()
+    this.#lastLogged = this.#lastReceived
+    for (; this.#committedPending > 0; this.#committedPending--) this.#commitNoted()
     this.#work.push({ do: 'serve', epoch: this.#epoch })
   }
 
@@ -397,31 +405,31 @@ export class Learner {
     const [zxid, payload] = [this.#pending.zxidAt(0), this.#pending.payloadAt(0)]
     this.#pending.shift()
     this.#work.push({ do: 'commit', zxid, payload })
-    const designated = this.#designated.get(zxid)
+    const designated = this.#designatedLeaders.get(zxid)
     if (designated !== undefined) this.#activate(zxid, payload, designated)
   }
 
   // Broadcast
 
-  #follow(type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #receiveAsFollower(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.proposal:
         this.#lastLogged = zxid
-        if (this.#queue(zxid, data)) this.#work.push({ do: 'append', zxid, payload: data! })
+        if (this.#addPending(zxid, data)) this.#work.push({ do: 'append', zxid, payload: data! })
         else this.#replica.append(zxid, data!)
         return
       case PacketType.commit:
         // F11 The head of the queue is dealt with before this; anything else breaks the order.
-        this.#head(zxid)
+        this.#expectPending(zxid)
         return
       case PacketType.commitAndActivate: {
-        const payload = this.#head(zxid)
-        const designated = decodeDesignated(data)
+        const payload = this.#expectPending(zxid)
+        const designated = decodeDesignatedLeader(data)
         this.#commitHead()
         return this.#activate(zxid, payload, designated)
       }
       default:
-        return this.#converse(type, zxid, data)
+        return this.#receiveOther(type, zxid, data)
     }
   }
 
@@ -432,16 +440,16 @@ export class Learner {
   }
 
   /** F15 (13) An observer hears of what is committed, and logs it without a word. */
-  #observe(type: number, zxid: Zxid, data: Uint8Array | null): void {
-    if (type === PacketType.inform) return this.#learn(zxid, data)
-    if (type !== PacketType.informAndActivate) return this.#converse(type, zxid, data)
+  #receiveAsObserver(type: number, zxid: Zxid, data: Uint8Array | null): void {
+    if (type === PacketType.inform) return this.#appendAndCommit(zxid, data)
+    if (type !== PacketType.informAndActivate) return this.#receiveOther(type, zxid, data)
     const { leader, payload } = decodeInformAndActivate(data)
-    this.#learn(zxid, payload)
+    this.#appendAndCommit(zxid, payload)
     this.#activate(zxid, payload, leader)
   }
 
-  #learn(zxid: Zxid, data: Uint8Array | null): void {
-    if (this.#admit(zxid, data))
+  #appendAndCommit(zxid: Zxid, data: Uint8Array | null): void {
+    if (this.#checkNext(zxid, data))
       this.#work.push({ do: 'append', zxid, payload: data! }, { do: 'commit', zxid, payload: data! })
     else {
       this.#replica.append(zxid, data!)
@@ -449,7 +457,7 @@ export class Learner {
     }
   }
 
-  #converse(type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #receiveOther(type: number, zxid: Zxid, data: Uint8Array | null): void {
     switch (type) {
       case PacketType.ping:
         this.#work.push({ do: 'pong', zxid })
@@ -476,7 +484,7 @@ export class Learner {
     this.#halfTicks++
     const { initLimit, syncLimit } = this.#options
     const limit = this.#phase === 'broadcast' ? syncLimit : initLimit
-    if (this.#halfTicks - this.#heardAt > limit * 2)
+    if (this.#halfTicks - this.#lastHeartbeat > limit * 2)
       this.#leave(`nothing was heard of the leader for ${limit} ticks`)
   }
 

@@ -12,7 +12,7 @@ import {
   PROTOCOL_VERSION,
   type ObserverMasterWork,
 } from './index.ts'
-import { sourcesOf } from './testdata/sources.ts'
+import { sourcesOf } from './testing/sync-sources.ts'
 
 const EPOCH = 5
 const at = (counter: number, epoch = EPOCH): Zxid => makeZxid(epoch, counter)
@@ -108,7 +108,7 @@ it('sends NEWLEADER behind all of a snapshot', () => {
 it('lets an observer that is ahead within the epoch wait until the same is committed here', () => {
   const { place, commit, master, note } = rig(3)
   expect(place(1, at(5))).toEqual([])
-  expect(master.awaited).toBe(true)
+  expect(master.hasWaitingObservers).toBe(true)
   commit(4)
   expect(note(master.step({ type: 'committed' }))).toEqual([])
   commit(5)
@@ -116,7 +116,7 @@ it('lets an observer that is ahead within the epoch wait until the same is commi
     `diff ${at(5)} with 0 to 1`,
     `newLeader ${at(0)} to 1`,
   ])
-  expect(master.awaited).toBe(false)
+  expect(master.hasWaitingObservers).toBe(false)
 })
 
 it('gives up an observer that stays ahead of it', () => {
@@ -147,7 +147,7 @@ it('drops an observer in step that is silent for longer than syncLimit', () => {
   const { join, halfTicks, master } = rig()
   join(1, at(3))
   halfTicks(4)
-  master.heard(1)
+  master.heartbeat(1)
   expect(halfTicks(4)).toEqual([])
   expect(halfTicks(2)).toEqual(['drop 1: it was silent for too long while it was active'])
   expect(master.observers).toEqual([])

@@ -1,7 +1,7 @@
 import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import { printConfiguration, type EnsembleConfiguration, type ServerId } from '../quorum/index.ts'
 import type { Zxid } from '../types.ts'
-import { Handle, Handles } from './handles.ts'
+import { LearnerProgress, LearnerRegistry } from './learner-progress.ts'
 import type { ConnectionId, LeaderInput, LeaderWork } from './leader-types.ts'
 import { NO_ZXID, packetName, PacketType, type QuorumPacket } from './packets.ts'
 import { decodeLearnerInfo, encodeConfigurationText, encodeLeaderInfo, PROTOCOL_VERSION } from './payloads.ts'
@@ -43,7 +43,7 @@ export type ObserverMasterWork = Extract<LeaderWork, { do: 'send' | 'sync' | 'dr
  */
 export class ObserverMaster {
   readonly #options: ObserverMasterOptions
-  readonly #handles = new Handles()
+  readonly #observers = new LearnerRegistry()
   #halfTicks = 0
   #work: ObserverMasterWork[] = []
 
@@ -53,42 +53,42 @@ export class ObserverMaster {
 
   /** To whom INFORM goes. The array is this machine's; do not keep it. */
   get observers(): readonly ConnectionId[] {
-    return this.#handles.observers
+    return this.#observers.observers
   }
 
   /** Whether an observer waits for what is committed next. */
-  get awaited(): boolean {
-    for (const { phase } of this.#handles) if (phase === 'promised') return true
+  get hasWaitingObservers(): boolean {
+    for (const { state: phase } of this.#observers) if (phase === 'promised') return true
     return false
   }
 
   /** Takes one input and returns what is to be done. The result holds until the next call. */
   step(input: ObserverMasterInput): readonly ObserverMasterWork[] {
     this.#work = []
-    this.#take(input)
+    this.#dispatchInput(input)
     return this.#work
   }
 
   /** HOT. Something came from an observer, or a long transfer to it made progress: it is alive. */
-  heard(from: ConnectionId): void {
-    const handle = this.#handles.get(from)
-    if (handle !== undefined) this.#hear(handle)
+  heartbeat(from: ConnectionId): void {
+    const handle = this.#observers.get(from)
+    if (handle !== undefined) this.#extendDeadline(handle)
   }
 
-  #take(input: ObserverMasterInput): void {
+  #dispatchInput(input: ObserverMasterInput): void {
     switch (input.type) {
       case 'accepted':
-        return this.#handles.add(new Handle(input.from, this.#tick + this.#options.initLimit))
+        return this.#observers.add(new LearnerProgress(input.from, this.#tick + this.#options.initLimit))
       case 'packet':
-        return this.#read(this.#handles.get(input.from), input.packet)
+        return this.#receivePacket(this.#observers.get(input.from), input.packet)
       case 'closed':
-        return this.#forget(this.#handles.get(input.from))
+        return this.#removeObserver(this.#observers.get(input.from))
       case 'streamed':
-        return this.#streamed(this.#handles.get(input.to))
+        return this.#sendNewLeader(this.#observers.get(input.to))
       case 'pinged':
-        return this.#ping(input.zxid)
+        return this.#forwardPing(input.zxid)
       case 'committed':
-        return this.#catchUp()
+        return this.#syncWaiting()
       case 'halfTick':
         return this.#halfTick()
     }
@@ -98,35 +98,35 @@ export class ObserverMaster {
     return this.#halfTicks >> 1
   }
 
-  #hear(handle: Handle): void {
+  #extendDeadline(handle: LearnerProgress): void {
     const { initLimit, syncLimit } = this.#options
-    if (handle.phase === 'active') handle.deadline = this.#tick + syncLimit
-    else if (handle.phase === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
+    if (handle.state === 'active') handle.deadline = this.#tick + syncLimit
+    else if (handle.state === 'syncing') handle.deadline = this.#tick + initLimit + syncLimit
   }
 
-  #read(handle: Handle | undefined, packet: QuorumPacket): void {
+  #receivePacket(handle: LearnerProgress | undefined, packet: QuorumPacket): void {
     if (handle === undefined) return
-    this.#hear(handle)
+    this.#extendDeadline(handle)
     try {
-      this.#dispatch(handle, packet)
+      this.#dispatchPacket(handle, packet)
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.#drop(handle, error.message)
     }
   }
 
-  #dispatch(handle: Handle, packet: QuorumPacket): void {
+  #dispatchPacket(handle: LearnerProgress, packet: QuorumPacket): void {
     const { type, zxid } = packet
-    if (handle.phase === 'stranger') return this.#introduce(handle, packet)
-    if (handle.phase === 'asked' && type === PacketType.ackEpoch) return this.#place(handle, zxid)
-    if (handle.phase === 'syncing' && type === PacketType.ack) return this.#welcome(handle, zxid)
-    if (handle.phase === 'active') return this.#serve(handle, packet)
-    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.phase}`)
+    if (handle.state === 'stranger') return this.#receiveObserverInfo(handle, packet)
+    if (handle.state === 'asked' && type === PacketType.ackEpoch) return this.#receiveAckEpoch(handle, zxid)
+    if (handle.state === 'syncing' && type === PacketType.ack) return this.#activateObserver(handle, zxid)
+    if (handle.state === 'active') return this.#receiveActive(handle, packet)
+    this.#drop(handle, `${packetName(type)} is not due while it is ${handle.state}`)
   }
 
   // An observer comes
 
-  #introduce(handle: Handle, { type, zxid, data }: QuorumPacket): void {
+  #receiveObserverInfo(handle: LearnerProgress, { type, zxid, data }: QuorumPacket): void {
     if (type !== PacketType.observerInfo)
       return this.#drop(handle, `only observers are kept up to date here, got ${packetName(type)}`)
     const { self, epoch, initLimit, maxObservers = 1000 } = this.#options
@@ -139,21 +139,21 @@ export class ObserverMaster {
         handle,
         `it has accepted epoch ${epochOf(zxid)}, after the ${epoch} of the leader here`,
       )
-    for (const other of this.#handles)
-      if (other.server === serverId) this.#drop(other, 'the same server has come again')
-    if (this.#handles.learners >= maxObservers)
+    for (const other of this.#observers)
+      if (other.serverId === serverId) this.#drop(other, 'the same server has come again')
+    if (this.#observers.identifiedCount >= maxObservers)
       return this.#drop(handle, `there are ${maxObservers} observers already`)
-    handle.server = serverId
-    handle.observer = true
-    handle.phase = 'asked'
+    handle.serverId = serverId
+    handle.isObserver = true
+    handle.state = 'asked'
     handle.deadline = this.#tick + initLimit
     // M1
     this.#send(handle, PacketType.leaderInfo, makeZxid(epoch, 0), encodeLeaderInfo())
   }
 
-  #place(handle: Handle, zxid: Zxid): void {
-    handle.zxid = zxid
-    handle.phase = 'promised'
+  #receiveAckEpoch(handle: LearnerProgress, zxid: Zxid): void {
+    handle.lastZxid = zxid
+    handle.state = 'promised'
     handle.deadline = this.#tick + this.#options.initLimit
     if (zxid > 0 && epochOf(zxid) > this.#options.epoch)
       return this.#drop(handle, `it has ${formatZxid(zxid)}, of an epoch after the one here`)
@@ -161,48 +161,48 @@ export class ObserverMaster {
   }
 
   /** M3 */
-  #isAhead({ zxid }: Handle): boolean {
+  #isAhead({ lastZxid: zxid }: LearnerProgress): boolean {
     const { epoch, sources } = this.#options
     return zxid > sources.window.max && counterOf(zxid) > 0 && epochOf(zxid) === epoch
   }
 
-  #catchUp(): void {
-    for (const handle of this.#handles) if (handle.phase === 'promised') this.#sync(handle)
+  #syncWaiting(): void {
+    for (const handle of this.#observers) if (handle.state === 'promised') this.#sync(handle)
   }
 
   /** History, then NEWLEADER; from here on INFORM goes to it too, behind these. */
-  #sync(handle: Handle): void {
+  #sync(handle: LearnerProgress): void {
     if (this.#isAhead(handle)) return
     const { initLimit, syncLimit, sources } = this.#options
-    handle.phase = 'syncing'
+    handle.state = 'syncing'
     handle.deadline = this.#tick + initLimit + syncLimit
-    const plan = planSync(handle.zxid, sources)
+    const plan = planSync(handle.lastZxid, sources)
     this.#work.push({ do: 'sync', to: handle.connection, plan })
-    handle.streaming = true
-    if (plan.how !== 'snap') this.#streamed(handle)
-    this.#handles.join(handle)
+    handle.isStreaming = true
+    if (plan.how !== 'snap') this.#sendNewLeader(handle)
+    this.#observers.join(handle)
   }
 
   /** NEWLEADER waits for the end of a snapshot: what changes the tree while it is sent belongs before NEWLEADER. */
-  #streamed(handle: Handle | undefined): void {
-    if (handle?.streaming !== true) return
-    handle.streaming = false
+  #sendNewLeader(handle: LearnerProgress | undefined): void {
+    if (handle?.isStreaming !== true) return
+    handle.isStreaming = false
     const { epoch, configuration } = this.#options
     const text = encodeConfigurationText(printConfiguration(configuration()))
     this.#send(handle, PacketType.newLeader, makeZxid(epoch, 0), text)
   }
 
-  #welcome(handle: Handle, zxid: Zxid): void {
+  #activateObserver(handle: LearnerProgress, zxid: Zxid): void {
     const expected = makeZxid(this.#options.epoch, 0)
-    if (zxid !== expected || handle.streaming)
+    if (zxid !== expected || handle.isStreaming)
       return this.#drop(handle, `it acknowledges ${formatZxid(zxid)} instead of ${formatZxid(expected)}`)
-    handle.phase = 'active'
-    this.#hear(handle)
+    handle.state = 'active'
+    this.#extendDeadline(handle)
     this.#send(handle, PacketType.upToDate, NO_ZXID, null)
   }
 
-  #serve(handle: Handle, packet: QuorumPacket): void {
-    const { connection, server } = handle
+  #receiveActive(handle: LearnerProgress, packet: QuorumPacket): void {
+    const { connection, serverId: server } = handle
     switch (packet.type) {
       case PacketType.ping:
       case PacketType.request:
@@ -221,29 +221,29 @@ export class ObserverMaster {
   // Time
 
   /** M2 */
-  #ping(zxid: Zxid): void {
-    for (const handle of this.#handles)
-      if (handle.phase === 'active') this.#send(handle, PacketType.ping, zxid, null)
+  #forwardPing(zxid: Zxid): void {
+    for (const handle of this.#observers)
+      if (handle.state === 'active') this.#send(handle, PacketType.ping, zxid, null)
   }
 
   #halfTick(): void {
     this.#halfTicks++
     if (this.#halfTicks % 2 !== 0) return
-    for (const handle of this.#handles)
+    for (const handle of this.#observers)
       if (this.#tick > handle.deadline)
-        this.#drop(handle, `it was silent for too long while it was ${handle.phase}`)
+        this.#drop(handle, `it was silent for too long while it was ${handle.state}`)
   }
 
-  #send({ connection }: Handle, type: number, zxid: Zxid, data: Uint8Array | null): void {
+  #send({ connection }: LearnerProgress, type: number, zxid: Zxid, data: Uint8Array | null): void {
     this.#work.push({ do: 'send', to: connection, packet: { type, zxid, data, auth: null } })
   }
 
-  #drop(handle: Handle, reason: string): void {
+  #drop(handle: LearnerProgress, reason: string): void {
     this.#work.push({ do: 'drop', connection: handle.connection, reason })
-    this.#forget(handle)
+    this.#removeObserver(handle)
   }
 
-  #forget(handle: Handle | undefined): void {
-    if (handle !== undefined) this.#handles.remove(handle)
+  #removeObserver(handle: LearnerProgress | undefined): void {
+    if (handle !== undefined) this.#observers.remove(handle)
   }
 }

@@ -1,4 +1,4 @@
-import { ProtocolError, Reader, readText, textLength, Writer, writeText } from '@zabra/protocol'
+import { ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
 import type { ServerId } from '../quorum/index.ts'
 import type { Identity, SessionId } from '../types.ts'
 import { NO_ZXID, PacketType, writeIdentities } from './packets.ts'
@@ -31,18 +31,18 @@ export function decodeLearnerInfo(data: Uint8Array | null): LearnerInfo {
   return { serverId, protocolVersion, configVersion }
 }
 
-export const encodeLeaderInfo = (): Uint8Array => ofInt(PROTOCOL_VERSION)
+export const encodeLeaderInfo = (): Uint8Array => encodeInt(PROTOCOL_VERSION)
 /** The leader's version of the protocol. */
 export const decodeLeaderInfo = (data: Uint8Array | null): number =>
   readerOf(data, 'the introduction of a leader').int()
 
 /** The epoch that a learner was in, or -1 when it gives no promise because it has given it before. */
-export const encodeAckEpoch = (currentEpoch: number): Uint8Array => ofInt(currentEpoch)
+export const encodeAckEpoch = (currentEpoch: number): Uint8Array => encodeInt(currentEpoch)
 export const decodeAckEpoch = (data: Uint8Array | null): number =>
   readerOf(data, 'the epoch of a learner').int()
 
 /** Hands out each session that a learner has heard of since the last PING, with its timeout in milliseconds. */
-export function readTouches(
+export function decodeTouches(
   data: Uint8Array | null,
   touch: (session: SessionId, timeout: number) => void,
 ): void {
@@ -85,19 +85,19 @@ export function decodeRevalidation(data: Uint8Array | null): Revalidation {
   return { session: reader.long(), timeout: reader.int() }
 }
 
-export interface RevalidationAnswer {
+export interface RevalidationReply {
   readonly session: SessionId
   readonly valid: boolean
 }
 
-export function encodeRevalidationAnswer({ session, valid }: RevalidationAnswer): Uint8Array {
+export function encodeRevalidationReply({ session, valid }: RevalidationReply): Uint8Array {
   const writer = new Writer(9)
   writer.long(session)
   writer.bool(valid)
   return writer.take()
 }
 
-export function decodeRevalidationAnswer(data: Uint8Array | null): RevalidationAnswer {
+export function decodeRevalidationReply(data: Uint8Array | null): RevalidationReply {
   const reader = readerOf(data, 'the answer for a session')
   return { session: reader.long(), valid: reader.bool() }
 }
@@ -136,13 +136,13 @@ export function decodeForwardedRequest(data: Uint8Array | null): ForwardedReques
 }
 
 /** COMMITANDACTIVATE: who is to lead under the new configuration. */
-export function encodeDesignated(leader: ServerId): Uint8Array {
+export function encodeDesignatedLeader(leader: ServerId): Uint8Array {
   const writer = new Writer(8)
   writer.longNumber(leader)
   return writer.take()
 }
 
-export const decodeDesignated = (data: Uint8Array | null): ServerId =>
+export const decodeDesignatedLeader = (data: Uint8Array | null): ServerId =>
   readerOf(data, 'the designated leader').longNumber()
 
 /** INFORMANDACTIVATE: the same, and the transaction, as PROPOSAL has it. */
@@ -160,7 +160,7 @@ export function decodeInformAndActivate(data: Uint8Array | null): { leader: Serv
 
 /** NEWLEADER: the text of a configuration, or of none. */
 export function encodeConfigurationText(text: string): Uint8Array {
-  const bytes = new Uint8Array(textLength(text))
+  const bytes = new Uint8Array(textByteLength(text))
   writeText(text, bytes, 0)
   return bytes
 }
@@ -168,7 +168,7 @@ export function encodeConfigurationText(text: string): Uint8Array {
 export const decodeConfigurationText = (data: Uint8Array | null): string =>
   data === null ? '' : readText(data, 0, data.length)
 
-function ofInt(value: number): Uint8Array {
+function encodeInt(value: number): Uint8Array {
   const writer = new Writer(4)
   writer.int(value)
   return writer.take()

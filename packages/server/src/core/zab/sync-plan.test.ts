@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Zxid } from '../types.ts'
 import { planSync, type SyncSources } from './sync-plan.ts'
-import { CommittedWindow, follows, MIN_WINDOW } from './window.ts'
-import { sourcesOf } from './testdata/sources.ts'
+import { CommittedWindow, isNextZxid, MIN_WINDOW } from './committed-window.ts'
+import { sourcesOf } from './testing/sync-sources.ts'
 
 const z = makeZxid
 const payload = (zxid: Zxid): Uint8Array => Uint8Array.of(zxid % 251)
@@ -180,8 +180,8 @@ describe('a window', () => {
     for (const zxid of range(1, 1, MIN_WINDOW + 20)) window.add(zxid, payload(zxid))
     expect(window.length).toBe(MIN_WINDOW)
     expect([window.base, window.min, window.max]).toEqual([z(1, 20), z(1, 21), z(1, MIN_WINDOW + 20)])
-    expect(window.holds(z(1, 20))).toBe(true)
-    expect(window.holds(z(1, 19))).toBe(false)
+    expect(window.contains(z(1, 20))).toBe(true)
+    expect(window.contains(z(1, 19))).toBe(false)
     expect(window.payloadAt(0)).toEqual(payload(z(1, 21)))
   })
 
@@ -191,13 +191,13 @@ describe('a window', () => {
       expect(() => window.add(zxid, payload(zxid)), zxid.toString(16)).toThrow(RangeError)
     window.add(z(3, 1), payload(1))
     expect(window.max).toBe(z(3, 1))
-    window.restart(z(4, 0))
+    window.reset(z(4, 0))
     expect([window.length, window.min, window.max]).toEqual([0, z(4, 0), z(4, 0)])
     window.add(z(4, 1), payload(1))
   })
 
   it('begins after the last counter of an epoch with the next epoch only', () => {
-    expect(follows(z(1, 0xffff_ffff), z(2, 0))).toBe(false)
-    expect(follows(z(1, 0xffff_ffff), z(2, 1))).toBe(true)
+    expect(isNextZxid(z(1, 0xffff_ffff), z(2, 0))).toBe(false)
+    expect(isNextZxid(z(1, 0xffff_ffff), z(2, 1))).toBe(true)
   })
 })

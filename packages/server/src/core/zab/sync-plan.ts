@@ -1,6 +1,6 @@
 import { counterOf, epochOf } from '@zabra/protocol'
 import type { Zxid } from '../types.ts'
-import type { CommittedWindow } from './window.ts'
+import type { CommittedWindow } from './committed-window.ts'
 
 /** A stretch of the log that was verified to be our committed history without a gap (hazard H1). */
 export interface DiskRange {
@@ -61,7 +61,7 @@ export type SyncPlan =
       readonly entries: readonly PlannedEntry[]
     }
 
-const UNTRUSTED = -1
+const UNTRUSTED_ZXID = -1
 
 /**
  * Decides how a learner whose last transaction is `learner` is brought up to date (9.2, 9.3, 9.6).
@@ -72,11 +72,11 @@ const UNTRUSTED = -1
 export function planSync(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
   // S1 Asked for, or the learner does not vouch for what it has.
-  if (sources.forceSnapshot) return snapshot(sources, 'snapshots are forced by the settings')
-  if (learner <= UNTRUSTED) return snapshot(sources, 'the learner does not trust its data')
+  if (sources.forceSnapshot) return planSnapshot(sources, 'snapshots are forced by the settings')
+  if (learner <= UNTRUSTED_ZXID) return planSnapshot(sources, 'the learner does not trust its data')
   // S2 Nothing is missing.
   if (learner === window.max) return { how: 'diff', zxid: learner, entries: [] }
-  if (learner > window.max) return planAhead(learner, sources)
+  if (learner > window.max) return planForLearnerAhead(learner, sources)
   if (learner >= window.base) return planFromWindow(learner, sources)
   return planFromDisk(learner, sources)
 }
@@ -88,11 +88,11 @@ const isEpochStart = (zxid: Zxid): boolean => zxid > 0 && counterOf(zxid) === 0
  * S3 What a learner has beyond our history was never committed, and has to go. A learner at the start of an epoch in
  * which nothing happened cannot be cut to a place in it, and gets everything.
  */
-function planAhead(learner: Zxid, sources: SyncSources): SyncPlan {
+function planForLearnerAhead(learner: Zxid, sources: SyncSources): SyncPlan {
   if (isEpochStart(learner))
-    return snapshot(sources, 'the learner stands at the start of an epoch without transactions')
+    return planSnapshot(sources, 'the learner stands at the start of an epoch without transactions')
   if (sources.snapshotBytes() < sources.truncateFromBytes)
-    return snapshot(
+    return planSnapshot(
       sources,
       'the learner has more than was committed, and a small snapshot is safer than a cut',
     )
@@ -108,25 +108,26 @@ function planAhead(learner: Zxid, sources: SyncSources): SyncPlan {
  */
 function planFromWindow(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window } = sources
-  if (!window.holds(learner) && !isEpochStart(learner))
-    return snapshot(sources, 'the learner has transactions of an epoch that ended without them')
+  if (!window.contains(learner) && !isEpochStart(learner))
+    return planSnapshot(sources, 'the learner has transactions of an epoch that ended without them')
   return { how: 'diff', zxid: window.max, entries: entriesAfter(learner, window) }
 }
 
 /** S6 What is missing begins in the log: only where that was verified (H1), and while it is less than a snapshot. */
 function planFromDisk(learner: Zxid, sources: SyncSources): SyncPlan {
   const { window, snapshotSizeFactor } = sources
-  if (snapshotSizeFactor < 0) return snapshot(sources, 'learners are not served from the log by the settings')
+  if (snapshotSizeFactor < 0)
+    return planSnapshot(sources, 'learners are not served from the log by the settings')
   const range = sources.disk()
   if (range === undefined || range.after > learner || range.upTo < window.base)
-    return snapshot(sources, 'what the learner lacks is not in the verified part of the log')
+    return planSnapshot(sources, 'what the learner lacks is not in the verified part of the log')
   if (!isEpochStart(learner) && !isInRange(learner, range))
-    return snapshot(sources, 'the learner has transactions of an epoch that ended without them')
+    return planSnapshot(sources, 'the learner has transactions of an epoch that ended without them')
   if (
     snapshotSizeFactor > 0 &&
     sources.diskBytesAfter(learner) > sources.snapshotBytes() * snapshotSizeFactor
   )
-    return snapshot(sources, 'the log is long against a snapshot')
+    return planSnapshot(sources, 'the log is long against a snapshot')
   return {
     how: 'diff',
     zxid: window.max,
@@ -143,7 +144,7 @@ function isInRange(zxid: Zxid, { after, upTo, epochEnds }: DiskRange): boolean {
 }
 
 /** S7 What is committed and not yet in the tree when it is read comes behind it. */
-function snapshot(sources: SyncSources, reason: string): SyncPlan {
+function planSnapshot(sources: SyncSources, reason: string): SyncPlan {
   return { how: 'snap', reason, entries: entriesAfter(sources.applied(), sources.window) }
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { Proposals } from './proposals.ts'
-import { faults, World, type Fault, type Weather } from './testdata/world.ts'
+import { AckTracker } from './ack-tracker.ts'
+import { mutants, ZabSimulation, type Mutant, type FaultRates } from './testing/zab-simulation.ts'
 
 // fast-check prints the seed and the plan of a failure; the plan alone plays it again.
 const RUNS = 300
@@ -23,11 +23,11 @@ interface Plan {
   readonly seed: number
   readonly voters: number
   readonly observers: number
-  readonly weather: Weather
+  readonly weather: FaultRates
 }
 
-function play({ seed, voters, observers, weather }: Plan, planted: readonly Fault[] = []): World {
-  const world = new World(seed, voters, observers, { ...weather }, planted)
+function play({ seed, voters, observers, weather }: Plan, planted: readonly Mutant[] = []): ZabSimulation {
+  const world = new ZabSimulation(seed, voters, observers, { ...weather }, planted)
   world.startAll()
   for (let i = 0; i < 60; i++) {
     const what = world.random.below(14)
@@ -37,7 +37,7 @@ function play({ seed, voters, observers, weather }: Plan, planted: readonly Faul
     else if (what === 7) world.partition()
     else if (what === 8) world.confirm()
     else if (what === 9 && world.random.below(4) === 0)
-      for (const server of world.servers) server.leads({ type: 'transfer' })
+      for (const server of world.servers) server.stepLeader({ type: 'transfer' })
     world.run(world.random.below(400))
   }
   world.heal()
@@ -83,9 +83,9 @@ describe('a mistake', () => {
     for (let seed = 1; seed <= 30; seed++) play({ seed, voters: 3, observers: 1, weather: slowDisks })
   })
 
-  it.each(faults)('that %s is found', (fault) => {
+  it.each(mutants)('that %s is found', (fault) => {
     // This one is in the machine itself, all others in its host.
-    if (fault === cuts) vi.spyOn(Proposals.prototype, 'forget').mockImplementation(() => {})
+    if (fault === cuts) vi.spyOn(AckTracker.prototype, 'forget').mockImplementation(() => {})
     const weather = fault === cuts ? slowDisks : { loss: 5, delayMs: 40, diskMs: 60, crash: 150, cut: 200 }
     let found: unknown
     for (let seed = 1; seed <= 600 && found === undefined; seed++) {

@@ -1,0 +1,33 @@
+import type { Cancel, Clock } from '@zabra/runtime'
+import { abortError, type ErrorContext } from './errors.ts'
+import type { CallOptions } from './types.ts'
+
+/** Begins something that goes on when its caller no longer waits. */
+export async function withCallerLimits<T>(
+  clock: Clock,
+  begin: () => Promise<T>,
+  facts: ErrorContext,
+  options: CallOptions,
+): Promise<T> {
+  const { signal, timeout } = options
+  if (signal?.aborted) throw abortError(signal.reason, facts)
+  const done = begin()
+  if (signal === undefined && timeout === undefined) return done
+  done.catch(() => {})
+  let stop = (): void => {}
+  let cancel: Cancel = () => {}
+  const ended = new Promise<never>((_resolve, reject) => {
+    const fail = (reason: unknown): void => reject(abortError(reason, { ...facts, maybeApplied: true }))
+    stop = () => fail(signal?.reason)
+    signal?.addEventListener('abort', stop, { once: true })
+    if (timeout !== undefined) {
+      cancel = clock.after(timeout, `deadline of ${facts.operation}`, () => fail({ name: 'TimeoutError' }))
+    }
+  })
+  try {
+    return await Promise.race([done, ended])
+  } finally {
+    cancel()
+    signal?.removeEventListener('abort', stop)
+  }
+}

@@ -1,0 +1,41 @@
+import { lazyNetwork } from '@zabra/runtime/node/dial'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ManualWorld } from '../testing/manual-world.ts'
+import { networkTransport } from '../transport.ts'
+
+let world: ManualWorld
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+describe('a client that dials over what is not loaded yet', () => {
+  it('waits for the load no longer than for an answer, and connects once it has ended', async () => {
+    let loaded: () => void = () => {}
+    const load = new Promise<typeof world.network>((resolve) => (loaded = () => resolve(world.network)))
+    const errors: string[] = []
+    const connecting = world.connect({
+      servers: 'tls://a:2181',
+      transport: networkTransport({ tls: lazyNetwork('TLS', () => load) }),
+      instrumentation: { attempt: ({ error }) => void errors.push(error.message) },
+    })
+    while (errors.length === 0) await world.advance(1000)
+    expect(errors[0]).toMatch(/^tls:\/\/a:2181 did not answer within \d+ ms$/)
+    loaded()
+    const client = await world.within(12_000, connecting)
+    expect(await world.outcome(client.exists('/'))).toBeDefined()
+    void client.close()
+  })
+
+  it('gives up amid the load when its signal aborts', async () => {
+    const enough = new AbortController()
+    const connecting = world.connect({
+      servers: 'tls://a:2181',
+      transport: networkTransport({ tls: lazyNetwork('TLS', () => new Promise(() => {})) }),
+      signal: enough.signal,
+    })
+    await world.settle()
+    enough.abort(new Error('enough'))
+    await expect(world.outcome(connecting)).rejects.toThrow('connect: aborted by the caller')
+  })
+})

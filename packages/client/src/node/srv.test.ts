@@ -1,0 +1,129 @@
+// oxlint-disable no-restricted-imports -- servers and a resolver on real ports
+import { getServers, setServers } from 'node:dns/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { connect as dial, createServer as listen, type AddressInfo, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { nodePlatform } from '@zabra/runtime/node'
+import { createServer, defaults, type Server } from '@zabra/server'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DnsServer } from '../testing/dns-server.ts'
+import { connect, type Client } from './index.ts'
+
+const name = '_zookeeper._tcp.zabra.test'
+const folder = mkdtempSync(join(tmpdir(), 'zabra-services-'))
+const before = getServers()
+let names: DnsServer
+let server: Server
+let doors: Door[] = []
+
+/** A port that leads to the server until it is shut. */
+interface Door {
+  readonly port: number
+  shut(): Promise<void>
+}
+
+async function open(at = 0): Promise<Door> {
+  const sockets = new Set<Socket>()
+  const keep = (socket: Socket): Socket => {
+    sockets.add(socket)
+    return socket.on('error', () => {}).once('close', () => sockets.delete(socket))
+  }
+  const door = listen((socket) => {
+    const inner = keep(dial(server.addresses.client.port, '127.0.0.1'))
+    keep(socket).pipe(inner).pipe(socket)
+    socket.once('close', () => inner.destroy())
+    inner.once('close', () => socket.destroy())
+  })
+  await new Promise<void>((resolve) => door.listen(at, '127.0.0.1', resolve))
+  const made = {
+    port: (door.address() as AddressInfo).port,
+    shut: () =>
+      new Promise<void>((resolve) => {
+        door.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  }
+  doors.push(made)
+  return made
+}
+
+const behind = (...ports: number[]): { host: string; port: number }[] =>
+  ports.map((port) => ({ host: 'localhost', port }))
+
+const until = async (client: Client, state: string): Promise<string | undefined> => {
+  for await (const change of client.states()) if (change.state === state) return change.server
+  return undefined
+}
+
+beforeAll(async () => {
+  names = await DnsServer.start()
+  setServers([names.address])
+  server = await createServer(defaults({ clientPort: 0, dataDir: folder }), nodePlatform())
+})
+beforeEach(async () => {
+  for (const door of doors) await door.shut()
+  doors = []
+})
+afterAll(async () => {
+  for (const door of doors) await door.shut()
+  setServers(before)
+  await names.stop()
+  await server.close()
+  rmSync(folder, { recursive: true })
+})
+
+describe('servers named by DNS SRV', () => {
+  it('are found by a resolver, below the chroot behind the name', async () => {
+    const { port } = await open()
+    names.set(name, behind(port))
+    const client = await connect({ servers: `dns-srv://${name}/app`, createChroot: true })
+    await client.create('/x')
+    expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
+    await client.close()
+    const root = await connect({ servers: `127.0.0.1:${server.addresses.client.port}` })
+    expect(await root.exists('/app/x')).toBeDefined()
+    await root.close()
+  })
+
+  it.each(['none', 'failure'] as const)('are waited for while the resolver has %s', async (answer) => {
+    const { port } = await open()
+    names.set(name, answer)
+    const asked = names.queriedNames.length
+    const connecting = connect({ servers: `dns-srv://${name}`, signal: AbortSignal.timeout(20_000) })
+    await names.waitForQueries(asked + 1)
+    names.set(name, behind(port))
+    const client = await connecting
+    expect(client.state).toBe('connected')
+    await client.close()
+  })
+
+  it('are looked up anew when the connection is lost, and the session moves to them', async () => {
+    const old = await open()
+    names.set(name, behind(old.port))
+    const client = await connect({ servers: `dns-srv://${name}` })
+    await client.create('/moving', undefined, { mode: 'ephemeral' })
+    const { id } = client.session
+    const next = await open()
+    names.set(name, behind(next.port))
+    await old.shut()
+    await until(client, 'suspended')
+    expect(await until(client, 'connected')).toBe(`tcp://localhost:${next.port}`)
+    expect(client.session.id).toBe(id)
+    expect((await client.exists('/moving'))?.ephemeralOwner).toBe(id)
+    await client.close()
+  })
+
+  it('are kept when the resolver does not know them any more', async () => {
+    const { port } = await open()
+    names.set(name, behind(port))
+    const client = await connect({ servers: `dns-srv://${name}` })
+    names.set(name, 'none')
+    const asked = names.queriedNames.length
+    await doors[0]!.shut()
+    await names.waitForQueries(asked + 1)
+    await open(port)
+    expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
+    await client.close()
+  })
+})

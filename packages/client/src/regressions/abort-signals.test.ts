@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ManualWorld } from '../testing/manual-world.ts'
+
+let world: ManualWorld
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+it('one signal for many calls gives no warning of a leak (Node 20: more than 10 listeners)', async () => {
+  const client = await world.client()
+  const warnings: string[] = []
+  const note = (warning: Error): void => void warnings.push(warning.name)
+  process.on('warning', note)
+  const { signal } = new AbortController()
+  await world.outcome(Promise.all(Array.from({ length: 20 }, () => client.getData('/', { signal }))))
+  await new Promise((resolve) => setImmediate(resolve))
+  process.off('warning', note)
+  expect(warnings).toEqual([])
+})

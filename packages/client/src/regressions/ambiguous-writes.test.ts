@@ -1,0 +1,113 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+
+let world: ManualWorld
+let client: Client
+let other: Client
+beforeEach(async () => {
+  world = await ManualWorld.start()
+  client = await world.client()
+  other = await world.client()
+})
+afterEach(() => world.end())
+
+/** Runs a call whose reply is lost; `meanwhile` runs before the second try. */
+async function lost<T>(call: () => Promise<T>, meanwhile: () => Promise<unknown>): Promise<T> {
+  const wire = world.connections[0]!
+  world.faults.toClient = (chunk, from) => (from === wire ? undefined : chunk)
+  const done = call()
+  done.catch(() => {})
+  await world.settle()
+  await meanwhile()
+  wire.cut()
+  await world.advance(3000)
+  return world.outcome(done)
+}
+
+it('setData with a version: NoNode after an ambiguous try leaves open whether the first one was carried out', async () => {
+  await world.outcome(client.create('/a'))
+  const done = lost(
+    () => client.setData('/a', bytes('x'), { version: 0 }),
+    () => world.outcome(other.delete('/a')),
+  )
+  await expect(done).rejects.toMatchObject({ maybeApplied: true })
+})
+
+it('delete with a version: NoNode after an ambiguous try is not simply success', async () => {
+  // Somebody else deletes the znode; our request never reached the server.
+  await world.outcome(client.create('/a'))
+  const wire = world.connections[0]!
+  world.faults.toServer = (chunk, from) => (from === wire ? undefined : chunk)
+  const done = client.delete('/a', { version: 0 })
+  done.catch(() => {})
+  await world.settle()
+  await world.outcome(other.delete('/a'))
+  wire.cut()
+  await world.advance(3000)
+  await expect(world.outcome(done)).rejects.toMatchObject({ maybeApplied: true })
+})
+
+it('create: a znode of somebody else found by a second try leaves open whether the first one made one that is gone', async () => {
+  const done = lost(
+    () => client.create('/a', bytes('mine'), { idempotent: true }),
+    async () => {
+      await world.outcome(other.delete('/a'))
+      await world.outcome(other.create('/a', bytes('theirs')))
+    },
+  )
+  await expect(done).rejects.toMatchObject({ code: 'NODE_EXISTS', maybeApplied: true })
+})
+
+it('a multi is repeated only when it identifies itself: an unversioned delete does not', async () => {
+  await world.outcome(client.create('/item'))
+  await world.outcome(client.create('/counter'))
+  const done = lost(
+    () =>
+      client.multi([
+        { op: 'delete', path: '/item' },
+        { op: 'setData', path: '/counter', data: bytes('mine') },
+      ]),
+    async () => {
+      // Another client takes note, and makes the item again.
+      await world.outcome(other.setData('/counter', bytes('theirs')))
+      await world.outcome(other.create('/item'))
+    },
+  )
+  await expect(done).rejects.toMatchObject({ code: 'CONNECTION_LOSS', maybeApplied: true })
+})
+
+it('a protected create whose search fails says that the create may have been carried out', async () => {
+  const abort = new AbortController()
+  const wire = world.connections[0]!
+  world.faults.toClient = (chunk, from) => (from === wire ? undefined : chunk)
+  const done = client.create('/l-', undefined, { mode: 'persistentSequential', signal: abort.signal })
+  done.catch(() => {})
+  await world.settle()
+  world.faults.open = () => {
+    throw new Error('down')
+  }
+  wire.cut()
+  await world.settle()
+  abort.abort() // while the search waits for a connection
+  await world.settle()
+  const error = await done.catch((error: unknown) => error)
+  delete world.faults.open
+  expect(error).toMatchObject({ operation: 'create', maybeApplied: true })
+})
+
+it('a request in flight when the session expires, and the ones behind a failed write, stay in order', async () => {
+  // A write submitted while the client drains before a move must not run when the one before it has failed.
+  const wire = world.connections[0]!
+  await world.outcome(client.create('/a'))
+  world.faults.toServer = (chunk, from) => (from === wire ? undefined : chunk)
+  const first = client.setData('/a', bytes('1'))
+  first.catch(() => {})
+  await world.settle()
+  await world.outcome(client.updateServerList('b:2181'))
+  const second = client.setData('/a', bytes('2'))
+  second.catch(() => {})
+  await world.advance(10_000)
+  const results = await world.outcome(Promise.allSettled([first, second]))
+  expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+})

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { utf8 } from '../codecs.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+
+let world: ManualWorld
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+it('redactPath covers the errors that observers are told', async () => {
+  let told = ''
+  const client = await world.client({
+    redactPath: (path) => path.replace(/\d+/, '#'),
+    instrumentation: {
+      request:
+        () =>
+        ({ error }) =>
+          void (told = `${error?.message} ${error?.path} ${error?.stack}`),
+    },
+  })
+  await expect(world.outcome(client.getData('/customer7'))).rejects.toThrow('/customer7')
+  expect(told).toContain('/customer#')
+  expect(told).not.toContain('/customer7')
+})
+
+it('the deadline of update holds for all of it, however often somebody comes between', async () => {
+  const client = await world.client()
+  const other = await world.client()
+  await world.outcome(client.create('/n', bytes('x')))
+  let rounds = 0
+  const updated = client.withCodec(utf8).update(
+    '/n',
+    (value) => {
+      rounds++
+      if (rounds < 50) void other.setData('/n', bytes(String(rounds)))
+      world.clock.advance(40)
+      return rounds < 100 ? `${value}!` : value
+    },
+    { timeout: 100 },
+  )
+  await expect(world.within(10_000, updated)).rejects.toMatchObject({ code: 'OPERATION_TIMEOUT' })
+  expect(rounds).toBeLessThan(10)
+})
+
+it('closing a view ends its one-shot watches too, and nobody else’s', async () => {
+  const client = await world.client()
+  await world.outcome(client.mkdirp('/app'))
+  const view = client.chroot('/app')
+  const watch = await world.outcome(view.watchOnce('/x', 'exists'))
+  const other = await world.outcome(client.watchOnce('/app/y', 'exists'))
+  await world.outcome(view.close())
+  await expect(world.outcome(watch.fired)).rejects.toMatchObject({ code: 'CLOSED' })
+  expect(world.server.stats().watches).toBe(1)
+  await world.outcome(client.create('/app/y'))
+  expect(await world.outcome(other.fired)).toMatchObject({ type: 'nodeCreated' })
+})
+
+it('a watch() that is answered after its view closed is removed', async () => {
+  const client = await world.client()
+  const view = client.chroot('/')
+  const watching = view.watch('/w')
+  await view.close()
+  const watcher = await world.outcome(watching).catch(() => undefined)
+  await world.outcome(client.create('/w'))
+  await world.settle()
+  const next = watcher === undefined ? undefined : await world.outcome(watcher[Symbol.asyncIterator]().next())
+  expect(next?.done ?? true).toBe(true)
+})
+
+it('detach of a view leaves the client to its owner, as close does', async () => {
+  const client = await world.client()
+  await expect(client.chroot('/x').detach()).rejects.toMatchObject({ code: 'USAGE' })
+  expect(client.state).toBe('connected')
+})

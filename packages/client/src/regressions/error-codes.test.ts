@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+
+let world: ManualWorld
+let client: Client
+beforeEach(async () => {
+  world = await ManualWorld.start()
+  client = await world.client()
+})
+afterEach(() => world.end())
+
+/** Answers the next requests with an error in place of the server. */
+function answerWith(code: number, times = 1): () => number {
+  let given = 0
+  world.faults.toServer = (chunk, wire) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    if (given >= times || chunk.length < 12 || view.getInt32(4) <= 0) return chunk
+    given++
+    const reply = new Uint8Array(20)
+    const r = new DataView(reply.buffer)
+    r.setInt32(0, 16)
+    r.setInt32(4, view.getInt32(4))
+    r.setInt32(16, code)
+    world.clock.immediate(() => wire.deliver(reply))
+    return undefined
+  }
+  return () => given
+}
+
+it.each([-4, -7, -122])(
+  'a read that the server answers with %i is tried again, as after a lost connection',
+  async (code) => {
+    answerWith(code)
+    expect(await world.within(15_000, client.exists('/'))).toBeDefined()
+  },
+)
+
+it.each([-4, -7, -122])('a write that the server answers with %i may have been carried out', async (code) => {
+  answerWith(code)
+  await expect(world.outcome(client.setData('/', bytes('x')))).rejects.toMatchObject({ maybeApplied: true })
+})
+
+it.each([-13, -14])(
+  'a reconfiguration that the server answers with %i is tried again with backoff',
+  async (code) => {
+    const given = answerWith(code, 100)
+    client.reconfig({ joining: 'server.1=a:1:2' }).catch(() => {})
+    await world.advance(5000)
+    expect(given()).toBeGreaterThan(1)
+  },
+)
+
+it('a signal that is aborted already lets nothing be sent', async () => {
+  await world.outcome(client.create('/a'))
+  const sent: number[] = []
+  world.faults.toServer = (chunk) => (sent.push(chunk.length), chunk)
+  const signal = AbortSignal.abort()
+  await expect(client.addAuth('digest', bytes('a:b'), { signal })).rejects.toMatchObject({
+    code: 'ABORTED',
+    maybeApplied: false,
+  })
+  await expect(client.delete('/a', { guaranteed: true, signal })).rejects.toMatchObject({
+    code: 'ABORTED',
+    maybeApplied: false,
+  })
+  await world.settle()
+  expect(sent).toEqual([])
+})

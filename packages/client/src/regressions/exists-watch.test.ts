@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+
+it('an exists watch on a znode that exists neither fires out of nothing nor misses a deletion across a reconnect', async () => {
+  const world = await ManualWorld.start()
+  const client = await world.client()
+  const other = await world.client()
+  await world.outcome(client.create('/a', bytes('1')))
+  await world.outcome(client.create('/b', bytes('1')))
+  const a = await world.outcome(client.watchOnce('/a', 'exists'))
+  const b = await world.outcome(client.watchOnce('/b', 'exists'))
+  const fired: unknown[] = []
+  void a.fired.then(
+    ({ type, path }) => fired.push({ type, path }),
+    () => {},
+  )
+  void b.fired.then(
+    ({ type, path }) => fired.push({ type, path }),
+    () => {},
+  )
+  world.connections[0]!.cut()
+  await world.settle()
+  await world.outcome(other.delete('/b'))
+  await world.advance(3000)
+  expect(client.state).toBe('connected')
+  // Nothing has happened to /a; /b is gone.
+  expect(fired).toEqual([{ type: 'nodeDeleted', path: '/b' }])
+  await world.end()
+})

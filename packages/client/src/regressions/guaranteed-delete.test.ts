@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+
+let world: ManualWorld
+let client: Client
+const started = async (options = {}): Promise<void> => {
+  client = await world.client(options)
+}
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+it('a guaranteed delete survives a connection loss, whatever was in flight before it', async () => {
+  await started()
+  await world.outcome(client.create('/lock'))
+  await world.outcome(client.create('/data'))
+  world.faults.toServer = () => undefined
+  client.setData('/data', bytes('x')).catch(() => {})
+  const done = client.delete('/lock', { guaranteed: true })
+  done.catch(() => {})
+  await world.settle()
+  delete world.faults.toServer
+  world.lastConnection.cut()
+  await world.advance(10_000)
+  expect(await world.outcome(client.exists('/lock'))).toBeUndefined()
+  await done
+})
+
+it.each([{ offlineQueue: 0 }, { retry: { maxAttempts: 1 } }])(
+  'a guaranteed delete is one with %j too',
+  async (options) => {
+    await started(options)
+    await world.outcome(client.create('/lock'))
+    world.faults.toServer = () => undefined
+    client.delete('/lock', { guaranteed: true }).catch(() => {})
+    await world.settle()
+    delete world.faults.toServer
+    world.lastConnection.cut()
+    await world.advance(10_000)
+    expect(await world.outcome(client.exists('/lock'))).toBeUndefined()
+  },
+)
+
+it('a guaranteed delete that is asked for while suspended, without an offline queue', async () => {
+  await started({ offlineQueue: 0 })
+  await world.outcome(client.create('/lock'))
+  world.lastConnection.cut()
+  await world.settle()
+  client.delete('/lock', { guaranteed: true }).catch(() => {})
+  await world.advance(10_000)
+  expect(await world.outcome(client.exists('/lock'))).toBeUndefined()
+})
+
+it('the time limits of a guaranteed delete and of addAuth hold', async () => {
+  await started()
+  world.faults.toServer = () => undefined
+  let ended = 0
+  client.delete('/x', { guaranteed: true, timeout: 1000 }).catch(() => ended++)
+  client.addAuth('digest', bytes('a:b'), { timeout: 1000 }).catch(() => ended++)
+  await world.advance(2000)
+  expect(ended).toBe(2)
+})

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { ManualWorld } from '../testing/manual-world.ts'
+
+it('the zxid that a client has seen is not forgotten when its session expires', async () => {
+  const world = await ManualWorld.start()
+  const client = await world.client({ sessionTimeout: 3000 })
+  await world.outcome(client.create('/a'))
+  world.faults.open = () => {
+    throw new Error('down')
+  }
+  world.lastConnection.cut()
+  await world.advance(4500)
+  delete world.faults.open
+  const seen: bigint[] = []
+  world.faults.toServer = (chunk) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    // protocolVersion 0, then lastZxidSeen: only the first frame of a connection looks like this.
+    if (chunk.length >= 44 && view.getInt32(4) === 0) seen.push(view.getBigInt64(8))
+    return chunk
+  }
+  await world.advance(10_000)
+  expect(client.session.epoch).toBe(2)
+  expect(seen.length).toBeGreaterThan(0)
+  expect(seen[0]).toBeGreaterThan(0n)
+  await world.end()
+})

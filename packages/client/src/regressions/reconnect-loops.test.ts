@@ -1,0 +1,89 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ManualWorld } from '../testing/manual-world.ts'
+
+let world: ManualWorld
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+it('a request that makes the server close the connection each time fails in the end', async () => {
+  const client = await world.client()
+  await world.outcome(client.create('/a'))
+  // The server has a lower jute.maxbuffer than this client thinks: it closes the connection instead of answering.
+  world.faults.toServer = (chunk, wire) => {
+    if (chunk.length < 3000) return chunk
+    wire.cut()
+    return undefined
+  }
+  let settled = false
+  client.setData('/a', new Uint8Array(5000), { version: 0 }).catch(() => (settled = true))
+  const before = world.connections.length
+  await world.advance(120_000)
+  expect({ settled, reconnects: world.connections.length - before < 20 }).toEqual({
+    settled: true,
+    reconnects: true,
+  })
+})
+
+it('a server that drops each connection after the handshake is tried less and less often', async () => {
+  const client = await world.client({ sessionTimeout: 3000 })
+  let connections = 0
+  world.faults.toServer = (chunk, wire) => {
+    if (chunk.length === 49) {
+      connections++
+      world.clock.after(1, 'drop', () => wire.cut())
+    }
+    return chunk
+  }
+  world.lastConnection.cut()
+  await world.advance(60_000)
+  expect(client.session.epoch).toBe(1)
+  expect(connections).toBeLessThan(90)
+})
+
+it('connect never resolves with a client that is closed already', async () => {
+  const abort = new AbortController()
+  const outcome = await world.within(
+    5000,
+    world
+      .connect({
+        signal: abort.signal,
+        instrumentation: {
+          state: ({ state }: { state: string }) =>
+            state === 'connected' && queueMicrotask(() => abort.abort()),
+        },
+      } as never)
+      .then(
+        ({ state }) => state as string,
+        (error: Error) => error.name,
+      ),
+  )
+  expect(['connected', 'AbortError']).toContain(outcome)
+})
+
+it('a mkdirp that races with the removal of containers backs off, eight times', async () => {
+  const client = await world.client()
+  let refused = 0
+  world.faults.toServer = (chunk, wire) => {
+    const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    const path = new TextDecoder().decode(chunk.subarray(16, 16 + 4))
+    if (chunk.length < 20 || path !== '/a/b' || refused >= 7) return chunk
+    refused++
+    const reply = new Uint8Array(20)
+    const r = new DataView(reply.buffer)
+    r.setInt32(0, 16)
+    r.setInt32(4, view.getInt32(4))
+    r.setInt32(16, -101)
+    world.clock.immediate(() => wire.deliver(reply))
+    return undefined
+  }
+  let done = false
+  void client.mkdirp('/a/b').then(() => (done = true))
+  await world.settle()
+  expect(refused).toBeGreaterThan(0)
+  // Eight tries in one instant are no backoff.
+  expect(done).toBe(false)
+  await world.advance(20_000)
+  expect(done).toBe(true)
+})

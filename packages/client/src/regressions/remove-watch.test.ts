@@ -1,0 +1,24 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+
+let world: ManualWorld
+beforeEach(async () => {
+  world = await ManualWorld.start()
+})
+afterEach(() => world.end())
+
+it('a persistent watch that is closed beside a one-shot watch does not stay on the server for ever', async () => {
+  const told: number[] = []
+  const client = await world.client({
+    instrumentation: { event: ({ watchers }) => void told.push(watchers) },
+  })
+  const other = await world.client()
+  await world.outcome(client.create('/a', bytes('')))
+  const watcher = await world.outcome(client.watch('/a'))
+  const once = await world.outcome(client.watchOnce('/a', 'data'))
+  await world.outcome(watcher.close())
+  await world.outcome(once.close())
+  for (let i = 0; i < 5; i++) await world.outcome(other.setData('/a', bytes(`${i}`)))
+  await world.settle()
+  expect(told).toEqual([])
+})

@@ -1,0 +1,33 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+
+let world: ManualWorld
+let client: Client
+beforeEach(async () => {
+  world = await ManualWorld.start()
+  client = await world.client({ sessionTimeout: 3000 })
+})
+afterEach(() => world.end())
+
+it('connecting after expiry bears the number of the new session', async () => {
+  const seen: [string, number][] = []
+  void (async () => {
+    for await (const { state, sessionGeneration: sessionEpoch } of client.states())
+      seen.push([state, sessionEpoch])
+  })()
+  world.faults.open = () => {
+    throw new Error('down')
+  }
+  world.lastConnection.cut()
+  await world.advance(5000)
+  delete world.faults.open
+  await world.advance(10_000)
+  expect(seen).toEqual([
+    ['connected', 1],
+    ['suspended', 1],
+    ['expired', 1],
+    ['connecting', 2],
+    ['connected', 2],
+  ])
+})

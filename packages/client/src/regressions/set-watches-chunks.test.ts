@@ -1,0 +1,46 @@
+import { Reader } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+
+it('a connection that breaks between two answers to SetWatches loses no watch of the later chunk', async () => {
+  const world = await ManualWorld.start()
+  const client = await world.client()
+  const other = await world.client()
+  await world.outcome(client.create('/last', bytes('1')))
+  // About 160 KiB of paths: two requests. "/last" is armed last, so it is restored by the second.
+  await world.outcome(client.mkdirp('/p', { mode: 'persistent' }))
+  const name = 'x'.repeat(4000)
+  for (let i = 0; i < 40; i++) {
+    await world.outcome(client.create(`/p/${name}${i}`))
+    await world.outcome(client.watchOnce(`/p/${name}${i}`, 'data'))
+  }
+  const watch = await world.outcome(client.watchOnce('/last', 'data'))
+  let fired = false
+  void watch.fired.then(() => (fired = true))
+  const first = world.connections[0]!
+  first.cut()
+  await world.settle()
+  await world.outcome(other.setData('/last', bytes('2')))
+  // On the next connection the answer to the first chunk comes through, and nothing behind it.
+  let cut = false
+  world.faults.toClient = (chunk, wire) => {
+    if (wire === world.connections[1] || cut) return chunk
+    for (let at = 0; at + 20 <= chunk.length;) {
+      const reader = new Reader(chunk, at)
+      const length = reader.int()
+      if (reader.int() === -8) {
+        cut = true
+        wire.deliver(chunk.slice(0, at + 4 + length))
+        wire.cut()
+        return undefined
+      }
+      at += 4 + length
+    }
+    return chunk
+  }
+  await world.advance(5000)
+  expect(cut).toBe(true)
+  expect(client.state).toBe('connected')
+  expect(fired).toBe(true)
+  await world.end()
+})

@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+
+it('following the ensemble survives an error that has nothing to do with the session', async () => {
+  const world = await ManualWorld.start()
+  const admin = await world.client()
+  await world.outcome(admin.addAuth('digest', bytes('super:secret')))
+  const set = (port: string): Promise<unknown> =>
+    world.outcome(
+      admin.setData(
+        '/zookeeper/config',
+        bytes(`server.1=${port}:2888:3888:participant;0.0.0.0:2181\nversion=1`),
+      ),
+    )
+  await set('a')
+  const client = await world.client({ trackEnsemble: true, retry: { maxAttempts: 1 } })
+  await world.settle()
+  // The next reading of the configuration fails once: its connection breaks.
+  const wire = world.connections[1]!
+  world.faults.toClient = (chunk, from) => {
+    if (from === wire && new DataView(chunk.buffer, chunk.byteOffset).getInt32(4) > 0) {
+      from.cut()
+      return undefined
+    }
+    return chunk
+  }
+  await set('b')
+  await world.advance(5000)
+  delete world.faults.toClient
+  expect(client.state).toBe('connected')
+  const hosts: string[] = []
+  world.faults.open = ({ host }) => void hosts.push(host)
+  await set('c')
+  await world.advance(20_000)
+  expect(world.lastConnection.server.host).toBe('c')
+  await world.end()
+})
+
+it('following the ensemble is refused to clients of tls://, whom it would lead to tcp://', async () => {
+  const world = await ManualWorld.start()
+  await expect(world.connect({ servers: 'tls://a:2181', trackEnsemble: true })).rejects.toMatchObject({
+    code: 'USAGE',
+  })
+  await world.end()
+})

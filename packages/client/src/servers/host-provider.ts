@@ -1,0 +1,171 @@
+import type { Random } from '@zabra/runtime'
+import type { ServerAddress } from '../types.ts'
+import { addressKey } from './connect-string.ts'
+
+/** A number from 0 up to, not including, 1. */
+export const randomFraction = (random: Random): number => random.below(0x1_0000_0000) / 0x1_0000_0000
+
+/** The server that a client is, or was last, attached to. */
+export interface ConnectedServer {
+  readonly server: ServerAddress
+  /** The address behind the name at that time. */
+  readonly host?: string
+}
+
+/** Who comes next, and whether a whole round without success lies behind. */
+export interface Candidate {
+  readonly server: ServerAddress
+  /** Rounds over all servers since the last connection. */
+  readonly round: number
+  /** Attempts in this round before this one. */
+  readonly position: number
+}
+
+interface Rebalance {
+  readonly fresh: ServerAddress[]
+  readonly old: ServerAddress[]
+  readonly chanceOfFresh: number
+}
+
+/**
+ * The servers of a client in the order in which it tries them, and the rule by which clients spread when the list
+ * changes (ZooKeeper's ZOOKEEPER-1355): each moves with the probability that makes every server of the new list expect
+ * the same share, so that nobody has to count clients.
+ */
+export class HostProvider {
+  readonly #random: Random
+  #servers: readonly ServerAddress[]
+  #current = -1
+  #attempts = 0
+  /** Set while the client moves after a change of the list. */
+  #rebalance: Rebalance | undefined
+  #lastConnected: ConnectedServer | undefined
+
+  /** `shuffle` is off in tests that follow a trace. */
+  constructor(servers: readonly ServerAddress[], random: Random, shuffle = true) {
+    this.#random = random
+    this.#servers = shuffle ? shuffled(servers, random) : servers
+  }
+
+  get size(): number {
+    return this.#servers.length
+  }
+
+  get servers(): readonly ServerAddress[] {
+    return this.#servers
+  }
+
+  get isRebalancing(): boolean {
+    return this.#rebalance !== undefined
+  }
+
+  next(): Candidate {
+    const round = Math.floor(this.#attempts / this.#servers.length)
+    const position = this.#attempts % this.#servers.length
+    this.#attempts++
+    return {
+      server: this.#rebalance === undefined ? this.#nextInOrder() : this.#nextInRebalance(this.#rebalance),
+      round,
+      position,
+    }
+  }
+
+  /** The attempt on the server that `next` gave has succeeded. */
+  onConnected(attachment: ConnectedServer): void {
+    this.#lastConnected = attachment
+    this.#rebalance = undefined
+    // The next failure tries the server behind this one, not this one again.
+    this.#current = this.#servers.findIndex((server) => addressKey(server) === addressKey(attachment.server))
+  }
+
+  /** A connection has been of use, so the waits before attempts begin anew. */
+  resetAttempts(): void {
+    this.#attempts = 0
+  }
+
+  /**
+   * Takes a new list. `live` is the server of the connection that stands now, if any. True says that the client has to
+   * leave it and connect by `next`.
+   */
+  updateServerList(
+    servers: readonly ServerAddress[],
+    live: ConnectedServer | undefined,
+    shuffle = true,
+  ): boolean {
+    const before = this.#servers
+    const now = shuffle ? shuffled(servers, this.#random) : [...servers]
+    const attached = this.#currentServer(live)
+    const stays = now.some((server) => isConnectedTo(server, attached))
+    if (stays && now.length === before.length && now.every((server) => includes(before, server))) return false
+    const old = now.filter((server) => includes(before, server))
+    const fresh = now.filter((server) => !includes(before, server))
+    const { moves, chanceOfFresh } = this.#decideRebalance(before.length, now.length, old.length, stays)
+    this.#servers = now
+    this.#attempts = 0
+    this.#rebalance = moves ? { fresh, old, chanceOfFresh } : undefined
+    this.#current = moves ? -1 : now.findIndex((server) => isConnectedTo(server, attached))
+    return moves
+  }
+
+  /** The table of the rule: whether to leave, and how likely a fresh server is chosen then. */
+  #decideRebalance(
+    before: number,
+    now: number,
+    survivors: number,
+    stays: boolean,
+  ): { moves: boolean; chanceOfFresh: number } {
+    if (now > before) {
+      return { moves: !stays || randomFraction(this.#random) < 1 - before / now, chanceOfFresh: 1 }
+    }
+    if (stays) return { moves: false, chanceOfFresh: 0 }
+    // Attached to a server of neither list while all old ones survive: nothing has to even out.
+    const chanceOfOld = before === survivors ? 1 : (survivors * (before - now)) / (now * (before - survivors))
+    return { moves: true, chanceOfFresh: 1 - chanceOfOld }
+  }
+
+  /** Whom a decision is about. A move that has not ended counts as done. */
+  #currentServer(live: ConnectedServer | undefined): ConnectedServer {
+    if (this.#rebalance !== undefined) {
+      const { fresh, old, chanceOfFresh } = this.#rebalance
+      const next = chanceOfFresh > 0 ? (fresh[0] ?? old[0]) : (old[0] ?? fresh[0])
+      return { server: next ?? this.#servers[0]! }
+    }
+    return live ?? this.#lastConnected ?? { server: this.#servers[0]! }
+  }
+
+  #nextInOrder(): ServerAddress {
+    this.#current = (this.#current + 1) % this.#servers.length
+    return this.#servers[this.#current]!
+  }
+
+  #nextInRebalance(moving: Rebalance): ServerAddress {
+    const { fresh, old, chanceOfFresh } = moving
+    const draw = randomFraction(this.#random)
+    const next = fresh.length > 0 && (draw < chanceOfFresh || old.length === 0) ? fresh.shift() : old.shift()
+    if (next !== undefined) return next
+    this.#rebalance = undefined
+    return this.#nextInOrder()
+  }
+}
+
+const includes = (list: readonly ServerAddress[], server: ServerAddress): boolean =>
+  list.some((other) => addressKey(other) === addressKey(server))
+
+function isConnectedTo(server: ServerAddress, attached: ConnectedServer): boolean {
+  if (addressKey(server) === addressKey(attached.server)) return true
+  return (
+    server.scheme === attached.server.scheme &&
+    server.port === attached.server.port &&
+    server.host === attached.host
+  )
+}
+
+function shuffled<T>(list: readonly T[], random: Random): readonly T[] {
+  if (list.length < 2) return list
+  const copy = [...list]
+  for (let i = copy.length - 1; i > 0; i--) {
+    const j = random.below(i + 1)
+    ;[copy[i], copy[j]] = [copy[j]!, copy[i]!]
+  }
+  return copy
+}

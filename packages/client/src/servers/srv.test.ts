@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { OperationTimeoutError, UsageError } from '../core.ts'
+import { bytes, ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+import { parseSrv } from './srv.ts'
+
+let world: ManualWorld
+let found: { host: string; port: number }[]
+let asked: string[]
+let broken: Error | undefined
+beforeEach(async () => {
+  world = await ManualWorld.start()
+  found = [{ host: 'a', port: 2181 }]
+  asked = []
+  broken = undefined
+})
+afterEach(() => world.end())
+
+const services = async (name: string): Promise<typeof found> => {
+  asked.push(name)
+  if (broken !== undefined) throw broken
+  return found
+}
+
+const connecting = (options = {}): Promise<Client> =>
+  world.connect({ servers: 'dns-srv://_zk._tcp.example.com', platform: { resolveSrv: services }, ...options })
+
+describe('servers given as a service', () => {
+  it('are looked up, with a chroot behind the name', async () => {
+    const root = await world.client()
+    await world.outcome(root.create('/app'))
+    const client = await world.outcome(connecting({ servers: 'dns-srv://_zk._tcp.example.com/app' }))
+    await world.outcome(client.create('/x', bytes('1')))
+    expect(await world.outcome(root.exists('/app/x'))).toBeDefined()
+    expect(asked).toEqual(['_zk._tcp.example.com'])
+    await world.outcome(client.close())
+  })
+
+  it('are looked up until there are some', async () => {
+    found = []
+    const client = connecting()
+    await world.advance(3000)
+    found = [{ host: 'a.', port: 2181 }]
+    expect((await world.within(10_000, client)).state).toBe('connected')
+    expect(asked.length).toBeGreaterThan(2)
+    expect(world.lastConnection.server).toMatchObject({ scheme: 'tcp', host: 'a', port: 2181 })
+  })
+
+  it('are given up with the signal, and the reason is told', async () => {
+    broken = new Error('queryServFail')
+    const abort = new AbortController()
+    const refused = expect(world.within(10_000, connecting({ signal: abort.signal }))).rejects.toMatchObject({
+      name: 'AbortError',
+      message: expect.stringContaining('queryServFail'),
+    })
+    await world.advance(500)
+    abort.abort()
+    await refused
+    const tries = asked.length
+    await world.advance(20_000)
+    expect(asked).toHaveLength(tries)
+  })
+
+  it('are looked up again, and what is new is moved to', async () => {
+    const client = await world.outcome(connecting())
+    found = [{ host: 'b', port: 2181 }]
+    const { id } = client.session
+    await world.advance(70_000)
+    expect(world.lastConnection.server.host).toBe('b')
+    expect([client.state, client.session.id]).toEqual(['connected', id])
+    await world.outcome(client.close())
+    const looks = asked.length
+    await world.advance(200_000)
+    expect(asked).toHaveLength(looks)
+  })
+
+  it('are kept when a later look fails or finds none', async () => {
+    const client = await world.outcome(connecting())
+    found = []
+    await world.advance(70_000)
+    broken = new Error('queryServFail')
+    await world.advance(70_000)
+    expect(asked.length).toBeGreaterThan(2)
+    expect([client.state, world.connections.length]).toEqual(['connected', 1])
+    await world.outcome(client.close())
+  })
+
+  it('are looked up at once when the connection is lost', async () => {
+    const client = await world.outcome(connecting())
+    found = [{ host: 'b', port: 2181 }]
+    world.faults.open = ({ host }) => {
+      if (host === 'a') throw new Error('gone')
+    }
+    world.lastConnection.cut()
+    await world.advance(2000)
+    expect([client.state, world.lastConnection.server.host]).toEqual(['connected', 'b'])
+    await world.outcome(client.close())
+  })
+
+  it.each([
+    ['dns-srv://', 'Expected a service as'],
+    ['dns-srv://a:2181', 'Expected a service as'],
+    ['dns-srv://a,b', 'Expected a service as'],
+    ['dns-srv://a/b/', 'Expected a chroot'],
+  ])('are refused as %s', async (servers, message) => {
+    await expect(connecting({ servers })).rejects.toThrow(message)
+    await expect(connecting({ servers })).rejects.toThrow(UsageError)
+  })
+
+  it('are refused where nothing can look them up', async () => {
+    await expect(world.connect({ servers: 'dns-srv://a' })).rejects.toThrow(
+      'this platform cannot look up dns-srv:// names',
+    )
+  })
+
+  it('may be servers with TLS', () => {
+    expect(parseSrv('dns-srv+tls://a/b')).toEqual({ name: 'a', scheme: 'tls', chroot: '/b' })
+    expect(parseSrv('a:2181')).toBeUndefined()
+    expect(parseSrv(['dns-srv'])).toBeUndefined()
+  })
+
+  it('end with a deadline as an OperationTimeoutError', async () => {
+    broken = new Error('queryServFail')
+    const signal = AbortSignal.timeout(0)
+    await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    await expect(connecting({ signal })).rejects.toThrow(OperationTimeoutError)
+  })
+})

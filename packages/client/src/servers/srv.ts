@@ -1,0 +1,148 @@
+import type { Cancel, Clock } from '@zabra/runtime'
+import { abortError, UsageError } from '../errors.ts'
+import { noop } from '../noop.ts'
+import type { Session } from '../session/session.ts'
+import type { Platform, ServerAddress } from '../types.ts'
+import { addressKey, mergeChroots, parseServers, type ServerList } from './connect-string.ts'
+import { randomFraction } from './host-provider.ts'
+
+/** How often the servers of a service are looked up while the client is connected, and while it is not. */
+const REFRESH_MS = 60_000
+const URGENT_MS = 5000
+const BASE_MS = 100
+const CAP_MS = 5000
+
+/** A name whose SRV records tell the servers. */
+export interface SrvService {
+  readonly name: string
+  readonly scheme: 'tcp' | 'tls'
+  readonly chroot: string
+}
+
+/** Reads `dns-srv://name[/chroot]`, or `dns-srv+tls://…`; undefined for other servers. Throws a `UsageError`. */
+export function parseSrv(servers: string | readonly string[], chroot?: string): SrvService | undefined {
+  if (typeof servers !== 'string' || !servers.startsWith('dns-srv')) return undefined
+  const match = /^dns-srv(\+tls)?:\/\/([^/,:\s]+)(\/.*)?$/.exec(servers)
+  if (match === null) {
+    throw new UsageError(
+      `Expected a service as dns-srv://name/chroot, such as dns-srv://_zookeeper._tcp.example.com, got ${JSON.stringify(servers)}`,
+    )
+  }
+  const [, secure, name = '', root] = match
+  return { name, scheme: secure === undefined ? 'tcp' : 'tls', chroot: mergeChroots(root, chroot) }
+}
+
+/**
+ * The servers that a connect string or a list names; those of a service are looked up, again and again until there is an
+ * answer. Rejects with a `UsageError` for what names none, and when `signal` aborts.
+ */
+export async function resolveServers(
+  ports: Platform,
+  servers: string | readonly string[],
+  { chroot, signal }: FindServersOptions = {},
+): Promise<ServerList & { readonly service?: SrvService }> {
+  const service = parseSrv(servers, chroot)
+  if (service === undefined) return parseServers(servers, chroot)
+  return { servers: await resolveSrvUntilFound(service, ports, signal), chroot: service.chroot, service }
+}
+
+export interface FindServersOptions {
+  /** A root beside the one in the connect string, which must not differ. */
+  readonly chroot?: string | undefined
+  /** Gives up looking. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Looks the servers up. Rejects when there are none. */
+export async function resolveSrvServers(
+  { name, scheme }: SrvService,
+  services: NonNullable<Platform['resolveSrv']>,
+): Promise<readonly ServerAddress[]> {
+  const found = new Map<string, ServerAddress>()
+  for (const { host, port } of await services(name)) {
+    // Names in records may end in the dot of the root.
+    const server = { scheme, host: host.replace(/\.$/, ''), port }
+    found.set(addressKey(server), server)
+  }
+  if (found.size === 0) throw new Error(`The service ${name} has no servers`)
+  return [...found.values()]
+}
+
+/** Tries until there is an answer. Rejects when `signal` aborts, and says why the last try failed. */
+export async function resolveSrvUntilFound(
+  service: SrvService,
+  ports: Platform,
+  signal: AbortSignal | undefined,
+): Promise<readonly ServerAddress[]> {
+  const { resolveSrv: services, clock, random } = ports
+  if (services === undefined) {
+    throw new UsageError('Expected servers by their addresses: this platform cannot look up dns-srv:// names')
+  }
+  for (let tries = 0; ; tries++) {
+    let reason: string
+    try {
+      return await raceAbort(signal, resolveSrvServers(service, services))
+    } catch (error) {
+      reason = error instanceof Error ? error.message : String(error)
+    }
+    const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 10))
+    let cancel: Cancel = noop
+    const waited = new Promise<void>((resolve) => (cancel = clock.after(wait, 'look for servers', resolve)))
+    await raceAbort(signal, waited).catch(noop)
+    cancel()
+    if (signal?.aborted) {
+      const error = abortError(signal.reason, { operation: 'connect' })
+      error.message += `; the last look for servers of ${service.name} failed: ${reason}`
+      throw error
+    }
+  }
+}
+
+async function raceAbort<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
+  if (signal === undefined) return promise
+  let stop: () => void = noop
+  const aborted = new Promise<never>((_resolve, reject) => {
+    stop = () => reject(new Error('It was aborted'))
+    if (signal.aborted) stop()
+    else signal.addEventListener('abort', stop, { once: true })
+  })
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', stop))
+}
+
+/**
+ * Looks the servers up again from time to time, and as soon as the connection is lost, and hands what is new to the
+ * session, which spreads clients over it. A failed or empty answer changes nothing.
+ */
+export function followSrv(
+  session: Session,
+  look: () => Promise<readonly ServerAddress[]>,
+  clock: Clock,
+): void {
+  let cancel: Cancel = noop
+  const next = (): void => {
+    const connected = session.state === 'connected' || session.state === 'connectedReadOnly'
+    if (session.terminalError === undefined)
+      cancel = clock.after(connected ? REFRESH_MS : URGENT_MS, 'look for servers', refresh)
+  }
+  let looking = false
+  const refresh = (): void => {
+    cancel()
+    if (looking) return
+    looking = true
+    look()
+      .then((servers) => session.updateServers(servers))
+      .catch(noop)
+      .finally(() => {
+        looking = false
+        next()
+      })
+  }
+  const watchStates = async (): Promise<void> => {
+    for await (const { state } of session.states.listen(session)) {
+      if (state === 'suspended') refresh()
+    }
+    cancel()
+  }
+  next()
+  void watchStates()
+}

@@ -1,0 +1,122 @@
+import { SeededRandom, type Random } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import type { Client } from '../types.ts'
+
+type Call = (client: Client, view: Client) => Promise<unknown>
+
+/** What a turn of a program may call: mostly reads, of what is there, of what is not, and of what is forbidden. */
+function drawn(random: Random): Call {
+  const path = ['/a', '/b', '/t', '/t/1', '/t/2', '/none', '/secret', '/large'][random.below(8)]!
+  const inner = ['/', '/1', '/2', '/none'][random.below(4)]!
+  switch (random.below(14)) {
+    case 0:
+      return (client) => client.setData(path, bytes(`${path} ${random.below(1000)}`))
+    case 1:
+      return (client) => client.create(path, bytes('new'))
+    case 2:
+      return (client) => client.delete(path)
+    case 3:
+      return (client) => client.exists(path)
+    case 4:
+      return (client) => client.watchOnce(path, 'data')
+    case 5:
+      return (client) => client.getChildren(path)
+    case 6:
+      return (client) => client.multiRead([{ op: 'getData', path }])
+    case 7:
+      return (client) => client.getData(path, { signal: AbortSignal.abort() })
+    case 8:
+    case 9:
+      return (_, view) => view.getData(inner)
+    case 10:
+      return (client) => client.withCodec({ encode: bytes, decode: text }).get(path)
+    default:
+      return (client) => client.getData(path)
+  }
+}
+
+const plain = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value ?? null, (key, item: unknown) => {
+      if (key === 'order') return undefined
+      return typeof item === 'bigint' ? `${item}n` : item
+    }),
+  )
+
+/** What a call came to, without what only counts. */
+const fateOf = (call: Promise<unknown>): Promise<unknown> =>
+  call.then(plain, (error: Error & { code?: string; path?: string; maybeApplied?: boolean }) => [
+    error.name,
+    error.code,
+    error.path,
+    error.maybeApplied,
+    error.message,
+  ])
+
+/** Plays the calls of a seed; `cuts` breaks connections between turns and amid them. */
+async function played(
+  seed: number,
+  batchReads: boolean | { most: number },
+  cuts: boolean,
+): Promise<{ fates: unknown[]; told: string[]; frames: number }> {
+  const world = await ManualWorld.start()
+  const random = new SeededRandom(seed)
+  const told: string[] = []
+  const client = await world.client({
+    batchReads,
+    instrumentation: {
+      request: ({ operation, path }) => {
+        told.push(`${operation} ${path}`)
+        return ({ error }) => void told.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
+      },
+    },
+  })
+  for (const path of ['/a', '/b', '/t', '/t/1', '/t/2']) await world.outcome(client.create(path, bytes(path)))
+  await world.outcome(client.create('/large', new Uint8Array(90_000)))
+  await world.outcome(
+    client.create('/secret', bytes('x'), { acl: [{ perms: 31, scheme: 'digest', id: 'x:y' }] }),
+  )
+  const view = client.chroot('/t')
+  let frames = 0
+  world.faults.toServer = (chunk) => {
+    frames += chunk.length
+    return chunk
+  }
+  const fates: unknown[] = []
+  for (let turn = 0; turn < 12; turn++) {
+    const calls = Array.from({ length: random.below(40) }, () => drawn(random))
+    const reads = calls.map((call) => fateOf(call(client, view)))
+    if (cuts && random.below(10) < 4) {
+      if (random.below(2) === 0) world.lastConnection.cut()
+      else world.clock.immediate(() => world.clock.immediate(() => world.lastConnection.cut()))
+    }
+    fates.push(...(await world.within(30_000, Promise.all(reads))))
+  }
+  await world.end()
+  return { fates, told, frames }
+}
+
+it('calls come to the same whether reads leave together or not', async () => {
+  let alone = 0
+  let together = 0
+  for (let seed = 1; seed <= 20; seed++) {
+    const without = await played(seed, false, false)
+    const most = 2 + (seed % 5)
+    const withBatches = await played(seed, seed % 2 === 0 ? true : { most }, false)
+    expect(withBatches.fates, `seed ${seed}`).toEqual(without.fates)
+    expect(withBatches.told, `seed ${seed}`).toEqual(without.told)
+    alone += without.frames
+    together += withBatches.frames
+  }
+  expect(together).not.toBe(alone)
+})
+
+it('every call is told one end while connections break', async () => {
+  for (let seed = 100; seed < 115; seed++) {
+    const { told } = await played(seed, true, true)
+    const begun = told.filter((word) => word.split(' ').length === 2)
+    const ended = told.filter((word) => word.split(' ').length === 3).map((word) => word.replace(/ \S+$/, ''))
+    expect(ended.toSorted(), `seed ${seed}`).toEqual(begun.toSorted())
+  }
+})

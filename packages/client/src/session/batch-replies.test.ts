@@ -1,0 +1,375 @@
+import { ErrorCode, EventType, OpCode, readMultiRequest, type Writer } from '@zabra/protocol'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ClosedError, SessionExpiredError, SessionMovedError, ThrottledError } from '../errors.ts'
+import {
+  eventBytes,
+  replyBytes,
+  ScriptedServer,
+  writeStat,
+  type ScriptedRequest,
+} from '../testing/scripted-server.ts'
+import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
+import type { ConnectOptions } from '../connect.ts'
+import type { Client } from '../types.ts'
+
+let world: ManualWorld
+let server: ScriptedServer
+/** What the server was asked, in order. */
+let asked: string[]
+/** What a multiRead is answered with, instead of what it asks for. */
+let answer: ((request: ScriptedRequest, paths: string[]) => void) | undefined
+
+beforeEach(async () => {
+  world = await ManualWorld.start()
+  server = await ScriptedServer.start(world, 5000)
+  asked = []
+  answer = undefined
+  server.onRequest = (request) => {
+    const { xid, type, body, connection: peer } = request
+    if (type === OpCode.multiRead) {
+      const paths = readMultiRequest(body).map(({ path }) => path!)
+      asked.push(paths.join(' '))
+      if (answer !== undefined) return answer(request, paths)
+      return peer.reply(xid, { body: (w) => writeParts(w, paths) })
+    }
+    const path = body.remaining > 4 ? body.string()! : ''
+    asked.push(type === OpCode.getData ? path : `${type} ${path}`)
+    peer.reply(xid, path === '/none' ? { err: ErrorCode.NONODE } : { body: (w) => writeData(w, path) })
+  }
+})
+afterEach(async () => {
+  await server.stop()
+  await world.end()
+})
+
+const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
+const open = (options: Partial<ConnectOptions> = {}): Promise<Client> =>
+  world.client({ servers: 's:5000', batchReads: true, ...options })
+
+function writeHeader(w: Writer, type: number, done = false, err = 0): void {
+  w.int(type)
+  w.bool(done)
+  w.int(err)
+}
+
+function writeData(w: Writer, path: string): void {
+  w.buffer(bytes(path))
+  writeStat(w)
+}
+
+/** A result for each path, an error for `/none`. */
+function writeParts(w: Writer, paths: readonly string[], end = true): void {
+  for (const path of paths) {
+    const missing = path === '/none'
+    writeHeader(w, missing ? OpCode.error : OpCode.getData, false, missing ? ErrorCode.NONODE : 0)
+    if (missing) w.int(ErrorCode.NONODE)
+    else writeData(w, path)
+  }
+  if (end) writeHeader(w, -1, true, -1)
+}
+
+/** What calls came to, as words. */
+const fates = async (calls: Promise<{ data: Uint8Array }>[], ms = 10_000): Promise<string[]> =>
+  (await world.within(ms, Promise.allSettled(calls))).map((one) =>
+    one.status === 'fulfilled' ? text(one.value.data) : (one.reason as { code: string }).code,
+  )
+
+const three = ['/1', '/none', '/3']
+const get = (client: Client, paths: readonly string[], options = {}): Promise<{ data: Uint8Array }>[] =>
+  paths.map((path) => client.getData(path, options))
+
+describe('an answer to reads that left together', () => {
+  it.each([
+    ['fewer results', (w: Writer, paths: string[]) => writeParts(w, paths.slice(1))],
+    ['more results', (w: Writer, paths: string[]) => writeParts(w, [...paths, '/4'])],
+    ['no end', (w: Writer, paths: string[]) => writeParts(w, paths, false)],
+    ['nothing at all', () => {}],
+    ['a result of another kind', (w: Writer) => writeHeader(w, OpCode.getChildren)],
+    [
+      'an error of 0',
+      (w: Writer, paths: string[]) => {
+        writeHeader(w, OpCode.error)
+        w.int(0)
+        writeParts(w, paths.slice(1))
+      },
+    ],
+    [
+      'half a Stat',
+      (w: Writer, paths: string[]) => {
+        writeParts(w, paths.slice(1), false)
+        writeHeader(w, OpCode.getData)
+        w.buffer(bytes('x'))
+        w.int(1)
+      },
+    ],
+  ])('that has %s tells nobody anything: they are asked for alone', async (_, body) => {
+    const client = await open()
+    answer = ({ xid, connection: peer }, paths) => peer.reply(xid, { body: (w) => body(w, paths) })
+    expect(await fates(get(client, three, { retry: false }))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(asked).toEqual(['/1 /none /3', ...three])
+  })
+
+  it('that the server cannot give makes reads leave alone for the rest of the session, in their place', async () => {
+    const client = await open()
+    const changes = world.collect(client.states())
+    answer = ({ xid, connection: peer }) => {
+      peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
+      peer.connection.end()
+    }
+    const calls = get(client, three, { retry: false })
+    const behind = client.exists('/4')
+    expect(await fates(calls)).toEqual(['/1', 'NO_NODE', '/3'])
+    await run(behind)
+    expect(asked.slice(1).filter((word) => word !== '3 /4')).toEqual(three)
+    expect(asked.at(-1)).toBe('3 /4')
+    expect(changes.map(({ state }) => state)).toEqual(['connected', 'suspended', 'connected'])
+    expect(String(changes[1]!.cause)).toContain('leave one by one from now on')
+    asked.length = 0
+    expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(asked).toEqual(three)
+  })
+
+  it('that the server cannot give is tried again with the next session', async () => {
+    const client = await open()
+    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
+    await fates(get(client, three))
+    answer = undefined
+    server.connectResponse = ({ sessionId }) => (sessionId === 0n ? {} : { timeOut: 0 })
+    server.lastConnection.connection.destroy()
+    await world.advance(5000)
+    expect(client.session.epoch).toBe(2)
+    asked.length = 0
+    await fates(get(client, three))
+    expect(asked).toEqual(['/1 /none /3'])
+  })
+
+  it('that cannot be read is not asked for again for those who do not wait any more', async () => {
+    const client = await open()
+    const gone = new AbortController()
+    answer = ({ xid, connection: peer }) => {
+      gone.abort()
+      peer.reply(xid)
+    }
+    const calls = [client.getData('/1', { signal: gone.signal }), ...get(client, ['/2', '/3'])]
+    expect(await fates(calls)).toEqual(['ABORTED', '/2', '/3'])
+    expect(asked).toEqual(['/1 /2 /3', '/2', '/3'])
+  })
+
+  it.each([ErrorCode.MARSHALLINGERROR, ErrorCode.NONODE, -777])(
+    'that is error %d as a whole says nothing of any of them',
+    async (err) => {
+      const client = await open()
+      answer = ({ xid, connection: peer }) => peer.reply(xid, { err })
+      expect(await fates(get(client, ['/1', '/2'], { retry: false }))).toEqual(['/1', '/2'])
+      expect(asked).toEqual(['/1 /2', '/1', '/2'])
+    },
+  )
+
+  it('that is too many requests is theirs, by the policy of each', async () => {
+    const client = await open()
+    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.THROTTLEDOP })
+    const patient = client.getData('/1')
+    const once = client.getData('/2', { retry: false })
+    await expect(run(once)).rejects.toThrow(ThrottledError)
+    await world.within(1000, patient)
+    expect(asked).toEqual(['/1 /2', '/1'])
+    expect(client.state).toBe('connected')
+  })
+
+  it('that says that the session is elsewhere moves the client, and fails who asks but once', async () => {
+    const client = await open()
+    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONMOVED })
+    const once = client.getData('/1', { retry: false })
+    const calls = get(client, ['/2', '/3'])
+    await expect(run(once)).rejects.toThrow(SessionMovedError)
+    expect(await fates(calls)).toEqual(['/2', '/3'])
+    expect(server.connectRequests.length).toBe(2)
+    asked.length = 0
+    answer = undefined
+    await fates(get(client, ['/2', '/3']))
+    expect(asked).toEqual(['/2 /3'])
+  })
+
+  it('that says that the session is over fails each', async () => {
+    const client = await open()
+    answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONEXPIRED })
+    for (const call of get(client, ['/1', '/2'])) await expect(run(call)).rejects.toThrow(SessionExpiredError)
+  })
+})
+
+describe('a connection that breaks before reads are answered that left together', () => {
+  it('makes them leave alone, and later ones together again', async () => {
+    const client = await open()
+    answer = ({ connection: peer }) => peer.connection.destroy()
+    expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
+    expect(asked).toEqual(['/1 /none /3', ...three])
+    answer = undefined
+    asked.length = 0
+    await fates(get(client, three))
+    expect(asked).toEqual(['/1 /none /3'])
+  })
+
+  it.each([
+    ['breaks the connection', ({ connection: peer }: ScriptedRequest) => peer.connection.destroy()],
+    ['answers with what cannot be read', ({ connection: peer, xid }: ScriptedRequest) => peer.reply(xid)],
+  ])('three times in a row, when the server %s, makes reads leave alone in this session', async (_, deed) => {
+    const client = await open()
+    answer = deed
+    for (let turn = 0; turn < 6; turn++) expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+    expect(asked.filter((word) => word === '/1 /2').length).toBe(3)
+    expect(server.connectRequests.length).toBe(4)
+  })
+
+  it('now and then does not', async () => {
+    const client = await open()
+    for (let turn = 0; turn < 10; turn++) {
+      answer = turn % 3 === 2 ? undefined : ({ connection: peer }) => peer.connection.destroy()
+      expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
+    }
+    expect(asked.filter((word) => word === '/1 /2').length).toBe(10)
+  })
+
+  it('fails those that are to be tried once', async () => {
+    const client = await open()
+    answer = ({ connection: peer }) => peer.connection.destroy()
+    const [once, again] = [client.getData('/1', { retry: false }), client.getData('/2')]
+    await expect(world.within(5000, once)).rejects.toMatchObject({
+      code: 'CONNECTION_LOSS',
+      maybeApplied: false,
+      path: '/1',
+    })
+    expect(text((await world.within(5000, again)).data)).toBe('/2')
+  })
+})
+
+describe('reads that left together', () => {
+  it('may each be aborted, or run out of time, while the others go on', async () => {
+    const client = await open()
+    let late: (() => void) | undefined
+    answer = ({ xid, connection: peer }, paths) =>
+      void (late = () => peer.reply(xid, { body: (w) => writeParts(w, paths) }))
+    const [before, during] = [new AbortController(), new AbortController()]
+    const calls = [
+      client.getData('/1', { signal: before.signal }),
+      client.getData('/2'),
+      client.getData('/3', { signal: during.signal }),
+      client.getData('/4', { timeout: 100 }),
+      client.getData('/5'),
+    ]
+    before.abort()
+    await world.settle()
+    during.abort()
+    await world.advance(200)
+    late!()
+    expect(await fates(calls)).toEqual(['ABORTED', '/2', 'ABORTED', 'OPERATION_TIMEOUT', '/5'])
+    expect(asked).toEqual(['/1 /2 /3 /4 /5'])
+  })
+
+  it('that nobody waits for any more are not asked for again', async () => {
+    const client = await open()
+    answer = () => {}
+    const { signal, abort } = ((c) => ({ signal: c.signal, abort: () => c.abort() }))(new AbortController())
+    const calls = [client.getData('/1', { signal }), client.getData('/2')]
+    await world.settle()
+    abort()
+    server.lastConnection.connection.destroy()
+    expect(await fates(calls)).toEqual(['ABORTED', '/2'])
+    expect(asked).toEqual(['/1 /2', '/2'])
+  })
+
+  it('all fail when the client is closed before the answer', async () => {
+    const client = await open()
+    answer = () => {}
+    const calls = get(client, ['/1', '/2'])
+    await world.settle()
+    server.onRequest = ({ connection: peer }) => peer.connection.destroy()
+    const closed = client.close()
+    for (const call of calls) await expect(world.within(5000, call)).rejects.toThrow(ClosedError)
+    await closed
+  })
+
+  it('all fail when their session expires', async () => {
+    const client = await open()
+    answer = () => {}
+    const calls = get(client, ['/1', '/2'])
+    await world.settle()
+    server.connectResponse = () => ({ timeOut: 0 })
+    server.lastConnection.connection.destroy()
+    for (const call of calls) await expect(world.within(5000, call)).rejects.toThrow(SessionExpiredError)
+    server.connectResponse = () => ({})
+  })
+
+  it('fail one by one when whoever hears of the first ends the client', async () => {
+    const client = await open({
+      instrumentation: {
+        request: ({ path }) => (path === '/1' ? () => controller.abort() : undefined),
+      },
+    })
+    const controller = new AbortController()
+    const detached = new Promise<void>((resolve) => {
+      controller.signal.addEventListener('abort', () => void client.detach().then(() => resolve()))
+    })
+    expect(await fates(get(client, ['/1', '/2', '/3']))).toEqual(['/1', 'CLOSED', 'CLOSED'])
+    await detached
+  })
+
+  it('are told to the instrumentation each on its own, with the bytes that are its share', async () => {
+    const told: string[] = []
+    let sent = 0
+    const client = await open({
+      instrumentation: {
+        request: ({ operation, path }) => {
+          told.push(`${operation} ${path}`)
+          return (end) => {
+            sent += end.sent
+            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.bytes} ${end.zxid}`)
+          }
+        },
+      },
+    })
+    let left = 0
+    world.faults.toServer = (chunk) => {
+      left += chunk.length
+      return chunk
+    }
+    answer = ({ xid, connection: peer }, paths) =>
+      peer.reply(xid, { zxid: 77n, body: (w) => writeParts(w, paths) })
+    await fates(get(client, three))
+    expect(told).toEqual([
+      'getData /1',
+      'getData /none',
+      'getData /3',
+      `/1 ok ${9 + 4 + 2 + 68} 77`,
+      '/none NO_NODE 0 undefined',
+      `/3 ok ${9 + 4 + 2 + 68} 77`,
+    ])
+    expect(sent).toBe(left)
+  })
+
+  it.each([1, 2, 3, 5, 7, 16, 33, 100, 10_000])(
+    'come among events in order, in chunks of %d bytes',
+    async (size) => {
+      const client = await open()
+      const watcher = await run(client.watch('/'))
+      const events = world.collect(watcher)
+      let xid = 0
+      answer = (request) => void (xid = request.xid)
+      const calls = ['/1', '/none', '/3', '/4'].map((path) =>
+        client.getData(path).catch(() => ({ order: -1 })),
+      )
+      await world.settle()
+      const stream = [
+        eventBytes(EventType.NodeDataChanged, '/', 5n),
+        replyBytes(xid, { zxid: 6n, body: (w) => writeParts(w, ['/1', '/none', '/3', '/4']) }),
+        eventBytes(EventType.NodeDataChanged, '/', 7n),
+      ].flatMap((part) => [...part])
+      for (let at = 0; at < stream.length; at += size) {
+        server.lastConnection.connection.write(Uint8Array.from(stream.slice(at, at + size)))
+        await world.settle()
+      }
+      const [one, , threeth, four] = (await run(Promise.all(calls))).map(({ order }) => order)
+      const orders = [events[0]!.order, one!, threeth!, four!, events[1]!.order]
+      expect(orders).toEqual([...new Set(orders)].toSorted((a, b) => a - b))
+    },
+  )
+})

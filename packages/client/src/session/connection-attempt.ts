@@ -1,0 +1,126 @@
+import {
+  readConnectResponse,
+  Reader,
+  writeConnectRequest,
+  Writer,
+  type ConnectRequest,
+  type ConnectResponse,
+} from '@zabra/protocol'
+import type { Clock, Connection } from '@zabra/runtime'
+import { addressKey } from '../servers/connect-string.ts'
+import type { ServerAddress, Transport } from '../types.ts'
+import { abortControllerFor } from './abort.ts'
+import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
+import { FramedConnection, type FramedConnectionEvents } from './framed-connection.ts'
+
+export interface AttemptOptions {
+  readonly transport: Transport
+  readonly clock: Clock
+  readonly maxFrame: number
+}
+
+export interface AttemptCallbacks {
+  /** Milliseconds for all of it, from resolving the name to the answer. */
+  attemptTimeoutMs(): number
+  /** How the client introduces itself. */
+  connectRequest(readOnly: boolean): ConnectRequest
+  /** The password is a view that holds for the call only. */
+  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void
+  onAttemptFailed(server: ServerAddress, cause: Error): void
+}
+
+/** The answer to a handshake is read to its end within one call, so all attempts share a cursor. */
+const sharedReader = new Reader()
+
+/** One try to reach one server: opens the transport and shakes hands, within one limit. Its owner hears of one end. */
+export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
+  readonly server: ServerAddress
+  readonly #options: AttemptOptions
+  readonly #callbacks: AttemptCallbacks
+  readonly #connectRequest: ConnectRequest
+  readonly #timeoutMs: number
+  readonly #abort: ReturnType<typeof abortControllerFor>
+  #wire: FramedConnection | undefined
+  #isSettled = false
+  dueAt = 0
+  heapIndex = -1
+
+  constructor(options: AttemptOptions, server: ServerAddress, owner: AttemptCallbacks, readOnly: boolean) {
+    const { transport, clock } = options
+    this.server = server
+    this.#options = options
+    this.#callbacks = owner
+    this.#connectRequest = owner.connectRequest(readOnly)
+    this.#timeoutMs = owner.attemptTimeoutMs()
+    this.#abort = abortControllerFor(transport)
+    timerQueueOf(clock).set(this, clock.monotonic() + this.#timeoutMs)
+    this.#open(transport).then(
+      (connection) => this.#opened(connection),
+      (error: unknown) => this.#fail(errorOf(error)),
+    )
+  }
+
+  /** A transport may throw instead of rejecting. */
+  #open(transport: Transport): Promise<Connection> {
+    try {
+      return Promise.resolve(transport.open(this.server, this.#abort.signal))
+    } catch (error) {
+      return Promise.reject(errorOf(error))
+    }
+  }
+
+  /** Gives up without a word. */
+  cancel(): void {
+    if (this.#isSettled) return
+    this.#end()
+    this.#wire?.close()
+    this.#abort.abort()
+  }
+
+  onDue(): void {
+    this.#fail(
+      new Error(`${addressKey(this.server)} did not answer within ${Math.round(this.#timeoutMs)} ms`),
+    )
+  }
+
+  onFrame(bytes: Uint8Array, start: number, end: number): void {
+    const response = readConnectResponse(sharedReader.reset(bytes, start, end))
+    this.#end()
+    this.#callbacks.onAttemptEstablished(this.server, this.#wire!, response)
+  }
+
+  onConnectionLost(_wire: FramedConnection, cause: Error | undefined): void {
+    this.#fail(cause ?? new Error(`${addressKey(this.server)} closed the connection during the handshake`))
+  }
+
+  #opened(connection: Connection): void {
+    if (this.#isSettled) return connection.destroy()
+    try {
+      this.#sendHandshake(new FramedConnection(connection, this.#options.clock, this.#options.maxFrame, this))
+    } catch (error) {
+      this.#fail(errorOf(error))
+    }
+  }
+
+  #sendHandshake(wire: FramedConnection): void {
+    this.#wire = wire
+    const writer = new Writer(64)
+    const mark = writer.beginFrame()
+    writeConnectRequest(writer, this.#connectRequest)
+    writer.endFrame(mark)
+    wire.send(writer.take())
+  }
+
+  #fail(cause: Error): void {
+    if (this.#isSettled) return
+    this.cancel()
+    this.#callbacks.onAttemptFailed(this.server, cause)
+  }
+
+  #end(): void {
+    this.#isSettled = true
+    timerQueueOf(this.#options.clock).clear(this)
+  }
+}
+
+const errorOf = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)))

@@ -1,0 +1,167 @@
+import { ManualClock, SeededRandom } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { TimerQueue, timerQueueOf, type TimerEntry } from './timer-queue.ts'
+
+/** Notes its name and the time when it falls due. */
+class Noted implements TimerEntry {
+  dueAt = 0
+  heapIndex = -1
+  readonly #note: () => void
+
+  constructor(note: () => void) {
+    this.#note = note
+  }
+
+  onDue(): void {
+    this.#note()
+  }
+}
+
+function stage() {
+  const clock = new ManualClock({ monotonic: 0 })
+  const times = new TimerQueue(clock)
+  const told: string[] = []
+  const one = (name: string, then?: (self: TimerEntry) => void): TimerEntry => {
+    const due = new Noted(() => {
+      told.push(`${name} at ${clock.monotonic()}`)
+      then?.(due)
+    })
+    return due
+  }
+  return { clock, times, told, one }
+}
+
+describe('what waits for its time', () => {
+  it('falls due at its own time, in order, behind a single timer', () => {
+    const { clock, times, told, one } = stage()
+    for (const [name, due] of [
+      ['c', 30],
+      ['a', 10],
+      ['d', 40],
+      ['b', 20.5],
+    ] as const)
+      times.set(one(name), due)
+    expect(clock.pendingTimers()).toEqual([{ name: 'heartbeat', at: 10 }])
+    clock.advance(100)
+    expect(told).toEqual(['a at 10', 'b at 20.5', 'c at 30', 'd at 40'])
+    expect(clock.pendingTimers()).toEqual([])
+  })
+
+  it('is moved when it is set again, and nothing happens for one that is cleared', () => {
+    const { clock, times, told, one } = stage()
+    const [moved, gone] = [one('moved'), one('gone')]
+    times.set(moved, 10)
+    times.set(gone, 20)
+    times.set(moved, 50)
+    times.clear(gone)
+    times.clear(gone)
+    clock.advance(100)
+    expect(told).toEqual(['moved at 50'])
+  })
+
+  it('leaves no timer behind when nobody waits any more', () => {
+    const { clock, times, one } = stage()
+    const only = one('only')
+    times.set(only, 10)
+    times.clear(only)
+    expect(clock.pendingTimers()).toEqual([])
+  })
+
+  it('may be set from where it falls due, also for a time that has come already', () => {
+    const { clock, times, told, one } = stage()
+    let left = 3
+    times.set(
+      one(
+        'again',
+        (self) => left-- > 0 && times.set(self, left === 1 ? clock.monotonic() : clock.monotonic() + 5),
+      ),
+      10,
+    )
+    clock.advance(100)
+    expect(told).toEqual(['again at 10', 'again at 15', 'again at 15', 'again at 20'])
+  })
+
+  it('falls due though the one before it throws', () => {
+    const { clock, times, told, one } = stage()
+    const broken = one('broken', () => {
+      throw new Error('It broke')
+    })
+    times.set(broken, 10)
+    times.set(one('next'), 10)
+    times.set(one('later'), 20)
+    expect(() => clock.advance(15)).toThrow('It broke')
+    clock.advance(15)
+    expect(told.map((line) => line.split(' ')[0])).toEqual(['broken', 'next', 'later'])
+  })
+
+  it('waits for its time when the timer comes early', () => {
+    const { clock, told, one } = stage()
+    let early = true
+    const hasty = Object.create(clock, {
+      after: {
+        value: (ms: number, name: string, action: () => void) => {
+          const shorter = early ? ms - 0.4 : ms
+          early = false
+          return clock.after(shorter, name, action)
+        },
+      },
+      monotonic: { value: () => clock.monotonic() },
+    }) as ManualClock
+    new TimerQueue(hasty).set(one('one'), 10)
+    clock.advance(20)
+    expect(told).toEqual(['one at 10'])
+  })
+
+  it('sets its timer again when somebody has taken it away', () => {
+    const { clock, told, one } = stage()
+    let lost = true
+    const forgetful = Object.create(clock, {
+      after: {
+        value: (ms: number, name: string, action: () => void) =>
+          clock.after(ms, name, lost ? (): void => {} : action),
+      },
+      monotonic: { value: () => clock.monotonic() },
+    }) as ManualClock
+    const times = new TimerQueue(forgetful)
+    times.set(one('forgotten'), 10)
+    clock.advance(2000)
+    lost = false
+    times.set(one('next'), 3000)
+    clock.advance(1500)
+    expect(told).toEqual(['forgotten at 2000', 'next at 3000'])
+  })
+
+  it('keeps its order through any changes', () => {
+    for (let seed = 1; seed <= 50; seed++) {
+      const random = new SeededRandom(seed)
+      const { clock, times, told, one } = stage()
+      const all = Array.from({ length: 40 }, (_, i) => one(String(i)))
+      const expected = new Map<string, number>()
+      for (let step = 0; step < 200; step++) {
+        const i = random.below(all.length)
+        if (random.below(4) === 0) {
+          times.clear(all[i]!)
+          expected.delete(String(i))
+        } else {
+          const due = random.below(1000)
+          times.set(all[i]!, due)
+          expected.set(String(i), due)
+        }
+      }
+      expect(times.size, `seed ${seed}`).toBe(expected.size)
+      clock.advance(1000)
+      expect(new Set(told), `seed ${seed}`).toEqual(
+        new Set([...expected].map(([name, due]) => `${name} at ${due}`)),
+      )
+      expect(told.length, `seed ${seed}`).toBe(expected.size)
+      const at = told.map((line) => Number(line.split(' at ')[1]))
+      expect(at, `seed ${seed}`).toEqual(at.toSorted((a, b) => a - b))
+    }
+  })
+
+  it('is shared by all who go by one clock, and only by them', () => {
+    const [one, two] = [new ManualClock(), new ManualClock()]
+    expect(timerQueueOf(one)).toBe(timerQueueOf(one))
+    expect(timerQueueOf(one)).not.toBe(timerQueueOf(two))
+  })
+})

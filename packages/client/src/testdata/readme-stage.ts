@@ -1,8 +1,0 @@
-import type { Client } from '../types.ts'
-
-/** What the examples of the README find around them. */
-export interface Stage {
-  readonly client: Client
-  readonly bytes: (text: string) => Uint8Array
-  readonly console: { log(...words: unknown[]): void }
-}

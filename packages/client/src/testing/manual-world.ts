@@ -1,0 +1,266 @@
+import {
+  ManualClock,
+  MemoryDisk,
+  MemoryNetwork,
+  SeededRandom,
+  silentLogger,
+  type Connection,
+  type ConnectionHandler,
+} from '@zabra/runtime'
+import { digestId } from '@zabra/protocol'
+import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
+import { connectWith, type ConnectOptions } from '../connect.ts'
+import { networkTransport } from '../transport.ts'
+import type { Client, ServerAddress, StateChange, Transport } from '../types.ts'
+
+export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+export const text = (data: Uint8Array | undefined): string => new TextDecoder().decode(data)
+
+/** What a test does to the connections of clients. */
+export interface ConnectionFaults {
+  /** Before a connection is opened: throw to refuse it. */
+  open?(server: ServerAddress): void
+  /** What becomes of bytes that the client sends; undefined swallows them. */
+  toServer?(chunk: Uint8Array, wire: TappedConnection): Uint8Array | undefined
+  /** The same for bytes that it gets. */
+  toClient?(chunk: Uint8Array, wire: TappedConnection): Uint8Array | undefined
+}
+
+/** A connection that a test listens to and breaks. */
+export class TappedConnection implements Connection {
+  readonly #inner: Connection
+  readonly #faults: ConnectionFaults
+  #events: ConnectionHandler | undefined
+  readonly server: ServerAddress
+  isCut = false
+
+  constructor(inner: Connection, interference: ConnectionFaults, server: ServerAddress) {
+    this.#inner = inner
+    this.#faults = interference
+    this.server = server
+  }
+
+  get remote(): Connection['remote'] {
+    return this.#inner.remote
+  }
+
+  get local(): Connection['local'] {
+    return this.#inner.local
+  }
+
+  get bufferedBytes(): number {
+    return this.#inner.bufferedBytes
+  }
+
+  setHandler(events: ConnectionHandler): void {
+    this.#events = events
+    this.#inner.setHandler({
+      ...events,
+      drain: () => events.drain(),
+      closed: (cause) => events.closed(cause),
+      data: (chunk) => {
+        const between = this.#faults
+        // A test may hold it back, and the chunk is lent for this call only.
+        const passed = between.toClient === undefined ? chunk : between.toClient(chunk.slice(), this)
+        if (passed !== undefined) events.data(passed)
+      },
+    })
+  }
+
+  write(chunk: Uint8Array): boolean {
+    const passed = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
+    return passed === undefined ? true : this.#inner.write(passed)
+  }
+
+  /** Hands bytes to the client that were held back. */
+  deliver(chunk: Uint8Array): void {
+    this.#events?.data(chunk)
+  }
+
+  /** Sends bytes that were held back. */
+  send(chunk: Uint8Array): void {
+    this.#inner.write(chunk)
+  }
+
+  pause(): void {
+    this.#inner.pause()
+  }
+
+  resume(): void {
+    this.#inner.resume()
+  }
+
+  end(): void {
+    this.#inner.end()
+  }
+
+  destroy(cause?: Error): void {
+    this.#inner.destroy(cause)
+  }
+
+  /** Breaks it for both sides. */
+  cut(): void {
+    this.isCut = true
+    this.#inner.destroy(new Error('cut by the test'))
+  }
+}
+
+/** Servers of ours and clients on a clock, a network and disks that a test controls. */
+export class ManualWorld {
+  readonly clock = new ManualClock()
+  readonly network = new MemoryNetwork(this.clock)
+  readonly disk = new MemoryDisk()
+  readonly faults: ConnectionFaults = {}
+  readonly connections: TappedConnection[] = []
+  readonly #settings: Partial<ServerSettings>
+  readonly #clients: Client[] = []
+  server!: Server
+  #seed = 1
+
+  private constructor(settings: Partial<ServerSettings>) {
+    this.#settings = settings
+  }
+
+  static async start(settings: Partial<ServerSettings> = {}): Promise<ManualWorld> {
+    const world = new ManualWorld(settings)
+    await world.restart()
+    return world
+  }
+
+  /** Starts the server on what its disk holds. */
+  async restart(): Promise<void> {
+    this.server = await createServer(
+      defaults({
+        dataDir: '/data',
+        clientPort: 2181,
+        tickTimeMs: 1000,
+        preAllocSizeBytes: 0,
+        minSessionTimeoutMs: 1000,
+        maxSessionTimeoutMs: 100_000,
+        extendedTypesEnabled: true,
+        fourLetterWords: ['*'],
+        superDigest: digestId('super:secret'),
+        ...this.#settings,
+      }),
+      {
+        clock: this.clock,
+        network: this.network,
+        disk: this.disk,
+        random: new SeededRandom(1),
+        compression: {
+          gzip: () => {
+            throw new Error('no compression here')
+          },
+          gunzip: () => {
+            throw new Error('no compression here')
+          },
+        },
+        logger: silentLogger,
+        system: {
+          pid: 7,
+          processIdentity: (pid) => (pid === 7 ? 'this' : undefined),
+          residentMemory: () => 1,
+          fileDescriptors: () => ({ open: 1, max: 100_000 }),
+          environment: () => [['host.name', 'test']],
+        },
+      },
+    )
+  }
+
+  async stop(): Promise<void> {
+    const closed = this.server.close()
+    await this.settle()
+    await closed
+    await this.settle()
+  }
+
+  get transport(): Transport {
+    const inner = networkTransport({ tcp: this.network })
+    return {
+      ...inner,
+      open: async (server, signal) => {
+        this.faults.open?.(server)
+        const wire = new TappedConnection(await inner.open(server, signal), this.faults, server)
+        this.connections.push(wire)
+        return wire
+      },
+    }
+  }
+
+  /** The connection that was opened last. */
+  get lastConnection(): TappedConnection {
+    return this.connections.at(-1)!
+  }
+
+  /** Begins to connect. */
+  connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
+    return connectWith(
+      { servers: 'a:2181', sessionTimeout: 12_000, transport: this.transport, ...options },
+      { platform: { clock: this.clock, random: new SeededRandom(this.#seed++) } },
+    )
+  }
+
+  /** A client whose session exists. */
+  async client(options: Partial<ConnectOptions> = {}): Promise<Client> {
+    const client = await this.outcome(this.connect(options))
+    this.#clients.push(client)
+    return client
+  }
+
+  /** Lets everything happen that needs no time. */
+  settle(): Promise<void> {
+    return this.clock.untilIdle()
+  }
+
+  /** Lets time pass in steps, since what a timer starts may need turns before the next one falls due. */
+  async advance(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 50) {
+      this.clock.advance(Math.min(left, 50))
+      await this.settle()
+    }
+  }
+
+  /** What a promise comes to without any time. */
+  async outcome<T>(promise: Promise<T>): Promise<T> {
+    let settled = false
+    const settle = (): void => void (settled = true)
+    promise.then(settle, settle)
+    for (let turns = 0; turns < 50 && !settled; turns++) await this.settle()
+    if (!settled) throw new Error('Expected the promise to settle without time going by; it still waits')
+    return promise
+  }
+
+  /** What a promise comes to within so much time. */
+  async within<T>(ms: number, promise: Promise<T>): Promise<T> {
+    let settled = false
+    const settle = (): void => void (settled = true)
+    promise.then(settle, settle)
+    for (let left = ms; left > 0 && !settled; left -= 50) await this.advance(50)
+    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it still waits`)
+    return promise
+  }
+
+  /** Collects what a stream gives from now on. */
+  collect<T>(stream: AsyncIterable<T>): T[] {
+    const items: T[] = []
+    void (async () => {
+      for await (const item of stream) items.push(item)
+    })().catch((error: unknown) => items.push(error as T))
+    return items
+  }
+
+  /** The states of a client from now on, as words. */
+  states(client: Client): string[] {
+    const words: string[] = []
+    void (async () => {
+      for await (const { state } of client.states() as AsyncIterable<StateChange>) words.push(state)
+    })()
+    return words
+  }
+
+  async end(): Promise<void> {
+    for (const client of this.#clients) void client.close()
+    await this.advance(3000)
+    await this.stop()
+  }
+}

@@ -1,0 +1,36 @@
+import { remainingCallOptions } from './call-options.ts'
+import type { ZooKeeperClient } from './client.ts'
+import { BadVersionError } from './errors.ts'
+import { backoff } from './retry.ts'
+import type { Codec, TypedClient } from './types.ts'
+
+/** Values instead of bytes, over the same session. */
+export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedClient<T> {
+  return {
+    client,
+    create: async (path, value, options) => client.create(path, codec.encode(value), options),
+    get: async (path, options) => {
+      const { data, stat, order } = await client.getData(path, options)
+      return { value: codec.decode(data), stat, order }
+    },
+    set: async (path, value, options) => client.setData(path, codec.encode(value), options),
+    update: async (path, change, options = {}) => {
+      const part = remainingCallOptions(options, client.platform.clock)
+      for (let tries = 0; ; tries++) {
+        const { data, stat } = await client.getData(path, part())
+        const value = change(codec.decode(data))
+        try {
+          const written = await client.setData(path, codec.encode(value), {
+            ...part(),
+            version: stat.version,
+          })
+          return { value, stat: written }
+        } catch (error) {
+          if (!(error instanceof BadVersionError)) throw error
+        }
+        // The first losers of a race try again at once; who goes on losing makes room.
+        if (tries > 0) await backoff(client, tries)
+      }
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { OpCode, textByteLength, writeSetWatches, writeSetWatches2, Xid, type Writer } from '@zabra/protocol'
+import { errorFromCode } from '../errors.ts'
+import type { FramedConnection } from '../session/framed-connection.ts'
+import type { WatchKind, WatchRegistry } from './watch-registry.ts'
+
+/** Bytes of paths in one request, well below what a server accepts (ZOOKEEPER-706). */
+const CHUNK_BYTES = 128 * 1024
+
+const oneShotKinds: readonly WatchKind[] = ['data', 'exists', 'children']
+const persistentKinds: readonly WatchKind[] = ['persistent', 'recursive']
+
+type Lists = Record<WatchKind, string[]>
+
+/** One request that sets watches again: either those that fire once, or those that last. */
+export interface SetWatchesChunk {
+  readonly kinds: readonly WatchKind[]
+  readonly lists: Lists
+}
+
+/** All watches, cut into requests that a server can take. */
+export function* restoreChunks(watches: WatchRegistry, chunkBytes = CHUNK_BYTES): Generator<SetWatchesChunk> {
+  for (const kinds of [oneShotKinds, persistentKinds]) {
+    let lists = noPaths()
+    let bytes = 0
+    for (const kind of kinds) {
+      for (const path of watches.paths(kind)) {
+        const size = 4 + textByteLength(path)
+        if (bytes > 0 && bytes + size > chunkBytes) {
+          yield { kinds, lists }
+          lists = noPaths()
+          bytes = 0
+        }
+        lists[kind].push(path)
+        bytes += size
+      }
+    }
+    if (bytes > 0) yield { kinds, lists }
+  }
+}
+
+const noPaths = (): Lists => ({ data: [], exists: [], children: [], persistent: [], recursive: [] })
+
+/** The old op code is used for watches that fire once, so that servers before 3.6 take them. */
+function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: bigint): void {
+  const request = {
+    relativeZxid,
+    dataWatches: lists.data,
+    existWatches: lists.exists,
+    childWatches: lists.children,
+  }
+  const mark = w.beginFrame()
+  w.int(Xid.setWatches)
+  if (kinds === oneShotKinds) {
+    w.int(OpCode.setWatches)
+    writeSetWatches(w, request)
+  } else {
+    w.int(OpCode.setWatches2)
+    writeSetWatches2(w, {
+      ...request,
+      persistentWatches: lists.persistent,
+      persistentRecursiveWatches: lists.recursive,
+    })
+  }
+  w.endFrame(mark)
+}
+
+/** Sets the watches of a client again on each of its connections. */
+export class WatchRestorer {
+  readonly #watches: WatchRegistry
+  readonly #nextOrder: () => number
+  /** Sent on the connection that stands, and not answered yet. */
+  #sent: SetWatchesChunk[] = []
+  #reason: 'reconnected' | 'newSession' = 'newSession'
+  /**
+   * The newest transaction that was seen before the first try. The answer to one chunk tells of newer ones, which must
+   * not hide changes from the chunks behind it when the connection breaks between them.
+   */
+  #relativeZxid: bigint | undefined
+
+  constructor(watches: WatchRegistry, nextOrder: () => number) {
+    this.#watches = watches
+    this.#nextOrder = nextOrder
+  }
+
+  begin(wire: FramedConnection, lastZxid: bigint, reason: 'reconnected' | 'newSession'): void {
+    this.#reason = reason
+    if (reason === 'newSession') this.#relativeZxid = undefined
+    this.#relativeZxid ??= lastZxid
+    this.#sent = [...restoreChunks(this.#watches)]
+    this.#watches.clearLeftovers()
+    for (const chunk of this.#sent) writeChunk(wire.writer, chunk, this.#relativeZxid)
+    if (this.#sent.length > 0) wire.schedule()
+    else this.#relativeZxid = undefined
+  }
+
+  /** The answer to the oldest request. True says that the connection is of no use: another may do better. */
+  onReply(code: number): boolean {
+    const chunk = this.#sent.shift()
+    if (chunk === undefined) return false
+    if (code !== 0) {
+      const error = errorFromCode(code, { operation: 'setWatches' })
+      if (error.category === 'recoverable') return true
+      this.#watches.end(chunk.kinds, error)
+    }
+    if (this.#sent.length > 0) return false
+    this.#relativeZxid = undefined
+    this.#watches.resync(this.#reason, this.#nextOrder())
+    return false
+  }
+}

@@ -1,0 +1,78 @@
+import { ZooKeeperError, type Client } from '@zabra/client/core'
+import { LeaderElection, type Leader } from '../../leader-election/index.ts'
+import { pauseFor } from '../../waiting/pause.ts'
+import { expectEqual, type ScenarioContext } from './context.ts'
+import { Fence } from './fence.ts'
+
+/** Leaders whose work runs in bodies: never two at once in one participant, and one leader when all is well. */
+export async function runLeaderBodies({
+  prng: dice,
+  clients,
+  names,
+  observer: witness,
+  waitUntilHealed: calm,
+  sleep,
+  ledger,
+}: ScenarioContext): Promise<void> {
+  const own = ledger()
+  const fence = await Fence.raise(witness)
+  const stop = new AbortController()
+  const bodies = clients.map(() => 0)
+  const leading = new Map<string, bigint>()
+  const take = async (client: Client, i: number): Promise<void> => {
+    const election = new LeaderElection(client, '/e', { id: names[i]!, announce: true })
+    while (!stop.signal.aborted) {
+      try {
+        await election.lead(
+          async (leadership) => {
+            if (++bodies[i]! > 1) own.wrong.push(`two bodies of ${names[i]} at once`)
+            leading.set(names[i]!, leadership.token)
+            try {
+              own.enter(names[i]!, leadership)
+              await fence.write(leadership, true)
+              const long = dice.chance(20) ? 25_000 : 2000
+              await pauseFor(client, dice.between(0, long), leadership.signal).catch(() => {})
+              // Some leaders are slow to stop.
+              if (dice.chance(60)) await pauseFor(client, dice.between(0, 6000))
+              await fence.write(leadership, true)
+            } finally {
+              bodies[i]!--
+              leading.delete(names[i]!)
+            }
+            leadership.assertHeld()
+          },
+          { requeue: dice.chance(80), signal: stop.signal },
+        )
+      } catch (error) {
+        if (!(error instanceof ZooKeeperError)) throw error
+        await pauseFor(client, 100)
+      }
+    }
+    await election[Symbol.asyncDispose]()
+  }
+  const watching = new LeaderElection(witness, '/e', { announce: true })
+  const seen: (Leader | undefined)[] = []
+  const observing = (async () => {
+    for await (const leader of watching.observe()) seen.push(leader)
+  })()
+  const all = clients.map(take)
+  for (const each of [...all, observing]) each.catch(() => {})
+  await sleep(20_000)
+  await calm()
+  const before = seen.length
+  await sleep(45_000)
+  if (seen.length === before) throw new Error('nobody has led anew since all is well')
+  stop.abort()
+  await Promise.all(all)
+  await sleep(5000)
+  expectEqual('the leader when all have left', seen.at(-1), undefined)
+  const tokens = seen.flatMap((leader) => (leader === undefined ? [] : [leader.token]))
+  expectEqual(
+    'tokens as they were seen',
+    tokens,
+    tokens.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+  )
+  await watching[Symbol.asyncDispose]()
+  await observing
+  expectEqual('leaders beside each other', [...own.wrong, ...fence.wrong], [])
+}

@@ -1,0 +1,210 @@
+import { AbortedError, utf8, type Client } from '@zabra/client/core'
+import { LostError } from '../../held/lost.ts'
+import { Queue, type Message, type PutOptions } from '../../queue/index.ts'
+import { AmbiguousResultError } from '../../waiting/ambiguous.ts'
+import { throughSessions, untilClear } from '../../waiting/errors.ts'
+import { pauseFor } from '../../waiting/pause.ts'
+import type { RandomSource } from '../nemesis.ts'
+import { Account } from './account.ts'
+import { expectEqual, type ScenarioContext, type Scenario } from './context.ts'
+
+const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { codec: utf8 })
+
+const ROUNDS = 6
+
+/** Items that a bounded queue may hold. */
+const MOST = 2
+
+/** Plain items, urgent ones and late ones. */
+function optionsOf(dice: RandomSource): PutOptions {
+  const kind = dice.pick(['plain', 'plain', 'urgent', 'late'] as const)
+  if (kind === 'urgent') return { priority: dice.between(0, 10) }
+  return kind === 'late' ? { delayMs: dice.between(0, 5000) } : {}
+}
+
+async function produce(
+  { prng: dice }: ScenarioContext,
+  client: Client,
+  name: string,
+  account: Account,
+): Promise<void> {
+  for (let i = 0; i < ROUNDS; i++) {
+    await pauseFor(client, dice.between(0, 4000))
+    const value = `${name}-${i}`
+    await account.putting(value, queueOf(client).put(value, optionsOf(dice)))
+  }
+}
+
+/** Lets consumers work until the queue is empty once the network is well, and then ends them. */
+async function whileProducing(
+  cast: ScenarioContext,
+  account: Account,
+  consume: (client: Client, signal: AbortSignal) => Promise<void>,
+  atRest: () => Promise<void> = () => Promise.resolve(),
+): Promise<void> {
+  const { clients, names, observer: witness, waitUntilHealed: calm, sleep } = cast
+  const half = Math.ceil(clients.length / 3)
+  const stop = new AbortController()
+  const consuming = clients.slice(half).map((client) => consume(client, stop.signal))
+  for (const each of consuming) each.catch(() => {})
+  await Promise.all(clients.slice(0, half).map((client, i) => produce(cast, client, names[i]!, account)))
+  await calm()
+  await atRest()
+  while ((await queueOf(witness).size()) > 0) await sleep(200)
+  stop.abort()
+  for (const { status, reason } of (await Promise.allSettled(consuming)) as PromiseRejectedResult[])
+    if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
+}
+
+/** Deliveries that nothing survives without an acknowledgement. */
+const DELIVERIES = 3
+
+/** Of the items of a producer every other one is bad: nobody ever acknowledges it. */
+const isBad = (value: string): boolean => Number(value.at(-1)) % 2 === 0
+
+/** Whatever is not acknowledged ends among the dead letters, once and whole, and is delivered so often and no more. */
+async function playDeadLetters(cast: ScenarioContext): Promise<void> {
+  const { prng: dice, observer: witness } = cast
+  const account = new Account()
+  const delivered = new Map<string, number[]>()
+  const inDoubt = new Set<string>()
+  const work = async (client: Client, message: Message<string>): Promise<void> => {
+    const { value, deliveries } = message
+    delivered.set(value, [...(delivered.get(value) ?? []), deliveries])
+    await pauseFor(client, dice.between(0, 500))
+    if (isBad(value) || dice.chance(20)) return message.nack({ delayMs: dice.pick([0, 0, 300]) })
+    try {
+      await message.ack()
+      account.acknowledged.push(value)
+    } catch (error) {
+      if (error instanceof AmbiguousResultError) inDoubt.add(value)
+      else if (!(error instanceof LostError)) throw error
+    }
+  }
+  const late = Array.from({ length: 4 }, (_, i) => `late-${i}`)
+  await whileProducing(
+    cast,
+    account,
+    async (client, signal) => {
+      const queue = new Queue(client, '/q', { codec: utf8, deadLetterAfter: DELIVERIES })
+      for await (const message of queue.receive({ signal })) await work(client, message)
+    },
+    async () => {
+      for (const value of late) await account.putting(value, queueOf(witness).put(value))
+    },
+  )
+  await witness.sync('/q')
+  const dead = (await queueOf(witness).deadLetters()).map(({ data }) => utf8.decode(data))
+  const gone = [...account.acknowledged, ...inDoubt]
+  expectEqual(
+    'lost',
+    account.put.filter((value) => !dead.includes(value) && !gone.includes(value)),
+    [],
+  )
+  expectEqual(
+    'dead twice',
+    dead.filter((value, at) => dead.indexOf(value) !== at),
+    [],
+  )
+  expectEqual(
+    'acknowledged and dead',
+    account.acknowledged.filter((value) => dead.includes(value)),
+    [],
+  )
+  const known = [...account.put, ...account.maybePut]
+  expectEqual(
+    'dead, and from nowhere',
+    dead.filter((value) => !known.includes(value)),
+    [],
+  )
+  const often = [...delivered].filter(([, counts]) => counts.some((count) => count > DELIVERIES))
+  expectEqual('delivered too often', often, [])
+  // With nobody in trouble each delivery arrives.
+  for (const value of late.filter(isBad))
+    expectEqual(`deliveries of ${value}`, delivered.get(value), [1, 2, 3])
+}
+
+export const queues: Readonly<Record<string, Scenario>> = {
+  'queue, take': async (cast) => {
+    const account = new Account()
+    await whileProducing(cast, account, async (client, signal) => {
+      while (!signal.aborted) await account.taking(queueOf(client).take({ signal }))
+    })
+    account.checkExactlyOnce()
+  },
+  'queue, receive': async (cast) => {
+    const { prng: dice } = cast
+    const account = new Account()
+    await whileProducing(cast, account, async (client, signal) => {
+      const working: Promise<void>[] = []
+      const acknowledge = async (message: Message<string>): Promise<void> => {
+        try {
+          await message.ack()
+          account.acknowledged.push(message.value)
+        } catch (error) {
+          if (!(error instanceof LostError || error instanceof AmbiguousResultError)) throw error
+        }
+      }
+      const work = async (message: Message<string>): Promise<void> => {
+        account.out.push(message.value)
+        await pauseFor(client, dice.between(0, 500))
+        if (dice.chance(20)) return message.nack()
+        const acknowledged = acknowledge(message)
+        // Some do not wait for it before they ask for the next one.
+        if (dice.chance(30)) working.push(acknowledged)
+        else await acknowledged
+      }
+      const concurrency = dice.pick([1, 1, 3])
+      try {
+        for await (const message of queueOf(client).receive({ signal, concurrency })) {
+          if (concurrency === 1) await work(message)
+          else working.push(work(message))
+        }
+      } finally {
+        await Promise.all(working)
+      }
+    })
+    account.checkAtLeastOnce()
+  },
+  'queue, dead letters': playDeadLetters,
+  'queue, bounded': async (cast) => {
+    const { observer: witness, waitUntilHealed: calm, sleep } = cast
+    const account = new Account()
+    const stop = new AbortController()
+    const bounded = (client: Client): Queue<string> =>
+      new Queue(client, '/q', { codec: utf8, maxItems: MOST, bound: 'hard', deadLetterAfter: 1000 })
+    let longest = 0
+    const looking = (async () => {
+      for (; !stop.signal.aborted; await sleep(50))
+        longest = Math.max(
+          longest,
+          await throughSessions(witness, () => untilClear(witness, () => bounded(witness).size())),
+        )
+    })()
+    looking.catch(() => {})
+    const { prng: dice, clients, names } = cast
+    const half = Math.ceil(clients.length / 2)
+    const taking = clients.slice(half).map(async (client) => {
+      while (!stop.signal.aborted) {
+        await pauseFor(client, dice.between(0, 1500))
+        await account.taking(bounded(client).take({ signal: stop.signal }))
+      }
+    })
+    for (const each of taking) each.catch(() => {})
+    const putting = clients.slice(0, half).map(async (client, i) => {
+      for (let n = 0; n < ROUNDS; n++)
+        await account.putting(`${names[i]}-${n}`, bounded(client).put(`${names[i]}-${n}`))
+    })
+    for (const each of putting) each.catch(() => {})
+    await sleep(20_000)
+    await calm()
+    await Promise.all(putting)
+    while ((await bounded(witness).size()) > 0) await sleep(200)
+    stop.abort()
+    await looking
+    for (const { status, reason } of (await Promise.allSettled(taking)) as PromiseRejectedResult[])
+      if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
+    if (longest > MOST) throw new Error(`there were ${longest} items, ${MOST} may be`)
+    account.checkExactlyOnce()
+  },
+}

@@ -1,0 +1,117 @@
+import type { Client, ConnectOptions, Instrumentation } from '@zabra/client/core'
+import type { Clock } from '@zabra/runtime'
+import type { ManualWorld } from '../../../client/src/testing/manual-world.ts'
+
+/** How tests run servers and clients on a clock and a network that they control. */
+export {
+  bytes,
+  text,
+  TappedConnection,
+  ManualWorld,
+  type ConnectionFaults,
+} from '../../../client/src/testing/manual-world.ts'
+
+/** Counts what a client asks of servers and what it is told unasked. */
+export class Meter {
+  readonly requests: string[] = []
+  readonly events: string[] = []
+  readonly phases: string[] = []
+  readonly instrumentation: Instrumentation = {
+    request: ({ operation }) => void this.requests.push(operation),
+    event: ({ type }) => void this.events.push(type),
+    recipe: ({ phase }) => void this.phases.push(phase),
+  }
+
+  /** All since the last time. */
+  take(): { requests: string[]; events: string[] } {
+    return { requests: this.requests.splice(0), events: this.events.splice(0) }
+  }
+}
+
+/** A client whose requests and notifications are counted. */
+export async function metered(
+  world: ManualWorld,
+  options: Partial<ConnectOptions> = {},
+): Promise<{ client: Client; meter: Meter }> {
+  const meter = new Meter()
+  return { client: await world.client({ ...options, instrumentation: meter.instrumentation }), meter }
+}
+
+/** Whether a promise has settled, without waiting for it. */
+export function watchSettled(promise: Promise<unknown>): () => boolean {
+  let settled = false
+  const settle = (): void => void (settled = true)
+  promise.then(settle, settle)
+  return () => settled
+}
+
+/** The error that a promise rejects with. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise
+  } catch (error) {
+    return error
+  }
+  throw new Error('Expected the promise to reject; it resolved')
+}
+
+/** Ends a client's session on the server, as an administrator or a long silence would. */
+export function refuseConnections(world: ManualWorld): () => void {
+  world.faults.open = () => {
+    throw new Error('refused by the test')
+  }
+  return () => delete world.faults.open
+}
+
+/** A process that can stand still: its clock goes on, and timers that fell due meanwhile run as soon as it does. */
+export function stoppable(world: ManualWorld): { clock: Clock; standStill(ms: number): void } {
+  let offset = 0
+  const { clock } = world
+  const timers = new Set<{ due: number; run: () => void; cancel: () => void }>()
+  const own: Clock = {
+    wall: () => clock.wall() + offset,
+    monotonic: () => clock.monotonic() + offset,
+    after: (ms, name, action) => {
+      const run = (): void => {
+        timers.delete(timer)
+        action()
+      }
+      const timer = { due: own.monotonic() + ms, run, cancel: clock.after(ms, name, run) }
+      timers.add(timer)
+      return () => {
+        timers.delete(timer)
+        timer.cancel()
+      }
+    },
+    immediate: (action) => clock.immediate(action),
+    afterMicrotasks: (action) => clock.afterMicrotasks(action),
+  }
+  const standStill = (ms: number): void => {
+    offset += ms
+    for (const timer of [...timers].toSorted((a, b) => a.due - b.due)) {
+      timer.cancel()
+      timer.cancel = clock.after(
+        Math.max(0, timer.due - own.monotonic()),
+        'timer that was held up',
+        timer.run,
+      )
+    }
+  }
+  return { clock: own, standStill }
+}
+
+/** How many listeners a signal has at the moment. */
+export function countListeners(signal: AbortSignal): () => number {
+  const live = new Set<unknown>()
+  const add = signal.addEventListener.bind(signal)
+  const remove = signal.removeEventListener.bind(signal)
+  signal.addEventListener = (type: string, listener: unknown, options?: unknown) => {
+    live.add(listener)
+    add(type, listener as never, options as never)
+  }
+  signal.removeEventListener = (type: string, listener: unknown, options?: unknown) => {
+    live.delete(listener)
+    remove(type, listener as never, options as never)
+  }
+  return () => live.size
+}

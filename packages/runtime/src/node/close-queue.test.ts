@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest'
+import type { Connection } from '../network.ts'
+import { nodeNetwork } from './index.ts'
+import { CLOSES_PER_TURN } from './close-queue.ts'
+
+describe('connections that end together', () => {
+  it('are closed in steps, and others are served between them', async () => {
+    const all = 3 * CLOSES_PER_TURN + 1
+    const closedIn: number[] = []
+    const accepted: Connection[] = []
+    let [closed, turn] = [0, 0]
+    let isOver = false
+    const looks = (): void => {
+      turn++
+      if (!isOver) setImmediate(looks)
+    }
+    await new Promise<void>((resolve, reject) => {
+      void nodeNetwork
+        .listen({ port: 0, host: '127.0.0.1' }, (connection) => {
+          accepted.push(connection)
+          connection.setHandler({
+            data() {},
+            drain() {},
+            closed() {
+              closedIn[turn] = (closedIn[turn] ?? 0) + 1
+              if (++closed === all) resolve()
+            },
+          })
+        })
+        .then(async (listener) => {
+          const clients: Connection[] = []
+          for (let i = 0; i < all; i++) clients.push(await nodeNetwork.connect(listener.address))
+          for (const client of clients) client.setHandler({ data() {}, drain() {}, closed() {} })
+          while (accepted.length < all) await new Promise((next) => setImmediate(next))
+          setImmediate(looks)
+          // In one turn, so that all of them have ended when the server looks next.
+          for (const client of clients) client.end()
+          await listener.close()
+        })
+        .catch(reject)
+    })
+    isOver = true
+    expect(Math.max(...Object.values(closedIn))).toBeLessThanOrEqual(CLOSES_PER_TURN)
+    expect(Object.values(closedIn).length).toBeGreaterThanOrEqual(4)
+  })
+})

@@ -1,0 +1,210 @@
+import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { CertificateError, type CertificateStore, type CertificateStoreType } from '../tls.ts'
+import { Pkcs12Error, readPkcs12 } from './pkcs12.ts'
+
+/** The files of a store as they were read, and what they say. */
+export interface LoadedStore {
+  readonly path: string
+  readonly type: CertificateStoreType
+  readonly bytes: Uint8Array
+  readonly password: string
+  /** The file with the private key, where it is one of its own. */
+  readonly keyFile?: { readonly path: string; readonly bytes: Uint8Array }
+}
+
+/** A private key and the certificates for it, its own first; all as PEM. */
+export interface KeyWithCertificates {
+  readonly key: string
+  readonly certificates: string
+}
+
+const extensions: readonly (readonly [RegExp, CertificateStoreType])[] = [
+  [/\.(pem|crt|cer|key)$/i, 'PEM'],
+  [/\.(p12|pfx)$/i, 'PKCS12'],
+  [/\.jks$/i, 'JKS'],
+  [/\.bcfks$/i, 'BCFKS'],
+]
+
+/** Reads the files of a store, and tells what it is by its name, as ZooKeeper does, else by its first bytes. */
+export async function loadStore(store: CertificateStore): Promise<LoadedStore> {
+  const { path, type, password, passwordPath, keyPath } = store
+  const bytes = await read(path)
+  const secret =
+    passwordPath === undefined
+      ? (password ?? '')
+      : new TextDecoder().decode(await read(passwordPath)).replace(/\r?\n$/, '')
+  const keyFile = keyPath === undefined ? {} : { keyFile: { path: keyPath, bytes: await read(keyPath) } }
+  return { path, type: type ?? typeOf(path, bytes), bytes, password: secret, ...keyFile }
+}
+
+/** Whether two readings of a store have found the same. */
+export function isSameStore(a: LoadedStore | undefined, b: LoadedStore | undefined): boolean {
+  if (a === undefined || b === undefined) return a === b
+  const keys = [a, b].map(({ keyFile }) => keyFile?.bytes ?? new Uint8Array(0))
+  return (
+    a.password === b.password &&
+    Buffer.compare(a.bytes, b.bytes) === 0 &&
+    Buffer.compare(keys[0]!, keys[1]!) === 0
+  )
+}
+
+async function read(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    const { code = 'UNKNOWN' } = error as NodeJS.ErrnoException
+    const advice =
+      code === 'ENOENT'
+        ? 'There is no such file. Correct the path, or put the file there.'
+        : code === 'EACCES'
+          ? 'Let the user of the server read it.'
+          : 'Check that it is a file that the user of the server can read.'
+    throw new CertificateError(`Cannot read ${path} (${code}). ${advice}`, path, { cause: error })
+  }
+}
+
+function typeOf(path: string, bytes: Uint8Array): CertificateStoreType {
+  const byName = extensions.find(([pattern]) => pattern.test(path))
+  if (byName !== undefined) return byName[1]
+  if (bytes[0] === 0xfe && bytes[1] === 0xed) return 'JKS'
+  return bytes[0] === 0x30 ? 'PKCS12' : 'PEM'
+}
+
+/** The private key of a store with its certificates. Throws a `CertificateError`. */
+export function keyWithCertificatesOf(store: LoadedStore): KeyWithCertificates {
+  if (store.keyFile !== undefined && store.type !== 'PEM')
+    throw unusable(
+      store,
+      `it is a ${store.type} file, which holds its private key itself. Leave out the file with the key, or give certificates in PEM`,
+    )
+  const { key, certificates } = store.type === 'PEM' ? fromPem(store) : fromPkcs12(store)
+  const all = certificates.map((bytes) => parsed(bytes, store))
+  const own = all.find((certificate) => certificate.checkPrivateKey(key))
+  if (own === undefined)
+    throw unusable(
+      store,
+      all.length === 0
+        ? 'it holds no certificate. Add the certificate of the key, and those that sign it, to the file'
+        : 'none of its certificates belongs to its private key. Put the key and its own certificate into it',
+    )
+  return {
+    key: key.export({ type: 'pkcs8', format: 'pem' }) as string,
+    certificates: chain(own, all)
+      .map((certificate) => certificate.toString())
+      .join(''),
+  }
+}
+
+/** The certificates of a store, each as PEM. Throws a `CertificateError` when there are none. */
+export function trustedCertificatesOf(store: LoadedStore): string[] {
+  const certificates = store.type === 'PEM' ? pemCertificates(store) : openPkcs12(store).certificates
+  if (certificates.length === 0)
+    throw unusable(store, 'it holds no certificate. Put the certificates of the authorities to trust into it')
+  return certificates.map((bytes) => parsed(bytes, store).toString())
+}
+
+/** A certificate, then the one that has signed it, and so on. */
+function chain(own: X509Certificate, all: readonly X509Certificate[]): X509Certificate[] {
+  const line = [own]
+  for (let last = own; ;) {
+    const signer = all.find((other) => !line.includes(other) && last.checkIssued(other))
+    if (signer === undefined) return line
+    line.push(signer)
+    last = signer
+  }
+}
+
+function parsed(bytes: Uint8Array | string, store: LoadedStore): X509Certificate {
+  try {
+    return new X509Certificate(bytes)
+  } catch (error) {
+    throw unusable(store, 'one of its certificates is damaged. Make it anew', error)
+  }
+}
+
+interface Parts {
+  readonly key: KeyObject
+  readonly certificates: readonly (Uint8Array | string)[]
+}
+
+const pemBlock = (label: string): RegExp =>
+  new RegExp(`-----BEGIN (${label})-----[\\s\\S]*?-----END \\1-----`, 'g')
+
+const pemText = ({ bytes }: { readonly bytes: Uint8Array }): string => new TextDecoder().decode(bytes)
+
+function pemCertificates(store: LoadedStore): string[] {
+  return [...pemText(store).matchAll(pemBlock('(?:X509 |TRUSTED )?CERTIFICATE'))].map(([block]) => block)
+}
+
+function fromPem(store: LoadedStore): Parts {
+  const source = store.keyFile ?? store
+  const block = pemBlock('(?:[A-Z0-9]+ )?PRIVATE KEY|ENCRYPTED PRIVATE KEY').exec(pemText(source))?.[0]
+  if (block === undefined)
+    throw unusable(
+      source,
+      store.keyFile === undefined
+        ? 'it holds no private key. A PEM key store is one file with the private key, its certificate and those that sign it'
+        : 'it holds no private key in PEM. Give the file that begins with -----BEGIN PRIVATE KEY-----',
+    )
+  const input = { key: block, format: 'pem', passphrase: store.password } as const
+  const key = unlocked({ ...store, path: source.path }, input)
+  return { key, certificates: pemCertificates(store) }
+}
+
+function fromPkcs12(store: LoadedStore): Parts {
+  const { keys, certificates } = openPkcs12(store)
+  if (keys.length === 0)
+    throw unusable(store, 'it holds no private key. Export it again together with the key')
+  const input = {
+    key: Buffer.from(keys[0]!),
+    format: 'der',
+    type: 'pkcs8',
+    passphrase: store.password,
+  } as const
+  return { key: unlocked(store, input), certificates }
+}
+
+function unlocked(store: LoadedStore, input: Parameters<typeof createPrivateKey>[0]): KeyObject {
+  try {
+    return createPrivateKey(input)
+  } catch (error) {
+    const reason =
+      store.password === ''
+        ? 'its private key is locked or damaged. If it is locked, set its password'
+        : 'its private key cannot be unlocked. Check the password'
+    throw unusable(store, reason, error)
+  }
+}
+
+function openPkcs12(store: LoadedStore): ReturnType<typeof readPkcs12> {
+  if (store.type !== 'PKCS12') throw foreign(store)
+  try {
+    return readPkcs12(store.bytes, store.password)
+  } catch (error) {
+    if (!(error instanceof Pkcs12Error)) throw error
+    throw unusable(
+      store,
+      `${error.message}. Check the password, or export the file again with a current openssl or keytool`,
+      error,
+    )
+  }
+}
+
+/** Java's own containers: what to type to have one that everybody reads. */
+function foreign({ path, type }: LoadedStore): CertificateError {
+  const target = `${path.replace(/\.[^./\\]*$/, '')}.p12`
+  const provider =
+    type === 'BCFKS'
+      ? ' -srcstoretype BCFKS -providerclass org.bouncycastle.jcajce.provider.BouncyCastleFipsProvider -providerpath bc-fips.jar'
+      : ''
+  const command = `keytool -importkeystore -srckeystore ${path}${provider} -destkeystore ${target} -deststoretype PKCS12`
+  return new CertificateError(
+    `${path} is a ${type} file, which only Java reads. Convert it with: ${command} and name the new file instead.`,
+    path,
+  )
+}
+
+function unusable({ path }: { readonly path: string }, reason: string, cause?: unknown): CertificateError {
+  return new CertificateError(`${path} cannot be used: ${reason}.`, path, { cause })
+}

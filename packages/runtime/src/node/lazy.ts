@@ -1,0 +1,58 @@
+import { NetworkError, type AbortSignalLike, type Address, type Network } from '../network.ts'
+
+/**
+ * Loads something by the first call, and once. Who calls meanwhile waits with the first; after a failure the next call tries
+ * again.
+ */
+export function lazy<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined
+  return () =>
+    (loading ??= load().catch((error: unknown) => {
+      loading = undefined
+      throw error
+    }))
+}
+
+/** A network that is loaded when it is first used. `needs` says in an error what could not be loaded. */
+export function lazyNetwork(needs: string, loaded: () => Promise<Network>): Network {
+  return {
+    async listen(at, accepted, refused) {
+      const network = await loaded()
+      return network.listen(at, accepted, refused)
+    },
+    async connect(to, options = {}) {
+      const network = await whileWanted(loaded(), to, needs, options.signal)
+      return network.connect(to, options)
+    },
+  }
+}
+
+/** Waits for what a connection needs, for no longer than somebody wants the connection. */
+function whileWanted<T>(
+  loading: Promise<T>,
+  to: Address,
+  needs: string,
+  signal: AbortSignalLike | undefined,
+): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const fail = (code: string, detail: string, cause: unknown): void => {
+      const target = to.url ?? `${to.host}:${to.port}`
+      reject(new NetworkError(`Cannot connect to ${target} (${code})${detail}`, code, { cause }))
+    }
+    const aborted = (): void => fail('ABORT_ERR', '', signal!.reason)
+    if (signal?.aborted === true) aborted()
+    else signal?.addEventListener('abort', aborted, { once: true })
+    const settled = (): void => signal?.removeEventListener('abort', aborted)
+    loading.then(
+      (value) => {
+        settled()
+        resolve(value)
+      },
+      (error: unknown) => {
+        settled()
+        const { code = 'ENOTSUP', message } = error as NodeJS.ErrnoException
+        fail(code, `: ${needs} cannot be loaded; install what @zabra/runtime depends on (${message})`, error)
+      },
+    )
+  })
+}

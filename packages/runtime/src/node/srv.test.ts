@@ -1,0 +1,12 @@
+import { expect, it } from 'vitest'
+import { resolveSrv } from './index.ts'
+
+it('the servers of a service are those of its SRV records', async () => {
+  const asked: string[] = []
+  const found = await resolveSrv('_zk._tcp.example', async (name) => {
+    asked.push(name)
+    return [{ name: 'zk1.example', port: 2182, priority: 10, weight: 5 }]
+  })
+  expect(found).toEqual([{ host: 'zk1.example', port: 2182 }])
+  expect(asked).toEqual(['_zk._tcp.example'])
+})

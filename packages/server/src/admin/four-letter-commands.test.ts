@@ -1,0 +1,170 @@
+import { ManualClock } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { LearnerSessions, SessionTracker } from '../core/sessions/index.ts'
+import { PipelineFixture } from '../pipeline/testing/pipeline-fixture.ts'
+import { ReadOnlyPipeline } from '../pipeline/index.ts'
+import type { MemberStatus, RoleMetrics } from '../connections/role-status.ts'
+
+/** What a member says of itself, in the figures of a real ensemble of three voters and an observer. */
+const member: MemberStatus = {
+  peerState: 'following - broadcast',
+  quorumSize: 3,
+  conf: {
+    serverId: 3,
+    initLimit: 10,
+    syncLimit: 5,
+    electionAlg: 3,
+    electionPort: 49609,
+    quorumPort: 48109,
+    isObserver: false,
+    membership: 'server.1=127.0.0.1:1:2:participant;127.0.0.1:3\nversion=0',
+  },
+  yieldLeadership: () => 'Handing over.',
+  requestLeadership: () => 'Asked.',
+}
+
+const leader = {
+  learners: 3,
+  syncedFollowers: 2,
+  syncedNonVotingFollowers: 0,
+  syncedObservers: 1,
+  pendingSyncs: 0,
+  uptimeMs: 529.7,
+  lastProposalSize: 87,
+  minProposalSize: 48,
+  maxProposalSize: 87,
+}
+
+function side(
+  role: RoleMetrics,
+  localSessions = false,
+  table = new Map([[0x100021cce440000n, 10_000]]),
+): Promise<PipelineFixture> {
+  const clock = new ManualClock()
+  const leads = role.mode === 'leader'
+  return PipelineFixture.open({
+    clock,
+    role,
+    localSessions,
+    sessions: leads ? new SessionTracker(1000, 0, { table }) : new LearnerSessions(table),
+    createPipeline: (kit) => new ReadOnlyPipeline(kit),
+  })
+}
+
+const keysOf = (mntr: string): string[] =>
+  mntr
+    .trim()
+    .split('\n')
+    .map((line) => line.slice(0, line.indexOf('\t')))
+
+describe('the words of a member', () => {
+  it('name the role in srvr and mntr, the state of the member third', async () => {
+    for (const mode of ['follower', 'observer', 'leader'] as const) {
+      const server = await side({ mode, member: { ...member, ...(mode === 'leader' ? { leader } : {}) } })
+      expect(await server.command('srvr')).toContain(`\nMode: ${mode}\n`)
+      const keys = keysOf(await server.command('mntr'))
+      expect(keys.slice(0, 3)).toEqual(['zk_version', 'zk_server_state', 'zk_peer_state'])
+      expect(keys).toContain('zk_quorum_size')
+    }
+  })
+
+  it('have the keys that the reference has for a leader, and only there', async () => {
+    const only = [
+      'zk_learners',
+      'zk_synced_followers',
+      'zk_synced_non_voting_followers',
+      'zk_synced_observers',
+      'zk_pending_syncs',
+      'zk_leader_uptime',
+      'zk_last_proposal_size',
+      'zk_min_proposal_size',
+      'zk_max_proposal_size',
+    ]
+    const leading = await (await side({ mode: 'leader', member: { ...member, leader } })).command('mntr')
+    expect(keysOf(leading)).toEqual(expect.arrayContaining(only))
+    expect(leading).toContain('zk_leader_uptime\t529\n')
+    const following = keysOf(await (await side({ mode: 'follower', member })).command('mntr'))
+    expect(following.filter((key) => only.includes(key))).toEqual([])
+  })
+
+  it('end srvr and stat of a leader with the sizes of its proposals', async () => {
+    const server = await side({ mode: 'leader', member: { ...member, leader } })
+    const end = 'Mode: leader\nNode count: 5\nProposal sizes last/min/max: 87/48/87\n'
+    expect((await server.command('srvr')).endsWith(end)).toBe(true)
+    expect((await server.command('stat')).endsWith(end)).toBe(true)
+  })
+
+  it('tell whom an observer follows, and what ours have beside the keys of the reference at the end', async () => {
+    const role = { ...member, peerState: 'observing - broadcast', observerMasterId: 3 }
+    const server = await side({ mode: 'observer', member: { ...role, extraMetrics: [['leader_id', 3]] } })
+    const mntr = await server.command('mntr')
+    expect(keysOf(mntr)[3]).toBe('zk_observer_master_id')
+    expect(mntr.endsWith('zk_leader_id\t3\n')).toBe(true)
+  })
+
+  it('show in dump the table of a learner by id, and the deadlines of a leader', async () => {
+    const following = await side({ mode: 'follower', member })
+    expect(await following.command('dump')).toMatch(
+      /^SessionTracker dump:\nGlobal Sessions\(1\):\n0x100021cce440000\t10000ms\nephemeral nodes dump:\n/,
+    )
+    const leading = await side({ mode: 'leader', member: { ...member, leader } })
+    expect(await leading.command('dump')).toMatch(
+      /^SessionTracker dump:\nSession Sets \(1\)\/\(1\):\n1 expire at .*:\n\t0x100021cce440000\nephemeral/,
+    )
+  })
+
+  it('show very many sessions of a learner in several turns, sorted by id', async () => {
+    const ids = Array.from({ length: 1000 }, (_, i) => BigInt((i * 7) % 1000) - 200n)
+    const following = await side({ mode: 'follower', member }, false, new Map(ids.map((id) => [id, 4000])))
+    const soon = following.clock.immediate.bind(following.clock)
+    let turns = 0
+    following.clock.immediate = (action) => {
+      turns++
+      soon(action)
+    }
+    const text = await following.command('dump')
+    const sorted = Array.from({ length: 1000 }, (_, i) => BigInt.asUintN(64, BigInt(i) - 200n).toString(16))
+    const lines = sorted.map((id) => `0x${id}\t4000ms\n`).join('')
+    expect(text.startsWith(`SessionTracker dump:\nGlobal Sessions(1000):\n${lines}ephemeral`)).toBe(true)
+    expect(turns).toBeGreaterThan(13)
+  })
+
+  it('show local sessions before those that everybody knows', async () => {
+    const following = await side({ mode: 'follower', member }, true)
+    expect(await following.command('dump')).toMatch(
+      /^SessionTracker dump:\nLocal Session Sets \(0\)\/\(0\):\nGlobal Sessions\(1\):\n/,
+    )
+    const leading = await side({ mode: 'leader', member: { ...member, leader } }, true)
+    expect(await leading.command('dump')).toMatch(
+      /^SessionTracker dump:\nLocal Session Sets \(0\)\/\(0\):\nGlobal Session Sets \(1\)\/\(1\):\n/,
+    )
+  })
+
+  it('end conf with the ensemble, which a read-only server does not know', async () => {
+    const server = await side({ mode: 'follower', member })
+    const own = 'initLimit=10\nsyncLimit=5\nelectionAlg=3\nelectionPort=49609\nquorumPort=48109\npeerType=0\n'
+    const { membership } = member.conf
+    expect((await server.command('conf')).endsWith(`serverId=3\n${own}membership: \n${membership}`)).toBe(
+      true,
+    )
+    const { membership: _, ...conf } = member.conf
+    const alone = await side({
+      mode: 'read-only',
+      member: { ...member, conf: { ...conf, isObserver: true } },
+    })
+    expect((await alone.command('conf')).endsWith('quorumPort=48109\npeerType=1\n')).toBe(true)
+    expect((await (await side({ mode: 'standalone' })).command('conf')).endsWith('serverId=0\n')).toBe(true)
+  })
+
+  it('hand leadership over and ask for it, where there is an ensemble', async () => {
+    const server = await side({ mode: 'follower', member })
+    expect([await server.command('ydld'), await server.command('rqld')]).toEqual([
+      'Handing over.\n',
+      'Asked.\n',
+    ])
+    const alone = await side({ mode: 'standalone' })
+    expect(await alone.command('ydld')).toBe(
+      'This server stands alone: there is no leadership to hand over.\n',
+    )
+  })
+})

@@ -1,0 +1,535 @@
+// oxlint-disable no-restricted-imports -- a test of real files and sockets
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Perms,
+  writeCreateRequest,
+  writeGetDataRequest,
+  type ACL,
+} from '@zabra/protocol'
+import {
+  ManualClock,
+  MemoryDisk,
+  MemoryNetwork,
+  type Logger,
+  type Network,
+  type TlsOptions,
+} from '@zabra/runtime'
+import { httpUpgrades, nodeClock, nodePlatform, NodeTlsNetwork, tlsNetwork } from '@zabra/runtime/node'
+import { webSocketNetwork } from '@zabra/runtime/ws'
+import { afterEach, describe, expect, it } from 'vitest'
+import { defaults, type ServerSettings } from '../settings/index.ts'
+import { createServer, type Server } from '../server.ts'
+import { NetworkClient } from '../testing/network-client.ts'
+
+const path = (name: string): string =>
+  new URL(`../../../runtime/src/testdata/tls/${name}`, import.meta.url).pathname
+const aliceName = 'CN=alice,OU=Tests,O=Zabra\\, Inc.,C=DE'
+
+const servers: Server[] = []
+const callers: NetworkClient[] = []
+const folders: string[] = []
+afterEach(async () => {
+  for (const { connection } of callers.splice(0)) connection.destroy()
+  for (const server of servers.splice(0)) await server.close()
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+const local = {
+  clientPortAddress: '127.0.0.1',
+  secureClientPortAddress: '127.0.0.1',
+  webSocketPortAddress: '127.0.0.1',
+  fourLetterWords: ['*'],
+}
+const secure = {
+  secureClientPort: 0,
+  sslKeyStoreLocation: path('server.pem'),
+  sslTrustStoreLocation: path('authority.pem'),
+} as const
+
+async function serve(settings: Partial<ServerSettings>, logger?: Partial<Logger>): Promise<Server> {
+  const silent = { error() {}, warn() {}, info() {}, debug() {} }
+  const server = await createServer(
+    defaults({ dataDir: '/data', ...local, ...settings }),
+    nodePlatform({
+      disk: new MemoryDisk(),
+      logger: { ...silent, ...logger },
+      networkFactories: {
+        tls: tlsNetwork,
+        webSocket: (limits, tls) =>
+          webSocketNetwork({
+            ...limits,
+            clock: nodeClock,
+            upgrades: httpUpgrades(tls instanceof NodeTlsNetwork ? { tls } : {}),
+          }),
+      },
+    }),
+  )
+  servers.push(server)
+  return server
+}
+
+/** What a network over TLS has beyond another one. */
+const secureParts = (network: Network, reload: () => Promise<boolean>) => ({
+  reload,
+  withPlaintext: () => network,
+  handshakes: { active: 0, rejected: 0, failed: 0 },
+})
+
+async function call(server: Server, key: string, network: Network): Promise<NetworkClient> {
+  const { address } = server.listeners.find((one) => one.key === key)!
+  const caller = new NetworkClient(await network.connect(address))
+  callers.push(caller)
+  return caller
+}
+
+/** A client over TLS with the certificate of a file, or none. */
+const overTls = (name?: string, options: TlsOptions = {}): Network =>
+  tlsNetwork({
+    ...(name === undefined ? {} : { keyStore: { path: path(name), password: 'secret' } }),
+    trustStore: { path: path('authority.pem') },
+    ...options,
+  })
+const webSockets = webSocketNetwork({ clock: nodeClock })
+
+const create =
+  (name: string, acl: readonly ACL[] = OPEN_ACL_UNSAFE) =>
+  (w: Parameters<typeof writeCreateRequest>[0]): void =>
+    writeCreateRequest(w, { path: name, data: new Uint8Array(3), acl: [...acl], flags: 0 })
+const get =
+  (name: string) =>
+  (w: Parameters<typeof writeGetDataRequest>[0]): void =>
+    writeGetDataRequest(w, { path: name, watch: false })
+const x509 = (id: string): ACL[] => [{ perms: Perms.ALL, id: { scheme: 'x509', id } }]
+const PERSISTENT_RECURSIVE = 1
+const NO_AUTH = -102
+const INVALID_ACL = -114
+
+describe('a server with every transport', () => {
+  it('serves one tree to all of them, and says where', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 })
+    expect(server.listeners.map(({ key, secure }) => [key, secure])).toEqual([
+      ['clientPort', false],
+      ['secureClientPort', true],
+      ['webSocketPort', false],
+    ])
+    const [plain, tls, web] = await Promise.all([
+      call(server, 'clientPort', nodePlatform().network),
+      call(server, 'secureClientPort', overTls('alice.p12')),
+      call(server, 'webSocketPort', webSockets),
+    ])
+    for (const caller of [plain!, tls!, web!]) expect(await caller.session()).toBeGreaterThan(0n)
+    expect((await plain!.request(1, OpCode.create, create('/seen'))).err).toBe(0)
+    for (const caller of [tls!, web!])
+      expect((await caller.request(2, OpCode.getData, get('/seen'))).err).toBe(0)
+    expect(server.stats().connections).toBe(3)
+  })
+
+  it('counts all of them towards one limit', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, maxClientCnxns: 2 })
+    const first = await call(server, 'clientPort', nodePlatform().network)
+    const second = await call(server, 'webSocketPort', webSockets)
+    expect([await first.session(), await second.session()]).not.toContain(undefined)
+    const third = await call(server, 'secureClientPort', overTls('alice.pem'))
+    expect(await third.session()).toBeUndefined()
+  })
+
+  it('has no plain port when only the one over TLS is named', async () => {
+    const server = await serve(secure)
+    expect(server.listeners.map(({ key }) => key)).toEqual(['secureClientPort'])
+    expect(server.addresses.client).toEqual(server.listeners[0]!.address)
+  })
+
+  it('answers four-letter words over TLS and shows its ports there, but not over WebSockets', async () => {
+    const server = await serve({ ...secure, webSocketPort: 0 })
+    const asking = await call(server, 'secureClientPort', overTls('alice.pem'))
+    expect(await asking.command('conf')).toMatch(
+      new RegExp(`^clientPort=-1\nsecureClientPort=${server.listeners[0]!.address.port}\n`),
+    )
+    const page = await call(server, 'webSocketPort', webSockets)
+    expect(await page.command('ruok')).toBe('')
+  })
+
+  it('frees all its ports when it closes', async () => {
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0 })
+    await server.close()
+    for (const { address } of server.listeners)
+      await expect(nodePlatform().network.connect(address)).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  })
+})
+
+describe('clients that watch much and do not read', () => {
+  it('are cut off with a reason on every transport, and the others are served', async () => {
+    const reasons: string[] = []
+    let cut = (): void => {}
+    const allCut = new Promise<void>((resolve) => (cut = resolve))
+    const debug = (_: object, sentence: string): void => {
+      if (sentence.includes('wait for it') && reasons.push(sentence) === 3) cut()
+    }
+    // However long the machine takes, no session is to end meanwhile.
+    const patience = { minSessionTimeoutMs: 300_000, maxSessionTimeoutMs: 300_000 }
+    const server = await serve({ clientPort: 0, ...secure, webSocketPort: 0, ...patience }, { debug })
+    const slow = await Promise.all([
+      call(server, 'clientPort', nodePlatform().network),
+      call(server, 'secureClientPort', overTls('alice.pem')),
+      call(server, 'webSocketPort', webSockets),
+    ])
+    for (const caller of slow) {
+      // They say nothing from here on, and are to be cut off before they expire, on a machine that is busy too.
+      await caller.session(40_000)
+      const watch = await caller.request(1, OpCode.addWatch, (w) => {
+        w.string('/')
+        w.int(PERSISTENT_RECURSIVE)
+      })
+      expect(watch.err).toBe(0)
+      caller.connection.pause()
+    }
+    const busy = await call(server, 'clientPort', nodePlatform().network)
+    await busy.session()
+    // Each change is told with its path, so a long name makes much to read of little.
+    const name = `/${'x'.repeat(900_000)}`
+    for (let xid = 1; xid < 100; xid += 2) {
+      busy.send(xid, OpCode.create, create(name))
+      busy.send(xid + 1, OpCode.delete, (w) => {
+        w.string(name)
+        w.int(-1)
+      })
+    }
+    await allCut
+    for (const reason of reasons) expect(reason).toMatch(/^Closed: \d{8} bytes wait for it to read them$/)
+    const other = await call(server, 'clientPort', nodePlatform().network)
+    expect(await other.session()).toBeGreaterThan(0n)
+  })
+})
+
+describe('a certificate of a client', () => {
+  it('is an identity of the scheme x509, which access lists can name', async () => {
+    const server = await serve({ clientPort: 0, ...secure })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
+    const plain = await call(server, 'clientPort', nodePlatform().network)
+    for (const caller of [alice, odd, plain]) await caller.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+    expect((await alice.request(2, OpCode.create, create('/hers', x509(aliceName)))).err).toBe(0)
+    expect((await alice.request(3, OpCode.getData, get('/hers'))).err).toBe(0)
+    for (const caller of [odd, plain])
+      expect((await caller.request(4, OpCode.getData, get('/hers'))).err).toBe(NO_AUTH)
+    expect((await plain.request(5, OpCode.create, create('/bad', x509('alice')))).err).toBe(INVALID_ACL)
+  })
+
+  it('stands for auth in an access list', async () => {
+    const server = await serve(secure)
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await alice.session()
+    const auth: ACL[] = [{ perms: Perms.ALL, id: { scheme: 'auth', id: '' } }]
+    expect((await alice.request(1, OpCode.create, create('/own', auth))).err).toBe(0)
+    const { body } = await alice.request(2, OpCode.getACL, (w) => w.string('/own'))
+    expect([body.int(), body.int(), body.string(), body.string()]).toEqual([1, Perms.ALL, 'x509', aliceName])
+  })
+
+  it('makes the super user of whom the settings name', async () => {
+    const server = await serve({ ...secure, x509SuperUser: aliceName })
+    const odd = await call(server, 'secureClientPort', overTls('odd.pem'))
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await odd.session()
+    await alice.session()
+    expect((await odd.request(1, OpCode.create, create('/odd', x509('CN=nobody')))).err).toBe(0)
+    expect((await odd.request(2, OpCode.getData, get('/odd'))).err).toBe(NO_AUTH)
+    expect((await alice.request(2, OpCode.getData, get('/odd'))).err).toBe(0)
+  })
+
+  it('can prove a part of an alternative name instead', async () => {
+    const server = await serve({ ...secure, x509IdType: 'SAN', x509SanExtract: '\\((.+);', x509SanGroup: 1 })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await alice.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:alice'])
+  })
+
+  it('counts for the schemes that are demanded, and who has none is sent away', async () => {
+    const server = await serve({
+      ...secure,
+      sslClientAuth: 'want',
+      enforceAuthEnabled: true,
+      enforceAuthSchemes: ['x509'],
+    })
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const nobody = await call(server, 'secureClientPort', overTls())
+    await alice.session()
+    await nobody.session()
+    expect((await alice.request(1, OpCode.create, create('/a'))).err).toBe(0)
+    expect((await nobody.request(1, OpCode.create, create('/b'))).err).toBe(-124)
+    await nobody.closed()
+  })
+
+  it('can be offered again in an auth packet, which fails without one', async () => {
+    const server = await serve({ ...secure, sslClientAuth: 'want' })
+    const offer = (w: Parameters<typeof writeGetDataRequest>[0]): void => {
+      w.int(0)
+      w.string('x509')
+      w.buffer(null)
+    }
+    const alice = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const nobody = await call(server, 'secureClientPort', overTls())
+    await alice.session()
+    await nobody.session()
+    expect((await alice.request(-4, OpCode.auth, offer)).err).toBe(0)
+    expect((await alice.whoAmI()).length).toBe(2)
+    expect((await nobody.request(-4, OpCode.auth, offer)).err).toBe(-115)
+    await nobody.closed()
+  })
+
+  it('is known over WebSockets too, when these are over TLS', async () => {
+    const server = await serve({ ...secure, webSocketPort: 0, webSocketSecure: true })
+    const { readFileSync } = await import('node:fs')
+    const pem = readFileSync(path('alice.pem'))
+    const network = webSocketNetwork({
+      clock: nodeClock,
+      client: { ca: readFileSync(path('authority.pem')), cert: pem, key: pem },
+    })
+    const { address } = server.listeners.find(({ key }) => key === 'webSocketPort')!
+    const url = `wss://localhost:${address.port}/`
+    const alice = new NetworkClient(await network.connect({ ...address, url }))
+    callers.push(alice)
+    await alice.session()
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+  })
+
+  it('is told by the network in memory as by the others, so that a simulated client can have one', async () => {
+    const clock = new ManualClock()
+    const network = new MemoryNetwork(clock)
+    const looked: TlsOptions[] = []
+    const tls = (options: TlsOptions) => {
+      looked.push(options)
+      return Object.assign(
+        network,
+        secureParts(network, () => Promise.resolve(false)),
+      )
+    }
+    const ports = nodePlatform({ disk: new MemoryDisk(), clock, network, networkFactories: { tls } })
+    const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
+    const peer = { subject: aliceName, alternativeNames: [], certificates: [] }
+    const alice = new NetworkClient(await network.connect(server.addresses.client, { peer }))
+    const asked = alice.session().then(() => alice.whoAmI())
+    await clock.untilIdle()
+    await clock.untilIdle()
+    expect(await asked).toContain(`x509:${aliceName}`)
+    expect(looked).toMatchObject([{ clientAuth: 'want', handshakeLimit: 250, handshakeTimeoutMs: 10_000 }])
+    const closed = server.close()
+    await clock.untilIdle()
+    await closed
+  })
+
+  it('means nothing to a server without TLS: x509 is a scheme that it does not know', async () => {
+    const server = await serve({ clientPort: 0 })
+    const plain = await call(server, 'clientPort', nodePlatform().network)
+    await plain.session()
+    expect((await plain.request(1, OpCode.create, create('/a', x509(aliceName)))).err).toBe(INVALID_ACL)
+  })
+})
+
+describe('certificates of the server', () => {
+  it('that cannot be read keep it from starting, with the file and what to do', async () => {
+    const failed = serve({ ...secure, sslKeyStoreLocation: path('server.jks') })
+    await expect(failed).rejects.toMatchObject({ name: 'CertificateError' })
+    await expect(failed).rejects.toThrow(/server\.jks is a JKS file.*keytool -importkeystore/)
+  })
+
+  it('need a network over TLS among the ports', async () => {
+    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networks: {} }
+    const failed = createServer(defaults({ dataDir: '/data', ...local, ...secure }), ports)
+    await expect(failed).rejects.toThrow(/gave the server no network for tls/)
+  })
+
+  it('change while it runs: new connections see the new ones, old connections stay', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-server-tls-'))
+    folders.push(folder)
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    let look = (): void => {}
+    const lines: string[] = []
+    let noted = (): void => {}
+    const note = (_: object, sentence: string): void => {
+      lines.push(sentence)
+      noted()
+    }
+    const clock = {
+      ...nodeClock,
+      after: (ms: number, name: string, action: () => void) => {
+        if (name !== 'change of certificates') return nodeClock.after(ms, name, action)
+        look = action
+        noted()
+        return () => {}
+      },
+    }
+    const server = await createServer(
+      defaults({ dataDir: '/data', ...local, ...secure, sslKeyStoreLocation: file }),
+      nodePlatform({
+        disk: new MemoryDisk(),
+        clock,
+        logger: { error: note, warn() {}, info: note, debug() {} },
+      }),
+    )
+    servers.push(server)
+    const before = await call(server, 'secureClientPort', overTls('alice.p12'))
+    await before.session()
+    const lookNow = async (): Promise<void> => {
+      const again = new Promise<void>((resolve) => {
+        const current = look
+        noted = () => (look === current ? undefined : resolve())
+      })
+      look()
+      await again
+    }
+    copyFileSync(path('alice-locked.pem'), file)
+    await lookNow()
+    await lookNow()
+    expect(lines.filter((line) => line.includes('cannot be used'))).toHaveLength(1)
+    copyFileSync(path('server-next.pem'), file)
+    await lookNow()
+    expect(lines.at(-1)).toMatch(/have changed; new connections use them/)
+    const after = await call(server, 'secureClientPort', overTls('alice.p12'))
+    const [old, fresh] = [before, after].map(({ connection }) => connection.peer!.certificates[0]!)
+    expect(Buffer.compare(old!, fresh!)).not.toBe(0)
+    expect((await before.request(1, OpCode.create, create('/still'))).err).toBe(0)
+  })
+})
+
+describe('client.portUnification', () => {
+  const mixed = {
+    clientPort: 0,
+    portUnification: true,
+    sslKeyStoreLocation: path('server.pem'),
+    sslTrustStoreLocation: path('authority.pem'),
+  } as const
+
+  it('serves clients with TLS and without on one port, by the same rules', async () => {
+    const server = await serve(mixed)
+    const plain = await call(server, 'clientPort', nodePlatform().network)
+    const alice = await call(server, 'clientPort', overTls('alice.p12'))
+    await plain.session()
+    await alice.session()
+    expect(await plain.whoAmI()).toEqual(['ip:127.0.0.1'])
+    expect(await alice.whoAmI()).toEqual(['ip:127.0.0.1', `x509:${aliceName}`])
+  })
+
+  it('needs the key of the server', () => {
+    expect(() => defaults({ dataDir: '/data', portUnification: true })).toThrow(
+      /needs ssl\.keyStore\.location/,
+    )
+  })
+})
+
+describe('the figures of TLS', () => {
+  it('tell handshakes that fail or are too many, and connections without TLS', async () => {
+    const server = await serve({ clientPort: 0, ...secure, tlsHandshakeLimit: 1, sessionlessTimeoutMs: 300 })
+    const network = nodePlatform().network
+    const figures = async (): Promise<ReadonlyMap<string, string>> => {
+      const caller = await call(server, 'clientPort', network)
+      return new Map(
+        (await caller.command('mntr')).split('\n').map((line) => line.split('\t') as [string, string]),
+      )
+    }
+    const silent = await call(server, 'secureClientPort', network)
+    await expect.poll(async () => (await figures()).get('zk_outstanding_tls_handshake')).toBe('1')
+    const second = await call(server, 'secureClientPort', network)
+    await second.closed()
+    expect((await figures()).get('zk_tls_handshake_exceeded')).toBe('1')
+    await (await call(server, 'clientPort', nodePlatform().network)).command('srst')
+    expect((await figures()).get('zk_tls_handshake_exceeded')).toBe('0')
+    // The silent one takes too long in the end.
+    await silent.closed()
+    await expect.poll(async () => (await figures()).get('zk_outstanding_tls_handshake')).toBe('0')
+    const wrong = await call(server, 'secureClientPort', network)
+    wrong.connection.write(new TextEncoder().encode('GET / HTTP/1.1'))
+    await wrong.closed()
+    const last = await figures()
+    expect(last.get('zk_unsuccessful_handshake')).toBe('2')
+    expect(Number(last.get('zk_non_mtls_local_conn_count'))).toBeGreaterThan(2)
+    expect(last.get('zk_non_mtls_remote_conn_count')).toBe('0')
+  })
+})
+
+it('does not start with a cipher suite that nobody knows, and names the setting', async () => {
+  await expect(serve({ ...secure, sslCipherSuites: ['TLS_NONSENSE'] })).rejects.toThrow(
+    /^ssl\.ciphersuites: Expected cipher suites .*, got "TLS_NONSENSE"\. TLS_AES/,
+  )
+})
+
+describe('ssl.crl', () => {
+  const revoking = {
+    ...secure,
+    sslTrustStoreLocation: path('revoking-authority.pem'),
+    sslCrl: true,
+    sslCrlLocation: path('revoking.crl'),
+  }
+
+  it('keeps out whose certificate is revoked', async () => {
+    const lines: string[] = []
+    const server = await serve(revoking, { warn: (facts) => void lines.push(JSON.stringify(facts)) })
+    const kept = await call(server, 'secureClientPort', overTls('kept.pem'))
+    await kept.session()
+    expect(await kept.whoAmI()).toEqual(['ip:127.0.0.1', 'x509:CN=kept,O=Zabra'])
+    const revoked = await call(server, 'secureClientPort', overTls('revoked.pem')).catch(() => undefined)
+    await revoked?.closed()
+    expect(lines.join()).toContain('CERT_REVOKED')
+  })
+
+  it('needs to know where the list is', () => {
+    const settings = { dataDir: '/data', ...revoking, sslCrlLocation: undefined }
+    expect(() => defaults(settings)).toThrow(/needs ssl\.crl\.location/)
+  })
+})
+
+describe('a server that is told to read its certificates again', () => {
+  it('does so at once, and says what came of it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'zabra-reload-'))
+    folders.push(folder)
+    const file = join(folder, 'server.pem')
+    copyFileSync(path('server.pem'), file)
+    const lines: string[] = []
+    const note = (_: object, sentence: string): void => void lines.push(sentence)
+    const server = await serve(
+      { ...secure, sslKeyStoreLocation: file, sslClientAuth: 'none' },
+      { info: note },
+    )
+    await server.reload()
+    copyFileSync(path('server-next.pem'), file)
+    await server.reload()
+    expect(lines.slice(-2)).toEqual([
+      'The certificates have not changed',
+      'The certificates have changed; new connections use them',
+    ])
+  })
+})
+
+it('answers on its plain port only when all other ports are open', async () => {
+  const { network } = nodePlatform()
+  const opened: string[] = []
+  const told = (name: string, inner: Network): Network => ({
+    connect: (to, options) => inner.connect(to, options),
+    async listen(at, accepted, refused) {
+      const listener = await inner.listen(at, accepted, refused)
+      opened.push(name)
+      return listener
+    },
+  })
+  const server = await createServer(
+    defaults({ dataDir: '/data', clientPort: 0, ...local, ...secure }),
+    nodePlatform({
+      disk: new MemoryDisk(),
+      network: told('plain', network),
+      networkFactories: {
+        tls: (options) => {
+          const tls = tlsNetwork(options)
+          return { ...told('tls', tls), ...secureParts(tls, () => tls.reload()) }
+        },
+      },
+    }),
+  )
+  servers.push(server)
+  expect(opened).toEqual(['tls', 'plain'])
+  expect(server.listeners.map(({ key }) => key)).toEqual(['clientPort', 'secureClientPort'])
+})

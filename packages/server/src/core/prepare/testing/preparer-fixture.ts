@@ -1,0 +1,122 @@
+import {
+  ErrorCode,
+  OPEN_ACL_UNSAFE,
+  OpCode,
+  Reader,
+  writeCheckVersionRequest,
+  writeCreateRequest,
+  writeCreateTTLRequest,
+  writeDeleteRequest,
+  writeMultiHeader,
+  Writer,
+  writeSetACLRequest,
+  writeSetDataRequest,
+  type ACL,
+} from '@zabra/protocol'
+import { AclRules } from '../../auth/index.ts'
+import { Tree } from '../../tree/index.ts'
+import type { Digest, Identity, Txn } from '../../types.ts'
+import { Preparer } from '../index.ts'
+
+/** One write as a test says it; what it leaves out is harmless. */
+export interface RequestSpec {
+  readonly op:
+    | 'create'
+    | 'create2'
+    | 'createContainer'
+    | 'createTTL'
+    | 'delete'
+    | 'setData'
+    | 'setACL'
+    | 'check'
+  readonly path: string | null
+  readonly data?: string
+  readonly acl?: readonly ACL[] | null
+  readonly flags?: number
+  readonly ttl?: bigint
+  readonly version?: number
+}
+
+export const BOB: Identity = { scheme: 'digest', id: 'bob:hash' }
+export const only = (perms: number): ACL[] => [{ perms, id: { scheme: BOB.scheme, id: BOB.id } }]
+export const failure = (err: number): object => ({ type: OpCode.error, err })
+
+/** A preparer with its tree, driven by single requests, whose transactions are applied at once unless a test wants otherwise. */
+export class PreparerFixture {
+  readonly tree: Tree
+  readonly preparer: Preparer
+  open = true
+  identities: readonly Identity[] = []
+  digest: Digest | undefined
+  zxid = 0
+
+  constructor({ extendedTypes = true, enforceQuota = false } = {}) {
+    this.tree = new Tree({ extendedTypes, digest: true })
+    this.preparer = new Preparer({
+      tree: this.tree,
+      acls: new AclRules({ skipACL: false }),
+      sessions: { check: () => (this.open ? 0 : ErrorCode.SESSIONEXPIRED) },
+      enforceQuota,
+      reconfigEnabled: false,
+    })
+  }
+
+  /** Prepares one request, or several as one multi, and does not apply it. */
+  prepare(ask: RequestSpec | readonly RequestSpec[]): Txn | number {
+    const w = new Writer()
+    let type: number = OpCode.multi
+    if ('op' in ask) {
+      type = OpCode[ask.op]
+      write(w, ask)
+    } else {
+      for (const part of ask) {
+        writeMultiHeader(w, { type: OpCode[part.op], done: false, err: -1 })
+        write(w, part)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    }
+    const request = { sessionId: 5n, type, identities: this.identities }
+    const came = w.take()
+    const prepared = this.preparer.prepare(request, new Reader(came), this.zxid + 1, 1)
+    // What comes next is read into the same bytes.
+    came.fill(0xee)
+    if (typeof prepared === 'number') return prepared
+    this.zxid++
+    this.digest = prepared.digest
+    return prepared.txn
+  }
+
+  apply(ask: RequestSpec | readonly RequestSpec[]): Txn | number {
+    const txn = this.prepare(ask)
+    if (typeof txn === 'number') return txn
+    this.tree.apply({ sessionId: 5n, cxid: 0, zxid: this.zxid, time: 1 }, txn)
+    this.preparer.forgetApplied(this.zxid)
+    return txn
+  }
+}
+
+const bytes = (text: string | undefined): Uint8Array | null =>
+  text === undefined ? null : new TextEncoder().encode(text)
+
+function write(
+  w: Writer,
+  { op, path, data, acl: list = OPEN_ACL_UNSAFE, flags = 0, ttl = 1n, version = -1 }: RequestSpec,
+): void {
+  const acl = list === null ? null : [...list]
+  switch (op) {
+    case 'delete':
+      return writeDeleteRequest(w, { path, version })
+    case 'setData':
+      return writeSetDataRequest(w, { path, data: bytes(data), version })
+    case 'setACL':
+      return writeSetACLRequest(w, { path, acl, version })
+    case 'check':
+      return writeCheckVersionRequest(w, { path, version })
+    case 'createTTL':
+      return writeCreateTTLRequest(w, { path, data: bytes(data), acl, flags, ttl })
+    case 'create':
+    case 'create2':
+    case 'createContainer':
+      return writeCreateRequest(w, { path, data: bytes(data), acl, flags })
+  }
+}

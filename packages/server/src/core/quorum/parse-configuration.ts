@@ -1,0 +1,206 @@
+import { parseProperties } from '../properties.ts'
+import type {
+  EnsembleConfiguration,
+  MemberConfiguration,
+  MemberAddress,
+  MemberRole,
+} from './configuration.ts'
+import type { Hierarchy, ServerId } from './verifier.ts'
+
+/** A configuration that cannot be read, with the line that is to blame when there is one. */
+export class ConfigurationError extends Error {
+  override readonly name = 'ConfigurationError'
+  /** Counted from 1; 0 when it is the whole that is wrong. */
+  readonly line: number
+  constructor(line: number, message: string, options?: ErrorOptions) {
+    super(line === 0 ? message : `line ${line}: ${message}`, options)
+    this.line = line
+  }
+}
+
+interface Lines {
+  readonly members: Map<ServerId, MemberConfiguration>
+  readonly groups: Map<number, { ids: ServerId[]; line: number }>
+  readonly weights: Map<ServerId, { weight: number; line: number }>
+  version: number | undefined
+}
+
+/**
+ * Reads the text of a configuration. `version` is that of the file's name; then none may stand in the text. Throws a
+ * `ConfigurationError` that names the line.
+ */
+export function parseConfiguration(text: string, version?: number): EnsembleConfiguration {
+  const { properties, unreadable } = parseProperties(text)
+  for (const { line, reason } of unreadable) throw new ConfigurationError(line, reason)
+  return buildConfiguration(properties, version)
+}
+
+/** One key of a configuration. `line` is what an error names. */
+export interface ConfigurationProperty {
+  readonly key: string
+  readonly value: string
+  readonly line: number
+}
+
+/** The same from lines that are taken apart already, such as those of `zoo.cfg`. */
+export function buildConfiguration(
+  lines: readonly ConfigurationProperty[],
+  version?: number,
+): EnsembleConfiguration {
+  const read: Lines = { members: new Map(), groups: new Map(), weights: new Map(), version: undefined }
+  const seen = new Map<string, number>()
+  for (const { key, value, line } of lines) {
+    const earlier = seen.get(key)
+    if (earlier !== undefined)
+      throw new ConfigurationError(line, `${key} repeats line ${earlier}. Remove one of them.`)
+    seen.set(key, line)
+    readLine(key, value, line, read)
+  }
+  if (version !== undefined && read.version !== undefined)
+    throw new ConfigurationError(
+      seen.get('version')!,
+      'the version is that of the file name. Remove this line.',
+    )
+  return assemble(read, version ?? read.version ?? 0)
+}
+
+function readLine(key: string, value: string, line: number, read: Lines): void {
+  if (key === 'version') {
+    read.version = readVersion(value, line)
+    return
+  }
+  const [, kind, number] = /^(server|group|weight)\.(\d{1,15})$/.exec(key) ?? []
+  const id = Number(number)
+  if (kind === 'server') read.members.set(id, readMember(id, value, line))
+  else if (kind === 'group') read.groups.set(id, { ids: readIds(value, line), line })
+  else if (kind === 'weight') read.weights.set(id, { weight: readWeight(value, line), line })
+  else
+    throw new ConfigurationError(
+      line,
+      `expected server.N, group.N, weight.N or version, got ${quoted(key)}. Other settings belong into zoo.cfg.`,
+    )
+}
+
+function assemble({ members, groups, weights }: Lines, version: number): EnsembleConfiguration {
+  const sorted = new Map([...members].sort(([a], [b]) => a - b))
+  const voters = [...sorted.values()].filter(({ role }) => role === 'participant').map(({ id }) => id)
+  if (voters.length === 0)
+    throw new ConfigurationError(
+      0,
+      'expected at least one participant; observers alone cannot decide anything.',
+    )
+  if (groups.size === 0 && weights.size === 0) return { version, members: sorted }
+  const hierarchy: Hierarchy = {
+    groups: new Map([...groups].map(([group, { ids }]) => [group, ids])),
+    weights: new Map([...weights].map(([id, { weight }]) => [id, weight])),
+  }
+  checkGroups(groups, voters)
+  for (const [id, { line }] of weights)
+    if (!voters.includes(id)) throw new ConfigurationError(line, `weight.${id} is of no participant.`)
+  if (voters.every((id) => hierarchy.weights.get(id) === 0))
+    throw new ConfigurationError(0, 'expected a participant whose weight is not 0; nobody could ever lead.')
+  return { version, members: sorted, hierarchy }
+}
+
+function checkGroups(groups: Lines['groups'], voters: readonly ServerId[]): void {
+  const groupOf = new Map<ServerId, number>()
+  for (const [group, { ids, line }] of groups)
+    for (const id of ids) {
+      const other = groupOf.get(id)
+      if (other !== undefined)
+        throw new ConfigurationError(
+          line,
+          `server ${id} is already in group ${other}; it can be in one only.`,
+        )
+      if (!voters.includes(id))
+        throw new ConfigurationError(
+          line,
+          `server ${id} is no participant, so it cannot be in group ${group}.`,
+        )
+      groupOf.set(id, group)
+    }
+  for (const id of voters)
+    if (!groupOf.has(id))
+      throw new ConfigurationError(
+        0,
+        `server ${id} is in no group. With groups or weights, each participant is in one.`,
+      )
+}
+
+const form = 'host:quorumPort:electionPort[:participant|observer][|…][;[address:]clientPort]'
+const hostPattern = String.raw`(?:\[([\da-fA-F:.%\w]+)\]|([^\[\]:;|\s]+))`
+const addressPattern = new RegExp(`^${hostPattern}:(\\d{1,5}):(\\d{1,5})(?::(participant|observer))?$`, 'i')
+const clientPattern = new RegExp(`^(?:${hostPattern}:)?(\\d{1,5})$`)
+
+function readMember(id: ServerId, value: string, line: number): MemberConfiguration {
+  const [places = '', client, more] = value.split(';').map((part) => part.trim())
+  if (more !== undefined)
+    throw new ConfigurationError(line, `expected at most one ";", got ${quoted(value)}.`)
+  const read = places.split('|').map((place) => readAddress(place.trim(), line))
+  const roles = new Set(read.map(({ role }) => role).filter((role) => role !== undefined))
+  if (roles.size > 1)
+    throw new ConfigurationError(
+      line,
+      `expected one role for all addresses of a server, got ${quoted(value)}.`,
+    )
+  return {
+    id,
+    addresses: read.map(({ address }) => address),
+    role: [...roles][0] ?? 'participant',
+    ...(client === undefined ? {} : { client: readClient(client, line) }),
+  }
+}
+
+function readAddress(text: string, line: number): { address: MemberAddress; role: MemberRole | undefined } {
+  const match = addressPattern.exec(text)
+  if (match === null) throw new ConfigurationError(line, `expected ${form}, got ${quoted(text)}.`)
+  const [, bracketed, bare, quorum, election, role] = match
+  const address = {
+    host: (bracketed ?? bare)!,
+    quorumPort: readPort(quorum!, 1, line),
+    electionPort: readPort(election!, 1, line),
+  }
+  if (address.quorumPort === address.electionPort)
+    throw new ConfigurationError(
+      line,
+      `expected different ports for quorum and election, got ${quoted(text)}.`,
+    )
+  return { address, role: role?.toLowerCase() as MemberRole | undefined }
+}
+
+function readClient(text: string, line: number): { host: string; port: number } {
+  const match = clientPattern.exec(text)
+  if (match === null)
+    throw new ConfigurationError(line, `expected [address:]clientPort, got ${quoted(text)}.`)
+  const [, bracketed, bare, port] = match
+  return { host: bracketed ?? bare ?? '0.0.0.0', port: readPort(port!, 0, line) }
+}
+
+function readPort(text: string, least: number, line: number): number {
+  const port = Number(text)
+  if (port < least || port > 65_535)
+    throw new ConfigurationError(line, `expected a port from ${least} to 65535, got ${text}.`)
+  return port
+}
+
+function readIds(value: string, line: number): ServerId[] {
+  if (!/^\d{1,15}(:\d{1,15})*$/.test(value))
+    throw new ConfigurationError(line, `expected server ids with ":" between them, got ${quoted(value)}.`)
+  return value.split(':').map(Number)
+}
+
+function readWeight(value: string, line: number): number {
+  if (!/^\d{1,9}$/.test(value))
+    throw new ConfigurationError(line, `expected a weight from 0 to 999999999, got ${quoted(value)}.`)
+  return Number(value)
+}
+
+function readVersion(value: string, line: number): number {
+  const version = /^[\da-f]{1,16}$/i.test(value) ? Number.parseInt(value, 16) : Number.NaN
+  if (!Number.isSafeInteger(version))
+    throw new ConfigurationError(line, `expected a zxid in hexadecimal, got ${quoted(value)}.`)
+  return version
+}
+
+/** Text of others, short enough for a message. */
+const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text)

@@ -1,0 +1,41 @@
+import { ErrorCode, OPEN_ACL_UNSAFE, OpCode, Writer } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { ChildPathsCursor, Tree } from '../tree/index.ts'
+import { chunkedMultiRead } from './chunked-reply.ts'
+
+/** What an answer with two lists comes to: its error, its bytes, and in how many turns. */
+function made(children: number, limit: number): { err: unknown; length: number; turns: number } {
+  const tree = new Tree({ extendedTypes: true, digest: false })
+  const made = {
+    type: OpCode.create2,
+    data: null,
+    acl: OPEN_ACL_UNSAFE,
+    ephemeral: false,
+    parentCVersion: -1,
+  }
+  const paths = Array.from({ length: children }, (_, i) => `/p/${1000 + i}`)
+  for (const [zxid, path] of ['/p', ...paths].entries())
+    tree.apply({ sessionId: 1n, cxid: 1, zxid: zxid + 1, time: 0 }, { ...made, path })
+  const bytes = new Uint8Array(30)
+  const list = new ChildPathsCursor(tree, tree.find('/p'))
+  const lists = [10, 20].map((at) => ({ at, children: list }))
+  const writer = new Writer(64)
+  writer.int(7)
+  const steps = chunkedMultiRead(bytes, lists, { err: ErrorCode.OK, limit }).write(writer)
+  let turns = 1
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) turns++
+  return { err: step.value, length: writer.length - 4, turns }
+}
+
+describe('a multiRead with long lists', () => {
+  const size = 30 + 2 * (4 + 5000 * 8)
+
+  it('is written in steps, up to its limit', () => {
+    expect(made(5000, size)).toEqual({ err: ErrorCode.OK, length: size, turns: 9 })
+  })
+
+  it('that is longer is refused without a trace', () => {
+    expect(made(5000, size - 1)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+  })
+})

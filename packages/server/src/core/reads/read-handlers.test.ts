@@ -1,0 +1,280 @@
+import {
+  ErrorCode,
+  OpCode,
+  Perms,
+  readMultiResponse,
+  readStat,
+  writeMultiHeader,
+  type ACL,
+  type Writer,
+} from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import type { Identity } from '../types.ts'
+import { ReadFixture, Client, SECRET, text, type Answer } from './testing/read-fixture.ts'
+
+describe('looking at a node', () => {
+  it('gives data and stat, children, and the number of all that lies below', () => {
+    const bench = new ReadFixture()
+    const { err, body } = bench.look(OpCode.getData, '/a')
+    expect([err, new TextDecoder().decode(body.buffer()!)]).toEqual([0, 'data'])
+    expect(readStat(body)).toMatchObject({ czxid: 1n, pzxid: 2n, cversion: 1, numChildren: 1, dataLength: 4 })
+    const children = bench.look(OpCode.getChildren2, '/a').body
+    expect([children.int(), children.string(), readStat(children).numChildren]).toEqual([1, 'b', 1])
+    const all = ['/', '/a', '/a/b', ''].map((path) =>
+      bench.look(OpCode.getAllChildrenNumber, path).body.int(),
+    )
+    expect(all).toEqual([6, 1, 0, 7])
+    expect(bench.look(OpCode.getData, '/a/b').body.buffer()).toBeNull()
+  })
+
+  it('fails without a trace in the reply for a node that is absent, hidden or unnamed', () => {
+    const bench = new ReadFixture()
+    for (const op of [
+      OpCode.getData,
+      OpCode.exists,
+      OpCode.getChildren,
+      OpCode.getChildren2,
+      OpCode.getACL,
+      OpCode.getAllChildrenNumber,
+    ]) {
+      expect(bench.look(op, '/none', true)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
+      expect(bench.look(op, '/s', true)).toMatchObject({ err: ErrorCode.NOAUTH, length: 0 })
+      expect(bench.look(op, null, true)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+      expect(bench.ask(op, (w) => w.byte(1))).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+    }
+    // Of all these only exists leaves a watch, on the node that is to come.
+    expect([...bench.client.watchedPaths]).toEqual(['/none'])
+  })
+
+  it('shows a list to those who may read it, its hashes to those who may change it', () => {
+    const bench = new ReadFixture()
+    const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
+    bench.create('/list', null, [
+      entry(Perms.READ, 'digest', 'reader:hash:more'),
+      entry(Perms.ADMIN, 'digest', 'admin:hash'),
+      entry(Perms.ALL & ~Perms.READ & ~Perms.ADMIN, 'digest', 'writer:hash'),
+      entry(Perms.ALL, 'ip', '10.0.0.1'),
+    ])
+    const shown = (identity: Identity): unknown => {
+      bench.client.identities = [identity]
+      const { err, body, length } = bench.ask(OpCode.getACL, (w) => w.string('/list'))
+      if (err !== 0) return [err, length]
+      const ids = Array.from({ length: body.int() }, () => [body.int(), body.string(), body.string()][2])
+      expect(readStat(body).czxid).toBe(4n)
+      expect(body.remaining).toBe(0)
+      return ids
+    }
+    const masked = ['reader:x', 'admin:x', 'writer:x', '10.0.0.1']
+    const full = ['reader:hash:more', 'admin:hash', 'writer:hash', '10.0.0.1']
+    expect(shown({ scheme: 'digest', id: 'reader:hash:more' })).toEqual(masked)
+    expect(shown({ scheme: 'digest', id: 'admin:hash' })).toEqual(full)
+    expect(shown({ scheme: 'ip', id: '10.0.0.1' })).toEqual(full)
+    expect(shown({ scheme: 'super', id: '' })).toEqual(full)
+    expect(shown({ scheme: 'digest', id: 'writer:hash' })).toEqual([ErrorCode.NOAUTH, 0])
+  })
+
+  it('says of a path whether it exists, with the stat, also where it cannot exist', () => {
+    const bench = new ReadFixture()
+    const { err, body } = bench.look(OpCode.exists, '/a')
+    expect([err, readStat(body).mzxid, body.remaining]).toEqual([0, 1n, 0])
+    expect(bench.look(OpCode.exists, '/a\0', true)).toMatchObject({ err: ErrorCode.BADARGUMENTS, length: 0 })
+    for (const path of ['/a/', 'a', '//', '/a/../a'])
+      expect(bench.look(OpCode.exists, path)).toMatchObject({ err: ErrorCode.NONODE, length: 0 })
+  })
+
+  it('takes the empty path for the root', () => {
+    const bench = new ReadFixture()
+    for (const op of [
+      OpCode.getData,
+      OpCode.exists,
+      OpCode.getChildren,
+      OpCode.getChildren2,
+      OpCode.getACL,
+    ]) {
+      const root = bench.look(op, '/')
+      expect(root.err).toBe(0)
+      expect(bench.look(op, '')).toMatchObject({ err: 0, bytes: root.bytes })
+    }
+  })
+
+  it('judges by who the client was when it asked, and not at all where lists are not checked', () => {
+    const bench = new ReadFixture()
+    const bob = new Client()
+    bob.identities = SECRET.map(({ id }) => ({ scheme: id.scheme!, id: id.id! }))
+    const caller = { listener: bench.client, sessionId: 9n, identities: bob.identities }
+    for (const op of [
+      OpCode.getData,
+      OpCode.exists,
+      OpCode.getChildren,
+      OpCode.getChildren2,
+      OpCode.getACL,
+    ]) {
+      const body = (w: Writer): void => {
+        w.string('/s')
+        w.bool(false)
+      }
+      expect(bench.ask(op, body, caller as Client).err).toBe(0)
+      expect(bench.ask(op, body).err).toBe(ErrorCode.NOAUTH)
+      expect(new ReadFixture({ skipACL: true }).ask(op, body).err).toBe(0)
+    }
+  })
+
+  it('finds the ephemeral nodes of a session below a prefix, and who it is', () => {
+    const bench = new ReadFixture()
+    const ephemerals = (prefix: string | null): unknown => {
+      const { body } = bench.ask(OpCode.getEphemerals, (w) => w.string(prefix))
+      return Array.from({ length: body.int() }, () => body.string())
+    }
+    expect([null, '', ' / ', '/a', '/b'].map(ephemerals)).toEqual([
+      ['/a/b'],
+      ['/a/b'],
+      ['/a/b'],
+      ['/a/b'],
+      [],
+    ])
+    // Blank is what Java's trim drops: everything up to the space, and no other white space of Unicode.
+    expect(['\x00', '\t\n', '\u00a0', '/\u00a0', '\u2003'].map(ephemerals)).toEqual([
+      ['/a/b'],
+      ['/a/b'],
+      [],
+      [],
+      [],
+    ])
+    expect(['/a/', '/a/b/', 'a'].map(ephemerals)).toEqual([['/a/b'], [], []])
+    // Not those of another session.
+    const other = bench.ask(OpCode.getEphemerals, (w) => w.string('/'), new Client(8n))
+    expect([other.err, other.bytes]).toEqual([0, '00000000'])
+  })
+
+  it('tells a client who it is: names without hashes, and marks without a name', () => {
+    const bench = new ReadFixture()
+    bench.client.identities = [
+      { scheme: 'ip', id: '127.0.0.1' },
+      { scheme: 'digest', id: 'bob:hash' },
+      { scheme: 'digest', id: 'al:hash' },
+      { scheme: 'super', id: '' },
+    ]
+    const { err, body } = bench.ask(OpCode.whoAmI, () => {})
+    const shown = Array.from({ length: body.int() }, () => [body.string(), body.string()])
+    expect([err, ...shown]).toEqual([
+      0,
+      ['ip', '127.0.0.1'],
+      ['digest', 'bob'],
+      ['digest', 'al'],
+      ['super', ''],
+    ])
+  })
+
+  it('echoes the path of a sync and answers a ping with nothing', () => {
+    const bench = new ReadFixture()
+    for (const path of ['/a', '/none', '', 'no path', null]) {
+      const { err, body } = bench.ask(OpCode.sync, (w) => w.string(path))
+      expect([err, body.string(), body.remaining]).toEqual([0, path, 0])
+    }
+    expect(bench.ask(OpCode.ping, () => {})).toMatchObject({ err: 0, length: 0 })
+  })
+})
+
+describe('a multiRead', () => {
+  const ask = (parts: readonly (readonly [number, string | null])[]): Answer =>
+    new ReadFixture().ask(OpCode.multiRead, (w) => {
+      for (const [type, path] of parts) {
+        writeMultiHeader(w, { type, done: false, err: -1 })
+        w.string(path)
+        if (type === OpCode.delete) w.int(-1)
+        else w.bool(false)
+      }
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+
+  it('goes on behind a part that fails', () => {
+    const { err, body } = ask([
+      [OpCode.getData, '/a'],
+      [OpCode.getData, '/none'],
+      [OpCode.getChildren, '/a'],
+      [OpCode.getChildren, '/s'],
+    ])
+    expect(err).toBe(0)
+    expect(readMultiResponse(body)).toMatchObject([
+      { type: OpCode.getData, data: text('data') },
+      { type: OpCode.error, err: ErrorCode.NONODE },
+      { type: OpCode.getChildren, children: ['b'] },
+      { type: OpCode.error, err: ErrorCode.NOAUTH },
+    ])
+  })
+
+  it('that would be answered with more than 64 MiB is refused without a trace', () => {
+    const bench = new ReadFixture()
+    bench.create('/large', 'x'.repeat(2 ** 20))
+    const large = (count: number): Answer =>
+      bench.ask(OpCode.multiRead, (w) => {
+        for (let i = 0; i < count; i++) {
+          writeMultiHeader(w, { type: OpCode.getData, done: false, err: -1 })
+          w.string('/large')
+          w.bool(false)
+        }
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+    expect(large(63).err).toBe(ErrorCode.OK)
+    expect(large(64)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
+  })
+
+  it.each([
+    ['of nothing', [], 0, 'ffffffff01ffffffff'],
+    [
+      'of one part that fails',
+      [[OpCode.getData, '/none']],
+      0,
+      'ffffffff00ffffff9bffffff9b' + 'ffffffff01ffffffff',
+    ],
+    [
+      'of children',
+      [[OpCode.getChildren, '/a']],
+      0,
+      '0000000800000000000000000100000001' + '62' + 'ffffffff01ffffffff',
+    ],
+    ['of deletions', [[OpCode.delete, '/a']], ErrorCode.MARSHALLINGERROR, 'ffffffff01ffffffff'],
+    [
+      'of children and deletions',
+      [
+        [OpCode.getChildren, '/a'],
+        [OpCode.delete, '/a'],
+      ],
+      ErrorCode.MARSHALLINGERROR,
+      '',
+    ],
+    [
+      'with an exists',
+      [
+        [OpCode.getChildren, '/a'],
+        [OpCode.exists, '/a'],
+      ],
+      ErrorCode.MARSHALLINGERROR,
+      '',
+    ],
+  ] as const)('%s has the bytes that ZooKeeper answers', (_what, parts, err, bytes) => {
+    expect(ask(parts)).toMatchObject({ err, bytes })
+  })
+
+  it('never leaves a watch, whatever it asks', () => {
+    const bench = new ReadFixture()
+    for (const type of [OpCode.getData, OpCode.getChildren]) {
+      const { err } = bench.ask(OpCode.multiRead, (w) => {
+        writeMultiHeader(w, { type, done: false, err: -1 })
+        w.string('/a')
+        w.bool(true)
+        writeMultiHeader(w, { type: -1, done: true, err: -1 })
+      })
+      expect([err, bench.watches.size, bench.client.watchedPaths.size]).toEqual([0, 0, 0])
+    }
+  })
+
+  it('with a null path fails as a whole, with what it found before', () => {
+    const { err, body } = ask([
+      [OpCode.getChildren, '/a'],
+      [OpCode.getData, null],
+    ])
+    expect(err).toBe(ErrorCode.MARSHALLINGERROR)
+    expect(readMultiResponse(body)).toMatchObject([{ children: ['b'] }])
+  })
+})

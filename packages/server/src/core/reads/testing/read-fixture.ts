@@ -1,0 +1,125 @@
+import { OPEN_ACL_UNSAFE, OpCode, Reader, readWatcherEvent, Writer, type ACL } from '@zabra/protocol'
+import { AclRules } from '../../auth/index.ts'
+import { Tree } from '../../tree/index.ts'
+import type { Identity, Txn } from '../../types.ts'
+import { WatchNotifier, WatchManager, type NotifiedWatcher } from '../../watches/index.ts'
+import { ReadHandlers, type ReadCaller } from '../index.ts'
+
+export const SECRET: readonly ACL[] = [{ perms: 31, id: { scheme: 'digest', id: 'bob:hash' } }]
+export const text = (value: string): Uint8Array => new TextEncoder().encode(value)
+export const hex = (bytes: Uint8Array): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
+export class Client implements NotifiedWatcher, ReadCaller<Client> {
+  readonly watchedPaths = new Set<string>()
+  readonly sessionId: bigint
+  identities: readonly Identity[] = [{ scheme: 'ip', id: '127.0.0.1' }]
+  /** What it was told: `type path`, and the whole frames in hexadecimal. */
+  readonly events: string[] = []
+  readonly frames: string[] = []
+  readonly listener = this
+
+  constructor(sessionId = 9n) {
+    this.sessionId = sessionId
+  }
+
+  deliver(frame: Uint8Array): void {
+    const reader = new Reader(frame, 20)
+    const { type, path } = readWatcherEvent(reader)
+    this.events.push(`${type} ${path}`)
+    this.frames.push(hex(frame))
+  }
+}
+
+export interface Answer {
+  readonly err: number
+  /** On what was written for this answer. */
+  readonly body: Reader
+  readonly length: number
+  /** In hexadecimal. */
+  readonly bytes: string
+}
+
+/** A tree, a client, and what it gets for an answer. */
+export class ReadFixture {
+  readonly tree = new Tree({ extendedTypes: true, digest: true })
+  readonly watches = new WatchManager<Client>()
+  readonly client: Client
+  readonly out = new Writer()
+  readonly firing: WatchNotifier<Client>
+  readonly #reads: ReadHandlers<Client>
+
+  constructor({ client = new Client(), skipACL = false, empty = false } = {}) {
+    const acls = new AclRules({ skipACL })
+    this.client = client
+    this.firing = new WatchNotifier(this.watches, acls)
+    this.#reads = new ReadHandlers<Client>({
+      tree: this.tree,
+      acls,
+      watches: this.watches,
+      watchNotifier: this.firing,
+    })
+    if (empty) return
+    this.create('/a', 'data')
+    this.create('/a/b', null, OPEN_ACL_UNSAFE, true)
+    this.create('/s', 'hidden', SECRET)
+  }
+
+  create(path: string, data: string | null, acl: readonly ACL[] = OPEN_ACL_UNSAFE, ephemeral = false): void {
+    const bytes = data === null ? null : text(data)
+    this.apply({ type: OpCode.create, path, data: bytes, acl, ephemeral, parentCVersion: -1 })
+  }
+
+  /** Applies a transaction, by default as the next one and of the client. */
+  apply(
+    txn: Txn,
+    zxid = this.tree.lastZxid + 1,
+    time = 1000 + zxid,
+    sessionId = this.client.sessionId,
+  ): void {
+    this.firing.zxid = zxid
+    this.tree.apply({ sessionId, cxid: 0, zxid, time }, txn, this.firing)
+  }
+
+  /** Asks behind four bytes of another reply, which must stay as they are. */
+  ask(op: number, body: Uint8Array | ((w: Writer) => void), client = this.client): Answer {
+    const request = new Writer()
+    if (typeof body === 'function') body(request)
+    else request.raw(body)
+    this.out.reset()
+    this.out.int(0x01020304)
+    const err = this.#reads.answer(op, new Reader(request.take()), this.out, client)
+    const written = this.out.bytes()
+    if (new Reader(written).int() !== 0x01020304) throw new Error('What was written before has changed')
+    const reply = written.slice(4)
+    return {
+      err,
+      body: new Reader(reply),
+      length: reply.length,
+      // Only when it is asked for: some replies are large.
+      get bytes() {
+        return hex(reply)
+      },
+    }
+  }
+
+  look(op: number, path: string | null, watch = false): Answer {
+    return this.ask(op, (w) => {
+      w.string(path)
+      w.bool(watch)
+    })
+  }
+
+  /** An operation on a path with a number: addWatch, checkWatches or removeWatches. */
+  number(op: number, path: string | null, value: number): Answer {
+    return this.ask(op, (w) => {
+      w.string(path)
+      w.int(value)
+    })
+  }
+
+  /** The types of watches that the client holds on a path, as checkWatches finds them. */
+  held(path: string): number[] {
+    return [1, 2, 3, 4, 5].filter((type) => this.number(OpCode.checkWatches, path, type).err === 0)
+  }
+}

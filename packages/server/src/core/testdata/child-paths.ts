@@ -1,9 +1,0 @@
-import { ChildPaths, type Tree } from '../tree/index.ts'
-
-/** The paths of a node's children. */
-export function childPaths(tree: Tree, node: number): string[] {
-  const children = new ChildPaths(tree, node)
-  while (children.next(1000));
-  children.done()
-  return children.lists.flat()
-}

@@ -1,0 +1,155 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  WatchFixture,
+  CHANGED,
+  CHILDREN,
+  CREATED,
+  DELETED,
+  RecordingWatcher,
+  parentOf,
+} from './testing/recording-watcher.ts'
+
+type Kind = 'data' | 'child' | 'persistent' | 'recursive'
+interface Held {
+  readonly kind: Kind
+  readonly path: string
+  readonly ear: number
+}
+
+const PATHS = ['/', '/a', '/a/x', '/a/x/p', '/ab', '/b']
+/** What each type of checkWatches and removeWatches, 1 to 5, stands for. */
+const KINDS_OF_TYPE: readonly (readonly Kind[])[] = [
+  ['child'],
+  ['data'],
+  ['child', 'data', 'persistent', 'recursive'],
+  ['persistent'],
+  ['recursive'],
+]
+
+/** Pairs of connection and path, counted for each of the two tables. */
+function entriesOf(held: readonly Held[]): number {
+  const data = held.filter(({ kind }) => kind !== 'child').map(({ path, ear }) => `${ear} ${path}`)
+  const child = held
+    .filter(({ kind }) => kind === 'child' || kind === 'persistent')
+    .map(({ path, ear }) => `${ear} ${path}`)
+  return new Set(data).size + new Set(child).size
+}
+
+/** What a connection holds: the paths that are kept for it, and what each type finds on each path. */
+function stateOf({ watches }: WatchFixture, ear: RecordingWatcher): string {
+  const found = PATHS.map((path) =>
+    KINDS_OF_TYPE.map((_, i) => (watches.has(ear, path, i + 1) ? 1 : 0)).join(''),
+  )
+  return `${[...ear.watchedPaths].sort().join()} ${found.join()}`
+}
+
+/** The same by the list. */
+function stateIn(held: readonly Held[], ear: number): string {
+  const own = held.filter((one) => one.ear === ear)
+  const found = PATHS.map((path) =>
+    KINDS_OF_TYPE.map((kinds) =>
+      own.some((one) => one.path === path && kinds.includes(one.kind)) ? 1 : 0,
+    ).join(''),
+  )
+  return `${[...new Set(own.map(({ path }) => path))].sort().join()} ${found.join()}`
+}
+
+describe('in random histories', () => {
+  const path = fc.constantFrom(...PATHS)
+  const ear = fc.nat(2)
+  const step = fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant('watch' as const),
+        kind: fc.constantFrom<Kind>('data', 'child', 'persistent', 'recursive'),
+        path,
+        ear,
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constantFrom('created' as const, 'deleted' as const, 'changed' as const),
+        path: path.filter((one) => one !== '/'),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant('remove' as const),
+        type: fc.integer({ min: 1, max: 5 }),
+        path,
+        ear,
+      }),
+    },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('gone' as const), ear }) },
+  )
+
+  it('tells what a list of watches would tell, in 5,000 of them', () => {
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 30 }), (steps) => {
+        const bench = new WatchFixture()
+        const ears = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
+        let held: Held[] = []
+        const take = (matches: (one: Held) => boolean): number[] => {
+          const hit = held.filter(matches)
+          held = held.filter(
+            (one) => !hit.includes(one) || one.kind === 'persistent' || one.kind === 'recursive',
+          )
+          return [...new Set(hit.map((one) => one.ear))]
+        }
+        const below = (top: string, at: string): boolean =>
+          top === at || at.startsWith(top === '/' ? '/' : `${top}/`)
+        for (const one of steps) {
+          const expected: string[][] = [[], [], []]
+          if (one.do === 'watch') {
+            const same = held.some(
+              (other) => other.kind === one.kind && other.path === one.path && other.ear === one.ear,
+            )
+            if (!same) held.push({ kind: one.kind, path: one.path, ear: one.ear })
+            const { watches } = bench
+            if (one.kind === 'data') watches.watchData(ears[one.ear]!, one.path)
+            else if (one.kind === 'child') watches.watchChildren(ears[one.ear]!, one.path)
+            else if (one.kind === 'persistent') watches.watchPersistently(ears[one.ear]!, one.path)
+            else watches.watchRecursively(ears[one.ear]!, one.path)
+          } else if (one.do === 'gone') {
+            held = held.filter((other) => other.ear !== one.ear)
+            bench.watches.removeAll(ears[one.ear]!)
+          } else if (one.do === 'remove') {
+            const kinds = KINDS_OF_TYPE[one.type - 1]!
+            const before = held.length
+            held = held.filter(
+              (other) => !(other.ear === one.ear && other.path === one.path && kinds.includes(other.kind)),
+            )
+            expect(bench.watches.remove(ears[one.ear]!, one.path, one.type)).toBe(held.length < before)
+          } else {
+            const event = one.do === 'created' ? CREATED : one.do === 'deleted' ? DELETED : CHANGED
+            const own = take(
+              (other) =>
+                (other.path === one.path &&
+                  (other.kind === 'data' ||
+                    other.kind === 'persistent' ||
+                    (other.kind === 'child' && one.do === 'deleted'))) ||
+                (other.kind === 'recursive' && below(other.path, one.path)),
+            )
+            for (const index of own) expected[index]!.push(`${event} ${one.path}`)
+            if (one.do !== 'changed') {
+              const parent = parentOf(one.path)
+              const more = take(
+                (other) => other.path === parent && (other.kind === 'child' || other.kind === 'persistent'),
+              )
+              for (const index of more) expected[index]!.push(`${CHILDREN} ${parent}`)
+            }
+            bench[one.do](one.path)
+          }
+          expect(ears.map((each) => each.takeEvents())).toEqual(expected)
+          expect(ears.map((each) => stateOf(bench, each))).toEqual(ears.map((_, i) => stateIn(held, i)))
+          expect(bench.watches.size).toBe(entriesOf(held))
+        }
+      }),
+      { numRuns: 5000 },
+    )
+  })
+})

@@ -1,0 +1,177 @@
+import { WatcherType } from '@zabra/protocol'
+import { WatchBits, WatchTable, type Watcher } from './watch-table.ts'
+
+/** Told once for each event and watcher. */
+export type Notify<W> = (watcher: W) => void
+
+/**
+ * All watches of a server: which connection is to hear of which path (`WatchManager`). Two tables, one fired for a node
+ * itself and one for its children; a persistent watch stands in both, a recursive one in the first.
+ */
+export class WatchManager<W extends Watcher> {
+  readonly data = new WatchTable<W>()
+  readonly child = new WatchTable<W>()
+  /** How many watches are recursive; while there are none, ancestors need no look. */
+  #recursive = 0
+
+  /** Pairs of watcher and path, in both tables. */
+  get size(): number {
+    return this.data.size + this.child.size
+  }
+
+  watchData(watcher: W, path: string): void {
+    watcher.watchedPaths.add(path)
+    this.data.add(path, watcher, WatchBits.ONE_SHOT)
+  }
+
+  watchChildren(watcher: W, path: string): void {
+    watcher.watchedPaths.add(path)
+    this.child.add(path, watcher, WatchBits.ONE_SHOT)
+  }
+
+  watchPersistently(watcher: W, path: string): void {
+    watcher.watchedPaths.add(path)
+    this.data.add(path, watcher, WatchBits.PERSISTENT)
+    this.child.add(path, watcher, WatchBits.PERSISTENT)
+  }
+
+  watchRecursively(watcher: W, path: string): void {
+    watcher.watchedPaths.add(path)
+    if ((this.data.modes(path, watcher) & WatchBits.RECURSIVE) === 0) this.#recursive++
+    this.data.add(path, watcher, WatchBits.RECURSIVE)
+  }
+
+  /** A node came to be: `NodeCreated`. */
+  fireCreated(path: string, notify: Notify<W>): void {
+    this.#fireData(path, notify)
+  }
+
+  fireDataChanged(path: string, notify: Notify<W>): void {
+    this.#fireData(path, notify)
+  }
+
+  /** A node went: those told through the first table are not told again through the second. */
+  fireDeleted(path: string, notify: Notify<W>): void {
+    if (this.size === 0) return
+    const told = new Set<W>()
+    this.#fireData(path, (watcher) => {
+      told.add(watcher)
+      notify(watcher)
+    })
+    this.#fireChild(path, (watcher) => {
+      if (!told.has(watcher)) notify(watcher)
+    })
+  }
+
+  fireChildrenChanged(path: string, notify: Notify<W>): void {
+    this.#fireChild(path, notify)
+  }
+
+  /** Whether a watch of a kind is held on exactly this path (`checkWatches`). */
+  has(watcher: W, path: string, type: number): boolean {
+    const data = this.data.modes(path, watcher)
+    const child = this.child.modes(path, watcher)
+    switch (type) {
+      case WatcherType.Children:
+        return (child & WatchBits.ONE_SHOT) !== 0
+      case WatcherType.Data:
+        return (data & WatchBits.ONE_SHOT) !== 0
+      case WatcherType.Any:
+        return (data | child) !== 0
+      case WatcherType.Persistent:
+        return (data & WatchBits.PERSISTENT) !== 0
+      case WatcherType.PersistentRecursive:
+        return (data & WatchBits.RECURSIVE) !== 0
+      default:
+        return false
+    }
+  }
+
+  /** Removes a watch of a kind on exactly this path. False when there is none. */
+  remove(watcher: W, path: string, type: number): boolean {
+    let removed = 0
+    switch (type) {
+      case WatcherType.Children:
+        removed = this.child.remove(path, watcher, WatchBits.ONE_SHOT)
+        break
+      case WatcherType.Data:
+        removed = this.#removeData(path, watcher, WatchBits.ONE_SHOT)
+        break
+      case WatcherType.Any:
+        removed = this.#removeData(path, watcher, ~0) | this.child.remove(path, watcher, ~0)
+        break
+      case WatcherType.Persistent:
+        removed =
+          this.#removeData(path, watcher, WatchBits.PERSISTENT) |
+          this.child.remove(path, watcher, WatchBits.PERSISTENT)
+        break
+      case WatcherType.PersistentRecursive:
+        removed = this.#removeData(path, watcher, WatchBits.RECURSIVE)
+    }
+    this.#forget(path, watcher)
+    return removed !== 0
+  }
+
+  /** Removes everything that a watcher holds: its connection is gone. */
+  removeAll(watcher: W): void {
+    this.removeSome(watcher, Infinity)
+  }
+
+  /** Removes what a watcher holds on so many paths. True when nothing is left. */
+  removeSome(watcher: W, limit: number): boolean {
+    let left = limit
+    for (const path of watcher.watchedPaths) {
+      if (left-- === 0) return false
+      this.#removeData(path, watcher, ~0)
+      this.child.remove(path, watcher, ~0)
+      watcher.watchedPaths.delete(path)
+    }
+    return true
+  }
+
+  #fireData(path: string, notify: Notify<W>): void {
+    if (this.data.size === 0) return
+    const told = this.#recursive > 0 ? new Set<W>() : undefined
+    this.data.forEach(path, (watcher, modes) => {
+      told?.add(watcher)
+      if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)
+      notify(watcher)
+    })
+    if (told !== undefined) this.#fireAncestors(path, told, notify)
+  }
+
+  #fireAncestors(path: string, told: Set<W>, notify: Notify<W>): void {
+    for (let end = path.lastIndexOf('/'); end >= 0 && path.length > 1; end = path.lastIndexOf('/', end - 1)) {
+      this.data.forEach(end === 0 ? '/' : path.slice(0, end), (watcher, modes) => {
+        if ((modes & WatchBits.RECURSIVE) === 0 || told.has(watcher)) return
+        told.add(watcher)
+        notify(watcher)
+      })
+      if (end === 0) return
+    }
+  }
+
+  #fireChild(path: string, notify: Notify<W>): void {
+    if (this.child.size === 0) return
+    this.child.forEach(path, (watcher, modes) => {
+      if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.child, path, watcher)
+      notify(watcher)
+    })
+  }
+
+  #consume(table: WatchTable<W>, path: string, watcher: W): void {
+    table.remove(path, watcher, WatchBits.ONE_SHOT)
+    this.#forget(path, watcher)
+  }
+
+  #removeData(path: string, watcher: W, modes: number): number {
+    const removed = this.data.remove(path, watcher, modes)
+    if ((removed & WatchBits.RECURSIVE) !== 0) this.#recursive--
+    return removed
+  }
+
+  #forget(path: string, watcher: W): void {
+    if (this.data.modes(path, watcher) === 0 && this.child.modes(path, watcher) === 0)
+      watcher.watchedPaths.delete(path)
+  }
+}

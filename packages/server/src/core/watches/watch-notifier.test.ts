@@ -1,0 +1,268 @@
+import { OPEN_ACL_UNSAFE, OpCode, Perms, type ACL } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import { Tree } from '../tree/index.ts'
+import type { Txn } from '../types.ts'
+import {
+  WatchFixture,
+  CHANGED,
+  CHILDREN,
+  CREATED,
+  DELETED,
+  RecordingWatcher,
+} from './testing/recording-watcher.ts'
+
+const BOB = { scheme: 'digest', id: 'bob:hash' }
+const bobMay = (perms: number): readonly ACL[] => [{ perms, id: BOB }]
+const SECRET = bobMay(Perms.READ)
+
+/** A tree whose changes fire. */
+class World extends WatchFixture {
+  readonly tree = new Tree({ extendedTypes: true, digest: false })
+
+  apply(txn: Txn, zxid = this.tree.lastZxid + 1): void {
+    this.notifier.zxid = zxid
+    this.tree.apply({ sessionId: 9n, cxid: 0, zxid, time: 1000 }, txn, this.notifier)
+  }
+
+  create(path: string, { ephemeral = false, acl = OPEN_ACL_UNSAFE } = {}): void {
+    this.apply({ type: OpCode.create, path, data: null, acl, ephemeral, parentCVersion: -1 })
+  }
+  set(path: string): void {
+    this.apply({ type: OpCode.setData, path, data: null, version: 1 })
+  }
+  remove(path: string): void {
+    this.apply({ type: OpCode.delete, path })
+  }
+}
+
+describe('a notification', () => {
+  it('has the bytes that a ZooKeeper 3.9 server sends for the events of a multi', () => {
+    const world = new World()
+    const ear = new RecordingWatcher()
+    world.create('/fx')
+    world.watches.watchRecursively(ear, '/fx')
+    world.watches.watchChildren(ear, '/fx')
+    const path = '/fx/m'
+    const txns = [
+      { type: OpCode.check, path: '/fx', version: 1 },
+      { type: OpCode.create, path, data: null, acl: OPEN_ACL_UNSAFE, ephemeral: false, parentCVersion: -1 },
+      { type: OpCode.setData, path, data: null, version: 1 },
+      { type: OpCode.delete, path },
+    ] as const
+    world.apply({ type: OpCode.multi, txns }, 9)
+    expect(ear.takeFrames()).toEqual([
+      '00000021ffffffff000000000000000900000000' + '0000000100000003000000052f66782f6d',
+      '0000001fffffffff000000000000000900000000' + '0000000400000003000000032f6678',
+      '00000021ffffffff000000000000000900000000' + '0000000300000003000000052f66782f6d',
+      '00000021ffffffff000000000000000900000000' + '0000000200000003000000052f66782f6d',
+    ])
+  })
+
+  it('has zxid -1 when it only tells what was missed, and the next one that of its transaction', () => {
+    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
+    bench.notifier.zxid = 0x7_0000_0001
+    bench.notifier.notify(ear, CHANGED, '/wx')
+    expect(ear.takeFrames()).toEqual([
+      '0000001fffffffffffffffffffffffff00000000' + '0000000300000003000000032f7778',
+    ])
+    bench.watches.watchData(ear, '/wx')
+    bench.changed('/wx')
+    expect(ear.takeFrames()).toEqual([
+      '0000001fffffffff000000070000000100000000' + '0000000300000003000000032f7778',
+    ])
+  })
+
+  it('holds paths of any length and script, those beyond the basic plane in two surrogates', () => {
+    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
+    for (const path of ['/ü', '/雪', `/${'long'.repeat(20_000)}`]) {
+      bench.watches.watchData(ear, path)
+      bench.changed(path)
+      expect(ear.takeEvents()).toEqual([`${CHANGED} ${path}`])
+    }
+    ear.takeFrames()
+    bench.watches.watchData(ear, '/😀')
+    bench.changed('/😀')
+    expect(ear.takeFrames()[0]).toMatch(/000000072feda0bdedb880$/)
+  })
+
+  it('is written once for all who hear of one event, and counted for each', () => {
+    const bench = new WatchFixture()
+    const ears = [new RecordingWatcher(), new RecordingWatcher(), new RecordingWatcher()]
+    for (const ear of ears) bench.watches.watchData(ear, '/a')
+    bench.watches.watchChildren(ears[0]!, '/')
+    bench.deleted('/a')
+    expect(new Set(ears.map(({ views }) => views[0])).size).toBe(1)
+    const { delivered, bytes, recipients: told } = bench.notifier
+    expect([delivered, bytes]).toEqual([4, 3 * 34 + 33])
+    expect([told.deleted.max, told.children.max, told.created.count, told.changed.count]).toEqual([
+      3, 1, 0, 0,
+    ])
+  })
+})
+
+describe('who may not read the node', () => {
+  const events = [
+    ['of a creation by the new node', (bench: WatchFixture) => bench.created('/a', SECRET), CREATED],
+    ['of a change by the node', (bench: WatchFixture) => bench.changed('/a', SECRET), CHANGED],
+    [
+      'of a deletion by the last list of the node',
+      (bench: WatchFixture) => bench.deleted('/a', SECRET),
+      DELETED,
+    ],
+  ] as const
+
+  it.each(events)('hears nothing, judged %s, and a one-shot watch is used up', (_what, fire, event) => {
+    const bench = new WatchFixture()
+    const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
+    for (const ear of [stranger, bob]) bench.watches.watchData(ear, '/a')
+    fire(bench)
+    expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([[], [`${event} /a`], 0])
+  })
+
+  it('hears nothing of children, judged by the parent alone', () => {
+    const bench = new WatchFixture()
+    const [stranger, bob] = [new RecordingWatcher(), new RecordingWatcher([BOB])]
+    for (const fire of ['created', 'deleted'] as const) {
+      for (const ear of [stranger, bob]) bench.watches.watchChildren(ear, '/p')
+      bench[fire]('/p/x', OPEN_ACL_UNSAFE, SECRET)
+      expect([stranger.takeEvents(), bob.takeEvents(), bench.watches.size]).toEqual([
+        [],
+        [`${CHILDREN} /p`],
+        0,
+      ])
+      bench.watches.watchChildren(stranger, '/p')
+      bench[fire]('/p/x', SECRET, OPEN_ACL_UNSAFE)
+      expect([stranger.takeEvents(), bench.watches.size]).toEqual([[`${CHILDREN} /p`], 0])
+    }
+  })
+
+  it('is not told of a deletion through its child watch either', () => {
+    const [bench, stranger] = [new WatchFixture(), new RecordingWatcher()]
+    bench.watches.watchData(stranger, '/a')
+    bench.watches.watchChildren(stranger, '/a')
+    bench.deleted('/a', SECRET)
+    expect([stranger.takeEvents(), bench.watches.size]).toEqual([[], 0])
+  })
+
+  it('keeps a persistent watch and hears of what it may read later, as who it is then', () => {
+    const [bench, ear] = [new WatchFixture(), new RecordingWatcher()]
+    bench.watches.watchPersistently(ear, '/a')
+    bench.watches.watchRecursively(ear, '/a')
+    bench.changed('/a', SECRET)
+    expect(ear.takeEvents()).toEqual([])
+    ear.identities = [BOB]
+    bench.changed('/a', SECRET)
+    expect(ear.takeEvents()).toEqual([`${CHANGED} /a`])
+  })
+
+  it('needs READ and no other permission', () => {
+    const [bench, bob] = [new WatchFixture(), new RecordingWatcher([BOB])]
+    bench.watches.watchPersistently(bob, '/a')
+    bench.changed('/a', bobMay(Perms.ALL & ~Perms.READ))
+    expect(bob.takeEvents()).toEqual([])
+    bench.changed('/a', bobMay(Perms.ALL))
+    expect(bob.takeEvents()).toEqual([`${CHANGED} /a`])
+  })
+
+  it('hears everything as the super user, where lists are not checked, and of what it missed', () => {
+    const root = new RecordingWatcher([{ scheme: 'super', id: '' }])
+    const lax = new WatchFixture({ skipACL: true })
+    const [strict, stranger] = [new WatchFixture(), new RecordingWatcher()]
+    strict.watches.watchData(root, '/a')
+    strict.changed('/a', SECRET)
+    lax.watches.watchData(stranger, '/a')
+    lax.changed('/a', SECRET)
+    strict.notifier.notify(stranger, DELETED, '/a')
+    expect([root.takeEvents(), stranger.takeEvents()]).toEqual([
+      [`${CHANGED} /a`],
+      [`${CHANGED} /a`, `${DELETED} /a`],
+    ])
+  })
+})
+
+describe('what each watch on /x hears of', () => {
+  type Add = (world: World, ear: RecordingWatcher) => void
+  const data: Add = ({ watches }, ear) => watches.watchData(ear, '/x')
+  const child: Add = ({ watches }, ear) => watches.watchChildren(ear, '/x')
+  const persistent: Add = ({ watches }, ear) => watches.watchPersistently(ear, '/x')
+  const recursive: Add = ({ watches }, ear) => watches.watchRecursively(ear, '/x')
+  const x = (event: number): string => `${event} /x`
+  const k = (event: number): string => `${event} /x/k`
+  const d = (event: number): string => `${event} /x/k/d`
+  type Row = readonly [
+    change: string,
+    data: string[],
+    child: string[],
+    persistent: string[],
+    recursive: string[],
+  ]
+  const rows: Row[] = [
+    ['create /x', [x(CREATED)], [], [x(CREATED)], [x(CREATED)]],
+    ['set /x', [x(CHANGED)], [], [x(CHANGED)], [x(CHANGED)]],
+    ['remove /x', [x(DELETED)], [x(DELETED)], [x(DELETED)], [x(DELETED)]],
+    ['create /x/k', [], [x(CHILDREN)], [x(CHILDREN)], [k(CREATED)]],
+    ['set /x/k', [], [], [], [k(CHANGED)]],
+    ['remove /x/k', [], [x(CHILDREN)], [x(CHILDREN)], [k(DELETED)]],
+    ['create /x/k/d', [], [], [], [d(CREATED)]],
+    ['set /x/k/d', [], [], [], [d(CHANGED)]],
+    ['remove /x/k/d', [], [], [], [d(DELETED)]],
+    ['create /xx', [], [], [], []],
+  ]
+
+  it.each(rows)('%s', (change, ...expected) => {
+    const [verb, path] = change.split(' ') as ['create' | 'set' | 'remove', string]
+    const heard = [data, child, persistent, recursive].map((add) => {
+      const [world, ear] = [new World(), new RecordingWatcher()]
+      const needed = ['/x', '/x/k', '/x/k/d'].filter((one) => (verb === 'create' ? one < path : one <= path))
+      for (const one of needed) world.create(one)
+      add(world, ear)
+      const before = world.watches.size
+      world[verb](path)
+      const events = ear.takeEvents()
+      const oneShot = add === data || add === child
+      expect(world.watches.size).toBe(oneShot && events.length > 0 ? 0 : before)
+      return events
+    })
+    expect(heard).toEqual(expected)
+  })
+
+  it('a session that ends: the deletion of each of its nodes and what it does to their parents', () => {
+    const [world, ear] = [new World(), new RecordingWatcher()]
+    world.create('/x')
+    for (const path of ['/x/a', '/x/b', '/e']) world.create(path, { ephemeral: true })
+    for (const add of [persistent, recursive]) add(world, ear)
+    world.watches.watchChildren(ear, '/')
+    world.apply({ type: OpCode.closeSession, paths2Delete: ['/x/a', '/x/b', '/e'] }, 77)
+    expect(ear.takeEvents().sort()).toEqual(
+      [`${DELETED} /x/a`, x(CHILDREN), `${DELETED} /x/b`, x(CHILDREN), `${CHILDREN} /`].sort(),
+    )
+    expect(new Set(ear.zxids)).toEqual(new Set([77]))
+  })
+
+  it('a new list of rights, a check and a failed multi: nothing', () => {
+    const [world, ear] = [new World(), new RecordingWatcher()]
+    world.create('/x')
+    for (const add of [data, child, persistent, recursive]) add(world, ear)
+    world.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
+    world.apply({ type: OpCode.multi, txns: [{ type: OpCode.check, path: '/x', version: 0 }] })
+    const failed = [{ type: OpCode.error, err: 0 } as const, { type: OpCode.error, err: -101 } as const]
+    world.apply({ type: OpCode.multi, txns: failed })
+    world.apply({ type: OpCode.error, err: -101 })
+    expect(ear.takeEvents()).toEqual([])
+    expect(world.watches.has(ear, '/x', 2)).toBe(true)
+  })
+
+  it('a change judged by the list that the node has then, and its deletion by the last one', () => {
+    const [world, ear] = [new World(), new RecordingWatcher()]
+    world.create('/x')
+    persistent(world, ear)
+    world.apply({ type: OpCode.setACL, path: '/x', acl: SECRET, version: 1 })
+    world.set('/x')
+    world.create('/x/k')
+    world.remove('/x/k')
+    world.remove('/x')
+    expect(ear.takeEvents()).toEqual([])
+    world.create('/x')
+    expect(ear.takeEvents()).toEqual([x(CREATED)])
+  })
+})

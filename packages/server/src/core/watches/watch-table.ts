@@ -1,0 +1,90 @@
+/** What a connection can hold on a path, as bits, since the modes live side by side. */
+export const WatchBits = { ONE_SHOT: 1, PERSISTENT: 2, RECURSIVE: 4 } as const
+
+/** Whoever is told: a connection. Identity is by object. */
+export interface Watcher {
+  /** Every path on which this watcher has an entry in some table. Kept by `WatchManager`. */
+  readonly watchedPaths: Set<string>
+}
+
+interface Single<W> {
+  readonly watcher: W
+  modes: number
+}
+
+/** Who watches which path. Most paths have one watcher, so one is kept without a map. */
+export class WatchTable<W extends Watcher> {
+  readonly #paths = new Map<string, Single<W> | Map<W, number>>()
+  /** Pairs of watcher and path. */
+  size = 0
+
+  get pathCount(): number {
+    return this.#paths.size
+  }
+
+  modes(path: string, watcher: W): number {
+    const held = this.#paths.get(path)
+    if (held === undefined) return 0
+    if (held instanceof Map) return held.get(watcher) ?? 0
+    return held.watcher === watcher ? held.modes : 0
+  }
+
+  add(path: string, watcher: W, mode: number): void {
+    const held = this.#paths.get(path)
+    if (held === undefined) {
+      this.#paths.set(path, { watcher, modes: mode })
+      this.size++
+    } else if (held instanceof Map) {
+      const before = held.get(watcher)
+      if (before === undefined) this.size++
+      held.set(watcher, (before ?? 0) | mode)
+    } else if (held.watcher === watcher) {
+      held.modes |= mode
+    } else {
+      this.#paths.set(
+        path,
+        new Map([
+          [held.watcher, held.modes],
+          [watcher, mode],
+        ]),
+      )
+      this.size++
+    }
+  }
+
+  /** Takes modes away and returns those that were held of them. */
+  remove(path: string, watcher: W, modes: number): number {
+    const held = this.#paths.get(path)
+    if (held === undefined) return 0
+    const before = this.modes(path, watcher)
+    const left = before & ~modes
+    if (left === before) return 0
+    if (held instanceof Map) {
+      if (left !== 0) held.set(watcher, left)
+      else {
+        held.delete(watcher)
+        this.size--
+        if (held.size === 0) this.#paths.delete(path)
+      }
+    } else if (left === 0) {
+      this.#paths.delete(path)
+      this.size--
+    } else {
+      held.modes = left
+    }
+    return before & modes
+  }
+
+  /** Calls `visit` for each watcher of a path. It may change the entries of the watcher that it is given. */
+  forEach(path: string, visit: (watcher: W, modes: number) => void): void {
+    const held = this.#paths.get(path)
+    if (held === undefined) return
+    if (held instanceof Map) for (const [watcher, modes] of held) visit(watcher, modes)
+    else visit(held.watcher, held.modes)
+  }
+
+  *entries(): Generator<[path: string, watchers: W[]]> {
+    for (const [path, held] of this.#paths)
+      yield [path, held instanceof Map ? [...held.keys()] : [held.watcher]]
+  }
+}

@@ -1,0 +1,281 @@
+import { ProtocolError, Writer } from '@zabra/protocol'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  decodeAckEpoch,
+  decodeDesignatedLeader,
+  decodeForwardedRequest,
+  decodeInformAndActivate,
+  decodeLeaderInfo,
+  decodeLearnerInfo,
+  decodeRevalidation,
+  decodeRevalidationReply,
+  encodeAckEpoch,
+  encodeDesignatedLeader,
+  encodeInformAndActivate,
+  encodeLeaderInfo,
+  encodeLearnerInfo,
+  encodePacket,
+  encodeRevalidation,
+  encodeRevalidationReply,
+  encodeTouches,
+  packetName,
+  PacketSplitter,
+  PacketType,
+  decodeTouches,
+  writeForwardedRequest,
+  type QuorumPacket,
+} from './index.ts'
+
+const bytesOf = (hex: string): Uint8Array =>
+  Uint8Array.from(hex.replaceAll(' ', '').match(/../g) ?? [], (byte) => parseInt(byte, 16))
+const hexOf = (bytes: Uint8Array | null): string =>
+  bytes === null ? 'null' : [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
+function encode(packet: QuorumPacket): Uint8Array {
+  const writer = new Writer()
+  encodePacket(writer, packet)
+  return writer.take()
+}
+
+/** Cuts chunks into packets, with data copied. */
+function cut(chunks: readonly Uint8Array[], maxData = 1 << 20): QuorumPacket[] {
+  const packets: QuorumPacket[] = []
+  const splitter = new PacketSplitter({
+    maxData,
+    packet: (type, zxid, data, auth) => packets.push({ type, zxid, data: data && data.slice(), auth }),
+  })
+  for (const chunk of chunks) splitter.push(chunk)
+  expect(splitter.bufferedBytes).toBe(0)
+  return packets
+}
+
+// As Apache ZooKeeper 3.9 sent them.
+const captured: [string, string, Partial<QuorumPacket>][] = [
+  [
+    'followerInfo',
+    '0000000b 0000000000000000 00000014 0000000000000002 00010000 0000000000000000 ffffffff',
+    { zxid: 0 },
+  ],
+  [
+    'observerInfo',
+    '00000010 0000000000000000 00000014 0000000000000004 00010000 0000000000000000 ffffffff',
+    { zxid: 0 },
+  ],
+  ['leaderInfo', '00000011 0000000100000000 00000004 00010000 ffffffff', { zxid: 0x1_0000_0000 }],
+  ['ackEpoch', '00000012 0000000100000006 00000004 00000001 ffffffff', { zxid: 0x1_0000_0006 }],
+  ['diff', '0000000d 0000000100000007 ffffffff ffffffff', { data: null }],
+  ['trunc', '0000000e 0000000100000007 ffffffff ffffffff', { data: null }],
+  ['snap', '0000000f 0000000100000000 ffffffff ffffffff', { data: null }],
+  ['ack', '00000003 0000000100000000 ffffffff ffffffff', { auth: null }],
+  ['upToDate', '0000000c ffffffffffffffff ffffffff ffffffff', { zxid: -1 }],
+  ['ping', '00000005 0000000100000002 0000000c 0100001402ee0000 00001f40 ffffffff', { zxid: 0x1_0000_0002 }],
+  ['ping', '00000005 0000000100000002 00000000 ffffffff', { data: new Uint8Array(0) }],
+  ['revalidate', '00000006 ffffffffffffffff 0000000c 0200001736e40000 00002710 ffffffff', { zxid: -1 }],
+  ['revalidate', '00000006 ffffffffffffffff 00000009 0200001736e40000 01 ffffffff', { zxid: -1 }],
+  ['sync', '00000007 0000000000000000 ffffffff ffffffff', { zxid: 0 }],
+  [
+    'commitAndActivate',
+    '00000009 000000010000001b 00000008 0000000000000003 ffffffff',
+    { zxid: 0x1_0000_001b },
+  ],
+  [
+    'request',
+    '00000001 ffffffffffffffff 0000003e 0100001402ee0000 00000001 00000001 000000022f61 0000000568656c6c6f 00000001 0000001f 00000005776f726c64 00000006616e796f6e65 00000000 00000001 000000026970 000000093132372e302e302e31',
+    { auth: [{ scheme: 'ip', id: '127.0.0.1' }] },
+  ],
+  [
+    'proposal',
+    '00000002 0000000100000002 0000005b 0100001402ee0000 00000001 0000000100000002 000001a1fb44a73e 00000001 000000022f61 0000000568656c6c6f 00000001 0000001f 00000005776f726c64 00000006616e796f6e65 00 00000001 00000002 0000000152415ba6 ffffffff',
+    { zxid: 0x1_0000_0002 },
+  ],
+]
+
+describe('a packet of Apache ZooKeeper', () => {
+  it.each(captured)('%s is read and written as it was captured', (name, hex, expected) => {
+    const bytes = bytesOf(hex)
+    const [packet, ...more] = cut([bytes])
+    expect(more).toEqual([])
+    expect(packetName(packet!.type)).toBe(name)
+    expect(packet).toMatchObject(expected)
+    expect(hexOf(encode(packet!))).toBe(hexOf(bytes))
+  })
+
+  it('keeps its number when nobody knows its type', () => {
+    expect(packetName(77)).toBe('type 77')
+    expect(cut([encode({ type: 77, zxid: 0, data: null, auth: null })])[0]!.type).toBe(77)
+  })
+})
+
+describe('what packets carry', () => {
+  const data = (index: number): Uint8Array => cut([bytesOf(captured[index]![1])])[0]!.data!
+
+  it('is read from captured packets, and written the same', () => {
+    expect(decodeLearnerInfo(data(0))).toEqual({ serverId: 2, protocolVersion: 0x10000, configVersion: 0 })
+    expect(hexOf(encodeLearnerInfo(decodeLearnerInfo(data(0))))).toBe(hexOf(data(0)))
+    expect(decodeLeaderInfo(data(2))).toBe(0x10000)
+    expect(hexOf(encodeLeaderInfo())).toBe(hexOf(data(2)))
+    expect(decodeAckEpoch(data(3))).toBe(1)
+    expect(decodeAckEpoch(encodeAckEpoch(-1))).toBe(-1)
+    const touches: [bigint, number][] = []
+    decodeTouches(data(9), (session, timeout) => touches.push([session, timeout]))
+    expect(touches).toEqual([[0x100001402ee0000n, 8000]])
+    expect(hexOf(encodeTouches(touches))).toBe(hexOf(data(9)))
+    decodeTouches(null, () => expect.unreachable())
+    expect(encodeTouches([])).toHaveLength(0)
+    const revalidation = { session: 0x200001736e40000n, timeout: 10000 }
+    expect(decodeRevalidation(data(11))).toEqual(revalidation)
+    expect(hexOf(encodeRevalidation(revalidation))).toBe(hexOf(data(11)))
+    const answer = { session: 0x200001736e40000n, valid: true }
+    expect(decodeRevalidationReply(data(12))).toEqual(answer)
+    expect(hexOf(encodeRevalidationReply(answer))).toBe(hexOf(data(12)))
+    expect(decodeDesignatedLeader(data(14))).toBe(3)
+    expect(hexOf(encodeDesignatedLeader(3))).toBe(hexOf(data(14)))
+    const forwarded = bytesOf(captured[15]![1])
+    const request = decodeForwardedRequest(data(15))
+    expect(request).toMatchObject({ session: 0x100001402ee0000n, cxid: 1, type: 1 })
+    const writer = new Writer()
+    writeForwardedRequest(writer, request, cut([forwarded])[0]!.auth)
+    expect(hexOf(writer.bytes())).toBe(hexOf(forwarded))
+    const informed = encodeInformAndActivate(3, data(16))
+    expect(decodeInformAndActivate(informed)).toEqual({ leader: 3, payload: data(16) })
+  })
+
+  it('of old learners is as old as can be', () => {
+    expect(decodeLearnerInfo(data(0).slice(0, 8))).toEqual({
+      serverId: 2,
+      protocolVersion: 1,
+      configVersion: 0,
+    })
+    expect(decodeLearnerInfo(data(0).slice(0, 12))).toMatchObject({
+      protocolVersion: 0x10000,
+      configVersion: 0,
+    })
+  })
+
+  it('is refused with a ProtocolError when it is cut short', () => {
+    const short = new Uint8Array(3)
+    const decoders = [
+      decodeLearnerInfo,
+      decodeLeaderInfo,
+      decodeAckEpoch,
+      decodeRevalidation,
+      decodeRevalidationReply,
+      decodeForwardedRequest,
+      decodeDesignatedLeader,
+      decodeInformAndActivate,
+      (bytes: Uint8Array | null) => decodeTouches(bytes, () => {}),
+    ]
+    for (const decode of decoders) expect(() => decode(short)).toThrow(ProtocolError)
+    for (const decode of decoders.slice(0, -1)) expect(() => decode(null)).toThrow(ProtocolError)
+  })
+})
+
+const anyPacket = fc.record({
+  type: fc.integer({ min: 1, max: 20 }),
+  zxid: fc.constantFrom(-1, 0, 0x1_0000_0001, 0x1f_ffff_0000_0000),
+  data: fc.option(fc.uint8Array({ maxLength: 60 })),
+  auth: fc.option(fc.array(fc.record({ scheme: fc.string(), id: fc.string() }), { maxLength: 3 })),
+})
+
+describe('a stream of packets', () => {
+  it('is cut the same whatever chunks it comes in', () => {
+    fc.assert(
+      fc.property(
+        fc.array(anyPacket, { maxLength: 6 }),
+        fc.array(fc.nat(9), { minLength: 1 }),
+        (packets, sizes) => {
+          const stream = Uint8Array.from(packets.flatMap((packet) => [...encode(packet)]))
+          const chunks: Uint8Array[] = []
+          for (let at = 0, i = 0; at < stream.length; i++) {
+            const size = sizes[i % sizes.length]! + 1
+            chunks.push(stream.slice(at, at + size))
+            at += size
+          }
+          expect(cut(chunks)).toEqual(packets)
+        },
+      ),
+    )
+  })
+
+  it('is cut at every place into two', () => {
+    const packets = cut([bytesOf(captured.map(([, hex]) => hex).join(''))])
+    const stream = bytesOf(captured.map(([, hex]) => hex).join(''))
+    for (let at = 0; at <= stream.length; at++)
+      expect(cut([stream.slice(0, at), stream.slice(at)])).toEqual(packets)
+  })
+
+  it('hands bytes after SNAP over as they are, until the snapshot is over', () => {
+    const snapshot = bytesOf('00000000 00000001 42656e57617348657265')
+    const stream = Uint8Array.from([...bytesOf(captured[6]![1]), ...snapshot, ...bytesOf(captured[7]![1])])
+    for (let size = 1; size <= stream.length; size++) {
+      let taken = ''
+      const types: number[] = []
+      const splitter = new PacketSplitter({
+        maxData: 100,
+        packet: (type) => types.push(type),
+        raw: (bytes) => {
+          const missing = snapshot.length - taken.length / 2
+          taken += hexOf(bytes.subarray(0, missing))
+          return bytes.length >= missing ? missing : -1
+        },
+      })
+      for (let at = 0; at < stream.length; at += size) splitter.push(stream.subarray(at, at + size))
+      expect(taken).toBe(hexOf(snapshot))
+      expect(types).toEqual([PacketType.snap, PacketType.ack])
+    }
+  })
+
+  it('is refused as soon as a length cannot be, before anything is held for it', () => {
+    const head = '00000002 0000000100000002'
+    for (const rest of [
+      '7fffffff',
+      '00000065',
+      'fffffffe',
+      '00000000 7fffffff',
+      '00000000 fffffffe',
+      '00000000 00000001 7fffffff',
+    ]) {
+      const splitter = new PacketSplitter({ maxData: 100, packet: () => expect.unreachable() })
+      const bytes = bytesOf(head + rest)
+      expect(() => {
+        for (const byte of bytes) splitter.push(Uint8Array.of(byte))
+      }, rest).toThrow(ProtocolError)
+      expect(splitter.bufferedBytes).toBe(0)
+      splitter.push(bytesOf(captured[4]![1]))
+    }
+  })
+
+  it('gives a ProtocolError and nothing else for random bytes', () => {
+    fc.assert(
+      fc.property(fc.array(fc.uint8Array({ maxLength: 40 })), (chunks) => {
+        const splitter = new PacketSplitter({ maxData: 50, packet: () => {} })
+        try {
+          for (const chunk of chunks) splitter.push(chunk)
+        } catch (error) {
+          expect(error).toBeInstanceOf(ProtocolError)
+        }
+        expect(splitter.bufferedBytes).toBeLessThan(2000)
+      }),
+    )
+  })
+
+  it('ends when it is told to, also within a chunk', () => {
+    const types: number[] = []
+    const splitter = new PacketSplitter({
+      maxData: 100,
+      packet: (type) => {
+        types.push(type)
+        splitter.stop()
+      },
+    })
+    splitter.push(bytesOf(captured[4]![1] + captured[5]![1]))
+    splitter.push(bytesOf(captured[5]![1]))
+    expect(types).toEqual([PacketType.diff])
+  })
+
+  it('refuses a zxid that is not exact as a number', () => {
+    const bytes = bytesOf('00000003 7fffffffffffffff ffffffff ffffffff')
+    expect(() => cut([bytes])).toThrow(ProtocolError)
+  })
+})

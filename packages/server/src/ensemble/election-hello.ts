@@ -1,0 +1,95 @@
+import { ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
+import type { Address } from '@zabra/runtime'
+import type { ServerId } from '../core/quorum/index.ts'
+
+/** How a server introduces itself on the election port. */
+export interface Hello {
+  readonly id: ServerId
+  /** Where it can be called back; empty when it did not say, or said only that it listens everywhere. */
+  readonly addresses: readonly Address[]
+}
+
+const ONE_ADDRESS = -65_536n
+const SEVERAL_ADDRESSES = -65_535n
+/** What an observer without an id calls itself. */
+const ANONYMOUS = 2n ** 63n - 1n
+const HEAD_BYTES = 20
+const MAX_TEXT_BYTES = 2048
+
+/**
+ * The first bytes on a connection, for one write: the acceptor may be an Apache server, which reads them at once or not
+ * at all. `several` announces all addresses, which servers before 3.6 do not understand.
+ */
+export function encodeHello(id: ServerId, addresses: readonly Address[], several: boolean): Uint8Array {
+  const text = (several ? addresses : addresses.slice(0, 1)).map(formatAddress).join('|')
+  const writer = new Writer(HEAD_BYTES + textByteLength(text))
+  writer.long(several ? SEVERAL_ADDRESSES : ONE_ADDRESS)
+  writer.longNumber(id)
+  const bytes = new Uint8Array(textByteLength(text))
+  writeText(text, bytes, 0)
+  writer.buffer(bytes)
+  return writer.take()
+}
+
+/** Collects a hello that may come in pieces. */
+export class HelloReader {
+  #bytes: Uint8Array = new Uint8Array(0)
+
+  /** Bytes that have come so far. */
+  get received(): number {
+    return this.#bytes.length
+  }
+
+  /** Takes bytes; returns the hello once it is whole, with what came behind it. Throws a `ProtocolError`. */
+  push(chunk: Uint8Array): { hello: Hello; rest: Uint8Array } | undefined {
+    const bytes = new Uint8Array(this.#bytes.length + chunk.length)
+    bytes.set(this.#bytes)
+    bytes.set(chunk, this.#bytes.length)
+    this.#bytes = bytes
+    const reader = new Reader(bytes)
+    if (reader.remaining < 8) return undefined
+    const first = reader.long()
+    // Before 3.5 the id was all there is.
+    if (first >= 0n) return { hello: { id: idOf(first), addresses: [] }, rest: bytes.subarray(8) }
+    if (first !== ONE_ADDRESS && first !== SEVERAL_ADDRESSES)
+      reader.fail(`Expected the protocol ${ONE_ADDRESS} or ${SEVERAL_ADDRESSES}, got ${first}`, 'a hello')
+    return this.#rest(reader)
+  }
+
+  #rest(reader: Reader): { hello: Hello; rest: Uint8Array } | undefined {
+    if (reader.remaining < HEAD_BYTES - 8) return undefined
+    const id = idOf(reader.long())
+    const length = reader.int()
+    if (length < 1 || length > MAX_TEXT_BYTES)
+      reader.fail(`Expected an address of 1 to ${MAX_TEXT_BYTES} bytes, got a length of ${length}`, 'a hello')
+    if (reader.remaining < length) return undefined
+    const text = reader.raw(length)
+    const addresses = readAddresses(readText(text, 0, text.length))
+    return { hello: { id, addresses }, rest: this.#bytes.subarray(reader.offset) }
+  }
+}
+
+function idOf(long: bigint): ServerId {
+  const id = Number(long)
+  if (Number.isSafeInteger(id) && id >= 0) return id
+  const who = long === ANONYMOUS ? 'an observer without an id' : String(long)
+  throw new ProtocolError(`Expected the id of a server, got ${who}`, 0, 'a hello')
+}
+
+function readAddresses(text: string): Address[] {
+  return text.split('|').flatMap((part) => {
+    const [, bracketed, bare, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(part.trim()) ?? []
+    if (port === undefined || Number(port) < 1 || Number(port) > 65_535)
+      throw new ProtocolError(
+        `Expected host:port, got ${JSON.stringify(part.slice(0, 80))}`,
+        HEAD_BYTES,
+        'a hello',
+      )
+    const host = (bracketed ?? bare)!
+    return /^(0\.0\.0\.0|[0:]*)$/.test(host) ? [] : [{ host, port: Number(port) }]
+  })
+}
+
+/** An address as a hello and a log line have it. */
+export const formatAddress = ({ host, port }: Address): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`

@@ -1,0 +1,63 @@
+import { OpCode } from '@zabra/protocol'
+import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { parseConfiguration, printConfiguration, type EnsembleConfiguration } from '../core/quorum/index.ts'
+import { CONFIGURATION_NODE, Tree } from '../core/tree/index.ts'
+import { loadConfigurations } from './configuration-files.ts'
+import { Membership } from './membership.ts'
+
+const configuration = (version: number, ...ids: number[]): EnsembleConfiguration =>
+  parseConfiguration(
+    [...ids.map((id) => `server.${id}=h${id}:1:2`), `version=${version.toString(16)}`].join('\n'),
+  )
+
+it('writes what a full disk has refused when it is asked for again', async () => {
+  const disk = new MemoryDisk()
+  await disk.makeFolder('/data')
+  const written = configuration(0, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const [second, third] = [configuration(0x100000002, 1, 2, 3, 4), configuration(0x100000003, 2, 3, 4)]
+  disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
+  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
+  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
+  await expect(membership.propose(third)).rejects.toThrow('ENOSPC')
+  disk.injectFault = undefined
+  await membership.activate(second).kept
+  const { active, proposed } = await loadConfigurations(disk, '/data', written, silentLogger)
+  expect([active, proposed].map((one) => one && printConfiguration(one))).toEqual(
+    [second, third].map(printConfiguration),
+  )
+})
+
+it('counts a change that is in the log and was not known to be committed as proposed', () => {
+  const disk = new MemoryDisk()
+  const written = configuration(0x100000000, 1, 2, 3)
+  const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
+  const tree = new Tree({ extendedTypes: false, digest: true })
+  const change = (zxid: number, text: string): number =>
+    tree.apply(
+      { sessionId: 1n, cxid: 1, zxid, time: 7 },
+      { type: OpCode.reconfig, path: CONFIGURATION_NODE, data: new TextEncoder().encode(text), version: -1 },
+    )
+  membership.recallLogged(tree)
+  expect(membership.configurations).toEqual({ active: written })
+  const next = configuration(0x100000005, 1, 2)
+  change(0x100000005, printConfiguration(next))
+  membership.recallLogged(tree)
+  expect(membership.proposed).toEqual(next)
+  // What is no configuration, or not that of its transaction, was written by hand.
+  for (const [zxid, text] of [
+    [0x100000006, 'nonsense=1'],
+    [0x100000007, printConfiguration(configuration(0x200000000, 1))],
+  ] as const) {
+    change(zxid, text)
+    membership.recallLogged(tree)
+    expect(membership.configurations).toEqual({ active: written })
+  }
+  // What a new leader has cut off binds nobody.
+  change(0x100000008, printConfiguration(configuration(0x100000008, 1, 2)))
+  membership.recallLogged(tree)
+  expect(membership.proposed?.version).toBe(0x100000008)
+  membership.recallLogged(new Tree({ extendedTypes: false, digest: true }))
+  expect(membership.configurations).toEqual({ active: written })
+})

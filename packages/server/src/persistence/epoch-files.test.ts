@@ -1,0 +1,107 @@
+import { MemoryDisk, silentLogger } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { openEpochFiles } from './epoch-files.ts'
+import { RecoveryError } from './errors.ts'
+
+const FOLDER = '/data/version-2'
+const at = (epoch: number, counter = 1): number => epoch * 2 ** 32 + counter
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+async function folder(files: Record<string, string>): Promise<MemoryDisk> {
+  const disk = new MemoryDisk()
+  await disk.makeFolder(FOLDER)
+  for (const [name, text] of Object.entries(files)) disk.putFile(`${FOLDER}/${name}`, bytes(text))
+  return disk
+}
+
+async function read(disk: MemoryDisk, name: string): Promise<string> {
+  return new TextDecoder().decode(await disk.readFile(`${FOLDER}/${name}`))
+}
+
+describe('the epochs of a member', () => {
+  it.each([
+    ['missing beside nothing', {}, 0, [0, 0]],
+    ['missing beside a history', {}, at(4), [4, 4]],
+    ['as Apache ZooKeeper leaves them', { acceptedEpoch: '5', currentEpoch: '3' }, at(3), [5, 3]],
+    ['with a line end', { acceptedEpoch: '5\n', currentEpoch: '5\r\n' }, at(4), [5, 5]],
+    ['with no accepted one', { currentEpoch: '6' }, at(3), [6, 6]],
+    ['with no current one', { acceptedEpoch: '6' }, at(3), [6, 3]],
+    ['behind the history by a crash', { acceptedEpoch: '7', currentEpoch: '3' }, at(6), [7, 6]],
+    [
+      'whose writing a crash cut short',
+      { acceptedEpoch: '7', currentEpoch: '3', 'currentEpoch.tmp': '' },
+      at(7, 0),
+      [7, 7],
+    ],
+    [
+      'whose promise a crash cut short',
+      { acceptedEpoch: '3', currentEpoch: '3', 'acceptedEpoch.tmp': '4' },
+      at(3),
+      [3, 3],
+    ],
+  ])('%s are made whole', async (_, files, last, [accepted, current]) => {
+    const disk = await folder(files)
+    const epochs = await openEpochFiles(disk, silentLogger, FOLDER, last)
+    expect([epochs.accepted, epochs.current]).toEqual([accepted, current])
+    disk.powerCut()
+    // Written, and as often as one likes.
+    const again = await openEpochFiles(disk, silentLogger, FOLDER, last)
+    expect([again.accepted, again.current]).toEqual([accepted, current])
+    expect((await disk.list(FOLDER)).toSorted()).toEqual(['acceptedEpoch', 'currentEpoch'])
+  })
+
+  it.each([
+    [
+      'a history of an epoch that was never accepted',
+      { acceptedEpoch: '3', currentEpoch: '3' },
+      at(4),
+      /acceptedEpoch of at least 4, as the last transaction 0x400000001 has it, got 3.*Bring the right acceptedEpoch/,
+    ],
+    [
+      'a current epoch above the accepted one',
+      { acceptedEpoch: '3', currentEpoch: '4' },
+      at(3),
+      /at least 4, the currentEpoch, got 3.*write 4 into acceptedEpoch/,
+    ],
+    [
+      'an empty file',
+      { acceptedEpoch: '', currentEpoch: '4' },
+      at(3),
+      /an epoch in acceptedEpoch .*Bring the file back/,
+    ],
+    ['a word', { acceptedEpoch: '4', currentEpoch: 'four' }, at(3), /an epoch in currentEpoch/],
+  ])('are refused with %s, and nothing is written', async (_, files, last, message) => {
+    const disk = await folder(files)
+    const opening = openEpochFiles(disk, silentLogger, FOLDER, last)
+    await expect(opening).rejects.toThrow(message)
+    await expect(opening).rejects.toThrow(RecoveryError)
+    for (const [name, text] of Object.entries(files)) expect(await read(disk, name)).toBe(text)
+  })
+
+  it('only rise, and are durable when they have', async () => {
+    const disk = await folder({ acceptedEpoch: '4', currentEpoch: '3' })
+    const epochs = await openEpochFiles(disk, silentLogger, FOLDER, at(3))
+    await expect(epochs.accept(3)).rejects.toThrow(
+      'Expected an epoch from 4 to 2097151 for acceptedEpoch, got 3',
+    )
+    await expect(epochs.setCurrent(2)).rejects.toThrow('Expected an epoch from 3')
+    await expect(epochs.setCurrent(5)).rejects.toThrow('Expected an epoch up to 4, the accepted one, got 5')
+    await expect(epochs.accept(2 ** 21)).rejects.toThrow(RangeError)
+    await Promise.all([epochs.accept(6), epochs.setCurrent(6)])
+    disk.powerCut()
+    // The very bytes of Apache ZooKeeper: digits and nothing else.
+    expect([await read(disk, 'acceptedEpoch'), await read(disk, 'currentEpoch')]).toEqual(['6', '6'])
+  })
+
+  it('are not written again when they are the same, and stay what they were when the disk fails', async () => {
+    const disk = await folder({ acceptedEpoch: '4', currentEpoch: '4' })
+    const epochs = await openEpochFiles(disk, silentLogger, FOLDER, at(3))
+    disk.injectFault = () => ({ code: 'EIO' })
+    await epochs.accept(4)
+    await expect(epochs.accept(5)).rejects.toMatchObject({ code: 'EIO' })
+    expect(epochs.accepted).toBe(4)
+    disk.injectFault = undefined
+    await epochs.accept(5)
+    expect(await read(disk, 'acceptedEpoch')).toBe('5')
+  })
+})

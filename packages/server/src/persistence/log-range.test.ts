@@ -1,0 +1,43 @@
+import { makeZxid } from '@zabra/protocol'
+import { expect, it } from 'vitest'
+import { LogRange } from './log-range.ts'
+
+const MIB = 1 << 20
+
+function rangeOf(...added: [epoch: number, counter: number, bytes?: number][]): LogRange {
+  const range = new LogRange(makeZxid(1, 3))
+  for (const [epoch, counter, bytes = 10] of added) range.add(makeZxid(epoch, counter), bytes)
+  return range
+}
+
+it('ends where it was cut back to, be it in an epoch, at its end or at the beginning of all', () => {
+  const added = [
+    [1, 4],
+    [1, 5],
+    [2, 1],
+    [2, 2],
+    [4, 1],
+  ] as [number, number][]
+  for (const [at, ends] of [
+    [makeZxid(4, 1), [makeZxid(1, 5), makeZxid(2, 2), makeZxid(4, 1)]],
+    [makeZxid(2, 2), [makeZxid(1, 5), makeZxid(2, 2)]],
+    [makeZxid(2, 1), [makeZxid(1, 5), makeZxid(2, 1)]],
+    [makeZxid(1, 4), [makeZxid(1, 4)]],
+    [makeZxid(1, 3), []],
+  ] as const) {
+    const range = rangeOf(...added)
+    range.truncate(at)
+    expect([range.upTo, range.epochEnds]).toEqual([at, ends])
+    range.add(makeZxid(9, 1), 10)
+    expect([range.upTo, range.epochEnds]).toEqual([makeZxid(9, 1), [...ends, makeZxid(9, 1)]])
+  }
+})
+
+it('never tells of too few bytes, after a cut neither', () => {
+  const range = rangeOf([1, 4, MIB], [1, 5, MIB], [1, 6, MIB])
+  expect(range.bytesAfter(makeZxid(1, 5))).toBe(MIB)
+  range.truncate(makeZxid(1, 5))
+  range.add(makeZxid(2, 1), MIB)
+  expect(range.bytesAfter(makeZxid(1, 3))).toBeGreaterThanOrEqual(3 * MIB)
+  expect(range.bytesAfter(makeZxid(1, 6))).toBeGreaterThanOrEqual(MIB)
+})

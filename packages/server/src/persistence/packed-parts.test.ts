@@ -1,0 +1,120 @@
+import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { LoggedTxn, SubTxn } from '../core/types.ts'
+import { decodeInSteps } from './large-txns.ts'
+import { PartsPacker } from './packed-parts.ts'
+import { decodeLoggedTxn, encodeLoggedTxn, type PathLookup } from './txn-codec.ts'
+
+const path = fc.constantFrom('/a', '/b/c', '/ü')
+const data = fc.option(fc.uint8Array({ maxLength: 5 }), { nil: null })
+const version = fc.integer({ min: 0, max: 9 })
+const acl = fc.constantFrom(OPEN_ACL_UNSAFE, [{ perms: 1, id: { scheme: 'digest', id: 'ann:x' } }])
+const created = { path, data, acl, parentCVersion: version }
+const part: fc.Arbitrary<SubTxn> = fc.oneof(
+  fc.record({
+    type: fc.constantFrom(OpCode.create, OpCode.create2),
+    ...created,
+    ephemeral: fc.boolean(),
+  }),
+  fc.record({ type: fc.constant(OpCode.createContainer), ...created }),
+  fc.record({
+    type: fc.constant(OpCode.createTTL),
+    ...created,
+    ttl: fc.integer({ min: 1, max: 2 ** 40 - 1 }),
+  }),
+  fc.record({ type: fc.constant(OpCode.delete), path }),
+  fc.record({ type: fc.constant(OpCode.setData), path, data, version }),
+  fc.record({ type: fc.constant(OpCode.check), path, version }),
+  fc.record({ type: fc.constant(OpCode.error), err: fc.integer({ min: -120, max: 0 }) }),
+)
+const parts = fc.array(part, { maxLength: 30 })
+
+const logged = (txns: LoggedTxn['txn'] & { type: typeof OpCode.multi }): LoggedTxn => ({
+  header: { sessionId: 5n, cxid: 1, zxid: 0x1_0000_0007, time: 1000 },
+  txn: txns,
+  digest: { hi: 1, lo: 2 },
+})
+
+function pack(list: readonly SubTxn[], known?: PathLookup): PartsPacker {
+  const packer = new PartsPacker(64, known)
+  for (const each of list) packer.add(each)
+  return packer
+}
+
+function written(txn: LoggedTxn): Uint8Array {
+  const writer = new Writer()
+  encodeLoggedTxn(writer, txn)
+  return writer.take()
+}
+
+describe('packed parts', () => {
+  it('are the parts that were packed, as often as they are walked over', () => {
+    fc.assert(
+      fc.property(parts, (list) => {
+        const packed = pack(list).done()
+        expect(packed).toHaveLength(list.length)
+        for (let walk = 0; walk < 2; walk++) expect([...packed]).toEqual(list)
+        expect(packed.failure).toEqual(list.find(({ type }) => type === OpCode.error))
+      }),
+      { seed: 3, numRuns: 300 },
+    )
+  })
+
+  it('are written to a log as an array of them is, and left in the bytes of one that is read in steps', () => {
+    fc.assert(
+      fc.property(parts, (list) => {
+        const bytes = written(logged({ type: OpCode.multi, txns: list }))
+        expect(written(logged({ type: OpCode.multi, txns: pack(list).done() }))).toEqual(bytes)
+        const steps = decodeInSteps(new Reader(bytes), 4)
+        let turns = 1
+        let read = steps.next()
+        for (; read.done !== true; read = steps.next()) turns++
+        expect(turns).toBe(Math.max(1, Math.ceil(list.length / 4)))
+        const atOnce = decodeLoggedTxn(new Reader(bytes))
+        const { txn, ...rest } = read.value
+        if (txn.type !== OpCode.multi || atOnce.txn.type !== OpCode.multi) throw new Error('Not a multi')
+        expect({ ...rest, txn: { ...txn, txns: [...txn.txns] } }).toEqual(atOnce)
+        expect(txn.txns).toHaveProperty(
+          'failure',
+          list.find(({ type }) => type === OpCode.error),
+        )
+      }),
+      { seed: 4, numRuns: 300 },
+    )
+  })
+
+  it('have the paths that are known already', () => {
+    const known: PathLookup = {
+      findFromReader: (reader) => {
+        const { offset } = reader
+        if (reader.string() === '/known') return 7
+        reader.offset = offset
+        return -1
+      },
+      pathOf: (node) => `the path of ${node}`,
+    }
+    const changes = ['/known', '/other'].map((each) => ({
+      type: OpCode.setData as typeof OpCode.setData,
+      path: each,
+      data: null,
+      version: 1,
+    }))
+    expect([...pack(changes, known).done()]).toMatchObject([{ path: 'the path of 7' }, { path: '/other' }])
+  })
+
+  it('are refused before one of them is used when one is none', () => {
+    const bytes = written(
+      logged({
+        type: OpCode.multi,
+        txns: [
+          { type: OpCode.delete, path: '/a' },
+          { type: OpCode.error, err: -4 },
+        ],
+      }),
+    )
+    // The type of the second part, behind header, count and first part.
+    new DataView(bytes.buffer, bytes.byteOffset).setInt32(32 + 4 + (4 + 4 + 6), OpCode.multi)
+    expect(() => decodeInSteps(new Reader(bytes), 100).next()).toThrow('a type that a multi may hold')
+  })
+})

@@ -1,0 +1,136 @@
+import type { DiskReader } from '@zabra/runtime'
+import { expect, it } from 'vitest'
+import { ReadAheadFile } from './read-ahead.ts'
+
+const MIB = 1 << 20
+
+function fileOf(bytes: Uint8Array, failAt = Infinity) {
+  let reading = 0
+  const reader: DiskReader = {
+    async read(into, position) {
+      reading++
+      await new Promise(setImmediate)
+      reading--
+      if (position >= failAt) throw new Error(`No sector at ${position}`)
+      const part = bytes.subarray(position, position + into.length)
+      into.set(part)
+      return part.length
+    },
+    size: () => Promise.resolve(bytes.length),
+    close: () => Promise.resolve(),
+  }
+  return { reader, reading: () => reading }
+}
+
+/** No two pieces of it are the same. */
+const sample = (length: number): Uint8Array =>
+  new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11) + (i >> 20)) & 255)
+
+it('A file read forwards is given as it is, whatever part of the last piece is still wanted', async () => {
+  const bytes = sample(5 * MIB + 77)
+  const file = new ReadAheadFile(fileOf(bytes).reader)
+  let at = 0
+  let window: Uint8Array = new Uint8Array(0)
+  let base = 0
+  for (const [step, needed] of [
+    [0, 16],
+    [MIB - 10, 20],
+    [MIB, 100],
+    [5000, 2 * MIB],
+    [2 * MIB, 10],
+    [900_000, 120_000],
+  ] as const) {
+    at += step
+    window = await file.readFrom(
+      at,
+      needed,
+      window.subarray(Math.min(window.length, at - base)),
+      bytes.length,
+    )
+    base = at
+    expect(window.length).toBeGreaterThanOrEqual(Math.min(needed, bytes.length - at))
+    expect(Buffer.compare(window, bytes.subarray(at, at + window.length))).toBe(0)
+  }
+})
+
+it('All pieces from an offset on come in their order and as they are', async () => {
+  const bytes = sample(3 * MIB + 5)
+  const file = new ReadAheadFile(fileOf(bytes).reader)
+  await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  const seen = new Uint8Array(bytes.length - 1000)
+  await file.forEachChunk(1000, bytes.length, (piece, at) => seen.set(piece, at - 1000))
+  expect(Buffer.compare(seen, bytes.subarray(1000))).toBe(0)
+  await file.forEachChunk(bytes.length, bytes.length, () => expect.fail('there is no piece behind the end'))
+})
+
+it('A file that became shorter gives what is left', async () => {
+  const bytes = sample(MIB + 50)
+  const file = new ReadAheadFile(fileOf(bytes).reader)
+  const first = await file.readFrom(0, 16, new Uint8Array(0), 3 * MIB)
+  const second = await file.readFrom(MIB - 5, 100, first.subarray(MIB - 5), 3 * MIB)
+  expect(second.length).toBe(55)
+})
+
+it('A failed read is told to whoever wants the piece, and to nobody else', async () => {
+  const bytes = sample(3 * MIB)
+  const { reader, reading } = fileOf(bytes, MIB)
+  const file = new ReadAheadFile(reader)
+  const first = await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  expect(first.length).toBe(MIB)
+  await expect(file.readFrom(MIB, 16, new Uint8Array(0), bytes.length)).rejects.toThrow('No sector')
+  const other = new ReadAheadFile(reader)
+  await other.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  expect(reading()).toBe(1)
+  await other.drain()
+  expect(reading()).toBe(0)
+  // It fails while nobody waits for it, as when what came before is still being looked at.
+  const last = new ReadAheadFile(reader)
+  await last.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  while (reading() > 0) await new Promise(setImmediate)
+  await new Promise(setImmediate)
+  await last.drain()
+})
+
+it('A piece that is not wanted after all does not get into a later one, however slowly it is read', async () => {
+  const bytes = sample(6 * MIB)
+  let count = 0
+  let finished = 0
+  const { reader } = fileOf(bytes)
+  const file = new ReadAheadFile({
+    ...reader,
+    async read(into, position) {
+      const turns = ++count === 2 ? 50 : 1
+      for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate)
+      const read = await reader.read(into, position)
+      finished++
+      return read
+    },
+  })
+  await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
+  // An entry that is longer than a piece.
+  const long = await file.readFrom(MIB, 2 * MIB, new Uint8Array(0), bytes.length)
+  while (finished < 4) await new Promise(setImmediate)
+  const next = await file.readFrom(MIB + long.length, 16, new Uint8Array(0), bytes.length)
+  expect(Buffer.compare(long, bytes.subarray(MIB, 3 * MIB))).toBe(0)
+  expect(Buffer.compare(next, bytes.subarray(3 * MIB, 4 * MIB))).toBe(0)
+  const far = await file.readFrom(5 * MIB, 16, new Uint8Array(0), bytes.length)
+  expect(Buffer.compare(far, bytes.subarray(5 * MIB))).toBe(0)
+  await file.drain()
+})
+
+it('A piece holds while it is looked at, though a disk may fill the next one at once', async () => {
+  const bytes = sample(4 * MIB)
+  const { reader } = fileOf(bytes)
+  const file = new ReadAheadFile({
+    ...reader,
+    async read(into, position) {
+      into.set(bytes.subarray(position, position + into.length))
+      return reader.read(into, position)
+    },
+  })
+  const wrong: number[] = []
+  await file.forEachChunk(0, bytes.length, (piece, at) => {
+    if (Buffer.compare(piece, bytes.subarray(at, at + piece.length)) !== 0) wrong.push(at)
+  })
+  expect(wrong).toEqual([])
+})

@@ -1,0 +1,27 @@
+import { expect, it } from 'vitest'
+import { RecentChecksums } from './recent-checksums.ts'
+
+it('Recent entries are known by their transactions, in any epochs, as a map knows them', () => {
+  const recent = new RecentChecksums()
+  const all = new Map<number, number>()
+  let zxid = 5
+  for (let i = 0; i < 40_000; i++) {
+    zxid += i % 7 === 0 ? 0x1_0000_0000 : 1 + (i % 3)
+    recent.add(zxid, (i * 2654435761) >>> 0)
+    all.set(zxid, (i * 2654435761) >>> 0)
+  }
+  expect(recent.last).toBe(zxid)
+  const known = [...all].slice(-16_384)
+  for (const [one, sum] of known) expect(recent.checksumOf(one)).toBe(sum)
+  expect(recent.checksumOf([...all.keys()].at(-16_385)!)).toBeUndefined()
+  expect(recent.checksumOf(zxid + 1)).toBeUndefined()
+  expect(recent.checksumOf(4)).toBeUndefined()
+})
+
+it('A repetition does not change what is known of its transaction', () => {
+  const recent = new RecentChecksums()
+  expect(recent.last).toBe(-1)
+  expect(recent.checksumOf(1)).toBeUndefined()
+  for (const zxid of [1, 2, 3, 2, 3]) recent.add(zxid, zxid * 10)
+  expect([1, 2, 3].map((zxid) => recent.checksumOf(zxid))).toEqual([10, 20, 30])
+})

@@ -1,0 +1,321 @@
+import { formatZxid, type ACL } from '@zabra/protocol'
+import type { ByteTransform, Compression, Disk } from '@zabra/runtime'
+import { NODE_TAIL_BYTES, type Tree } from '../core/tree/index.ts'
+import type { Digest, SessionId, Zxid } from '../core/types.ts'
+import {
+  ByteStream,
+  FileChunks,
+  TRY_OLDER_SNAPSHOT,
+  type ChunkSource,
+  type PeekReader,
+} from './byte-stream.ts'
+import { DamageError } from './errors.ts'
+import { snapshotKind, type NamedFile } from './file-names.ts'
+import { SnappyDecompressor } from './snappy.ts'
+import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
+import { decodeAcl, TXN_DIGEST_VERSION } from './txn-codec.ts'
+
+/** Every seal ends with the string "/". */
+const SEAL_END = [0, 0, 0, 1, 0x2f]
+const MAX_PART = 0x4000_0000
+/** From the network, where a part is kept until it is whole; requests bound what a leader can have to far less. */
+const MAX_STREAMED_PART = 1 << 27
+
+export interface LoadedSnapshot {
+  /**
+   * Nodes whose list came to be while the snapshot was written, behind its table. Until a later transaction sets it they
+   * have none, so a tree in which one of them is left must not be served.
+   */
+  readonly nodesWithoutAcl: readonly string[]
+  readonly zxid: Zxid
+  readonly nodes: number
+  readonly sessions: ReadonlyMap<SessionId, number>
+  /** The digest of the tree after the transaction `zxid`, when the snapshot has one of a version that we know. */
+  readonly digest: { readonly zxid: Zxid; readonly value: Digest } | undefined
+  /** The last transaction whose effects the contents may have; undefined when the snapshot does not say. */
+  readonly lastZxid: Zxid | undefined
+}
+
+/** The check that is worth doing on many candidates (`SnapStream.isValidSnapshot`): beginning and end look right. */
+export async function looksComplete(disk: Disk, path: string): Promise<boolean> {
+  const reader = await disk.openRead(path)
+  try {
+    const size = await reader.size()
+    const kind = snapshotKind(path)
+    if (size < 10) return false
+    const bytes = new Uint8Array(8)
+    await reader.read(bytes, 0)
+    if (kind === 'gz') return bytes[0] === 0x1f && bytes[1] === 0x8b
+    if (kind === 'snappy')
+      return [0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0].every((byte, i) => bytes[i] === byte)
+    await reader.read(bytes.subarray(0, 5), size - 5)
+    return SEAL_END.every((byte, i) => bytes[i] === byte)
+  } finally {
+    await reader.close()
+  }
+}
+
+/** Whether a snapshot has its last seal, for which a compressed one is unpacked. What lies before is not looked at. */
+export async function hasFinalSeal(
+  disk: Disk,
+  folder: string,
+  name: string,
+  compressor: Compression,
+): Promise<boolean> {
+  const path = `${folder}/${name}`
+  if (!(await looksComplete(disk, path))) return false
+  const unpacker = decompressorOf(name, compressor)
+  if (unpacker === undefined) return true
+  const reader = await disk.openRead(path)
+  const chunks = new FileChunks(reader, path, unpacker)
+  try {
+    let end = new Uint8Array(0)
+    for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
+      const joined = new Uint8Array(end.length + Math.min(5, chunk.length))
+      joined.set(end)
+      joined.set(chunk.subarray(-5), end.length)
+      end = joined.slice(-5)
+    }
+    return end.length === 5 && SEAL_END.every((byte, i) => byte === end[i])
+  } catch (error) {
+    if (error instanceof DamageError) return false
+    throw error
+  } finally {
+    await chunks.drain()
+    await reader.close()
+  }
+}
+
+/**
+ * Reads a snapshot into a tree that is new, a chunk at a time, and checks every seal, every parent and the digest.
+ * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ */
+export async function loadSnapshot(
+  disk: Disk,
+  folder: string,
+  file: NamedFile,
+  tree: Tree,
+  compressor: Compression,
+): Promise<LoadedSnapshot> {
+  const path = `${folder}/${file.name}`
+  const reader = await disk.openRead(path)
+  const chunks = new FileChunks(reader, path, decompressorOf(file.name, compressor))
+  try {
+    return await new SnapshotLoad(new ByteStream(chunks, path, TRY_OLDER_SNAPSHOT), tree, MAX_PART).file(
+      file.zxid,
+    )
+  } finally {
+    await chunks.drain()
+    await reader.close()
+  }
+}
+
+/** What unpacks a snapshot of a given name; undefined for one that is plain. */
+export function decompressorOf(name: string, compressor: Compression): ByteTransform | undefined {
+  const kind = snapshotKind(name)
+  return kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyDecompressor() : undefined
+}
+
+export interface LoadedSnapshotStream {
+  readonly nodesWithoutAcl: readonly string[]
+  readonly nodes: number
+  readonly sessions: Map<SessionId, number>
+  /** What came behind the signature. */
+  readonly rest: Uint8Array
+}
+
+/**
+ * Reads a snapshot as a leader sends it, without header and seals and with a signature at its end, into a tree that is new.
+ * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ */
+export async function loadSnapshotStream(
+  source: ChunkSource,
+  from: string,
+  tree: Tree,
+  zxid: Zxid,
+): Promise<LoadedSnapshotStream> {
+  const stream = new ByteStream(source, from, 'Connect again; the data on disk are as before')
+  return new SnapshotLoad(stream, tree, MAX_STREAMED_PART).stream(zxid)
+}
+
+class SnapshotLoad {
+  readonly #in: ByteStream
+  readonly #tree: Tree
+  readonly #acls = new Set<number>([-1])
+  readonly #unlisted: string[] = []
+
+  readonly #maxPart: number
+
+  constructor(stream: ByteStream, tree: Tree, maxPart: number) {
+    this.#in = stream
+    this.#tree = tree
+    this.#maxPart = maxPart
+  }
+
+  async stream(zxid: Zxid): Promise<LoadedSnapshotStream> {
+    const sessions = await this.#sessions()
+    this.#tree.clear()
+    await this.#aclTable()
+    const nodes = await this.#nodes()
+    const length = (await this.#in.require(4)).peekInt()
+    if (length !== STREAM_SIGNATURE.length)
+      throw this.#damage(`Expected the signature ${STREAM_SIGNATURE}, got a string of ${length} bytes`)
+    const signature = (await this.#in.require(4 + length)).string()
+    if (signature !== STREAM_SIGNATURE)
+      throw this.#damage(`Expected the signature ${STREAM_SIGNATURE}, got ${JSON.stringify(signature)}`)
+    this.#tree.endLoad(zxid)
+    return { nodesWithoutAcl: this.#unlisted, nodes, sessions, rest: this.#in.unread() }
+  }
+
+  async file(zxid: Zxid): Promise<LoadedSnapshot> {
+    const r = await this.#in.require(16)
+    if (r.int() !== SNAPSHOT_MAGIC || r.int() !== 2)
+      throw this.#damage('Expected the header of a snapshot ("ZKSN", version 2)')
+    r.raw(8)
+    const sessions = await this.#sessions()
+    this.#tree.clear()
+    await this.#aclTable()
+    const nodes = await this.#nodes()
+    await this.#seal('nodes')
+    this.#tree.endLoad(zxid)
+    const digest = await this.#digest()
+    const lastZxid = digest === undefined || (await this.#in.isAtEnd()) ? undefined : await this.#lastZxid()
+    const known = digest !== undefined && digest.version === TXN_DIGEST_VERSION ? digest : undefined
+    return {
+      zxid,
+      nodes,
+      sessions,
+      digest: known && { zxid: known.zxid, value: known.value },
+      lastZxid,
+      nodesWithoutAcl: this.#unlisted,
+    }
+  }
+
+  async #sessions(): Promise<Map<SessionId, number>> {
+    const count = await this.#count('sessions')
+    const sessions = new Map<SessionId, number>()
+    for (let i = 0; i < count; i++) {
+      const r = this.#in.readerIfAvailable(12) ?? (await this.#in.require(12))
+      sessions.set(r.long(), r.int())
+    }
+    return sessions
+  }
+
+  async #aclTable(): Promise<void> {
+    const count = await this.#count('access control lists')
+    for (let i = 0; i < count; i++) {
+      const r = await this.#in.require(12)
+      const id = r.longNumber()
+      this.#tree.acls.load(id, await this.#acl())
+      this.#acls.add(id)
+    }
+  }
+
+  async #acl(): Promise<readonly ACL[]> {
+    // How long a list is shows only when it is read; one that is longer than what is at hand is tried again with more.
+    for (let wanted = 4; ; wanted = Math.min(wanted * 4, this.#maxPart)) {
+      const available = await this.#in.fillUpTo(wanted)
+      const r = this.#in.reader()
+      const start = r.offset
+      try {
+        return decodeAcl(r)
+      } catch (error) {
+        r.offset = start
+        if (available < wanted || wanted === this.#maxPart)
+          throw this.#damage('Expected an access control list', error)
+      }
+    }
+  }
+
+  async #nodes(): Promise<number> {
+    const stream = this.#in
+    const bulk = this.#tree.bulkLoader()
+    for (let nodes = 0; ; nodes++) {
+      const pathLength = (stream.readerIfAvailable(4) ?? (await stream.require(4))).peekInt()
+      this.#bound(pathLength, 0)
+      let r = stream.readerIfAvailable(pathLength + 8) ?? (await stream.require(pathLength + 4))
+      const path = r.string()!
+      if (path === '/') {
+        bulk.flushAclUses()
+        return nodes
+      }
+      const dataLength = (stream.readerIfAvailable(4) ?? (await stream.require(4))).peekInt()
+      this.#bound(dataLength, -1)
+      const needed = 4 + Math.max(0, dataLength) + NODE_TAIL_BYTES
+      r = stream.readerIfAvailable(needed) ?? (await stream.require(needed))
+      if (bulk.tryLoad(path, stream.bytes, stream.view, r.offset + 4, dataLength)) r.offset += needed
+      else {
+        bulk.flushAclUses()
+        this.#node(path, r)
+      }
+    }
+  }
+
+  #node(path: string, r: PeekReader): void {
+    const data = r.buffer()
+    const aclId = r.longNumber()
+    const czxid = r.longNumber()
+    const mzxid = r.longNumber()
+    const ctime = r.longNumber()
+    const mtime = r.longNumber()
+    const version = r.int()
+    const cversion = r.int()
+    const aversion = r.int()
+    const owner = r.long()
+    const pzxid = r.longNumber()
+    if (!this.#acls.has(aclId)) this.#unlisted.push(path)
+    const stat = { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, owner }
+    if (!this.#tree.loadNode(path, data, aclId, stat))
+      throw this.#damage(`Expected the parent of ${path} before it`)
+  }
+
+  async #digest(): Promise<{ zxid: Zxid; version: number; value: Digest } | undefined> {
+    if (await this.#in.isAtEnd()) return undefined
+    const r = await this.#in.require(12)
+    const zxid = r.longNumber()
+    const version = r.int()
+    let value: Digest = { hi: 0, lo: 0 }
+    if (version < 2) {
+      const length = (await this.#in.require(4)).peekInt()
+      this.#bound(length, -1)
+      ;(await this.#in.require(4 + Math.max(0, length))).string()
+    } else {
+      const sum = await this.#in.require(8)
+      value = { hi: sum.int() >>> 0, lo: sum.int() >>> 0 }
+    }
+    await this.#seal('digest')
+    return { zxid, version, value }
+  }
+
+  async #lastZxid(): Promise<Zxid> {
+    const zxid = (await this.#in.require(8)).longNumber()
+    await this.#seal('last zxid')
+    return zxid
+  }
+
+  async #seal(of: string): Promise<void> {
+    const actual = this.#in.checksum()
+    const r = await this.#in.require(13)
+    const high = r.int()
+    const low = r.int() >>> 0
+    if (high !== 0 || low !== actual || r.int() !== 1 || r.byte() !== 0x2f) {
+      throw this.#damage(
+        `Expected the seal of the ${of} with checksum ${formatZxid(actual)}, got ${formatZxid(low)}`,
+      )
+    }
+  }
+
+  async #count(what: string): Promise<number> {
+    const count = (await this.#in.require(4)).int()
+    if (count < 0) throw this.#damage(`Expected the number of ${what}, got ${count}`)
+    return count
+  }
+
+  #bound(length: number, least: number): void {
+    if (length < least || length > this.#maxPart) throw this.#damage(`Expected a length, got ${length}`)
+  }
+
+  #damage(what: string, cause?: unknown): DamageError {
+    return this.#in.damage(what, cause)
+  }
+}

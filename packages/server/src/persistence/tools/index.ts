@@ -1,0 +1,9 @@
+/** The files of a data folder as tools see them: read, checked and repaired without a server. */
+export { readLog } from './read-log.ts'
+export type { LogRecord, LogReport, LogState } from './read-log.ts'
+export { repairLog } from './repair-log.ts'
+export type { LogRepair, RepairOptions } from './repair-log.ts'
+export { readSnapshot } from './read-snapshot.ts'
+export type { SnapshotContents, SnapshotNode } from './read-snapshot.ts'
+export { DamageError, FolderLockedError, lockFolder, logsIn, snapshotsIn, VERSION_FOLDER } from '../index.ts'
+export type { LoggedTxn, StoredStat, SubTxn, Txn } from '../../core/types.ts'

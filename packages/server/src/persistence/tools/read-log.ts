@@ -1,0 +1,137 @@
+import { epochOf, formatZxid, Reader } from '@zabra/protocol'
+import type { Disk } from '@zabra/runtime'
+import type { LoggedTxn, Zxid } from '../../core/types.ts'
+import { DamageError, decodeLoggedTxn, scanLog, type RawEntry, type ScanEnd } from '../index.ts'
+
+/** One transaction and where it lies. */
+export interface LogRecord {
+  /** Byte in the file at which the entry begins. */
+  readonly offset: number
+  /** Bytes of the entry: its head, the transaction and the end mark. */
+  readonly size: number
+  readonly logged: LoggedTxn
+}
+
+/**
+ * `sound`: nothing is wrong. `torn`: a crash cut the last write short, which was never acknowledged. `unmarked`: the last
+ * transaction is whole and lacks its end mark alone. `damaged`: bytes that were acknowledged cannot be trusted any more.
+ */
+export type LogState = 'sound' | 'torn' | 'unmarked' | 'damaged'
+
+/** What there is to say of one log file. */
+export interface LogReport {
+  readonly file: string
+  readonly state: LogState
+  /** Bytes of the file, with the space that it reserves. */
+  readonly size: number
+  /** Transactions before the end or the first bad byte. */
+  readonly transactions: number
+  readonly first: Zxid | undefined
+  readonly last: Zxid | undefined
+  /** Where the last sound entry ends. */
+  readonly end: number
+  /** Of a file that is not sound: the first bad byte, what is wrong there, and what to do. */
+  readonly problem: { readonly offset: number; readonly what: string; readonly action: string } | undefined
+}
+
+/**
+ * Reads one log file and calls `visit` for each transaction in order; `visit` returns false to stop early. Resolves to a
+ * report whether the file is sound or not; rejects with a `DiskError` only when it cannot be read.
+ */
+export async function readLog(
+  disk: Disk,
+  path: string,
+  visit: (record: LogRecord) => boolean | void = () => {},
+): Promise<LogReport> {
+  const size = await disk.size(path)
+  const reading = new LogInspection(path, visit)
+  try {
+    return reading.report(size, await scanLog(disk, path, (entry) => reading.entry(entry)))
+  } catch (error) {
+    if (!(error instanceof DamageError)) throw error
+    return reading.damaged(size, error)
+  }
+}
+
+class LogInspection {
+  readonly #path: string
+  readonly #visit: (record: LogRecord) => boolean | void
+  #transactions = 0
+  #first: Zxid | undefined
+  #last: Zxid | undefined
+  #end = 0
+
+  constructor(path: string, visit: (record: LogRecord) => boolean | void) {
+    this.#path = path
+    this.#visit = visit
+  }
+
+  entry(entry: RawEntry): boolean {
+    this.#refuseGap(entry)
+    const logged = this.#decode(entry)
+    const size = entry.end - entry.start + 13
+    this.#first ??= entry.zxid
+    this.#last = Math.max(this.#last ?? 0, entry.zxid)
+    this.#transactions++
+    this.#end = entry.offset + size
+    return this.#visit({ offset: entry.offset, size, logged }) !== false
+  }
+
+  report(size: number, scan: ScanEnd): LogReport {
+    const base = { ...this.#facts(size), end: Math.min(scan.end, size) }
+    if (scan.isTorn) {
+      const what = `A crash cut a write short: ${size - scan.end} bytes that are no whole transaction`
+      const action =
+        'They were never acknowledged. A server takes them away when it starts; zabra log --repair does it now'
+      return { ...base, state: 'torn', problem: { offset: scan.end, what, action } }
+    }
+    if (scan.missingEndMark !== undefined) {
+      const what = 'The last transaction is whole but lacks its end mark'
+      const action = 'A server puts it back when it starts; zabra log --repair does it now'
+      return { ...base, state: 'unmarked', problem: { offset: scan.missingEndMark, what, action } }
+    }
+    return { ...base, state: 'sound', problem: undefined }
+  }
+
+  damaged(size: number, error: DamageError): LogReport {
+    const { offset, action } = error
+    const what = error.message.replace(/,? in .* at byte \d+\. [\s\S]*$/, '')
+    return { ...this.#facts(size), state: 'damaged', end: this.#end, problem: { offset, what, action } }
+  }
+
+  #facts(size: number) {
+    return {
+      file: this.#path,
+      size,
+      transactions: this.#transactions,
+      first: this.#first,
+      last: this.#last,
+    }
+  }
+
+  #refuseGap({ zxid, offset }: RawEntry): void {
+    const last = this.#last
+    if (last === undefined || zxid <= last || zxid === last + 1 || epochOf(zxid) !== epochOf(last)) return
+    throw new DamageError(
+      `Expected transaction 0x${formatZxid(last + 1)}, got 0x${formatZxid(zxid)}: transactions are missing`,
+      this.#path,
+      offset,
+      'Restore this file from a backup or from another copy.',
+    )
+  }
+
+  #decode({ bytes, start, end, offset }: RawEntry): LoggedTxn {
+    try {
+      // Whoever is shown it may keep it, and keeps nothing else of the file with it.
+      return decodeLoggedTxn(new Reader(new Uint8Array(bytes.subarray(start, end))))
+    } catch (cause) {
+      throw new DamageError(
+        `Expected a transaction (${String(cause)})`,
+        this.#path,
+        offset,
+        'Its checksum is right, so a newer version may have written it: read it with that version.',
+        { cause },
+      )
+    }
+  }
+}

@@ -1,0 +1,110 @@
+import { formatZxid, ProtocolError, type ACL } from '@zabra/protocol'
+import type { Compression, Disk } from '@zabra/runtime'
+import { sameDigest, Tree } from '../../core/tree/index.ts'
+import type { Digest, SessionId, StoredStat, Zxid } from '../../core/types.ts'
+import { DamageError, loadSnapshot, snapshotsIn } from '../index.ts'
+import { hasNonAsciiPaths } from '../recover.ts'
+
+/** One node as a snapshot keeps it. */
+export interface SnapshotNode {
+  readonly path: string
+  readonly data: Uint8Array | null
+  readonly acl: readonly ACL[]
+  readonly stat: StoredStat
+  readonly children: number
+}
+
+/** A snapshot that is sound. */
+export interface SnapshotContents {
+  readonly file: string
+  readonly size: number
+  /** The last transaction applied when its writing began. */
+  readonly zxid: Zxid
+  /** The last transaction whose effects it may have; undefined when it does not say. */
+  readonly lastZxid: Zxid | undefined
+  readonly nodeCount: number
+  /** Timeouts in milliseconds. */
+  readonly sessions: ReadonlyMap<SessionId, number>
+  /** The digest of the tree in hexadecimal, and whether the contents have it; undefined where that cannot be told. */
+  readonly digest: { readonly value: string; readonly matches: boolean | undefined } | undefined
+  /** Parents before their children. */
+  nodes(): Generator<SnapshotNode>
+}
+
+/**
+ * Reads a snapshot, compressed or not, and checks its seals. Rejects with a `DamageError` that names the first bad byte
+ * when it cannot be trusted.
+ */
+export async function readSnapshot(
+  disk: Disk,
+  path: string,
+  compression: Compression,
+): Promise<SnapshotContents> {
+  const slash = path.lastIndexOf('/')
+  const folder = slash < 0 ? '.' : path.slice(0, slash)
+  const name = path.slice(slash + 1)
+  const zxid = snapshotsIn([name])[0]?.zxid ?? 0
+  const tree = new Tree({ digest: true, extendedTypes: true })
+  const size = await disk.size(path)
+  const loaded = await damageOnly(path, () => loadSnapshot(disk, folder, { name, zxid }, tree, compression))
+  const { digest } = loaded
+  return {
+    file: path,
+    size,
+    zxid,
+    lastZxid: loaded.lastZxid,
+    nodeCount: tree.nodeCount,
+    sessions: loaded.sessions,
+    digest: digest && {
+      value: `${formatZxid(digest.value.hi)}${formatZxid(digest.value.lo).padStart(8, '0')}`,
+      matches: digest.zxid === zxid ? matches(tree, digest.value) : undefined,
+    },
+    nodes: () => walk(tree),
+  }
+}
+
+/** Whether a tree that did not change while it was written has the digest that the snapshot names. */
+function matches(tree: Tree, digest: Digest): boolean | undefined {
+  // Apache ZooKeeper names no digest of a tree of which no transaction is known.
+  if (tree.lastZxid === 0 || tree.digest === undefined) return undefined
+  if (sameDigest(tree.digest, digest)) return true
+  return hasNonAsciiPaths(tree) ? undefined : false
+}
+
+function* walk(tree: Tree): Generator<SnapshotNode> {
+  const cursor = tree.scan()
+  try {
+    const met: SnapshotNode[] = []
+    do {
+      met.length = 0
+      cursor.next(1000, (node) =>
+        met.push({
+          path: tree.pathOf(node),
+          data: tree.dataOf(node),
+          acl: tree.aclOf(node),
+          stat: tree.statOf(node),
+          children: tree.childCount(node),
+        }),
+      )
+      yield* met
+    } while (!cursor.isFinished)
+  } finally {
+    cursor.close()
+  }
+}
+
+/** What a reader stumbles over in bytes that are no snapshot is damage, whatever it is called. */
+async function damageOnly<T>(path: string, read: () => Promise<T>): Promise<T> {
+  const action = 'Use an older snapshot or a copy of this one.'
+  try {
+    return await read()
+  } catch (cause) {
+    if (cause instanceof DamageError) {
+      const what = cause.message.replace(/,? in .* at byte \d+\. [\s\S]*$/, '')
+      throw new DamageError(what, path, cause.offset, action, { cause })
+    }
+    if (!(cause instanceof ProtocolError) && !(cause instanceof RangeError)) throw cause
+    const offset = cause instanceof ProtocolError ? cause.offset : 0
+    throw new DamageError(cause.message, path, offset, action, { cause })
+  }
+}

@@ -1,0 +1,107 @@
+import type { Disk } from '@zabra/runtime'
+import type { Zxid } from '../../core/types.ts'
+import { DamageError } from '../index.ts'
+import { ENTRY_END, LOG_HEADER_BYTES } from '../log-format.ts'
+import type { LogReport } from './read-log.ts'
+
+/** Where the sound part goes, and whether transactions may be given up for it. */
+export interface RepairOptions {
+  /** A new file for the sound part; the log itself stays as it is. Without it the log is repaired in its place. */
+  readonly output?: string
+  /** Gives up everything from the first bad byte of a damaged file on. Such transactions may have been acknowledged. */
+  readonly force?: boolean
+}
+
+/** What a repair did. */
+export interface LogRepair {
+  /** The file that is sound now; undefined when nothing was left to keep. */
+  readonly written: string | undefined
+  /** A copy of the file as it was; undefined when the log itself was left alone. */
+  readonly backup: string | undefined
+  readonly kept: number
+  readonly last: Zxid | undefined
+  readonly bytesCut: number
+}
+
+const CHUNK = 1 << 20
+
+/**
+ * Makes a sound log of what `report` (of `readLog`, just before) says of a file. A copy is kept and durable before the
+ * file is touched. Nothing may use its folder meanwhile: take the lock. Resolves to undefined when the file is sound
+ * already. Rejects with a `DamageError` when acknowledged transactions would be lost and `force` is not given.
+ */
+export async function repairLog(
+  disk: Disk,
+  report: LogReport,
+  { output, force = false }: RepairOptions = {},
+): Promise<LogRepair | undefined> {
+  const { file, state, problem, end } = report
+  if (problem === undefined) return undefined
+  if (state === 'damaged' && !force) {
+    throw new DamageError(
+      problem.what,
+      file,
+      problem.offset,
+      'Transactions behind it may have been acknowledged: bring the file back from a backup or another server. To give them up, repair with --force; a copy of the file is kept.',
+    )
+  }
+  const whole = end >= LOG_HEADER_BYTES
+  const facts = { kept: report.transactions, last: report.last, bytesCut: report.size - end }
+  if (output !== undefined) {
+    if (!whole) return { ...facts, written: undefined, backup: undefined }
+    await copy(disk, file, output, end, state === 'unmarked')
+    return { ...facts, written: output, backup: undefined }
+  }
+  const backup = await freeName(disk, file)
+  await copy(disk, file, backup, report.size, false)
+  if (!whole) {
+    await disk.remove(file)
+    await disk.syncFolder(folderOf(file))
+    return { ...facts, written: undefined, backup }
+  }
+  const writer = await disk.openWrite(file, { create: false, durable: false })
+  try {
+    await writer.truncate(end)
+    if (state === 'unmarked') await writer.write(new Uint8Array([ENTRY_END]), end)
+    await writer.sync()
+  } finally {
+    await writer.close()
+  }
+  return { ...facts, written: file, backup }
+}
+
+/** Copies the first `length` bytes to a file that must not exist yet, and makes the copy durable. */
+async function copy(disk: Disk, from: string, to: string, length: number, mark: boolean): Promise<void> {
+  const reader = await disk.openRead(from)
+  try {
+    const writer = await disk.openWrite(to, { create: true, durable: false })
+    try {
+      for (let at = 0; at < length; at += CHUNK) {
+        const bytes = new Uint8Array(Math.min(CHUNK, length - at))
+        const read = await reader.read(bytes, at)
+        await writer.write(bytes.subarray(0, read), at)
+      }
+      if (mark) await writer.write(new Uint8Array([ENTRY_END]), length)
+      await writer.sync()
+    } finally {
+      await writer.close()
+    }
+  } finally {
+    await reader.close()
+  }
+  await disk.syncFolder(folderOf(to))
+}
+
+/** A name beside the file that no server takes for a log. */
+async function freeName(disk: Disk, file: string): Promise<string> {
+  const name = file.slice(file.lastIndexOf('/') + 1)
+  for (let number = 1; ; number++) {
+    const path = `${folderOf(file)}/backup.${name}.${number}`
+    if (!(await disk.exists(path))) return path
+  }
+}
+
+function folderOf(path: string): string {
+  const slash = path.lastIndexOf('/')
+  return slash < 0 ? '.' : slash === 0 ? '/' : path.slice(0, slash)
+}

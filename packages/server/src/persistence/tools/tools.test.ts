@@ -1,0 +1,220 @@
+import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import { MemoryDisk } from '@zabra/runtime'
+import { nodeCompression } from '@zabra/runtime/node'
+import { describe, expect, it } from 'vitest'
+import { Tree } from '../../core/tree/index.ts'
+import type { LoggedTxn } from '../../core/types.ts'
+import { decodeLoggedTxn, writeEntry, takeSnapshot } from '../index.ts'
+import { writeLogHeader } from '../log-format.ts'
+import { DamageError, readLog, readSnapshot, repairLog, type LogRecord } from './index.ts'
+
+const FOLDER = '/data/version-2'
+const LOG = `${FOLDER}/log.1`
+
+const create = (zxid: number): LoggedTxn => ({
+  header: { sessionId: 7n, cxid: zxid, zxid, time: 1000 + zxid },
+  txn: {
+    type: OpCode.create,
+    path: `/n${zxid}`,
+    data: new Uint8Array(20).fill(zxid),
+    acl: OPEN_ACL_UNSAFE,
+    ephemeral: false,
+    parentCVersion: zxid,
+  },
+  digest: undefined,
+})
+
+/** A log with these transactions, the offset of each, and room behind them. */
+async function logOf(zxids: readonly number[], room = 100) {
+  const disk = new MemoryDisk()
+  await disk.makeFolder(FOLDER)
+  const writer = new Writer()
+  writeLogHeader(writer)
+  const offsets: number[] = []
+  for (const zxid of zxids) {
+    offsets.push(writer.bytes().length)
+    writeEntry(writer, create(zxid))
+  }
+  const end = writer.bytes().length
+  const bytes = new Uint8Array(end + room)
+  bytes.set(writer.bytes())
+  return { disk, bytes, offsets, end, put: () => disk.putFile(LOG, bytes) }
+}
+
+describe('reading a log file', () => {
+  it('gives every transaction with the place where it lies', async () => {
+    const { disk, offsets, end, put, bytes } = await logOf([1, 2, 3])
+    put()
+    const met: LogRecord[] = []
+    const report = await readLog(disk, LOG, (record) => void met.push(record))
+    expect(met.map(({ offset }) => offset)).toEqual(offsets)
+    expect(met.map(({ logged }) => logged.header.zxid)).toEqual([1, 2, 3])
+    expect(met[1]!.offset + met[1]!.size).toBe(offsets[2])
+    expect(report).toEqual({
+      file: LOG,
+      state: 'sound',
+      size: bytes.length,
+      transactions: 3,
+      first: 1,
+      last: 3,
+      end,
+      problem: undefined,
+    })
+    // What was handed out are copies that outlive the reading.
+    const again = new Reader(bytes.subarray(offsets[0]! + 12, offsets[1]! - 1))
+    expect(met[0]!.logged).toEqual(decodeLoggedTxn(again))
+    const { data } = met[0]!.logged.txn as { data: Uint8Array }
+    expect(data.buffer.byteLength).toBe(met[0]!.size - 13)
+  })
+
+  it('stops when the visitor has seen enough', async () => {
+    const { disk, put } = await logOf([1, 2, 3])
+    put()
+    expect(await readLog(disk, LOG, ({ logged }) => logged.header.zxid < 2)).toMatchObject({
+      transactions: 2,
+      last: 2,
+      state: 'sound',
+    })
+  })
+
+  it('names the first bad byte of damage in the middle', async () => {
+    const { disk, bytes, offsets, put } = await logOf([1, 2, 3])
+    bytes[offsets[1]! + 40]! ^= 0xff
+    put()
+    const report = await readLog(disk, LOG)
+    expect(report).toMatchObject({ state: 'damaged', transactions: 1, end: offsets[1] })
+    expect(report.problem?.offset).toBe(offsets[1])
+    expect(report.problem?.what).toMatch(/^Expected an entry, got bytes that are none, though a whole entry/)
+  })
+
+  it('tells a hole between transactions', async () => {
+    const { disk, offsets, put } = await logOf([1, 2, 4])
+    put()
+    expect(await readLog(disk, LOG)).toMatchObject({
+      state: 'damaged',
+      problem: { offset: offsets[2], what: 'Expected transaction 0x3, got 0x4: transactions are missing' },
+    })
+  })
+
+  it('takes a write that a crash cut short for torn, and a missing end mark for no loss', async () => {
+    const torn = await logOf([1, 2], 0)
+    torn.disk.putFile(LOG, torn.bytes.subarray(0, torn.end - 9))
+    expect(await readLog(torn.disk, LOG)).toMatchObject({
+      state: 'torn',
+      transactions: 1,
+      problem: { offset: torn.offsets[1] },
+    })
+    const unmarked = await logOf([1, 2], 0)
+    unmarked.disk.putFile(LOG, unmarked.bytes.subarray(0, unmarked.end - 1))
+    expect(await readLog(unmarked.disk, LOG)).toMatchObject({ state: 'unmarked', transactions: 2 })
+  })
+})
+
+describe('repairing a log file', () => {
+  it('leaves a sound file alone', async () => {
+    const { disk, put } = await logOf([1])
+    put()
+    expect(await repairLog(disk, await readLog(disk, LOG))).toBeUndefined()
+    expect(disk.paths()).toEqual([LOG])
+  })
+
+  it('cuts a torn write and keeps a copy of the file as it was', async () => {
+    const { disk, bytes, offsets, end } = await logOf([1, 2], 0)
+    const before = bytes.slice(0, end - 9)
+    disk.putFile(LOG, before)
+    const repair = await repairLog(disk, await readLog(disk, LOG))
+    expect(repair).toEqual({
+      written: LOG,
+      backup: `${FOLDER}/backup.log.1.1`,
+      kept: 1,
+      last: 1,
+      bytesCut: end - 9 - offsets[1]!,
+    })
+    expect(await disk.readFile(`${FOLDER}/backup.log.1.1`)).toEqual(before)
+    expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 1 })
+  })
+
+  it('puts back a missing end mark', async () => {
+    const { disk, bytes, end } = await logOf([1, 2], 0)
+    disk.putFile(LOG, bytes.subarray(0, end - 1))
+    await repairLog(disk, await readLog(disk, LOG))
+    expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 2 })
+  })
+
+  it('writes the sound part to another file when told, and never over one that exists', async () => {
+    const { disk, bytes, end } = await logOf([1, 2], 0)
+    disk.putFile(LOG, bytes.subarray(0, end - 9))
+    const report = await readLog(disk, LOG)
+    expect(await repairLog(disk, report, { output: '/new' })).toMatchObject({
+      written: '/new',
+      backup: undefined,
+    })
+    expect(await readLog(disk, '/new')).toMatchObject({ state: 'sound', transactions: 1 })
+    expect(await readLog(disk, LOG)).toMatchObject({ state: 'torn' })
+    await expect(repairLog(disk, report, { output: '/new' })).rejects.toMatchObject({ code: 'EEXIST' })
+  })
+
+  it('gives up acknowledged transactions only by force, and keeps a copy even then', async () => {
+    const { disk, bytes, offsets, put } = await logOf([1, 2, 3])
+    bytes[offsets[1]! + 40]! ^= 0xff
+    put()
+    const report = await readLog(disk, LOG)
+    await expect(repairLog(disk, report)).rejects.toThrow(/--force; a copy of the file is kept/)
+    expect(disk.paths()).toEqual([LOG])
+    expect(await repairLog(disk, report, { force: true })).toMatchObject({ kept: 1, last: 1 })
+    expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 1 })
+    expect(await disk.readFile(`${FOLDER}/backup.log.1.1`)).toEqual(bytes)
+  })
+
+  it('moves a file without a whole header away', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder(FOLDER)
+    disk.putFile(LOG, new Uint8Array([0x5a, 0x4b]))
+    expect(await repairLog(disk, await readLog(disk, LOG))).toMatchObject({ written: undefined, kept: 0 })
+    expect(disk.paths()).toEqual([`${FOLDER}/backup.log.1.1`])
+  })
+})
+
+describe('reading a snapshot', () => {
+  it.each(['none', 'gz', 'snappy'] as const)(
+    'gives nodes, sessions and the digest (%s)',
+    async (compression) => {
+      const disk = new MemoryDisk()
+      await disk.makeFolder(FOLDER)
+      const tree = new Tree({ digest: true, extendedTypes: true })
+      for (const zxid of [1, 2]) tree.apply(create(zxid).header, create(zxid).txn)
+      const options = { disk, folder: FOLDER, compression, compressor: nodeCompression }
+      const { file } = await takeSnapshot(tree, [[9n, 4000]], options)
+      const snapshot = await readSnapshot(disk, `${FOLDER}/${file}`, nodeCompression)
+      expect(snapshot).toMatchObject({ zxid: 2, lastZxid: 2, nodeCount: tree.nodeCount })
+      expect([...snapshot.sessions]).toEqual([[9n, 4000]])
+      expect(snapshot.digest?.matches).toBe(true)
+      const nodes = [...snapshot.nodes()]
+      expect(nodes).toHaveLength(tree.nodeCount)
+      expect(nodes.find(({ path }) => path === '/n2')).toMatchObject({
+        data: new Uint8Array(20).fill(2),
+        acl: OPEN_ACL_UNSAFE,
+        stat: { czxid: 2 },
+        children: 0,
+      })
+      expect(nodes[0]).toMatchObject({ path: '/' })
+    },
+  )
+
+  it('names the first bad byte of a snapshot that cannot be trusted', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder(FOLDER)
+    const tree = new Tree({ digest: true, extendedTypes: true })
+    tree.apply(create(1).header, create(1).txn)
+    const options = { disk, folder: FOLDER, compression: 'none', compressor: nodeCompression } as const
+    const path = `${FOLDER}/${(await takeSnapshot(tree, [], options)).file}`
+    const bytes = (await disk.readFile(path)).slice()
+    bytes[200]! ^= 1
+    disk.putFile(path, bytes)
+    const failure = await readSnapshot(disk, path, nodeCompression).catch((error: unknown) => error)
+    expect(failure).toBeInstanceOf(DamageError)
+    expect((failure as DamageError).message).toMatch(
+      /at byte \d+\. Use an older snapshot or a copy of this one\.$/,
+    )
+  })
+})

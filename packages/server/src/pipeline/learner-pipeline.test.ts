@@ -1,0 +1,438 @@
+import { CreateMode, ErrorCode, EventType, OpCode, writeMultiHeader, Writer } from '@zabra/protocol'
+import { ManualClock } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
+import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
+import { encodeLoggedTxn } from '../persistence/index.ts'
+import type { ClientConnection } from '../connections/client-connection.ts'
+import { LearnerPipeline, type Forwarded } from './learner-pipeline.ts'
+import { PipelineFixture } from './testing/pipeline-fixture.ts'
+import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
+
+/** A learner whose leader says what the test says. */
+class Scripted {
+  readonly clock = new ManualClock()
+  readonly table: SessionTable = new Map()
+  readonly forwarded: Forwarded[] = []
+  readonly asked: bigint[] = []
+  readonly troubles: string[] = []
+  side!: PipelineFixture<LearnerPipeline<ClientConnection>>
+  zxid: Zxid = EPOCH
+
+  static async start(): Promise<Scripted> {
+    const script = new Scripted()
+    script.side = await PipelineFixture.open({
+      clock: script.clock,
+      sessions: new LearnerSessions(script.table),
+      createPipeline: (kit) =>
+        new LearnerPipeline({
+          ...kit,
+          epochStart: EPOCH,
+          canUpgradeSessions: false,
+          touchDelayMs: 1000,
+          leader: {
+            forward: (sent) => void script.forwarded.push({ ...sent, body: new Uint8Array(sent.body) }),
+            revalidate: (id) => void script.asked.push(id),
+            lastContactAt: () => script.clock.monotonic(),
+            fail: (reason) => void script.troubles.push(reason),
+            reportDivergence: (zxid) => void script.troubles.push(`diverged at ${zxid - EPOCH}`),
+          },
+        }),
+    })
+    return script
+  }
+
+  /** The leader commits a transaction. */
+  commit(sessionId: bigint, cxid: number, txn: Txn, digest?: LoggedTxn['digest']): void {
+    const zxid = ++this.zxid
+    const writer = new Writer()
+    encodeLoggedTxn(writer, { header: { sessionId, cxid, zxid, time: 1 }, txn, digest })
+    this.side.clientService.runTurn(() => this.side.pipeline.applyCommitted(zxid, writer.take()))
+  }
+
+  say(what: (writes: LearnerPipeline<ClientConnection>) => void): void {
+    this.side.clientService.runTurn(() => what(this.side.pipeline))
+  }
+}
+
+const created = (path: string): Txn => ({
+  type: OpCode.create,
+  path,
+  data: null,
+  acl: [{ perms: 31, id: { scheme: 'world', id: 'anyone' } }],
+  ephemeral: false,
+  parentCVersion: -1,
+})
+
+describe('a learner', () => {
+  it('forwards a write as it came, with who asks, and answers it when it comes back', async () => {
+    const trio = await EnsembleFixture.start()
+    const [learner] = trio.learners
+    const client = await learner!.fixture.client({})
+    await trio.settle()
+    const { sessionId } = client.takeConnectResponse()!
+    expect(learner!.requests[0]).toMatchObject({ sessionId, cxid: 0, type: OpCode.createSession })
+    expect([...learner!.requests[0]!.body]).toEqual([0, 0, 0x27, 0x10])
+    client.create(7, '/a', 0, 'data')
+    await trio.settle()
+    const request = learner!.requests[1]!
+    expect(request).toMatchObject({
+      sessionId,
+      cxid: 7,
+      type: OpCode.create,
+      identities: [{ scheme: 'ip', id: '127.0.0.1' }],
+    })
+    expect([...request.body.subarray(0, 6)]).toEqual([0, 0, 0, 2, 0x2f, 0x61])
+    const [reply] = client.replies()
+    expect([reply!.xid, reply!.zxid, reply!.err, reply!.body.string()]).toEqual([7, EPOCH + 2, 0, '/a'])
+  })
+
+  it('answers in order when one session writes and reads through it and others write between', async () => {
+    const trio = await EnsembleFixture.start()
+    const [first, second] = trio.learners
+    const [client, other, home] = [
+      await first!.fixture.client({}),
+      await second!.fixture.client({}),
+      await trio.leader.client({}),
+    ]
+    await trio.settle()
+    for (const one of [client, other, home]) one.takeConnectResponse()
+    client.create(1, '/a')
+    client.read(2, OpCode.getData, '/a', true)
+    other.create(1, '/b')
+    home.create(1, '/c')
+    client.set(3, '/a', 'one')
+    client.read(4, OpCode.exists, '/a')
+    client.set(5, '/a', 'two')
+    client.ask(6, OpCode.sync, (w) => w.string('/'))
+    client.read(7, OpCode.exists, '/c')
+    other.set(2, '/b', 'x')
+    await trio.settle()
+    expect(client.takeReceived()).toEqual([
+      '1:0',
+      '2:0',
+      `event ${EventType.NodeDataChanged} /a`,
+      '3:0',
+      '4:0',
+      '5:0',
+      '6:0',
+      '7:0',
+    ])
+    expect([other.takeReceived(), home.takeReceived()]).toEqual([['1:0', '2:0'], ['1:0']])
+    const digests = [trio.leader, first!.fixture, second!.fixture].map(({ tree }) => tree.digest)
+    expect(digests[1]).toEqual(digests[0])
+    expect(digests[2]).toEqual(digests[0])
+    expect(first!.fixture.pipeline.outstanding).toBe(0)
+  })
+
+  it('has the same transactions as the leader after random writes of many sessions, which all get their answers', async () => {
+    const trio = await EnsembleFixture.start()
+    const sides = [trio.leader, ...trio.learners.map(({ fixture: side }) => side)]
+    const clients = await Promise.all(sides.flatMap((side) => [side.client({}), side.client({})]))
+    await trio.settle()
+    for (const client of clients) client.takeConnectResponse()
+    // A small generator: what matters is the mixture, and that it is the same each time.
+    let seed = 20261121
+    const random = (below: number): number => (seed = (seed * 48271) % 2147483647) % below
+    const sent = clients.map(() => 0)
+    for (let round = 0; round < 300; round++) {
+      const which = random(clients.length)
+      const client = clients[which]!
+      const xid = ++sent[which]!
+      const path = `/n${random(12)}`
+      const kind = random(6)
+      if (kind === 0) client.create(xid, path)
+      else if (kind === 1) client.create(xid, path, CreateMode.EPHEMERAL)
+      else if (kind === 2) client.ask(xid, OpCode.delete, (w) => (w.string(path), w.int(-1)))
+      else if (kind === 3) client.ask(xid, OpCode.sync, (w) => w.string(path))
+      else if (kind === 4) client.read(xid, OpCode.exists, path, random(2) === 0)
+      else client.set(xid, path, `${round}`)
+      trio.holdsConfirms = random(3) === 0
+      if (random(4) === 0) await trio.settle()
+    }
+    trio.holdsConfirms = false
+    await trio.settle()
+    clients.forEach((client, which) => {
+      const xids = client
+        .replies()
+        .map(({ xid }) => xid)
+        .filter((xid) => xid > 0)
+      expect(xids).toEqual(Array.from({ length: sent[which]! }, (_, at) => at + 1))
+    })
+    for (const { tree, failures } of sides)
+      expect([tree.digest, failures]).toEqual([trio.leader.tree.digest, []])
+    expect(trio.learners.flatMap(({ broken, diverged }) => [...broken, ...diverged])).toEqual([])
+  })
+
+  it('refuses what the leader would never answer, in its turn', async () => {
+    const trio = await EnsembleFixture.start()
+    const [learner] = trio.learners
+    const client = await learner!.fixture.client({})
+    await trio.settle()
+    client.takeConnectResponse()
+    client.create(1, '/a')
+    client.ask(2, OpCode.create, (w) => w.int(99))
+    client.ask(3, OpCode.multi, (w) => {
+      writeMultiHeader(w, { type: OpCode.create, done: false, err: -1 })
+      w.string('/x')
+      w.buffer(null)
+      w.int(-1)
+      w.int(0)
+      writeMultiHeader(w, { type: -1, done: true, err: -1 })
+    })
+    client.ask(4, OpCode.reconfig)
+    client.ask(5, OpCode.setData)
+    client.set(6, '/a', 'x')
+    await trio.settle()
+    const err = ErrorCode.MARSHALLINGERROR
+    expect(client.takeReceived()).toEqual(['1:0', `2:${err}`, `3:${err}`, `4:${err}`, `5:${err}`, '6:0'])
+    expect(learner!.requests.map(({ cxid }) => cxid)).toEqual([0, 1, 6])
+  })
+
+  it('completes syncs in their order, each when the leader says so', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    client.takeConnectResponse()
+    client.ask(1, OpCode.sync, (w) => w.string('/x'))
+    client.ask(2, OpCode.sync, (w) => w.string(null))
+    client.read(3, OpCode.exists, '/a')
+    await script.clock.untilIdle()
+    expect([client.takeReceived(), script.forwarded.slice(1).map(({ type }) => type)]).toEqual([
+      [],
+      [OpCode.sync, OpCode.sync],
+    ])
+    script.say((writes) => writes.completeSync())
+    script.commit(99n, 1, created('/a'))
+    await script.clock.untilIdle()
+    expect(client.takeReceived()).toEqual(['1:0'])
+    script.say((writes) => writes.completeSync())
+    await script.clock.untilIdle()
+    expect(client.takeReceived()).toEqual(['2:0', '3:0'])
+    script.say((writes) => writes.completeSync())
+    expect(script.troubles).toEqual([
+      'Expected a leader that keeps to the protocol, but it answers a sync that nobody has asked for',
+    ])
+  })
+
+  it('gives up a leader that answers a sync before an older write of the session', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    client.takeConnectResponse()
+    client.create(1, '/a')
+    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    await script.clock.untilIdle()
+    script.say((writes) => writes.completeSync())
+    await script.clock.untilIdle()
+    expect([client.takeReceived(), script.troubles.length, script.side.failures]).toEqual([[], 1, []])
+  })
+
+  it('takes a transaction for its own only when session and xid are those of the oldest request', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    client.takeConnectResponse()
+    client.create(5, '/a')
+    client.create(6, '/b')
+    await script.clock.untilIdle()
+    // The same xid of another session, and another one of this session that it sent through another server.
+    script.commit(99n, 5, created('/x'))
+    script.commit(sessionId, 4, created('/y'))
+    await script.clock.untilIdle()
+    expect([client.takeReceived(), script.side.pipeline.outstanding]).toEqual([[], 2])
+    script.commit(sessionId, 5, created('/a'))
+    script.commit(sessionId, 6, { type: OpCode.error, err: ErrorCode.NODEEXISTS })
+    await script.clock.untilIdle()
+    expect(client.takeReceived()).toEqual(['5:0', `6:${ErrorCode.NODEEXISTS}`])
+    expect(['/x', '/y', '/a'].map((path) => script.side.tree.has(path))).toEqual([true, true, true])
+  })
+
+  it('waits for the leader before it lets a session go on that its client brings along', async () => {
+    const script = await Scripted.start()
+    const resume = {
+      protocolVersion: 0,
+      timeOut: 10_000,
+      sessionId: 0x0123456789abcdefn,
+      passwd: new Uint8Array([
+        0xf7, 0xcd, 0x1b, 0x8b, 0x3f, 0x94, 0x6c, 0x47, 0x74, 0x25, 0xd4, 0x1b, 0xe3, 0xf6, 0x67, 0xc6,
+      ]),
+      readOnly: false,
+    }
+    const [first, gone, second, wrong] = [
+      await script.side.client({ resume }),
+      await script.side.client({ resume }),
+      await script.side.client({ resume }),
+      await script.side.client({ resume, password: new Uint8Array(16) }),
+    ]
+    await script.clock.untilIdle()
+    // A wrong password is nobody's business but this server's.
+    expect([script.asked.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
+      3, 0, 0,
+    ])
+    first.read(1, OpCode.exists, '/')
+    gone.connection.cut()
+    await script.clock.untilIdle()
+    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    await script.clock.untilIdle()
+    expect([first.takeConnectResponse()?.sessionId, first.takeReceived()]).toEqual([
+      resume.sessionId,
+      ['1:0'],
+    ])
+    script.say((writes) => writes.completeRevalidation(resume.sessionId, true))
+    await script.clock.untilIdle()
+    expect(first.closed).toBe(false)
+    script.say((writes) => writes.completeRevalidation(resume.sessionId, false))
+    script.say((writes) => writes.completeRevalidation(77n, true))
+    await script.clock.untilIdle()
+    expect([second.takeConnectResponse()?.timeOut, second.closed, script.troubles]).toEqual([0, true, []])
+  })
+
+  it('closes the connection of a session that is found over elsewhere, without a word', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    client.takeConnectResponse()
+    client.create(1, '/a')
+    await script.clock.untilIdle()
+    script.commit(sessionId, 0, { type: OpCode.closeSession, paths2Delete: [] })
+    script.commit(sessionId, 1, { type: OpCode.error, err: ErrorCode.SESSIONEXPIRED })
+    await script.clock.untilIdle()
+    expect([client.takeReceived(), client.closed, script.table.size]).toEqual([[], true, 0])
+    expect(script.side.failures).toEqual([])
+  })
+
+  it('tells nobody that a write failed when its role ends in the middle, nor that a session is over', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    const session = client.takeConnectResponse()!
+    client.create(1, '/a')
+    client.ask(2, OpCode.sync, (w) => w.string('/'))
+    const [arriving, coming] = [await script.side.client({}), await script.side.client({ resume: session })]
+    await script.clock.untilIdle()
+    script.side.clientService.endRole('Closed: the role is over')
+    // What is still on its way from the old leader is nothing to anybody.
+    script.commit(sessionId, 1, created('/a'))
+    script.side.pipeline.completeSync()
+    script.side.pipeline.completeRevalidation(sessionId, false)
+    await script.clock.untilIdle()
+    for (const one of [client, arriving, coming]) expect([one.frames.length, one.closed]).toEqual([0, true])
+    expect([script.side.tree.has('/a'), script.side.failures, script.troubles]).toEqual([false, [], []])
+  })
+
+  it('stops at a transaction whose digest is not that of its tree, and shows nobody what it did', async () => {
+    const script = await Scripted.start()
+    const client = await script.side.client({})
+    await script.clock.untilIdle()
+    const { sessionId } = script.forwarded[0]!
+    script.commit(sessionId, 0, { type: OpCode.createSession, timeOut: 10_000 })
+    await script.clock.untilIdle()
+    client.takeConnectResponse()
+    client.create(1, '/a')
+    await script.clock.untilIdle()
+    script.commit(sessionId, 1, created('/a'), { hi: 1, lo: 2 })
+    script.commit(sessionId, 2, created('/b'))
+    await script.clock.untilIdle()
+    expect([client.takeReceived(), script.troubles, script.side.tree.has('/b')]).toEqual([
+      [],
+      ['diverged at 2'],
+      false,
+    ])
+  })
+
+  it('gives up a leader that sends what is no transaction, or another one than it says', async () => {
+    const one = await Scripted.start()
+    one.say((writes) => writes.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
+    const two = await Scripted.start()
+    two.zxid = EPOCH + 4
+    const writer = new Writer()
+    encodeLoggedTxn(writer, {
+      header: { sessionId: 1n, cxid: 1, zxid: EPOCH + 5, time: 0 },
+      txn: { type: OpCode.error, err: -1 },
+      digest: undefined,
+    })
+    two.say((writes) => writes.applyCommitted(EPOCH + 6, writer.take()))
+    expect([one.troubles.length, two.troubles]).toEqual([
+      1,
+      ['Expected a leader that keeps to the protocol, but its packet of 0x300000006 holds 0x300000005'],
+    ])
+    expect([one.side.failures, two.side.failures]).toEqual([[], []])
+  })
+
+  it('does not answer pings once a session may be over at a leader that has fallen silent, which may lack its last touch', async () => {
+    const trio = await EnsembleFixture.start()
+    const [learner] = trio.learners
+    const client = await learner!.fixture.client({ timeout: 4000 })
+    await trio.settle()
+    client.takeConnectResponse()
+    trio.heardAt = trio.clock.monotonic()
+    await trio.advance(2900)
+    client.ask(-2, OpCode.ping)
+    await trio.settle()
+    expect(client.takeReceived()).toEqual(['-2:0'])
+    await trio.advance(200)
+    client.ask(-2, OpCode.ping)
+    client.read(1, OpCode.exists, '/')
+    await trio.settle()
+    expect(client.takeReceived()).toEqual(['1:0'])
+    trio.heardAt = undefined
+    client.ask(-2, OpCode.ping)
+    await trio.settle()
+    expect(client.takeReceived()).toEqual(['-2:0'])
+  })
+})
+
+describe('the sessions of a learner', () => {
+  it('tell the leader who was heard since the last time, each once', () => {
+    const sessions = new LearnerSessions(
+      new Map([
+        [1n, 4000],
+        [2n, 5000],
+        [3n, 6000],
+      ]),
+    )
+    const one = sessions.resume(1n, 4000, 0)
+    sessions.resume(2n, 7000, 0)
+    sessions.touch(one, 10)
+    expect(sessions.takeTouched().map(({ id, timeout }) => [id, timeout])).toEqual([
+      [1n, 4000],
+      [2n, 7000],
+    ])
+    expect(sessions.takeTouched()).toEqual([])
+    sessions.touch(one, 20)
+    sessions.remove(1n)
+    expect([sessions.takeTouched(), sessions.size, sessions.isOpen(1n)]).toEqual([[], 2, false])
+    expect([...sessions].map(({ id, timeout }) => [id, timeout])).toEqual([
+      [2n, 7000],
+      [3n, 6000],
+    ])
+    expect([sessions.expire(), sessions.nextDeadline]).toEqual([[], Infinity])
+  })
+
+  it('can go on before the transaction has come that began them', () => {
+    const table: SessionTable = new Map()
+    const sessions = new LearnerSessions(table)
+    const session = sessions.resume(8n, 4000, 0)
+    expect([sessions.isOpen(8n), table.size]).toEqual([true, 0])
+    expect(sessions.add(8n, 4000, 5)).toBe(session)
+    expect([table.get(8n), sessions.takeTouched().length]).toEqual([4000, 1])
+    sessions.detach(8n)
+    expect([sessions.isOpen(8n), sessions.get(8n)?.timeout]).toEqual([true, 4000])
+  })
+})

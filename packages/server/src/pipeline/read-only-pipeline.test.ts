@@ -1,0 +1,91 @@
+import { CreateMode, ErrorCode, OpCode } from '@zabra/protocol'
+import { ManualClock } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { LearnerSessions } from '../core/sessions/index.ts'
+import { ReadOnlyPipeline } from './read-only-pipeline.ts'
+import { PipelineFixture } from './testing/pipeline-fixture.ts'
+
+const side = (clock: ManualClock): Promise<PipelineFixture> =>
+  PipelineFixture.open({
+    clock,
+    readOnly: true,
+    sessions: new LearnerSessions(new Map([[0x55n, 10_000]])),
+    role: { mode: 'read-only' },
+    createPipeline: (kit) => new ReadOnlyPipeline(kit),
+  })
+
+describe('a read-only server', () => {
+  it('serves only clients that have said that they want no more than to look', async () => {
+    const clock = new ManualClock()
+    const server = await side(clock)
+    const [writer, reader] = [await server.client({}), await server.client({ readOnly: true })]
+    await clock.untilIdle()
+    expect([writer.closed, writer.frames.length]).toEqual([true, 0])
+    expect(reader.takeConnectResponse()).toMatchObject({ timeOut: 10_000, readOnly: true })
+    expect(reader.session!.sessionId).not.toBe(0n)
+  })
+
+  it('answers reads and refuses everything else, in the order of the session', async () => {
+    const clock = new ManualClock()
+    const server = await side(clock)
+    const client = await server.client({ readOnly: true })
+    await clock.untilIdle()
+    client.takeConnectResponse()
+    client.read(1, OpCode.getData, '/', true)
+    client.create(2, '/a')
+    client.create(3, '/e', CreateMode.EPHEMERAL)
+    client.set(4, '/', 'x')
+    client.ask(5, OpCode.delete)
+    client.ask(6, OpCode.multi)
+    client.ask(7, OpCode.sync, (w) => w.string('/'))
+    client.ask(8, OpCode.reconfig)
+    client.ask(9, OpCode.setACL)
+    client.read(10, OpCode.exists, '/a')
+    client.ask(-2, OpCode.ping)
+    client.ask(11, OpCode.closeSession)
+    await clock.untilIdle()
+    const refused = [2, 3, 4, 5, 6, 7, 8, 9].map((xid) => `${xid}:${ErrorCode.NOTREADONLY}`)
+    expect(client.takeReceived()).toEqual(['1:0', ...refused, `10:${ErrorCode.NONODE}`, '-2:0', '11:0'])
+    expect([client.closed, server.clientService.localSessions!.size, server.tree.lastZxid]).toEqual([
+      true,
+      0,
+      0,
+    ])
+  })
+
+  it('lets a client go on with a session that it knows alone, and sends others elsewhere without a verdict', async () => {
+    const clock = new ManualClock()
+    const server = await side(clock)
+    const client = await server.client({ readOnly: true })
+    await clock.untilIdle()
+    const session = client.takeConnectResponse()!
+    const again = await server.client({ readOnly: true, resume: session })
+    const global = await server.client({ readOnly: true, resume: { ...session, sessionId: 0x55n } })
+    const unknown = await server.client({ readOnly: true, resume: { ...session, sessionId: 0x66n } })
+    await clock.untilIdle()
+    expect([again.takeConnectResponse()?.sessionId, client.closed]).toEqual([session.sessionId, true])
+    for (const one of [global, unknown]) expect([one.closed, one.frames.length]).toEqual([true, 0])
+  })
+
+  it('ends the sessions that it knows alone when they are silent', async () => {
+    const clock = new ManualClock()
+    const server = await side(clock)
+    const client = await server.client({ readOnly: true, timeout: 4000 })
+    await clock.untilIdle()
+    client.takeConnectResponse()
+    clock.advance(5100)
+    server.clientService.runTurn(() => server.clientService.expireSessions())
+    await clock.untilIdle()
+    expect([client.closed, server.clientService.localSessions!.size]).toEqual([true, 0])
+  })
+
+  it('says what it is in its words', async () => {
+    const server = await side(new ManualClock())
+    expect(await server.command('isro')).toBe('ro')
+    expect(await server.command('srvr')).toMatch(
+      /^Zookeeper version: .*\nREAD-ONLY mode; serving only read-only clients\nLatency (.*\n)*Mode: read-only\nNode count: 5\n$/,
+    )
+    expect(await server.command('dump')).toContain('Global Sessions(1):\n0x55\t10000ms\n')
+    expect(await server.command('mntr')).toContain('zk_server_state\tread-only\n')
+  })
+})

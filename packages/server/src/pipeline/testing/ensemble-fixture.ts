@@ -1,0 +1,228 @@
+import { ManualClock } from '@zabra/runtime'
+import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
+import type { Zxid } from '../../core/types.ts'
+import type { ClientConnection } from '../../connections/client-connection.ts'
+import type { ForwardedRequest } from '../leader-types.ts'
+import { LeaderPipeline } from '../leader-pipeline.ts'
+import { LearnerPipeline } from '../learner-pipeline.ts'
+import { PipelineFixture } from './pipeline-fixture.ts'
+
+export const EPOCH: Zxid = 3 * 2 ** 32
+
+export interface EnsembleFixtureOptions {
+  readonly localSessions?: boolean
+  readonly canUpgradeSessions?: boolean
+  /** Whether observers may stand behind the learners. */
+  readonly hasObservers?: boolean
+  /** Sessions from before the epoch, with their timeouts. */
+  readonly known?: readonly (readonly [bigint, number])[]
+}
+
+/** A learner and both directions of its connection to the leader. */
+export interface Learner {
+  readonly fixture: PipelineFixture<LearnerPipeline<ClientConnection>>
+  readonly sessions: LearnerSessions
+  readonly table: SessionTable
+  /** What it has sent and the leader has not taken. */
+  readonly toLeader: (() => void)[]
+  readonly fromLeader: (() => void)[]
+  readonly requests: ForwardedRequest[]
+  readonly broken: string[]
+  readonly diverged: Zxid[]
+  /** The packets of the leader stay on their way. */
+  isHeld: boolean
+}
+
+interface Proposal {
+  readonly zxid: Zxid
+  readonly payload: Uint8Array
+}
+
+/** A leader with two learners, whose messages and commits go when the test says so. */
+export class EnsembleFixture {
+  readonly clock = new ManualClock()
+  readonly table: SessionTable
+  leader!: PipelineFixture<LeaderPipeline<ClientConnection>>
+  readonly learners: Learner[] = []
+  readonly proposals: Proposal[] = []
+  readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
+  isAccepting = true
+  /** All that was committed. */
+  readonly history: Proposal[] = []
+  /** Nothing is committed. */
+  holdsCommits = false
+  /** No quorum confirms. */
+  holdsConfirms = false
+  /** When learners last heard their leader; now, when undefined. */
+  heardAt: number | undefined
+  #committed: Zxid = EPOCH
+
+  private constructor(known: EnsembleFixtureOptions['known'] = []) {
+    this.table = new Map(known)
+  }
+
+  static async start(options: EnsembleFixtureOptions = {}): Promise<EnsembleFixture> {
+    const trio = new EnsembleFixture(options.known)
+    await trio.#openLeader(options)
+    for (const serverId of [2, 3]) trio.learners.push(await trio.#openLearner(serverId, options))
+    return trio
+  }
+
+  async #openLeader({
+    localSessions = false,
+    canUpgradeSessions: upgradesSessions = false,
+  }: EnsembleFixtureOptions): Promise<void> {
+    const { clock } = this
+    const isAccepting = (): boolean => this.isAccepting
+    this.leader = await PipelineFixture.open({
+      clock,
+      localSessions,
+      sessions: new SessionTracker(1000, clock.monotonic(), { table: this.table }),
+      createPipeline: (kit) =>
+        new LeaderPipeline({
+          ...kit,
+          log: { state: 'open', append() {} },
+          quorum: {
+            get isAccepting() {
+              return isAccepting()
+            },
+            propose: (zxid, payload) => void this.proposals.push({ zxid, payload }),
+            confirmLeadership: (done) =>
+              void this.confirms.push({ after: this.leader.pipeline.lastZxid, done }),
+            sendSync: (learner) => {
+              const { fixture: side, fromLeader } = learner as Learner
+              fromLeader.push(() => side.pipeline.completeSync())
+            },
+          },
+          lastZxid: EPOCH,
+          serverId: 1,
+          canUpgradeSessions: upgradesSessions,
+        }),
+    })
+  }
+
+  async #openLearner(
+    serverId: number,
+    {
+      localSessions = false,
+      canUpgradeSessions: upgradesSessions = false,
+      hasObservers: keepsObservers = false,
+      known = [],
+    }: EnsembleFixtureOptions,
+  ): Promise<Learner> {
+    const { clock } = this
+    const table: SessionTable = new Map(known)
+    const sessions = new LearnerSessions(table)
+    const toLeader: (() => void)[] = []
+    const fromLeader: (() => void)[] = []
+    const requests: ForwardedRequest[] = []
+    const broken: string[] = []
+    const diverged: Zxid[] = []
+    const side = await PipelineFixture.open({
+      clock,
+      serverId,
+      sessions,
+      localSessions,
+      createPipeline: (kit) =>
+        new LearnerPipeline({
+          ...kit,
+          epochStart: EPOCH,
+          canUpgradeSessions: upgradesSessions,
+          touchDelayMs: 1000,
+          hasObservers: keepsObservers,
+          leader: {
+            forward: (sent) => {
+              const request = { ...sent, body: new Uint8Array(sent.body) }
+              requests.push(request)
+              toLeader.push(() => this.leader.pipeline.submitForwarded(learner, request))
+            },
+            revalidate: (id, timeout) =>
+              void toLeader.push(() => {
+                const valid = this.leader.pipeline.revalidateForLearner(learner, id, timeout)
+                fromLeader.push(() => learner.fixture.pipeline.completeRevalidation(id, valid))
+              }),
+            lastContactAt: () => this.heardAt ?? clock.monotonic(),
+            fail: (reason) => void broken.push(reason),
+            reportDivergence: (zxid) => void diverged.push(zxid),
+          },
+        }),
+    })
+    const learner: Learner = {
+      fixture: side,
+      sessions,
+      table,
+      toLeader,
+      fromLeader,
+      requests,
+      broken,
+      diverged,
+      isHeld: false,
+    }
+    return learner
+  }
+
+  /** Lets everything happen that is not held and needs no time. */
+  async settle(): Promise<void> {
+    do await this.clock.untilIdle()
+    while (this.#step())
+  }
+
+  async advance(ms: number): Promise<void> {
+    for (let left = ms; left > 0; left -= 100) {
+      this.clock.advance(Math.min(left, 100))
+      await this.settle()
+    }
+  }
+
+  /** The learners tell the leader whom they have heard, as in their answers to a PING. */
+  ping(): void {
+    for (const { sessions } of this.learners) {
+      const touched = sessions.takeTouched().map(({ id, timeout }) => [id, timeout] as const)
+      this.leader.clientService.runTurn(() => {
+        for (const [id, timeout] of touched) this.leader.pipeline.touchSession(id, timeout)
+      })
+    }
+  }
+
+  /** What the leader would do at its tick. */
+  expire(): void {
+    this.leader.clientService.runTurn(() => this.leader.clientService.expireSessions())
+  }
+
+  /** Commits the oldest proposal. */
+  commitNext(): void {
+    const { zxid, payload } = this.proposals.shift()!
+    this.history.push({ zxid, payload })
+    this.#committed = zxid
+    this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
+    for (const { fixture: side, fromLeader } of this.learners)
+      fromLeader.push(() => side.pipeline.applyCommitted(zxid, payload))
+  }
+
+  #step(): boolean {
+    let moved = false
+    for (const { toLeader } of this.learners) {
+      for (const take of toLeader.splice(0)) {
+        moved = true
+        this.leader.clientService.runTurn(take)
+      }
+    }
+    while (!this.holdsCommits && this.proposals.length > 0) {
+      moved = true
+      this.commitNext()
+    }
+    while (!this.holdsConfirms && this.confirms.length > 0 && this.confirms[0]!.after <= this.#committed) {
+      moved = true
+      const { done } = this.confirms.shift()!
+      this.leader.clientService.runTurn(done)
+    }
+    for (const { fixture: side, fromLeader, isHeld: held } of this.learners) {
+      if (held) continue
+      for (const take of fromLeader.splice(0)) {
+        moved = true
+        side.clientService.runTurn(take)
+      }
+    }
+    return moved
+  }
+}

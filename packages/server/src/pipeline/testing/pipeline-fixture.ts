@@ -1,0 +1,120 @@
+import {
+  MemoryDisk,
+  MemoryNetwork,
+  SeededRandom,
+  silentLogger,
+  type ManualClock,
+  type Platform,
+} from '@zabra/runtime'
+import { FourLetterCommands, type RoleMetrics } from '../../admin/index.ts'
+import type { Reconfigure } from '../../core/prepare/index.ts'
+import type { SessionRegistry } from '../../core/sessions/index.ts'
+import { Tree } from '../../core/tree/index.ts'
+import { defaults, type ServerSettings } from '../../settings/index.ts'
+import type { ClientConnection } from '../../connections/client-connection.ts'
+import { ClientService } from '../../connections/client-service.ts'
+import { RawClient, system, type HandshakeOptions } from '../../testing/test-server.ts'
+import type { RequestPipeline, PipelineContext } from '../types.ts'
+
+export interface PipelineFixtureOptions<W extends RequestPipeline> {
+  readonly clock: ManualClock
+  readonly sessions: SessionRegistry
+  readonly createPipeline: (kit: PipelineContext<ClientConnection>) => W
+  readonly settings?: Partial<ServerSettings>
+  readonly tree?: Tree
+  readonly serverId?: number
+  readonly localSessions?: boolean
+  readonly readOnly?: boolean
+  readonly role?: RoleMetrics
+  readonly reconfigure?: Reconfigure
+}
+
+/** The client side of one server in one role, on a network of its own. Others decide when it hears of anything. */
+export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
+  readonly clock: ManualClock
+  readonly tree: Tree
+  readonly clientService: ClientService
+  readonly pipeline: W
+  readonly failures: unknown[] = []
+  readonly #network: MemoryNetwork
+  readonly #port: number
+
+  private constructor(
+    options: PipelineFixtureOptions<W>,
+    network: MemoryNetwork,
+    disk: MemoryDisk,
+    port: number,
+  ) {
+    this.clock = options.clock
+    this.#network = network
+    this.#port = port
+    this.tree = options.tree ?? new Tree({ extendedTypes: false, digest: true })
+    const settings = defaults({
+      dataDir: '/data',
+      tickTimeMs: 1000,
+      serverId: options.serverId ?? 1,
+      fourLetterWords: ['*'],
+      ...options.settings,
+    })
+    let writes!: W
+    this.clientService = new ClientService({
+      settings,
+      ports: portsOf(this.clock, network, disk),
+      tree: this.tree,
+      sessions: options.sessions,
+      createPipeline: (kit) => (writes = options.createPipeline(kit)),
+      hasLocalSessions: options.localSessions ?? false,
+      isReadOnly: options.readOnly ?? false,
+      ...(options.role === undefined ? {} : { role: options.role }),
+      ...(options.reconfigure === undefined
+        ? {}
+        : { isReconfigEnabled: true, reconfigure: options.reconfigure }),
+      onFailure: (error) => void this.failures.push(error),
+    })
+    this.clientService.commands = new FourLetterCommands(
+      this.clientService,
+      { snapshots: '/data', logs: '/data' },
+      0,
+    )
+    this.pipeline = writes
+  }
+
+  static async open<W extends RequestPipeline>(
+    options: PipelineFixtureOptions<W>,
+  ): Promise<PipelineFixture<W>> {
+    const network = new MemoryNetwork(options.clock)
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    const listener = await network.listen({ port: 0 }, (wire) =>
+      side.clientService.runTurn(() => side.clientService.accept(wire)),
+    )
+    const side = new PipelineFixture(options, network, disk, listener.address.port)
+    return side
+  }
+
+  /** A connection that has sent its handshake, or has said nothing yet. */
+  async client(options?: HandshakeOptions): Promise<RawClient> {
+    const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
+    const client = new RawClient(this.clock, connection)
+    if (options !== undefined) client.handshake(options)
+    return client
+  }
+
+  async command(word: string): Promise<string> {
+    const client = await this.client()
+    client.send(new TextEncoder().encode(word))
+    await this.clock.untilIdle()
+    return client.text
+  }
+}
+
+function portsOf(clock: ManualClock, network: MemoryNetwork, disk: MemoryDisk): Platform {
+  return {
+    clock,
+    network,
+    disk,
+    random: new SeededRandom(1),
+    logger: silentLogger,
+    system,
+  } as unknown as Platform
+}

@@ -1,0 +1,117 @@
+import { describe, expect, test } from 'vitest'
+import {
+  bool,
+  oneOf,
+  duration,
+  list,
+  pattern,
+  port,
+  showDuration,
+  showSize,
+  size,
+  text,
+  integer,
+  type ValueType,
+} from './value-types.ts'
+
+const read = <T>(kind: ValueType<T>, given: string) => {
+  const parsed = kind.text.safeParse(given)
+  return parsed.success ? parsed.data : parsed.error.issues[0]!.message
+}
+
+describe('values in text', () => {
+  test.each([
+    ['12', 12],
+    ['+12', 12],
+    ['0', 'expected a whole number from 1 to 20'],
+    ['21', 'expected a whole number from 1 to 20'],
+    ['1.5', 'expected a whole number from 1 to 20'],
+    ['1e1', 'expected a whole number from 1 to 20'],
+    ['0x10', 'expected a whole number from 1 to 20'],
+    ['12 # dozen', 'expected a whole number from 1 to 20'],
+    ['', 'expected a whole number from 1 to 20'],
+  ])('a whole number from 1 to 20 reads %j as %j', (given, expected) => {
+    expect(read(integer(1, 20), given)).toBe(expected)
+  })
+
+  test('a port is from 0 to 65535', () => {
+    expect(read(port(), '0')).toBe(0)
+    expect(read(port(), '65535')).toBe(65_535)
+    expect(read(port(), '65536')).toContain('expected a whole number')
+  })
+
+  test.each([
+    ['2000', 2000],
+    ['2000ms', 2000],
+    ['2 s', 2000],
+    ['5m', 300_000],
+    ['1H', 3_600_000],
+    ['1d', 86_400_000],
+  ])('a time in milliseconds reads %j as %j', (given, expected) => {
+    expect(read(duration('ms'), given)).toBe(expected)
+  })
+
+  test('a bare time has the unit of its key', () => {
+    expect(read(duration('h'), '24')).toBe(86_400_000)
+    expect(read(duration('h'), '30m')).toBe(1_800_000)
+  })
+
+  test('a negative time or size is off only where ZooKeeper says so', () => {
+    expect(read(duration('ms'), '-1')).toContain('expected a time')
+    expect(read(duration('ms', { negativeIsOff: true }), '-1')).toBe(0)
+    expect(read(size('KB', { negativeIsOff: true }), '-1')).toBe(0)
+  })
+
+  test.each([
+    ['1048575', 1_048_575],
+    ['0xfffff', 1_048_575],
+    ['4M', 4_194_304],
+    ['4 MiB', 4_194_304],
+    ['1k', 1024],
+    ['7b', 7],
+  ])('a size in bytes reads %j as %j', (given, expected) => {
+    expect(read(size('B'), given)).toBe(expected)
+  })
+
+  test('a bare size has the unit of its key, one with a suffix its own', () => {
+    expect(read(size('KB'), '65536')).toBe(67_108_864)
+    expect(read(size('KB'), '64M')).toBe(67_108_864)
+  })
+
+  test.each(['true', 'YES', 'on'])('%j is true', (given) => expect(read(bool(), given)).toBe(true))
+  test.each(['false', 'No', 'off'])('%j is false', (given) => expect(read(bool(), given)).toBe(false))
+
+  test('truth that ZooKeeper reads differently is pointed out', () => {
+    expect(bool('property').apacheReading?.('yes')).toBe('ZooKeeper reads this text as false')
+    expect(bool('property').apacheReading?.('TRUE')).toBeUndefined()
+    expect(bool('yes-default').apacheReading?.('false')).toBe('ZooKeeper reads this text as true')
+    expect(bool('no-default').apacheReading?.('true')).toBe('ZooKeeper reads this text as false')
+    expect(bool('named').apacheReading?.('on')).toBe('ZooKeeper refuses all but true and false here')
+  })
+
+  test('lists drop blanks and empty parts', () => {
+    expect(read(list('names'), ' ruok, ,srvr,')).toEqual(['ruok', 'srvr'])
+  })
+
+  test('a choice takes its words in any case, and an empty text as the first', () => {
+    expect(read(oneOf('none', 'gz'), 'GZ')).toBe('gz')
+    expect(read(oneOf('none', 'gz'), '""')).toBe('none')
+    expect(read(oneOf('none', 'gz'), 'zip')).toBe('expected one of none, gz')
+  })
+
+  test('text must not be empty, and a pattern must match', () => {
+    expect(read(text('a folder'), ' ')).toBe('expected a folder')
+    expect(read(pattern(/^a+$/, 'some a'), 'ab')).toBe('expected some a')
+  })
+
+  test('times and sizes are shown in the largest unit that divides them', () => {
+    expect([0, 1500, 2000, 60_000, 3_600_000].map(showDuration)).toEqual([
+      '0',
+      '1500 ms',
+      '2 s',
+      '1 min',
+      '1 h',
+    ])
+    expect([0, 1_048_575, 1_048_576].map(showSize)).toEqual(['0', '1048575 bytes', '1 MiB'])
+  })
+})

@@ -1,0 +1,333 @@
+import * as z from 'zod/mini'
+
+/** A kind of value: how its text is read, what a program may pass, and the words for both. */
+export interface ValueType<T> {
+  /** Reads the text of a file, a flag or a variable. */
+  readonly text: z.ZodMiniType<T, string>
+  /** Checks a value that a program passes. */
+  readonly value: z.ZodMiniType<T>
+  /** What is accepted, as it completes the sentence "expected …". */
+  readonly expected: string
+  /** The unit of a bare number, for the reference page; empty when there is none. */
+  readonly unit: string
+  /** The value as an operator reads it. */
+  readonly show: (value: T) => string
+  /** Says how Apache ZooKeeper would read text that we accept, when it would read it differently. */
+  readonly apacheReading?: (text: string) => string | undefined
+}
+
+/** What to tell when `text` cannot be read: zod carries it as a custom issue. */
+function reader<T>(
+  value: z.ZodMiniType<T>,
+  read: (text: string) => T | undefined,
+  expected: string,
+): z.ZodMiniType<T, string> {
+  const transform = z.transform((text: string, { issues }): T => {
+    const result = read(text.trim())
+    if (result !== undefined && value.safeParse(result).success) return result
+    issues.push({ code: 'custom', message: `expected ${expected}`, input: text })
+    return z.NEVER
+  })
+  return z.pipe(z.string(), transform)
+}
+
+const integerPattern = /^[+-]?\d+$/
+
+function readInteger(text: string): number | undefined {
+  if (!integerPattern.test(text)) return undefined
+  const number = Number(text)
+  return Number.isSafeInteger(number) ? number : undefined
+}
+
+function range(min: number, max: number): string {
+  if (max >= 2 ** 31 - 1) return min === -Infinity ? '' : ` from ${min} up`
+  return ` from ${min} to ${max}`
+}
+
+/** A whole number. */
+export function integer(min: number, max = 2 ** 31 - 1): ValueType<number> {
+  const value = z.int().check(z.minimum(min), z.maximum(max))
+  const expected = `a whole number${range(min, max)}`
+  return { text: reader(value, readInteger, expected), value, expected, unit: '', show: String }
+}
+
+/** A TCP port; 0 lets the system choose a free one. */
+export function port(): ValueType<number> {
+  const kind = integer(0, 65_535)
+  return { ...kind, expected: 'a TCP port from 0 to 65535 (0 picks a free one)' }
+}
+
+/** A number with a fraction. */
+export function decimal(min: number, max: number): ValueType<number> {
+  const value = z.number().check(z.minimum(min), z.maximum(max))
+  const expected = `a number from ${min} to ${max}`
+  const read = (text: string): number | undefined =>
+    /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : undefined
+  return { text: reader(value, read, expected), value, expected, unit: '', show: String }
+}
+
+const milliseconds = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** What fits a 32-bit count of milliseconds, in whole days: longer ones overflow the timers of the system. */
+const longestMs = 24 * milliseconds.d
+
+/**
+ * A length of time, kept in milliseconds. A bare number is in `unit`, as in Apache ZooKeeper; ours also takes a suffix.
+ * With `negativeIsOff`, any negative number is kept as 0, which then means "off".
+ */
+export function duration(
+  unit: keyof typeof milliseconds,
+  options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
+): ValueType<number> {
+  const { min = 0, max = longestMs, negativeIsOff = false } = options
+  const value = z.int().check(z.minimum(min), z.maximum(max))
+  const off = negativeIsOff ? ', a negative number for off' : ''
+  const expected = `a time from ${showDuration(min)} to ${showDuration(max)}, as a bare number of ${unitNames[unit]} or with ms, s, m, h or d${off}`
+  const read = (text: string): number | undefined => {
+    if (negativeIsOff && /^-\d+$/.test(text)) return 0
+    const match = /^(\d+)\s*(ms|s|m|h|d)?$/i.exec(text)
+    if (!match) return undefined
+    return (
+      Number(match[1]) *
+      milliseconds[(match[2]?.toLowerCase() as keyof typeof milliseconds | undefined) ?? unit]
+    )
+  }
+  const misread = (text: string): string | undefined =>
+    /^\d+\s*[a-z]+$/i.test(text) && unit !== 'h'
+      ? `ZooKeeper takes a bare number of ${unitNames[unit]} here`
+      : undefined
+  return {
+    text: reader(value, read, expected),
+    value,
+    expected,
+    unit: unitNames[unit],
+    show: showDuration,
+    apacheReading: misread,
+  }
+}
+
+const unitNames = { ms: 'milliseconds', s: 'seconds', m: 'minutes', h: 'hours', d: 'days' } as const
+
+/** `90000` as `90 s`: the largest unit that divides it. */
+export function showDuration(ms: number): string {
+  if (ms === 0) return '0'
+  for (const unit of ['d', 'h', 'm', 's'] as const)
+    if (ms % milliseconds[unit] === 0) return `${ms / milliseconds[unit]} ${unit === 'm' ? 'min' : unit}`
+  return `${ms} ms`
+}
+
+const bytes = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 } as const
+
+/** A number of bytes. A bare number is in `unit`, as in Apache ZooKeeper; ours also takes B, K, M or G (powers of 1024). */
+export function size(
+  unit: 'B' | 'KB',
+  options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
+): ValueType<number> {
+  const { min = 0, max = Number.MAX_SAFE_INTEGER, negativeIsOff = false } = options
+  const value = z.int().check(z.minimum(min), z.maximum(max))
+  const unitName = unit === 'KB' ? 'kilobytes' : 'bytes'
+  const limit = max === Number.MAX_SAFE_INTEGER ? 'up' : `to ${showSize(max)}`
+  const off = negativeIsOff ? ', a negative number for off' : ''
+  const expected = `a size from ${showSize(min)} ${limit}, as a bare number of ${unitName} or with B, K, M or G${off}`
+  const read = (text: string): number | undefined => {
+    if (negativeIsOff && /^-\d+$/.test(text)) return 0
+    const hex = unit === 'B' && /^0x[\da-f]+$/i.test(text)
+    if (hex) return Number(text)
+    const match = /^(\d+)\s*(?:([kmg]?)(?:i?b)?)$/i.exec(text)
+    if (!match) return undefined
+    const bare = /^\d+$/.test(text)
+    const factor =
+      bare && unit === 'KB' ? bytes.k : bytes[(match[2] ?? '').toLowerCase() as keyof typeof bytes]
+    return Number(match[1]) * factor
+  }
+  const misread = (text: string): string | undefined =>
+    /^\d+\s*[a-z]+$/i.test(text) ? `ZooKeeper takes a bare number of ${unitName} here` : undefined
+  return {
+    text: reader(value, read, expected),
+    value,
+    expected,
+    unit: unitName,
+    show: showSize,
+    apacheReading: misread,
+  }
+}
+
+/** `1048576` as `1 MiB`: the largest unit that divides it. */
+export function showSize(size: number): string {
+  if (size === 0) return '0'
+  for (const [name, factor] of [
+    ['GiB', bytes.g],
+    ['MiB', bytes.m],
+    ['KiB', bytes.k],
+  ] as const)
+    if (size % factor === 0) return `${size / factor} ${name}`
+  return `${size} bytes`
+}
+
+const truthy = new Map([
+  ['true', true],
+  ['yes', true],
+  ['on', true],
+  ['false', false],
+  ['no', false],
+  ['off', false],
+])
+
+/**
+ * True or false. `native` says how Apache ZooKeeper reads the key: `named` keys know true and false only and refuse the
+ * rest; `property` keys take everything but true as false; `yes-default` is off only for "no", `no-default` is on only
+ * for "yes".
+ */
+export function bool(
+  native: 'named' | 'property' | 'yes-default' | 'no-default' = 'property',
+): ValueType<boolean> {
+  const value = z.boolean()
+  const expected = 'true or false (also yes, no, on, off)'
+  const read = (text: string): boolean | undefined => truthy.get(text.toLowerCase())
+  const misread = (text: string): string | undefined => {
+    const lower = text.toLowerCase()
+    const ours = truthy.get(lower)
+    if (native === 'named')
+      return lower === 'true' || lower === 'false'
+        ? undefined
+        : 'ZooKeeper refuses all but true and false here'
+    const theirs =
+      native === 'property' ? lower === 'true' : native === 'yes-default' ? text !== 'no' : text === 'yes'
+    return theirs === ours ? undefined : `ZooKeeper reads this text as ${theirs}`
+  }
+  return {
+    text: reader(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: String,
+    apacheReading: misread,
+  }
+}
+
+/** Any text but the empty one. */
+export function text(expected = 'text'): ValueType<string> {
+  const value = z.string().check(z.minLength(1))
+  return {
+    text: reader(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
+/** Text of one form. */
+export function pattern(form: RegExp, expected: string): ValueType<string> {
+  const value = z.string().check(z.regex(form))
+  return {
+    text: reader(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
+/** A regular expression. */
+export function regularExpression(): ValueType<string> {
+  const isExpression = (given: string): boolean => {
+    try {
+      return new RegExp(given) instanceof RegExp
+    } catch {
+      // What the expression lacks is told by `expected`; this is the only way to ask.
+      return false
+    }
+  }
+  const value = z.string().check(z.minLength(1), z.refine(isExpression))
+  const expected = 'a regular expression'
+  return {
+    text: reader(value, (given) => given, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => given,
+  }
+}
+
+/** Some of a few words, separated by commas. */
+export function someOf<const Names extends readonly string[]>(
+  ...names: Names
+): ValueType<readonly Names[number][]> {
+  const value = z.readonly(
+    z.array(z.enum(names as unknown as [string, ...string[]])).check(z.minLength(1)),
+  ) as z.ZodMiniType<readonly Names[number][]>
+  const expected = `one or more of ${names.join(', ')}, separated by commas`
+  const read = (given: string): readonly Names[number][] =>
+    given
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+      .map((name) => names.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name)
+  return {
+    text: reader<readonly Names[number][]>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (chosen) => chosen.join(', '),
+  }
+}
+
+/** Names separated by commas. */
+export function list(expected: string): ValueType<readonly string[]> {
+  const value = z.readonly(z.array(z.string().check(z.minLength(1))))
+  const read = (given: string): readonly string[] =>
+    given
+      .split(',')
+      .map((name) => name.trim())
+      .filter((name) => name !== '')
+  return {
+    text: reader<readonly string[]>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (names) => names.join(', '),
+  }
+}
+
+/** Names and passwords. */
+export function users(): ValueType<Readonly<Record<string, string>>> {
+  const value = z.readonly(z.record(z.string().check(z.minLength(1)), z.string().check(z.minLength(1))))
+  const expected = 'pairs name:password, separated by commas'
+  const read = (given: string): Readonly<Record<string, string>> | undefined => {
+    const pairs = given.split(',').map((pair) => /^\s*([^:]+):(.*?)\s*$/s.exec(pair))
+    const names = new Set(pairs.map((pair) => pair?.[1]))
+    if (names.has(undefined) || names.size < pairs.length) return undefined
+    return Object.fromEntries(pairs.map((pair) => [pair![1], pair![2]]))
+  }
+  return {
+    text: reader<Readonly<Record<string, string>>>(value, read, expected),
+    value,
+    expected,
+    unit: '',
+    show: (given) => Object.keys(given).join(', '),
+  }
+}
+
+/** One of a few words. `''` in a file stands for the first. */
+export function oneOf<const Names extends readonly [string, ...string[]]>(
+  ...names: Names
+): ValueType<Names[number]> {
+  const value: z.ZodMiniType<Names[number]> = z.enum(names as unknown as [Names[number], ...Names[number][]])
+  const expected = `one of ${names.join(', ')}`
+  const read = (given: string): Names[number] | undefined => {
+    const bare = given.replace(/^"(.*)"$/, '$1')
+    return bare === '' ? names[0] : names.find((name) => name.toLowerCase() === bare.toLowerCase())
+  }
+  return { text: reader(value, read, expected), value, expected, unit: '', show: (name) => name }
+}
+
+/** The same kind, or nothing. */
+export function optional<T>(kind: ValueType<T>): ValueType<T | undefined> {
+  return {
+    ...kind,
+    value: z.optional(kind.value),
+    text: kind.text as z.ZodMiniType<T | undefined, string>,
+    show: (value) => (value === undefined ? 'unset' : kind.show(value)),
+  }
+}

@@ -1,0 +1,138 @@
+import type { CommittedHistory } from '../history/committed-history.ts'
+import type { TreeModel, PathChange } from '../history/model.ts'
+import { formatZxid } from '../history/records.ts'
+import { difference } from '../checkers/reads.ts'
+import type { ArmedWatch, Call, CallLog, Observed } from './calls.ts'
+
+/**
+ * What real clients told the programs that use them: every promise is settled, what succeeded happened once, an error that
+ * says that nothing happened is right, what one client shows never goes back in its own order, nothing shows a change before the
+ * watch on it tells of it, and whoever follows a znode ends with its newest state.
+ */
+export function checkCalls(log: CallLog, chronicle: CommittedHistory): string[] {
+  const wrong = [...log.violations]
+  for (const call of log.calls)
+    if (call.outcome === 'pending' && call.incarnation.isAlive)
+      wrong.push(`${describeCall(call)} was never settled`)
+  const writers = writersOf(chronicle.model)
+  for (const call of log.calls) {
+    const problem = writeProblem(call, writers, chronicle.model)
+    if (problem !== undefined) wrong.push(`${describeCall(call)} ${problem}`)
+  }
+  const clients = new Set(log.calls.map(({ client }) => client))
+  for (const client of clients) wrong.push(...orderProblems(client, log, chronicle.model))
+  for (const { client, path, incarnation: life, last, isEnded: over } of log.streamReaders) {
+    const state = chronicle.model.stateAt(path, Infinity)
+    if (log.closedClients.has(client)) {
+      if (life.isAlive && !over) wrong.push(`${client} is closed, and its stream of ${path} never ended`)
+    } else if (life.isAlive && state?.stat.mzxid !== last?.mzxid)
+      wrong.push(
+        `${client} follows ${path} and ended with ${formatZxid(last?.mzxid ?? 0)} instead of ${formatZxid(state?.stat.mzxid ?? 0)}`,
+      )
+  }
+  return wrong
+}
+
+const describeCall = ({ kind, path, client, invoked, outcome, error }: Call): string =>
+  `${kind} ${path} of ${client} (${invoked.toFixed(1)} ms, ${outcome}${error === undefined ? '' : `: ${error}`})`
+
+/** How often each data was written. */
+function writersOf(model: TreeModel): Map<string, number> {
+  const writers = new Map<string, number>()
+  for (const steps of model.paths.values())
+    for (const { change, state } of steps)
+      if ((change === 'created' || change === 'data') && state !== undefined)
+        writers.set(state.data, (writers.get(state.data) ?? 0) + 1)
+  return writers
+}
+
+function writeProblem(
+  call: Call,
+  writers: ReadonlyMap<string, number>,
+  model: TreeModel,
+): string | undefined {
+  const { kind, path, uniqueData: mark, outcome, maybeApplied, isRepeatable: repeats } = call
+  const isDelete = kind === 'delete'
+  if (mark === undefined && !isDelete) return undefined
+  const count = isDelete ? deletionsOf(model, path) : (writers.get(mark!) ?? 0)
+  if (kind === 'failingMulti' && count > 0) return `was carried out, although a part of it cannot be`
+  if (count > 1 && !repeats) return `was carried out ${count} times`
+  if (outcome === 'done' && count === 0)
+    return kind === 'failingMulti' ? 'succeeded, although a part of it cannot' : 'never happened'
+  if (outcome === 'failed' && maybeApplied === false && count > 0)
+    return 'says that it did not happen, and it did'
+  return undefined
+}
+
+function deletionsOf(model: TreeModel, path: string): number {
+  return (model.paths.get(path) ?? []).filter(({ change }) => change === 'deleted').length
+}
+
+/** What one client saw, in its own order: the earliest moment at which everything so far can have been so. */
+function orderProblems(client: string, log: CallLog, model: TreeModel): string[] {
+  const wrong: string[] = []
+  const calls = log.calls.filter((call) => call.client === client && call.observed !== undefined)
+  const seen = calls
+    .map(({ observed: shown, armed }) => ({ shown: shown!, armed }))
+    .filter(({ shown }) => shown.order >= 0)
+    .sort((a, b) => a.shown.order - b.shown.order)
+  const renewals = log.newSessions.filter((renewal) => renewal.client === client).map(({ order }) => order)
+  let zxid = 0
+  let waiting: { armed: ArmedWatch; since: number }[] = []
+  for (const { shown, armed } of seen) {
+    while (renewals.length > 0 && renewals[0]! < shown.order) {
+      renewals.shift()
+      zxid = 0
+      waiting = []
+    }
+    const moment = momentOf(shown, model, zxid)
+    if (moment === undefined) {
+      wrong.push(
+        `${client} saw ${shown.path} (${shown.stat === undefined ? 'missing' : formatZxid(shown.stat.mzxid)}, order ${shown.order}) after ${formatZxid(zxid)}, and it was never so from there on`,
+      )
+      continue
+    }
+    zxid = moment
+    waiting = waiting.filter(
+      ({ armed: { event, failed } }) => (event?.order ?? Infinity) > shown.order && failed === undefined,
+    )
+    for (const { armed: watch, since } of waiting) {
+      const step = changeOf(watch, model, since)
+      if (step === undefined || step.zxid > zxid) continue
+      wrong.push(
+        `${client} watched ${watch.kind} of ${watch.shown.path} and saw ${formatZxid(zxid)} (order ${shown.order}) before it was told of ${formatZxid(step.zxid)}`,
+      )
+      waiting = waiting.filter((one) => one.armed !== watch)
+      break
+    }
+    if (armed !== undefined && armed.shown.stat !== undefined) waiting.push({ armed, since: zxid })
+  }
+  return wrong
+}
+
+/** The first zxid from one on at which a znode was as it was shown. */
+function momentOf(
+  { path, stat, data, children }: Observed,
+  model: TreeModel,
+  from: number,
+): number | undefined {
+  const fits = (zxid: number): boolean => {
+    const state = model.stateAt(path, zxid)
+    if (stat === undefined || state === undefined) return stat === undefined && state === undefined
+    if (difference(state, data, stat) !== undefined) return false
+    if (children === undefined) return true
+    return [...model.childrenAt(path, zxid)].sort().join() === children.toSorted().join()
+  }
+  if (fits(from)) return from
+  for (const step of model.changesAfter(path, from)) if (fits(step.zxid)) return step.zxid
+  return undefined
+}
+
+/** The next change that a watch must tell of. */
+function changeOf({ kind, shown }: ArmedWatch, model: TreeModel, since: number): PathChange | undefined {
+  for (const step of model.changesAfter(shown.path, since)) {
+    const { change } = step
+    if (change === 'deleted' || change === (kind === 'children' ? 'children' : 'data')) return step
+  }
+  return undefined
+}
