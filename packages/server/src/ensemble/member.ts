@@ -111,7 +111,7 @@ class Member implements Server {
     }
     this.#links = memberElectionConnections(this.#kit, {
       received: (from, payload) => this.#driver.receive(from, payload),
-      reachabilityChanged: (to, reachable) => this.#driver.step({ type: 'reach', to, reachable }),
+      reachabilityChanged: (to, reachable) => this.#driver.step({ type: 'reachability', to, isReachable: reachable }),
     })
     this.#driver = new ElectionDriver({
       election: new Election({
@@ -236,7 +236,7 @@ class Member implements Server {
     ports.logger.info(facts, 'Looking for a leader')
     this.#driver.step({
       type: 'look',
-      footing: {
+      state: {
         zxid: vault.isEligibleToVote ? vault.lastZxid : UNTRUSTED_ZXID,
         epoch: vault.epochs.current,
         ...membership.configurations,
@@ -251,7 +251,7 @@ class Member implements Server {
     this.#state = 'looking'
     this.#driver.step({
       type: 'look',
-      footing: { zxid: UNTRUSTED_ZXID, epoch: vault.epochs.current, ...membership.configurations },
+      state: { zxid: UNTRUSTED_ZXID, epoch: vault.epochs.current, ...membership.configurations },
     })
     this.#later(settings.syncLimit * settings.tickTimeMs, 'end of standing back', () => this.#look())
   }
@@ -297,7 +297,7 @@ class Member implements Server {
   }
 
   #consulted(goOn: boolean): void {
-    this.#driver.step({ type: 'oracle', goOn })
+    this.#driver.step({ type: 'oracle', canLeadAlone: goOn })
     if (this.#term instanceof LeaderRole) this.#term.setOracle(goOn)
   }
 
@@ -309,7 +309,7 @@ class Member implements Server {
   }
 
   #installed(epoch: number): void {
-    this.#driver.step({ type: 'installed', epoch })
+    this.#driver.step({ type: 'established', epoch })
     const { membership, settings, ports } = this.#kit
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
