@@ -23,7 +23,7 @@ export interface DurabilityEvents {
  * O1 A role opens the log when the one before it is settled: all that it had appended is durable, and the tree has all of it.
  * O2 An epoch is durable before anybody is told that it is accepted: LEADERINFO and ACKEPOCH follow `stored`.
  * O3 History that a leader sends is durable, snapshot or log, before the epoch becomes current; that is durable before
- *    NEWLEADER is acknowledged: `hardened`, then `stored`, then ACK.
+ *    NEWLEADER is acknowledged: `flushed`, then `stored`, then ACK.
  * O4 A proposal is acknowledged when it is durable, in the order of the log; one that changes the configuration when the
  *    configuration is on disk as the one seen last, too.
  * O5 A transaction is applied when it is committed, in the order of zxids. This may be before it is durable here, since a quorum

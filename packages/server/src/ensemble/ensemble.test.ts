@@ -168,7 +168,7 @@ it('hands leadership over when the leader is asked to stop', async () => {
   const stopping = ensemble.member(3).stop()
   await ensemble.until('another leader', () => ensemble.leader === 2)
   await stopping
-  expect(ensemble.lines.join('\n')).toContain('leadership is handed over')
+  expect(ensemble.lines.join('\n')).toContain('leadership is transferred')
   await ensemble.member(3).start()
   await ensemble.until(
     'the return of 3',

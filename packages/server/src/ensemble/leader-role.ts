@@ -7,15 +7,14 @@ import type { Zxid } from '../core/types.ts'
 import {
   Leader,
   QuorumOfOne,
-  type ConnectionId,
   type LeaderInput,
   type LeaderWork,
+  type QuorumOfOneWork,
 } from '../core/zab/index.ts'
 import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
-import { learnerBroadcast, type LocalCommit } from './broadcast.ts'
+
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
-import type { LearnerConnection } from './learner-connection.ts'
 import { Learners } from './learners.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
@@ -33,13 +32,13 @@ const YIELD_DELAY_MS = 50
 export class LeaderRole implements ActiveRole {
   readonly #context: MemberContext
   readonly #events: RoleEvents
-  readonly #mailbox: Mailbox<LeaderInput, LeaderWork>
+  readonly #mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
   readonly #quorum: Leader | QuorumOfOne
   /** Undefined on a standalone server. */
   readonly #learners: Learners | undefined
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientConnection>> | undefined
-  #nextTicket = 1
+  #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
@@ -53,30 +52,19 @@ export class LeaderRole implements ActiveRole {
     this.#context = context
     this.#events = events
     this.#lastDurable = context.database.lastZxid
-    this.#mailbox = new Mailbox({
+    this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
       step: (input) => this.#quorum.step(input),
       perform: (work) => this.#perform(work),
       failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
-    const local: LocalCommit = {
-      commit: (zxid) => this.#clients!.pipeline.commit(zxid),
-      activate: (configuration) => this.#activate(configuration),
-      leadershipConfirmed: (ticket) => this.#confirmed(ticket),
-    }
-    if (context.membership.isStandalone) {
-      this.#quorum = new QuorumOfOne(context.database.lastZxid, {
-        commit: (zxid) => local.commit(zxid),
-        confirmed: (ticket) => local.leadershipConfirmed(ticket),
-      })
-    } else {
-      const connections = new Map<ConnectionId, LearnerConnection>()
-      const leader = createLeader(context, connections, local)
+    if (context.membership.isStandalone) this.#quorum = new QuorumOfOne(context.database.lastZxid)
+    else {
+      const leader = createLeader(context)
       this.#quorum = leader
       this.#learners = new Learners(context, {
         leader,
-        connections,
         mailbox: this.#mailbox,
         pipeline: () => this.#clients?.pipeline,
       })
@@ -112,7 +100,7 @@ export class LeaderRole implements ActiveRole {
 
   /** Reports the answer of the oracle. */
   setOracle(goOn: boolean): void {
-    this.#mailbox.post({ type: 'oracle', goOn })
+    this.#mailbox.post({ type: 'oracle', canLeadAlone: goOn })
   }
 
   /** Refuses new connections and stops timers, before `drain`. */
@@ -171,7 +159,7 @@ export class LeaderRole implements ActiveRole {
 
   // Work
 
-  #perform(work: LeaderWork): void {
+  #perform(work: LeaderWork | QuorumOfOneWork): void {
     const { platform, membership, failed, configurationChanged } = this.#context
     switch (work.do) {
       case 'store':
@@ -183,22 +171,34 @@ export class LeaderRole implements ActiveRole {
         return this.#activate(work.configuration)
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
-      case 'stop': {
-        const { reason, designated, successor } = work.because
+      case 'commit':
+        this.#learners?.perform(work)
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'commitReconfig':
+        this.#learners?.perform(work)
+        this.#clients!.pipeline.commit(work.zxid)
+        return this.#activate(work.configuration)
+      case 'commitUpTo':
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'confirmLeadership':
+        return this.#confirmed(work.id)
+      case 'stepDown': {
+        const { message, designated, successor } = work.reason
         return this.#leave({
-          reason,
+          reason: message,
           ...(designated === undefined ? {} : { designated }),
           ...(successor === undefined ? {} : { handedOver: true }),
         })
       }
       case 'warn':
-        return platform.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.context, work.message)
       case 'send':
       case 'sync':
       case 'drop':
       case 'deliver':
-      case 'joined':
-      case 'left':
+      case 'propose':
+      case 'learnerJoined':
+      case 'learnerLeft':
         return this.#learners?.perform(work)
     }
   }
@@ -210,7 +210,7 @@ export class LeaderRole implements ActiveRole {
   }
 
   #onDurable(zxid: Zxid): void {
-    this.#quorum.markDurable(zxid)
+    this.#mailbox.perform(this.#quorum.markDurable(zxid))
     if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
     this.#lastDurable = zxid
     this.#clients?.service.releaseThrottled()
@@ -227,7 +227,7 @@ export class LeaderRole implements ActiveRole {
     this.#lastDurable = durable
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
-      quorum.discardAfter(durable)
+      this.#mailbox.perform(quorum.discardAfter(durable))
       this.#clients!.service.releaseThrottled()
     })
   }
@@ -275,11 +275,11 @@ export class LeaderRole implements ActiveRole {
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
     return {
-      propose: (zxid, payload) => quorum.propose(zxid, payload),
+      propose: (zxid, payload) => this.#mailbox.perform(quorum.propose(zxid, payload)),
       confirmLeadership: (done) => {
-        const ticket = this.#nextTicket++
-        this.#confirmations.set(ticket, done)
-        this.#mailbox.enqueue({ type: 'confirm', ticket })
+        const id = this.#nextCheckId++
+        this.#confirmations.set(id, done)
+        this.#mailbox.enqueue({ type: 'checkLeadership', id })
       },
       sendSync: (learner) => this.#learners?.sendSync(learner),
       get isAccepting() {
@@ -288,9 +288,9 @@ export class LeaderRole implements ActiveRole {
     }
   }
 
-  #confirmed(ticket: number): void {
-    const done = this.#confirmations.get(ticket)
-    this.#confirmations.delete(ticket)
+  #confirmed(id: number): void {
+    const done = this.#confirmations.get(id)
+    this.#confirmations.delete(id)
     done?.()
   }
 
@@ -327,25 +327,18 @@ export class LeaderRole implements ActiveRole {
   }
 }
 
-function createLeader(
-  context: MemberContext,
-  connections: ReadonlyMap<ConnectionId, LearnerConnection>,
-  local: LocalCommit,
-): Leader {
+function createLeader(context: MemberContext): Leader {
   const { settings, membership, database } = context
-  return new Leader(
-    {
-      self: membership.self,
-      ...membership.configurations,
-      acceptedEpoch: database.epochs.accepted,
-      currentEpoch: database.epochs.current,
-      lastZxid: database.lastZxid,
-      initLimit: settings.initLimit,
-      syncLimit: settings.syncLimit,
-      reconfigEnabled: settings.reconfigEnabled,
-      oracle: settings.oraclePath !== undefined,
-      sources: syncSources(context),
-    },
-    learnerBroadcast(connections, local),
-  )
+  return new Leader({
+    self: membership.self,
+    ...membership.configurations,
+    acceptedEpoch: database.epochs.accepted,
+    currentEpoch: database.epochs.current,
+    lastZxid: database.lastZxid,
+    initLimit: settings.initLimit,
+    syncLimit: settings.syncLimit,
+    reconfigEnabled: settings.reconfigEnabled,
+    oracle: settings.oraclePath !== undefined,
+    sources: syncSources(context),
+  })
 }

@@ -74,27 +74,19 @@ export class LearnerRole implements ActiveRole {
     this.#leaderId = this.#master = leader
     this.#observer = observer
     const { settings, membership, database } = context
-    this.#learner = new Learner(
-      {
-        self: membership.self,
-        observer,
-        acceptedEpoch: database.epochs.accepted,
-        currentEpoch: database.epochs.current,
-        lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
-        needsFullSync: database.isEligibleToVote && database.isFullSyncRequested,
-        configVersion: membership.active.version,
-        initLimit: settings.initLimit,
-        syncLimit: settings.syncLimit,
-      },
-      {
-        append: (zxid, payload) => this.#inOrder(() => this.#durability.append(zxid, payload)),
-        commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
-        // O4
-        ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
-      },
-    )
+    this.#learner = new Learner({
+      self: membership.self,
+      observer,
+      acceptedEpoch: database.epochs.accepted,
+      currentEpoch: database.epochs.current,
+      lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
+      needsFullSync: database.isEligibleToVote && database.isFullSyncRequested,
+      configVersion: membership.active.version,
+      initLimit: settings.initLimit,
+      syncLimit: settings.syncLimit,
+    })
     this.#durability = new Durability(context, {
-      durable: (zxid) => this.#mailbox.run(() => this.#learner.markDurable(zxid)),
+      durable: (zxid) => this.#mailbox.run(() => this.#mailbox.perform(this.#learner.markDurable(zxid))),
       diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
       spaceAvailable() {},
     })
@@ -104,7 +96,7 @@ export class LearnerRole implements ActiveRole {
     })
     this.#mailbox = new Mailbox({
       step: (input) => this.#learner.step(input),
-      perform: (work) => this.#jobs.add(() => this.#perform(work)),
+      perform: (work) => this.#performInOrder(work),
       failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
@@ -219,6 +211,13 @@ export class LearnerRole implements ActiveRole {
 
   // Work
 
+  /** Performs work of every write at once if no earlier work is pending. */
+  #performInOrder(work: LearnerWork): void {
+    const isSynchronous = work.do === 'append' || work.do === 'commit' || work.do === 'ack'
+    if (isSynchronous && this.#jobs.isIdle) void this.#perform(work)
+    else this.#jobs.add(() => this.#perform(work))
+  }
+
   #perform(work: LearnerWork): void | Promise<void> {
     if (this.#mailbox.stopped) return undefined
     const { membership, database, platform } = this.#context
@@ -235,14 +234,18 @@ export class LearnerRole implements ActiveRole {
         })
       case 'truncate':
         return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
-      case 'install':
+      case 'installSnapshot':
         return this.#install(work.zxid)
       case 'append':
         return this.#durability.append(work.zxid, work.payload)
       case 'commit':
         return this.#commit(work.zxid, work.payload)
-      case 'harden':
-        return this.#then(this.#durability.flush(), { type: 'hardened' })
+      case 'ack':
+        // O4
+        for (let zxid = work.first; zxid <= work.last; zxid++) this.#wire!.send(PacketType.ack, zxid)
+        return
+      case 'flush':
+        return this.#then(this.#durability.flush(), { type: 'flushed' })
       case 'proposeConfiguration':
         this.#context.configurationChanged()
         return membership.propose(work.configuration).then(() => this.#context.configurationChanged())
@@ -250,20 +253,20 @@ export class LearnerRole implements ActiveRole {
         return this.#activate(work)
       case 'serve':
         return this.#serve(work.epoch)
-      case 'pong':
+      case 'answerPing':
         return this.#pong(work.zxid)
       case 'deliver':
         return this.#deliver(work.packet)
-      case 'discard':
+      case 'requestFullSync':
         platform.logger.error(
           { reason: work.reason },
           'The data of this server is not that of its leader; it will fetch all of it anew',
         )
         return database.requestFullSync()
       case 'leave':
-        return this.#leave({ reason: work.reason, reconnect: work.again === true })
+        return this.#leave({ reason: work.reason, reconnect: work.reconnect === true })
       case 'warn':
-        return platform.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.context, work.message)
     }
   }
 
@@ -300,12 +303,6 @@ export class LearnerRole implements ActiveRole {
   }
 
   // History
-
-  /** What the machine does directly comes behind the work that it has asked for before. */
-  #inOrder(job: () => void): void {
-    if (this.#jobs.isIdle) job()
-    else this.#jobs.add(job)
-  }
 
   #commit(zxid: Zxid, payload: Uint8Array): void {
     this.#durability.recordCommit(zxid, payload)

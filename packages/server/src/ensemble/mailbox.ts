@@ -16,6 +16,8 @@ export interface MailboxOptions<Input, Work> {
 export class Mailbox<Input, Work> {
   readonly #options: MailboxOptions<Input, Work>
   readonly #inputs: Input[] = []
+  /** Work that was returned while other work was performed. */
+  readonly #pending: (readonly Work[])[] = []
   #busy = false
   #stopped = false
 
@@ -31,6 +33,7 @@ export class Mailbox<Input, Work> {
   stop(): void {
     this.#stopped = true
     this.#inputs.length = 0
+    this.#pending.length = 0
   }
 
   /** Runs something that belongs to the machine's side in a turn of its own. A `ProtocolError` of a peer passes through. */
@@ -66,21 +69,34 @@ export class Mailbox<Input, Work> {
   enqueue(input: Input): void {
     if (this.#stopped) return
     this.#inputs.push(input)
-    if (this.#busy) return
+    if (!this.#busy) this.#drain()
+  }
+
+  /** Performs work that a direct call of the state machine has returned, after all work returned before. */
+  perform(works: readonly Work[]): void {
+    if (works.length === 0 || this.#stopped) return
+    this.#pending.push(works)
+    if (!this.#busy) this.#drain()
+  }
+
+  #drain(): void {
     this.#busy = true
     try {
-      for (let next = this.#inputs.shift(); next !== undefined; next = this.#inputs.shift())
-        this.perform(this.#options.step(next))
+      for (let works = this.#next(); works !== undefined; works = this.#next())
+        for (const work of works) {
+          if (this.#stopped) return
+          this.#options.perform(work)
+        }
     } finally {
       this.#busy = false
     }
   }
 
-  /** Does work that a direct call of the machine has returned. */
-  perform(works: readonly Work[]): void {
-    for (const work of works) {
-      if (this.#stopped) return
-      this.#options.perform(work)
-    }
+  /** Returns the work to perform next: that returned by direct calls, then that of the next input. */
+  #next(): readonly Work[] | undefined {
+    const works = this.#pending.shift()
+    if (works !== undefined) return works
+    const input = this.#inputs.shift()
+    return input === undefined ? undefined : this.#options.step(input)
   }
 }

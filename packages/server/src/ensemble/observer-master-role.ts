@@ -205,7 +205,7 @@ export class ObserverMasterRole {
       case 'deliver':
         return this.#deliver(work.from, work.packet)
       case 'warn':
-        return this.#context.platform.logger.warn(work.facts, work.sentence)
+        return this.#context.platform.logger.warn(work.context, work.message)
     }
   }
 

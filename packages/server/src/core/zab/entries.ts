@@ -1,11 +1,9 @@
 import type { Zxid } from '../types.ts'
 
 /**
- * Transactions in order of their zxid, first in, first out.
- *
- * FENCED: two rings of a size that is a power of two, grown when full, instead of an array of objects.
- * Why: each write passes through three of these; objects and shifted arrays would be what the collector lives on.
- * Rules: `zxidAt` and `payloadAt` count from the oldest and do not check their bounds.
+ * A FIFO queue of transactions in zxid order, in two ring buffers that grow when full: every write passes through three such
+ * queues, and a shifted array of objects would cost garbage for each. Indices count from the oldest transaction and are not
+ * checked.
  */
 export class Entries {
   #zxids: Float64Array
@@ -40,7 +38,7 @@ export class Entries {
     this.#payloads[at] = payload
   }
 
-  /** Drops the oldest. */
+  /** Removes the oldest transaction. */
   shift(): void {
     this.#payloads[this.#head] = undefined
     this.#head = (this.#head + 1) & this.#mask
@@ -53,7 +51,7 @@ export class Entries {
     this.#length = 0
   }
 
-  /** How many are not after `zxid`: the index of the first one that is. */
+  /** Returns the number of transactions up to and including `zxid`, which is the index of the first one after it. */
   countUpTo(zxid: Zxid): number {
     let [low, high] = [0, this.#length]
     while (low < high) {
