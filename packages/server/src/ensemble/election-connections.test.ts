@@ -205,7 +205,7 @@ describe('a hello', () => {
     expect(raw.closed).toBe(false)
     await rig.advance(1)
     expect(raw.closed).toBe(true)
-    expect(rig.logged[0]).toContain('it did not say who it is within 5000 ms (8 bytes came)')
+    expect(rig.logged[0]).toContain('it did not identify itself within 5000 ms (8 bytes came)')
   })
 
   it('is waited for on so many connections only, and a flood is logged in two lines', async () => {
@@ -226,8 +226,8 @@ describe('a hello', () => {
     await settled(rig)
     const told = rig.logged.filter((line) => !line.includes('for elections'))
     expect(told.map((line) => line.replace(/\{.*/, ''))).toEqual([
-      'warn Too many connections to the election port have not said who they are; the oldest give way for now ',
-      'info Connections to the election port say who they are again ',
+      'warn Too many connections to the election port have not identified themselves; the oldest are closed for now ',
+      'info Connections to the election port identify themselves again ',
     ])
     await rig.dial(1, helloOf(3), frame('vote'))
     expect(rig.received).toEqual(['1 from 2: hello', '1 from 3: vote'])
@@ -251,7 +251,7 @@ describe('a hello', () => {
     const raws = []
     for (const id of [7, 8, 9]) raws.push(await rig.dial(1, helloOf(id)))
     expect(one.connected).toEqual([7, 8])
-    expect(rig.logged.at(-1)).toContain('2 servers outside of the configuration are here already')
+    expect(rig.logged.at(-1)).toContain('2 servers outside of the configuration are connected already')
     raws[0]!.wire.destroy()
     await settled(rig)
     await rig.dial(1, helloOf(9))
@@ -444,7 +444,7 @@ describe('the election port', () => {
     one.membersChanged()
     await settled(rig)
     expect(one.addresses).toEqual([addressOf(1)])
-    expect(rig.logged.join()).toContain('cannot move')
+    expect(rig.logged.join()).toContain('cannot be moved')
     await other.close()
     one.membersChanged()
     await settled(rig)

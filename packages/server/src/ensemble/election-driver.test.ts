@@ -34,6 +34,9 @@ class Server {
         this.configured.push(configuration)
         this.configure()
       },
+      failed: (error) => {
+        throw error
+      },
     })
   }
 

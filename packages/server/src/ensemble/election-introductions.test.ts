@@ -30,7 +30,7 @@ it('has done with a connection that gave way to others', async () => {
   const rig = new ElectionFixture()
   await rig.startedConnections(1, { maxUnidentified: 3 })
   for (let i = 0; i < 10; i++) await rig.dial(1)
-  expect(rig.timers).toEqual(new Array(3).fill('hello of an election peer'))
+  expect(rig.timers).toEqual(new Array(3).fill('identification on the election port'))
 })
 
 it('takes a stranger that comes again in place of itself, however many others are there', async () => {

@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
+import type { LeaderStatus } from '../admin/index.ts'
 import type { ClientConnection } from '../connections/client-connection.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -19,8 +19,7 @@ import type { LearnerConnection } from './learner-connection.ts'
 import { Learners } from './learners.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
+import { RoleClients, type RoleStatus } from './role-clients.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** How long the reply to `ydld` has to reach the client before leadership is handed over, in milliseconds. */
@@ -89,7 +88,7 @@ export class LeaderRole implements ActiveRole {
   }
 
   async begin(): Promise<void> {
-    // O1: the role owns the log from now on.
+    // Opens the log, which this role owns from now on.
     void this.#durability.log
     this.#mailbox.post({ type: 'start' })
     if (this.#learners === undefined) return
@@ -149,7 +148,7 @@ export class LeaderRole implements ActiveRole {
   #leave(exit: RoleExit): void {
     if (this.#hasExited) return
     this.#hasExited = true
-    // O7
+    // Nothing is appended or sent from now on.
     this.#mailbox.stop()
     this.#events.exited(exit)
   }
@@ -234,7 +233,7 @@ export class LeaderRole implements ActiveRole {
 
   #activate(configuration: EnsembleConfiguration): void {
     const { membership, failed, configurationChanged } = this.#context
-    membership.activate(configuration).kept.catch(failed)
+    membership.activate(configuration).persisted.catch(failed)
     configurationChanged()
   }
 
@@ -248,7 +247,7 @@ export class LeaderRole implements ActiveRole {
     this.#clients = new RoleClients(this.#context, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: database.sessions }),
       managesContainers: true,
-      role: this.#metrics(),
+      role: this.#roleStatus(),
       ...(quorum instanceof Leader
         ? {
             reconfigure: (request, next) => validateReconfiguration(this.#context, quorum, request, next),
@@ -296,12 +295,12 @@ export class LeaderRole implements ActiveRole {
 
   // Metrics
 
-  #metrics(): RoleMetrics {
+  #roleStatus(): RoleStatus {
     if (this.#learners === undefined) return { mode: 'standalone' }
-    return roleMetrics(this.#context, {
+    return {
       mode: 'leader',
       peerState: () => `leading - ${this.#quorum.phase}`,
-      leader: () => this.#status(),
+      leader: () => this.#leaderStatus(),
       yieldLeadership: () => {
         // The reply is sent before leadership is handed over.
         const { clock } = this.#context.platform
@@ -310,10 +309,10 @@ export class LeaderRole implements ActiveRole {
         )
         return 'Sent yield leadership request to leader.'
       },
-    })
+    }
   }
 
-  #status(): LeaderStatus {
+  #leaderStatus(): LeaderStatus {
     const { lastProposalSize, proposalSize, pendingSyncs } = this.#clients!.pipeline
     const { min, max } = proposalSize
     return {

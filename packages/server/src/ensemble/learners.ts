@@ -17,13 +17,11 @@ import {
   type QuorumPacket,
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
-import { listenAddresses } from './addresses.ts'
-import { unknownServerRefusal } from './admission.ts'
 import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import type { Mailbox } from './mailbox.ts'
-import { QuorumPort, quorumPortDefaults } from './quorum-port.ts'
+import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
 export type LearnerWork = Extract<
   LeaderWork,
@@ -51,17 +49,13 @@ export class Learners {
     this.#context = context
     this.#options = options
     const { mailbox } = options
-    const { network, clock, logger } = context.platform
+    const { settings, membership } = context
     this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
-    this.#port = new QuorumPort({
-      ...quorumPortDefaults,
-      network,
-      clock,
-      logger,
-      listen: listenAddresses(context, 'quorumPort'),
-      refusal: unknownServerRefusal(context),
-      identified: (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
-    })
+    this.#port = createQuorumPort(
+      context,
+      membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
+      (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+    )
   }
 
   /** Opens the quorum port. Rejects with a `NetworkError` when it cannot be bound. */

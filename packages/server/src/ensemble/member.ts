@@ -14,13 +14,13 @@ import { LogFullError } from '../persistence/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
-import { dialDefaults } from './dial.ts'
+import { dialDefaults } from './connect-to-master.ts'
 import { LeaderRole } from './leader-role.ts'
 import { LearnerRole } from './learner-role.ts'
 import { MemberElection, type Configure, type Elected } from './member-election.ts'
 import type { Membership } from './membership.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
-import { catchUpWindow } from './window-catch-up.ts'
+import { catchUpWindow } from './sync-sources.ts'
 
 type RoleState = Exclude<PeerState, 'looking'>
 
@@ -347,7 +347,7 @@ export class Member implements Server {
 
   #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
     const { membership, settings, platform } = this.#context
-    membership.activate(configuration).kept.then(
+    membership.activate(configuration).persisted.then(
       () => {
         this.#onConfigurationChanged()
         if (restart && this.#state === 'looking') this.#startElection()

@@ -18,11 +18,11 @@ it('writes what a full disk has refused when it is asked for again', async () =>
   const membership = new Membership(1, { active: written }, { disk, folder: '/data', written })
   const [second, third] = [configuration(0x100000002, 1, 2, 3, 4), configuration(0x100000003, 2, 3, 4)]
   disk.injectFault = (call) => (call === 'write' ? { code: 'ENOSPC' } : undefined)
-  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
-  await expect(membership.activate(second).kept).rejects.toThrow('ENOSPC')
+  await expect(membership.activate(second).persisted).rejects.toThrow('ENOSPC')
+  await expect(membership.activate(second).persisted).rejects.toThrow('ENOSPC')
   await expect(membership.propose(third)).rejects.toThrow('ENOSPC')
   disk.injectFault = undefined
-  await membership.activate(second).kept
+  await membership.activate(second).persisted
   const { active, proposed } = await loadConfigurations(disk, '/data', written, silentLogger)
   expect([active, proposed].map((one) => one && printConfiguration(one))).toEqual(
     [second, third].map(printConfiguration),

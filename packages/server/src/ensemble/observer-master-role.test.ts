@@ -182,7 +182,7 @@ it('follows on without the port when somebody else has it', async () => {
   giveMasterPort(ensemble, 1)
   for (const member of ensemble.members.values()) await member.start()
   await ensemble.until('the complaint', () =>
-    ensemble.lines.some((line) => line.includes('the port cannot be had')),
+    ensemble.lines.some((line) => line.includes('the port cannot be bound')),
   )
   expect(ensemble.server(1).role).toBe('following')
   expect(ensemble.server(1).serving).toBe(true)

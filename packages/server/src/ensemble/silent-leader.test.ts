@@ -32,7 +32,7 @@ it('asks a leader of this moment again that hung up before it said anything, wit
   expect(attempts()).toBeGreaterThan(2)
   expect(looks()).toBe(1)
   expect([ensemble.server(1).role, ensemble.server(1).leader]).toEqual(['following', 3])
-  expect(ensemble.lines.join('\n')).toContain('before the leader said anything')
+  expect(ensemble.lines.join('\n')).toContain('before the leader sent anything')
 })
 
 it('looks for a leader again when it was not heard for half a second', async () => {
