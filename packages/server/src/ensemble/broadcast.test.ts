@@ -18,8 +18,8 @@ import type { LearnerConnection } from './learner-connection.ts'
 const EPOCH = makeZxid(1, 0)
 const configuration = [1, 2, 3, 4, 5].map((id) => `server.${id}=h:${2 * id}:${2 * id + 1}`).join('\n')
 
-/** Server 5 leads all others, whose links fail with what they are sent when the test says so. */
-function broadcasting() {
+/** Server 5 leads all others. The connections in `failing` fail when a packet is sent on them. */
+function establishedLeader() {
   const sent: string[] = []
   const failing = new Set<ConnectionId>()
   const links = new Map<ConnectionId, LearnerConnection>()
@@ -65,8 +65,8 @@ function broadcasting() {
   return { leader, sent, failing }
 }
 
-it('reaches everybody else when somebody is given up because of what it is sent', () => {
-  const { leader, sent, failing } = broadcasting()
+it('a broadcast reaches all other learners when the connection of one fails during it', () => {
+  const { leader, sent, failing } = establishedLeader()
   failing.add(1)
   leader.propose(EPOCH + 1, new Uint8Array(40))
   expect(sent).toEqual(['proposal 1 to 2', 'proposal 1 to 3', 'proposal 1 to 4'])

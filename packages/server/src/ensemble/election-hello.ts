@@ -1,7 +1,6 @@
 import { ProtocolError, Reader, readText, textByteLength, Writer, writeText } from '@zabra/protocol'
 import type { Address } from '@zabra/runtime'
 import type { ServerId } from '../core/quorum/index.ts'
-import type { IdentificationReader } from './pending-connections.ts'
 
 /** The first message of a server on the election port (quorum-protocol 3.2). */
 export interface Hello {
@@ -40,7 +39,7 @@ export function encodeHello(id: ServerId, addresses: readonly Address[], several
 }
 
 /** Reads a hello that may come in pieces. */
-export class HelloReader implements IdentificationReader<ReceivedHello> {
+export class HelloReader {
   #bytes: Uint8Array = new Uint8Array(0)
 
   get received(): number {

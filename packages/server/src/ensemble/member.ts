@@ -282,7 +282,7 @@ export class Member implements Server {
     this.#endingRole = role
     logger.info(
       { reason },
-      `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
+      `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
     this.#transitions = this.#transitions
       .then(() => this.#endRole(role, exit))
