@@ -48,7 +48,7 @@ export class ElectionDriver {
   /** Takes a message of a server. One that cannot be decoded is logged and dropped. */
   receive(from: ServerId, payload: Uint8Array): void {
     try {
-      this.step({ type: 'heard', from, notification: decodeNotification(payload) })
+      this.step({ type: 'notification', from, notification: decodeNotification(payload) })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }
@@ -82,7 +82,7 @@ export class ElectionDriver {
       case 'configure':
         return configure(work)
       case 'warn':
-        return logger.warn(work.facts, work.sentence)
+        return logger.warn(work.context, work.message)
     }
   }
 

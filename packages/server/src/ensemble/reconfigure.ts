@@ -28,8 +28,8 @@ export function validateReconfiguration(
   if (request.curConfigId !== -1n && request.curConfigId !== BigInt(lastSeen.version))
     return ErrorCode.BADVERSION
   try {
-    const leastVoters = settings.standaloneEnabled ? 2 : 1
-    const next = applyReconfig(active, request, { version: zxid, leastVoters })
+    const minVoters = settings.standaloneEnabled ? 2 : 1
+    const next = applyReconfig(active, request, { version: zxid, minVoters })
     // A configuration without a synced quorum would stop the ensemble.
     if (!verifierOf(next).isQuorum(leader.syncedVoters())) return ErrorCode.NEWCONFIGNOQUORUM
     return printConfiguration(next)
