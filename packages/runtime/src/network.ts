@@ -98,11 +98,6 @@ export interface Network {
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
   connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
-  /**
-   * Runs something that writes a little to each of very many connections, whose bytes may go out together at its end. Absent where
-   * that would gain nothing.
-   */
-  together?(action: () => void): void
 }
 
 /** A port that cannot be opened or a peer that cannot be reached. `code` is the system's name, such as EADDRINUSE. */

@@ -7,7 +7,6 @@ import {
   type ConnectionHandler,
   type PeerIdentity,
 } from '../network.ts'
-import { underWay } from './gathering.ts'
 import { queueClose } from './close-queue.ts'
 
 /** Node tells the stream that a chunk is written when the system has copied it; other run times may keep it beside the stream. */
@@ -38,8 +37,6 @@ export class SocketConnection implements Connection {
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
-  /** The round of a gathering that has bytes of it. */
-  #round = -1
   /** Copies of what was read though the connection is paused: such a socket may read once more. */
   #kept: Uint8Array[] | undefined
 
@@ -85,23 +82,7 @@ export class SocketConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#socket.destroyed || this.#isGathered(bytes)) return true
-    return this.#socket.write(bytes)
-  }
-
-  /** Whether a gathering has taken the bytes. What it has of this connection already goes out before them. */
-  #isGathered(bytes: Uint8Array): boolean {
-    const { gathering } = underWay
-    if (gathering === undefined) return false
-    this.#settle()
-    if (!this.canReuseBuffers || !gathering.take(this.#socket, bytes)) return false
-    this.#round = gathering.round
-    return true
-  }
-
-  #settle(): void {
-    const { gathering } = underWay
-    if (this.#round === gathering?.round) gathering.settle()
+    return this.#socket.destroyed || this.#socket.write(bytes)
   }
 
   pause(): void {
@@ -126,14 +107,12 @@ export class SocketConnection implements Connection {
   }
 
   end(): void {
-    this.#settle()
     // Not destroyed at once: bytes of the peer that nobody has read would reset the connection and take our last ones with it.
     this.#socket.end()
   }
 
   destroy(cause?: Error): void {
     this.#cause ??= cause
-    this.#settle()
     this.#socket.destroy()
   }
 

@@ -134,11 +134,7 @@ export class ClientService {
   }: ClientServiceOptions) {
     this.settings = settings
     this.ports = ports
-    this.#dirty = new FlushQueue({
-      runLater: (action) => this.runLater(action),
-      together: (action) =>
-        ports.network.together === undefined ? action() : ports.network.together(action),
-    })
+    this.#dirty = new FlushQueue((action) => this.runLater(action))
     this.tree = tree
     this.sessions = sessions
     this.stats = stats
