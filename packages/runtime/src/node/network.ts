@@ -7,13 +7,12 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
-import { acceptedConnection } from './accepted.ts'
 import { connected, sharedReadBuffer, SocketConnection } from './socket-connection.ts'
 
 /** TCP of the operating system, without delay of small writes. */
 export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
-    listenForSockets(at, (socket) => accepted(acceptedConnection(socket)), refused),
+    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
   connect,
 }
 
