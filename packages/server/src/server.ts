@@ -3,7 +3,8 @@ import type { Address, Cancel, Platform } from '@zabra/runtime'
 import { FourLetterCommands } from './admin/index.ts'
 import { SessionTracker } from './core/sessions/index.ts'
 import type { ServerSettings } from './settings/index.ts'
-import type { ClientConnection } from './connections/client-connection.ts'
+import type { ClientChannel } from './connections/client-channel.ts'
+import { acceptClient } from './connections/client-connection.ts'
 import { ClientService } from './connections/client-service.ts'
 import { startMember } from './ensemble/member.ts'
 import { Listeners, type ServedPort } from './connections/listeners.ts'
@@ -72,7 +73,7 @@ class RunningServer implements Server {
   readonly #settings: ServerSettings
   readonly #ports: Platform
   readonly #core: ClientService
-  #writes!: LeaderPipeline<ClientConnection>
+  #writes!: LeaderPipeline<ClientChannel>
   readonly #vault: Database
   readonly #log: LogWriter
   readonly #snapshots: SnapshotScheduler
@@ -163,9 +164,8 @@ class RunningServer implements Server {
     // A first snapshot makes the directory complete, for Apache ZooKeeper too, which refuses logs without any.
     if (this.#vault.wasEmpty) await this.#snapshots.take()
     this.#writes.closeOrphanedSessions()
-    await this.#listeners.open((wire) => this.#core.runTurn(() => this.#core.accept(wire)))
-    this.#core.portOf = (key) => this.#listeners.portOf(key)
-    this.#core.tlsHandshakes = () => this.#listeners.handshakes
+    await this.#listeners.open((wire) => this.#core.runTurn(() => acceptClient(this.#core, wire)))
+    this.#core.portStatus = this.#listeners
     this.#tick()
     this.#reaper.start()
     this.#snapshots.start()
@@ -197,24 +197,24 @@ class RunningServer implements Server {
           const { outstanding } = this.#writes
           this.#writes.commit(zxid)
           this.#core.stats.batchSize.add(outstanding - this.#writes.outstanding)
-          this.#core.releaseThrottled()
+          this.#core.throttler.release()
         }),
       snapshotDue: () => void this.#snapshots.take(),
       diskFull: (durable) =>
         this.#core.runTurn(() => {
           this.#writes.discardAfter(durable)
-          this.#core.releaseThrottled()
+          this.#core.throttler.release()
         }),
-      spaceAvailable: () => this.#core.runTurn(() => this.#core.expireSessions()),
+      spaceAvailable: () => this.#core.runTurn(() => this.#core.expiry.run()),
       fatal: (error) => this.#fail(error),
     })
   }
 
   #tick(): void {
     const { clock } = this.#ports
-    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, this.#core.nextExpiry - clock.monotonic()))
+    const wait = Math.max(1, Math.min(this.#settings.tickTimeMs, this.#core.expiry.nextAt - clock.monotonic()))
     this.#cancelTick = clock.after(wait, 'session expiry', () => {
-      this.#core.runTurn(() => this.#core.expireSessions())
+      this.#core.runTurn(() => this.#core.expiry.run())
       this.#tick()
     })
   }

@@ -338,7 +338,7 @@ describe('certificates of the server', () => {
   })
 
   it('need a network over TLS among the ports', async () => {
-    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networks: {} }
+    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networkFactories: {} }
     const failed = createServer(defaults({ dataDir: '/data', ...local, ...secure }), ports)
     await expect(failed).rejects.toThrow(/gave the server no network for tls/)
   })

@@ -17,7 +17,7 @@ import {
   type LeaderWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
 import { listenAddresses } from './addresses.ts'
 import { unknownServerRefusal } from './admission.ts'
@@ -48,7 +48,7 @@ export class LeaderRole implements MemberRole {
   readonly #port: QuorumPort
   readonly #links = new Map<ConnectionId, LearnerConnection>()
   readonly #keeper: Durability
-  #clients: RoleClients<LeaderPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   #nextId = 1
   #nextTicket = 1
   readonly #confirming = new Map<number, () => void>()
@@ -278,7 +278,7 @@ export class LeaderRole implements MemberRole {
 
   #durable(zxid: Zxid): void {
     this.#leader.markDurable(zxid)
-    this.#clients?.service.releaseThrottled()
+    this.#clients?.service.throttler.release()
   }
 
   #activate(configuration: EnsembleConfiguration): void {

@@ -2,7 +2,7 @@ import type { Cancel } from '@zabra/runtime'
 import type { RoleMetrics } from '../admin/index.ts'
 import type { Reconfigure } from '../core/prepare/index.ts'
 import type { SessionRegistry } from '../core/sessions/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
 import type { RequestPipeline, PipelineContext } from '../pipeline/index.ts'
@@ -10,7 +10,7 @@ import type { MemberContext } from './context.ts'
 
 export interface RoleClientsOptions<W extends RequestPipeline> {
   readonly sessions: SessionRegistry
-  readonly pipeline: (kit: PipelineContext<ClientConnection>) => W
+  readonly pipeline: (kit: PipelineContext<ClientChannel>) => W
   /** What words say of the role. */
   readonly role: RoleMetrics
   readonly reconfigure?: Reconfigure
@@ -78,9 +78,9 @@ export class RoleClients<W extends RequestPipeline> {
   #tick(): void {
     const { clock } = this.#kit.ports
     const { tickTimeMs } = this.#kit.settings
-    const wait = Math.max(1, Math.min(tickTimeMs, this.service.nextExpiry - clock.monotonic()))
+    const wait = Math.max(1, Math.min(tickTimeMs, this.service.expiry.nextAt - clock.monotonic()))
     this.#cancelTick = clock.after(wait, 'session expiry', () => {
-      this.service.runTurn(() => this.service.expireSessions())
+      this.service.runTurn(() => this.service.expiry.run())
       this.#tick()
     })
   }
