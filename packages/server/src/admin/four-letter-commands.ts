@@ -1,7 +1,7 @@
 import type { ClientConnection } from '../connections/client-connection.ts'
 import type { ClientService } from '../connections/client-service.ts'
 import { formatSessionId } from '../connections/format-session-id.ts'
-import { lastOperationName } from '../connections/operations.ts'
+import { operationOf } from '../core/operations/index.ts'
 import type { DataFolders } from '../persistence/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
@@ -246,7 +246,7 @@ function brief(connection: ClientConnection, asking: ClientConnection): string {
 function full(connection: ClientConnection, asking: ClientConnection, now: number): string {
   const { session, replyWriter: outbox } = connection
   if (session === undefined) return brief(connection, asking)
-  const operation = outbox.lastOperation === undefined ? 'NA' : lastOperationName(outbox.lastOperation)
+  const operation = outbox.lastOperation === undefined ? 'NA' : operationOf(outbox.lastOperation).name
   const fields = [
     brief(connection, asking),
     `sid=${formatSessionId(connection.sessionId)}`,

@@ -1,6 +1,7 @@
 import { ErrorCode, FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
 import type { Summary } from '../core/range.ts'
+import { isRead, isWrite } from '../core/operations/index.ts'
 import type { ReadCaller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'
@@ -12,7 +13,6 @@ import { logContext } from './log-context.ts'
 import { BACKLOG_LIMIT, FlowControl, PauseReason, LINGER_MS, UNSENT_LIMIT } from './flow-control.ts'
 import { startedSync, RequestQueue, QueuedRequest } from './request-queue.ts'
 import { ProtocolDetector } from './protocol-detector.ts'
-import { HEADER_BYTES, isRead, isWrite } from './operations.ts'
 import { ReplyWriter } from './reply-writer.ts'
 import type { ConnectionPhase } from './connection-phase.ts'
 import { ReadExecutor } from './read-executor.ts'
@@ -20,6 +20,9 @@ import { isSessionMoved, SESSION_MOVED_REASON } from './replies.ts'
 import { MAX_WATCHED_PATH_CHARS, WatchedPaths } from './watched-paths.ts'
 import { ClientConnectionHandler } from './client-connection-handler.ts'
 import type { AcceptedWrite, WriteCallback } from '../pipeline/index.ts'
+
+/** Bytes of the xid and the op code, with which every request begins. */
+const HEADER_BYTES = 8
 
 /** One client: its handshake, its requests in their order, and its replies and notifications. */
 export class ClientConnection

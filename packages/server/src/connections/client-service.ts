@@ -173,7 +173,7 @@ export class ClientService {
           sessions: view,
           enforceQuota: settings.enforceQuota,
           reconfigEnabled,
-          pack: (bytes) => new PartsPacker(bytes, tree.store),
+          createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           onQuotaExceeded: (subject, breach) => this.#warnOfQuota(subject, breach),
         }),

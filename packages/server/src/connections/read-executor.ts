@@ -46,12 +46,17 @@ export class ReadExecutor {
     const zxid = this.#core.tree.lastZxid
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // What happened meanwhile is told before the reply, and the reply has no body.
-      const err = reads.begin(type, reader, scratch, caller, !this.isBusy)
+      const err = this.isBusy
+        ? reads.execute(type, reader, scratch, caller)
+        : reads.begin(type, reader, scratch, caller)
       if (typeof err !== 'number') return this.#begin(request, zxid, err)
       return this.#finish(this.#outbox.beginReply(xid, zxid, err), request)
     }
     const mark = this.#outbox.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
-    const err = reads.begin(type, reader, this.#outbox.writer, caller, !this.isBusy)
+    const { writer } = this.#outbox
+    const err = this.isBusy
+      ? reads.execute(type, reader, writer, caller)
+      : reads.begin(type, reader, writer, caller)
     if (typeof err !== 'number') {
       this.#outbox.writer.truncate(mark)
       return this.#begin(request, zxid, err)

@@ -2,7 +2,7 @@ import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
 import { Summary } from '../core/range.ts'
-import { STEP } from '../core/tree/index.ts'
+import { runToEnd, STEP } from '../core/steps.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
@@ -319,7 +319,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     const zxid = this.#lastZxid + 1
     const time = this.#now()
     const prepared = isLargeRequest(write.type, body)
-      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
+      ? yield* this.#preparer.prepareMulti(write, body, zxid, time)
       : this.#preparer.prepare(write, body, zxid, time)
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     yield* this.#acceptInSteps(
@@ -370,7 +370,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     time: number,
     startedAt: number,
   ): Generator<void> {
-    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
+    const steps = this.#preparer.prepareMulti(write, body, zxid, time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
@@ -416,7 +416,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     if (this.#parts.tree.owners.ofSession(id).size > STEP)
       return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#lastZxid + 1
-    const prepared = this.#preparer.closeSession(id, zxid)
+    const prepared = runToEnd(this.#preparer.closeSession(id, zxid))
     this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
   }
 
@@ -427,7 +427,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     startedAt: number,
   ): Generator<void> {
     const zxid = this.#lastZxid + 1
-    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
+    const prepared = yield* this.#preparer.closeSession(id, zxid)
     const time = this.#now()
     yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
   }
