@@ -26,7 +26,6 @@ class World {
       clock: this.clock,
       defer: (action: () => void) => this.#deferred.push(action),
       preparer: { forgetApplied: () => true },
-      hasQuorum: false,
       lastZxid: 0,
       applySession: () => {},
     } as unknown as ApplyQueueOptions<never>)
@@ -107,7 +106,7 @@ it('tells who waits for a transaction of a whole tree, though a large one comes 
   for (const zxid of [2, 3, 4]) world.pushLarge(zxid)
   const told: string[] = []
   for (const after of [1, 2, 4])
-    world.application.notifyLater(after, () =>
+    world.application.notifyWhenApplied(after, () =>
       told.push(
         `${after} behind ${world.turns.flat().at(-1)}, ${world.tree.isApplying ? 'halfway' : 'whole'}`,
       ),
