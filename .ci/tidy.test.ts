@@ -104,6 +104,22 @@ describe('tidy', () => {
     expect(wrong).toEqual([])
   })
 
+  it('loads the ASN.1 library only where certificates are read', () => {
+    const readers = ['packages/runtime/src/node/pkcs12.ts', 'packages/runtime/src/node/certificate.ts']
+    const lazy = ['./pkcs12.ts', './certificate.ts']
+    const wrong = product.flatMap(({ file, text, imports }) => [
+      ...imports
+        .filter((name) => name.startsWith('@peculiar/') && !readers.includes(file))
+        .map((name) => `${file} imports ${name}: read certificates through ${readers.join(' or ')}`),
+      ...lazy
+        .filter((name) =>
+          new RegExp(`^import (?!type )[^\\n'{]*(\\{[^}]*\\} )?from '${name}'`, 'm').test(text),
+        )
+        .map((name) => `${file} imports ${name} at once: a start without TLS would load it; use import()`),
+    ])
+    expect(wrong).toEqual([])
+  })
+
   it('keeps clocks, chance and processes out of the pure folders', () => {
     const pure = /^packages\/(protocol\/src|server\/src\/core|server\/src\/log)\//
     const banned =
