@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, '..')
 /** Who may import whom, by package name. A package not named here may import nothing of ours. */
 const allowed: Record<string, readonly string[]> = {
   '@zabra/runtime': [],
-  '@zabra/protocol': ['@zabra/runtime'],
+  '@zabra/protocol': [],
   '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/recipes': ['@zabra/client'],
   '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
