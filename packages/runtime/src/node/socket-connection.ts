@@ -21,6 +21,7 @@ const owner = Symbol('connection')
 export interface SocketConnectionOptions {
   readonly transport: 'tcp' | 'tls'
   readonly peer?: PeerIdentity | undefined
+  readonly peerCertificates?: readonly Uint8Array[] | undefined
   /** Where it leads, when that is known without asking the system. */
   readonly remote?: Address | undefined
   /** What it reads comes through `received`, and not as events. */
@@ -31,6 +32,7 @@ export interface SocketConnectionOptions {
 export class SocketConnection implements Connection {
   readonly transport: 'tcp' | 'tls'
   readonly peer: PeerIdentity | undefined
+  readonly peerCertificates: readonly Uint8Array[] | undefined
   readonly remote: Address
   readonly #socket: Socket
   readonly #handsOver: boolean
@@ -42,11 +44,18 @@ export class SocketConnection implements Connection {
 
   constructor(
     socket: Socket,
-    { transport, peer, remote, hasReadCallback: handsOver = false }: SocketConnectionOptions,
+    {
+      transport,
+      peer,
+      peerCertificates,
+      remote,
+      hasReadCallback: handsOver = false,
+    }: SocketConnectionOptions,
   ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
+    this.peerCertificates = peerCertificates
     this.#handsOver = handsOver
     // It is asked for now: the system does not know it any more once the connection is gone.
     this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }

@@ -70,9 +70,9 @@ describe('a port for both', () => {
   it('takes peers with TLS and without, and knows which is which', async () => {
     const server = await serve(both().mixed)
     expect(await echoOf(client, server.port, 'secret')).toBe('secret')
-    expect(await server.next()).toMatchObject({ transport: 'tls', secure: true })
+    expect(await server.next()).toMatchObject({ transport: 'tls', isSecure: true })
     expect(await echoOf(nodeNetwork, server.port, 'srvr')).toBe('srvr')
-    expect(await server.next()).toMatchObject({ transport: 'tcp', secure: false })
+    expect(await server.next()).toMatchObject({ transport: 'tcp', isSecure: false })
   })
 
   it('asks those with TLS for a certificate as a port of its own does', async () => {
@@ -188,7 +188,7 @@ describe('lists of revoked certificates', () => {
     await server.next()
     await echoOf(as('revoked.pem'), server.port, 'x').catch(() => 'refused')
     expect(await server.next()).toMatch(/CERT_REVOKED.*not trusted/)
-    expect(network.handshakes).toEqual({ open: 0, exceeded: 0, failed: 1 })
+    expect(network.handshakes).toEqual({ active: 0, rejected: 0, failed: 1 })
   })
 
   it('are read as DER too', async () => {

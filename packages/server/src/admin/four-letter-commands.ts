@@ -1,8 +1,8 @@
 import type { CommandExecutor } from '../connections/client-service.ts'
 import { formatSessionId } from '../connections/log-context.ts'
-import { lastOperationName } from '../connections/operations.ts'
 import type { Command } from '../connections/protocol-detector.ts'
 import type { MemberConf } from '../connections/role-metrics.ts'
+import { operationOf } from '../core/operations/index.ts'
 import type { DataFolders } from '../persistence/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
@@ -242,7 +242,7 @@ function fullLine(connection: ConnectionReport, own: ConnectionReport, now: numb
   const { session, sessionId, establishedAt } = connection
   const { stats } = connection.replyWriter
   if (session === undefined) return briefLine(connection, own)
-  const operation = stats.lastOperation === undefined ? 'NA' : lastOperationName(stats.lastOperation)
+  const operation = stats.lastOperation === undefined ? 'NA' : operationOf(stats.lastOperation).name
   const fields = [
     briefLine(connection, own),
     `sid=${formatSessionId(sessionId)}`,

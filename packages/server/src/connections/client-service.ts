@@ -167,7 +167,7 @@ export class ClientService {
           sessions: view,
           enforceQuota: settings.enforceQuota,
           reconfigEnabled: isReconfigEnabled,
-          pack: (bytes) => new PartsPacker(bytes, tree.store),
+          createParts: (bytes) => new PartsPacker(bytes, tree.store),
           ...(reconfigure === undefined ? {} : { reconfigure }),
           onQuotaExceeded,
         }),

@@ -50,17 +50,17 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
   /** Writes the reply to a read, or starts to make it. */
   execute(request: RequestHeader, body: Reader): void {
     const { xid, type } = request
-    const { reads, scratch, tree } = this.#service
+    const { scratch, tree } = this.#service
     const { replyWriter } = this.listener
     const zxid = tree.lastZxid
     if (type === OpCode.setWatches || type === OpCode.setWatches2) {
       // Events that the client has missed go before the reply, which has no body.
-      const result = reads.begin(type, body, scratch, this, !this.isBusy)
+      const result = this.#begin(type, body, scratch)
       if (typeof result !== 'number') return this.#start(request, zxid, result)
       return this.#endReply(replyWriter.beginReply(xid, zxid, result), request)
     }
     const mark = replyWriter.beginReply(type === OpCode.ping ? Xid.ping : xid, zxid, 0)
-    const result = reads.begin(type, body, replyWriter.writer, this, !this.isBusy)
+    const result = this.#begin(type, body, replyWriter.writer)
     if (typeof result !== 'number') {
       replyWriter.writer.truncate(mark)
       return this.#start(request, zxid, result)
@@ -81,6 +81,12 @@ export class ReadExecutor implements ReadCaller<ClientChannel> {
   cancel(): void {
     this.#reply?.dispose?.()
     this.#reply = this.#steps = undefined
+  }
+
+  /** Executes a read. Returns its error number, or a chunked reply unless one is being made already. */
+  #begin(type: number, body: Reader, writer: Writer): number | ChunkedReply {
+    const { reads } = this.#service
+    return this.isBusy ? reads.execute(type, body, writer, this) : reads.begin(type, body, writer, this)
   }
 
   #endReply(mark: number, { type, startedAt }: RequestHeader): void {

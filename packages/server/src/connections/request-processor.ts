@@ -1,5 +1,6 @@
 import { ErrorCode, OpCode, type Reader } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
+import { isRead, isWrite } from '../core/operations/index.ts'
 import type { Summary } from '../core/range.ts'
 import type { SubTxn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
@@ -7,11 +8,13 @@ import { Authentication, type AuthenticatingClient } from './authentication.ts'
 import type { ChannelRequests, ClientChannel } from './client-channel.ts'
 import type { ClientService } from './client-service.ts'
 import { BACKLOG_LIMIT, PauseReason } from './flow-control.ts'
-import { HEADER_BYTES, isRead, isWrite } from './operations.ts'
 import { ReadExecutor } from './read-executor.ts'
 import { isSessionMoved, SESSION_MOVED_REASON } from './replies.ts'
 import { QueuedRequest, RequestQueue, startedSync } from './request-queue.ts'
 import { MAX_WATCHED_PATH_CHARS } from './watched-paths.ts'
+
+/** Bytes of the xid and the op code, with which every request begins. */
+const HEADER_BYTES = 8
 
 /** The connection of a request processor. */
 export interface RequestClient extends ClientChannel, AuthenticatingClient {

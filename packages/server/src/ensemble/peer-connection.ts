@@ -70,7 +70,7 @@ export class PeerConnection {
     this.write((out) => writePacket(out, type, zxid, data, auth))
   }
 
-  /** The same with a packet that the caller writes. */
+  /** The same with a packet that the caller pipeline. */
   write(packet: (out: Writer) => void): void {
     if (!this.#open) return
     packet(this.#out)

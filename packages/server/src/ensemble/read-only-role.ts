@@ -9,14 +9,14 @@ import type { MemberContext } from './context.ts'
 export class ReadOnlyRole {
   readonly #clients: RoleClients<ReadOnlyPipeline<ClientChannel>>
 
-  constructor(kit: MemberContext) {
-    this.#clients = new RoleClients(kit, {
-      sessions: new LearnerSessions(new Map(kit.database.sessions)),
+  constructor(context: MemberContext) {
+    this.#clients = new RoleClients(context, {
+      sessions: new LearnerSessions(new Map(context.database.sessions)),
       readOnly: true,
-      role: roleMetrics(kit, { mode: 'read-only', peerState: () => 'looking' }),
+      role: roleMetrics(context, { mode: 'read-only', peerState: () => 'looking' }),
       pipeline: (parts) => new ReadOnlyPipeline(parts),
     })
-    kit.ports.logger.info({}, 'There is no leader: serving clients that only want to read')
+    context.platform.logger.info({}, 'There is no leader: serving clients that only want to read')
     this.#clients.open()
   }
 

@@ -577,7 +577,7 @@ describe('a change of the ensemble', () => {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             isAccepting: true,
             propose: (zxid, payload) => {

@@ -81,7 +81,7 @@ export class EnsembleFixture {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             get isAccepting() {
               return isAccepting()
