@@ -36,7 +36,7 @@ export class RoleClients<P extends RequestPipeline> {
     let pipeline!: P
     this.service = new ClientService({
       settings,
-      ports: platform,
+      platform: platform,
       tree: database.tree,
       sessions,
       createPipeline: (parts) => (pipeline = options.pipeline(parts)),
