@@ -67,7 +67,7 @@ export class TestServer {
   }
 
   async restart(): Promise<void> {
-    this.server = await createServer(this.settings, this.ports())
+    this.server = await createServer(this.settings, this.platform())
   }
 
   /** Closes the server and delivers its last bytes to its clients. */
@@ -77,7 +77,7 @@ export class TestServer {
     await closed
   }
 
-  ports(): Platform {
+  platform(): Platform {
     const record =
       (level: keyof Logger) =>
       (facts: object, sentence: string): void =>
