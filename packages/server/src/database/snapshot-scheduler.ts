@@ -19,7 +19,7 @@ export class SnapshotScheduler {
   start(): void {
     const every = this.#core.settings.purgeIntervalMs
     if (every <= 0) return
-    this.#cancel = this.#core.ports.clock.after(every, 'autopurge', () => {
+    this.#cancel = this.#core.platform.clock.after(every, 'autopurge', () => {
       void this.purge().finally(() => this.start())
     })
   }
@@ -31,7 +31,7 @@ export class SnapshotScheduler {
   }
 
   async purge(): Promise<void> {
-    const { settings, ports } = this.#core
+    const { settings, platform: ports } = this.#core
     try {
       const removed = await this.#vault.purge(settings.purgeRetainCount)
       if (removed.length > 0) ports.logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
@@ -51,7 +51,7 @@ export class SnapshotScheduler {
   }
 
   async #take(): Promise<void> {
-    const { sessions, ports, stats } = this.#core
+    const { sessions, platform: ports, stats } = this.#core
     const started = ports.clock.monotonic()
     try {
       const list = [...sessions].map(({ id, timeout }) => [id, timeout] as const)

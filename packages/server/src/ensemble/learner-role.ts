@@ -1,6 +1,6 @@
 import { formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { UNTRUSTED_ZXID } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
@@ -57,7 +57,7 @@ export class LearnerRole implements ActiveRole {
   /** Whether a snapshot has ended, so that the splitter continues with packets. */
   #isSnapshotComplete = false
   #sessions: LearnerSessions | undefined
-  #clients: RoleClients<LearnerPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LearnerPipeline<ClientChannel>> | undefined
   /** The learner master: the leader, or a follower with `observerMasterPort`. */
   #master: ServerId
   /** The observers of this follower. */

@@ -1,6 +1,6 @@
 import { ProtocolError } from '@zabra/protocol'
 import type { Cancel, Connection } from '@zabra/runtime'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import type { LearnerSessions } from '../core/sessions/index.ts'
 import type { Identity, Zxid } from '../core/types.ts'
@@ -30,7 +30,7 @@ import { syncSources } from './sync-sources.ts'
 /** The follower whose observers these are. */
 export interface FollowerContext {
   readonly epoch: number
-  readonly pipeline: LearnerPipeline<ClientConnection>
+  readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
   /** Runs an action in a turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void

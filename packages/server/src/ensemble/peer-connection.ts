@@ -1,6 +1,6 @@
 import { BufferPool, ProtocolError, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
-import { flushWriter } from '../connections/flush-writer.ts'
+import { flushWriter } from '../connections/flow-control.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import { writePacket } from '../core/zab/index.ts'
 

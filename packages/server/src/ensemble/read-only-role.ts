@@ -1,4 +1,4 @@
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerSessions } from '../core/sessions/index.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
@@ -6,7 +6,7 @@ import { RoleClients } from './role-clients.ts'
 
 /** Serves clients in read-only mode while a member has no leader (quorum-protocol 17). Nothing changes the tree or the log. */
 export class ReadOnlyRole {
-  readonly #clients: RoleClients<ReadOnlyPipeline<ClientConnection>>
+  readonly #clients: RoleClients<ReadOnlyPipeline<ClientChannel>>
 
   constructor(context: MemberContext) {
     this.#clients = new RoleClients(context, {
