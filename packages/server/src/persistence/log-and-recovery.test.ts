@@ -230,7 +230,7 @@ describe('the log', () => {
       log.append(create(5))
       await log.close()
       disk.powerCut()
-      expect(await load(disk)).toMatchObject({ lastZxid: 5, replayed: 5, cut: [] })
+      expect(await load(disk)).toMatchObject({ lastZxid: 5, replayed: 5, tornWrites: [] })
     },
   )
 
@@ -275,7 +275,7 @@ describe('recovery', () => {
         damaged.putFile(`${FOLDER}/log.1`, bytes)
         const { lastZxid, tree } = await load(damaged)
         expect(lastZxid).toBe(cut >= used - 1 ? 5 : tree.nodeCount - 4)
-        expect(await load(damaged)).toMatchObject({ lastZxid, cut: [] })
+        expect(await load(damaged)).toMatchObject({ lastZxid, tornWrites: [] })
       }
     }
   })
