@@ -8,7 +8,7 @@ import { ClientService } from './connections/client-service.ts'
 import { startMember } from './ensemble/member.ts'
 import { Listeners, type ServedPort } from './connections/listeners.ts'
 import { ContainerManager } from './connections/container-manager.ts'
-import { SnapshotScheduler } from './database/snapshot-scheduler.ts'
+import { SnapshotScheduler } from './database/index.ts'
 import { openDatabase, type LogWriter, type Database } from './database/index.ts'
 import { LeaderPipeline, type PipelineLog } from './pipeline/index.ts'
 

@@ -115,14 +115,14 @@ describe('a role', () => {
     const writer = rig.writer()
     const txn = new LeaderHistory().create(zxidOf(2, 1))
     expect(() => writer.appendPayload(txn.zxid, txn.payload)).toThrow(
-      'A member logs only what is of an epoch that it has accepted.',
+      'A member logs only transactions of epochs that it has accepted.',
     )
   })
 
   it('begins only when the one before it is settled', async () => {
     const rig = await DatabaseFixture.open()
     rig.writer()
-    expect(() => rig.writer()).toThrow('A role writes only once the role before it is settled.')
+    expect(() => rig.writer()).toThrow('A role writes only once the role before it has ended.')
     expect(() => rig.vault.receiveSnapshot(5)).toThrow('Data are replaced only while no role writes.')
     await rig.vault.endRole()
     rig.writer()

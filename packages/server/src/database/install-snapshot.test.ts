@@ -84,7 +84,7 @@ describe('a snapshot from the leader', () => {
     await sink.write(bytes.subarray(0, 300))
     const { tree } = rig.vault
     sink.abort()
-    await expect(sink.write(bytes)).rejects.toThrow('takes bytes one after the other')
+    await expect(sink.write(bytes)).rejects.toThrow('is written one call at a time')
     await rig.vault.endRole()
     expect([rig.vault.tree, rig.vault.hasUninstalledTree, rig.names()]).toEqual([tree, false, names])
     expect(same(tree, OLD().tree)).toBe(true)
@@ -106,7 +106,7 @@ describe('a snapshot from the leader', () => {
     await rig.receive(successor())
     expect(() => rig.writer()).toThrow('A role writes only behind a history that is on disk.')
     expect(() => rig.vault.setCurrentEpoch(2)).toThrow('The history of an epoch is durable before')
-    await expect(rig.vault.takeSnapshot([])).rejects.toThrow('is kept by adopting it')
+    await expect(rig.vault.takeSnapshot([])).rejects.toThrow('is written by installing it')
   })
 
   it('interrupted at any step of its adoption leaves the old history or the new one, whole', async () => {

@@ -1,6 +1,6 @@
 import type { Cancel, Clock, Logger } from '@zabra/runtime'
 import type { SessionTimeouts } from '../persistence/index.ts'
-import type { Database } from './types.ts'
+import type { Database } from './database.ts'
 
 export interface SnapshotSettings {
   /** How often old files are removed; 0 disables it. */

@@ -6,7 +6,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { Database } from '../database/index.ts'
 import type { ClientPorts } from '../connections/client-ports.ts'
-import type { SnapshotScheduler } from '../database/snapshot-scheduler.ts'
+import type { SnapshotScheduler } from '../database/index.ts'
 import type { Membership } from './membership.ts'
 
 /** What stays the same through all roles of a member. */

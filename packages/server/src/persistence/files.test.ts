@@ -8,13 +8,10 @@ import type { LoggedTxn } from '../core/types.ts'
 import {
   lockFolder,
   purge,
-  readEpoch,
-  readMyId,
   recover,
   takeSnapshot,
   truncateTo,
   TxnLog,
-  writeEpoch,
   type LockOwner,
   type Recovery,
   type RecoveryOptions,
@@ -163,23 +160,6 @@ describe('the lock of a folder', () => {
       expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3 2-now\n')
       await unlock()
     }
-  })
-})
-
-describe('files of numbers', () => {
-  it('hold an epoch or an id, and nothing else', async () => {
-    const disk = new MemoryDisk()
-    await disk.makeFolder('/data')
-    expect(await readEpoch(disk, '/data/currentEpoch')).toBeUndefined()
-    await writeEpoch(disk, '/data/currentEpoch', 12)
-    expect(await readEpoch(disk, '/data/currentEpoch')).toBe(12)
-    disk.putFile('/data/myid', new TextEncoder().encode('3\r\nwhatever'))
-    expect(await readMyId(disk, '/data')).toBe(3)
-    disk.putFile('/data/myid', new TextEncoder().encode('three'))
-    await expect(readMyId(disk, '/data')).rejects.toThrow(
-      'Expected a decimal number in the first line of /data/myid, got "three"',
-    )
-    await expect(writeEpoch(disk, '/data/currentEpoch', -1)).rejects.toThrow(RangeError)
   })
 })
 

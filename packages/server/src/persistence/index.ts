@@ -1,4 +1,4 @@
-/** The transaction log, snapshots and recovery, in ZooKeeper's formats; FORMAT.md explains the files. */
+/** Transaction log, snapshots and recovery in the formats of Apache ZooKeeper; see FORMAT.md. */
 export { writeEntry, encodePayloadInSteps } from './entries.ts'
 export { TxnLog } from './txn-log.ts'
 export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
@@ -11,10 +11,9 @@ export { takeSnapshot, writeSnapshot } from './snapshot-writer.ts'
 export type { SnapshotOptions, WrittenSnapshot } from './snapshot-writer.ts'
 export { loadSnapshot, looksComplete } from './snapshot-reader.ts'
 export type { LoadedSnapshot } from './snapshot-reader.ts'
-export { dataFoldersOf, recover } from './recover.ts'
+export { recover } from './recover.ts'
 export type { Recovery, RecoveryOptions } from './recover.ts'
 export { purge } from './purge.ts'
-export { readEpoch, readMyId, writeEpoch } from './epoch-numbers.ts'
 export { truncateTo } from './truncate.ts'
 export type { Truncation } from './truncate.ts'
 export { EpochFiles, openEpochFiles } from './epoch-files.ts'
@@ -38,4 +37,7 @@ export {
   RecoveryError,
 } from './errors.ts'
 export { logName, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
-export type { DataFolders, SnapshotKind } from './file-names.ts'
+export type { SnapshotKind } from './file-names.ts'
+export { dataFoldersOf } from './data-folders.ts'
+export type { DataFolders } from './data-folders.ts'
+export { hasNonAsciiPaths } from './path-encoding.ts'

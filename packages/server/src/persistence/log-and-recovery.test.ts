@@ -14,7 +14,7 @@ import {
   type TxnLogEvents,
 } from './index.ts'
 import { compressSnappy, decompressSnappy } from './snappy.ts'
-import { payloadZxid } from './entries.ts'
+import { zxidOfPayload } from './entries.ts'
 
 const FOLDER = '/data/version-2'
 const timers: (() => void)[] = []
@@ -99,8 +99,8 @@ describe('the codec of transactions', () => {
       encodeLoggedTxn(writer, { header, txn: { type: OpCode.error, err: -1 }, digest: undefined })
       const within = new Uint8Array(writer.length + 5)
       within.set(writer.bytes(), 5)
-      expect(payloadZxid(within.subarray(5))).toBe(zxid)
-      expect(payloadZxid(within.subarray(5, 36))).toBeUndefined()
+      expect(zxidOfPayload(within.subarray(5))).toBe(zxid)
+      expect(zxidOfPayload(within.subarray(5, 36))).toBeUndefined()
     }
   })
 

@@ -14,9 +14,10 @@ import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../persistence/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import type { LogWriter, Database } from '../types.ts'
+import type { Database } from '../database.ts'
+import type { LogWriter } from '../log-writer.ts'
+import { openDatabase } from '../open-database.ts'
 import { SnapshotStream } from '../snapshot-stream.ts'
-import { openDatabase } from '../database.ts'
 
 export const FOLDER = '/data/version-2'
 

@@ -2,8 +2,7 @@ import { formatZxid, ProtocolError, type ACL } from '@zabra/protocol'
 import type { Compression, Disk } from '@zabra/runtime'
 import { sameDigest, Tree } from '../../core/tree/index.ts'
 import type { Digest, SessionId, StoredStat, Zxid } from '../../core/types.ts'
-import { DamageError, loadSnapshot, snapshotsIn } from '../index.ts'
-import { hasNonAsciiPaths } from '../recover.ts'
+import { DamageError, hasNonAsciiPaths, loadSnapshot, snapshotsIn } from '../index.ts'
 
 /** One node as a snapshot keeps it. */
 export interface SnapshotNode {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { lengthWithoutTrailingZeros } from './trailing-zeros.ts'
+import { lengthWithoutTrailingZeros } from './log-tail.ts'
 
 /** The plain twin. */
 function plainly(bytes: Uint8Array, length: number): number {
