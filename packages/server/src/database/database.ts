@@ -5,6 +5,7 @@ import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import {
   DivergenceError,
   LogRange,
+  Mutex,
   purge,
   readLog,
   replaceAllFiles,
@@ -20,7 +21,7 @@ import {
 } from '../persistence/index.ts'
 import { LogHistory } from './log-history.ts'
 import { LogWriter } from './log-writer.ts'
-import { SnapshotFiles } from './snapshot-files.ts'
+import type { SnapshotFiles } from './snapshot-files.ts'
 import { SnapshotReceiver } from './snapshot-receiver.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
 import { TreeState } from './tree-state.ts'
@@ -39,6 +40,7 @@ export interface DatabaseParts {
   readonly platform: Platform
   readonly folders: DataFolders
   readonly options: RecoveryOptions
+  readonly snapshots: SnapshotFiles
   /** Undefined for a standalone server, as `eligibility`. */
   readonly epochs: EpochFiles | undefined
   readonly eligibility: VoteEligibility | undefined
@@ -59,13 +61,11 @@ export interface DatabaseParts {
 export class Database {
   readonly #parts: DatabaseParts
   readonly #state: TreeState
-  readonly #snapshots: SnapshotFiles
   readonly #history: LogHistory
   #isFullSyncRequested: boolean
   #writer: LogWriter | undefined
-  #txnsSinceSnapshot: number
   #receiver: SnapshotReceiver | undefined
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #mutex = new Mutex()
   #closing: Promise<void> | undefined
   readonly folders: DataFolders
   /** Whether nothing was on disk at the start. */
@@ -76,15 +76,8 @@ export class Database {
     this.#parts = parts
     this.folders = folders
     this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
-    this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange)
-    this.#snapshots = new SnapshotFiles({
-      disk: platform.disk,
-      folder: folders.snapshots,
-      compression: settings.snapshotCompression,
-      compressor: platform.compression,
-    })
+    this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
     this.#isFullSyncRequested = !this.isEligibleToVote
-    this.#txnsSinceSnapshot = recovery.replayed
     this.wasEmpty = recovery.wasEmpty
   }
 
@@ -128,7 +121,7 @@ export class Database {
   }
   /** Bytes of the newest snapshot file, 0 for none. Bounds a DIFF from disk (`snapshotSizeFactor`). */
   get snapshotBytes(): number {
-    return this.#snapshots.newestBytes
+    return this.#parts.snapshots.newestBytes
   }
 
   /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
@@ -155,7 +148,7 @@ export class Database {
       platform,
       folder: this.folders.logs,
       lastZxid: this.tree.lastZxid,
-      sinceSnapshot: this.#txnsSinceSnapshot,
+      sinceSnapshot: this.#history.txnsSinceSnapshot,
       logRange: this.#history.range,
       nodeCount: () => this.tree.nodeCount,
       events,
@@ -186,9 +179,9 @@ export class Database {
 
   /** Removes every transaction above a zxid, or changes nothing at all (see `TruncateResult`). No role may be writing. */
   truncateTo(zxid: Zxid): Promise<TruncateResult> {
-    return this.#exclusively(async () => {
+    return this.#mutex.run(async () => {
       this.#assertNoRole()
-      await this.#snapshots.abortAll()
+      await this.#parts.snapshots.abortAll()
       const result = await truncateTo(this.#parts.options, zxid)
       if (!result.exact) {
         const context = { zxid: formatZxid(zxid), reason: result.reason }
@@ -196,7 +189,7 @@ export class Database {
         return result
       }
       this.#load(result.recovery)
-      await this.measureSnapshot()
+      await this.#parts.snapshots.measure()
       return { exact: true }
     })
   }
@@ -233,9 +226,9 @@ export class Database {
    * new tree. Set the current epoch and acknowledge NEWLEADER only afterwards (disk-format 13).
    */
   installSnapshot(): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#mutex.run(async () => {
       if (!this.hasUninstalledTree) return
-      await this.#snapshots.abortAll()
+      await this.#parts.snapshots.abortAll()
       const { tree, folders } = this
       const { disk, logger } = this.#parts.platform
       invariant(
@@ -243,14 +236,13 @@ export class Database {
         'A member installs only data of an epoch that it has accepted.',
       )
       this.#state.rejectNodesWithoutAcl(folders.snapshots)
-      const name = await this.#snapshots.writeIncoming(tree, this.sessions)
+      const name = await this.#parts.snapshots.writeIncoming(tree, this.sessions)
       await replaceAllFiles(disk, logger, folders, name)
       this.#state.installed()
-      this.#history.range = new LogRange(tree.lastZxid)
-      this.#txnsSinceSnapshot = 0
+      this.#history.reset(new LogRange(tree.lastZxid), 0)
       this.#isFullSyncRequested = false
       await this.#parts.eligibility?.grant()
-      await this.measureSnapshot()
+      await this.#parts.snapshots.measure()
       logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
     })
   }
@@ -271,12 +263,12 @@ export class Database {
         if (lastZxid > writer.durableZxid) throw error
       })
     }
-    return this.#snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
+    return this.#parts.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
   }
 
   /** Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs. */
   purge(retain: number): Promise<readonly string[]> {
-    return this.#exclusively(async () => {
+    return this.#mutex.run(async () => {
       if (this.hasUninstalledTree) return []
       const { disk, compression } = this.#parts.platform
       return purge(disk, this.folders, retain, { compression, keepFrom: this.#history.oldestCursor })
@@ -293,14 +285,14 @@ export class Database {
     this.#writer?.revoke()
     this.#receiver?.abort()
     this.#receiver = undefined
-    return this.#exclusively(() => this.#endRole(sessions))
+    return this.#mutex.run(() => this.#endRole(sessions))
   }
 
   /** Makes appends durable and unlocks the folders. */
   close(): Promise<void> {
-    this.#closing ??= this.#exclusively(async () => {
+    this.#closing ??= this.#mutex.run(async () => {
       this.#receiver?.abort()
-      await this.#snapshots.abortAll()
+      await this.#parts.snapshots.abortAll()
       try {
         await this.#writer?.close()
       } finally {
@@ -308,11 +300,6 @@ export class Database {
       }
     })
     return this.#closing
-  }
-
-  /** Reads the size of the newest snapshot. */
-  measureSnapshot(): Promise<void> {
-    return this.#snapshots.measure()
   }
 
   get #epochFiles(): EpochFiles {
@@ -326,7 +313,7 @@ export class Database {
     await writer?.close()
     if (writer?.failure !== undefined) throw writer.failure
     this.#writer = undefined
-    if (writer !== undefined) this.#txnsSinceSnapshot = writer.sinceSnapshot
+    if (writer !== undefined) this.#history.txnsSinceSnapshot = writer.sinceSnapshot
     if (this.hasUninstalledTree || this.#state.isWrong || writer?.hasLostAppends === true)
       return this.#reload()
     if (sessions !== undefined) this.#state.sessions = new Map(sessions)
@@ -341,17 +328,14 @@ export class Database {
       await this.#state.catchUp(readLog(platform.disk, this.folders.logs, before, last), last)
     } catch (error) {
       if (eligibility === undefined || !(error instanceof DivergenceError)) throw error
-      platform.logger.error(
-        { reason: error.message },
-        'The data of this server are not those of its leader',
-      )
+      platform.logger.error({ reason: error.message }, 'The data of this server are not those of its leader')
       this.requestFullSync()
       await this.#reload()
     }
   }
 
   async #reload(): Promise<void> {
-    await this.#snapshots.abortAll()
+    await this.#parts.snapshots.abortAll()
     this.#state.isWrong = false
     this.#parts.platform.logger.info(
       {},
@@ -359,23 +343,15 @@ export class Database {
     )
     this.#load(await this.#parts.recoverFiles())
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
-    await this.measureSnapshot()
+    await this.#parts.snapshots.measure()
   }
 
   #load(recovery: Recovery): void {
     this.#state.load(recovery)
-    this.#history.range = recovery.logRange
-    this.#txnsSinceSnapshot = recovery.replayed
+    this.#history.reset(recovery.logRange, recovery.replayed)
   }
 
   #assertNoRole(): void {
     invariant(this.#writer === undefined, 'Data are replaced only while no role writes.')
-  }
-
-  /** Runs operations that change more than the end of the log one after the other. */
-  #exclusively<T>(operation: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(operation)
-    this.#last = done.catch(() => {})
-    return done
   }
 }

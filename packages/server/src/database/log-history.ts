@@ -8,12 +8,22 @@ export class LogHistory {
   readonly #disk: Disk
   readonly #folder: string
   readonly #cursors = new Set<LogCursor>()
+  /** The transactions that may be served. */
   range: LogRange
+  /** Transactions behind the newest snapshot. */
+  txnsSinceSnapshot: number
 
-  constructor(disk: Disk, folder: string, range: LogRange) {
+  constructor(disk: Disk, folder: string, range: LogRange, txnsSinceSnapshot: number) {
     this.#disk = disk
     this.#folder = folder
     this.range = range
+    this.txnsSinceSnapshot = txnsSinceSnapshot
+  }
+
+  /** Replaces the range when the files were replaced or read again. Open cursors keep the old one. */
+  reset(range: LogRange, txnsSinceSnapshot: number): void {
+    this.range = range
+    this.txnsSinceSnapshot = txnsSinceSnapshot
   }
 
   /** The transaction behind which the oldest cursor reads; Infinity without any. Its files must not be purged. */

@@ -10,6 +10,7 @@ import {
   type RecoveryOptions,
 } from '../persistence/index.ts'
 import { Database } from './database.ts'
+import { SnapshotFiles } from './snapshot-files.ts'
 import type { DatabaseSettings } from './types.ts'
 import { VoteEligibility } from './vote-eligibility.ts'
 
@@ -36,10 +37,25 @@ export async function openDatabase(
     const epochs = member
       ? await openEpochFiles(disk, logger, folders.snapshots, recovery.lastZxid)
       : undefined
-    const parts = { settings, platform, folders, options, epochs, eligibility, recoverFiles, unlock }
-    const database = new Database(parts, recovery)
-    await database.measureSnapshot()
-    return database
+    const snapshots = new SnapshotFiles({
+      disk,
+      folder: folders.snapshots,
+      compression: settings.snapshotCompression,
+      compressor: platform.compression,
+    })
+    await snapshots.measure()
+    const parts = {
+      settings,
+      platform,
+      folders,
+      options,
+      snapshots,
+      epochs,
+      eligibility,
+      recoverFiles,
+      unlock,
+    }
+    return new Database(parts, recovery)
   } catch (error) {
     await unlock()
     throw error

@@ -2,6 +2,7 @@ import { epochOf, formatZxid, MAX_EPOCH } from '@zabra/protocol'
 import type { Disk, Logger } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { RecoveryError } from './errors.ts'
+import { Mutex } from './mutex.ts'
 
 const CURRENT = 'currentEpoch'
 const ACCEPTED = 'acceptedEpoch'
@@ -15,7 +16,7 @@ export class EpochFiles {
   readonly #folder: string
   #accepted: number
   #current: number
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #mutex = new Mutex()
 
   constructor(disk: Disk, folder: string, accepted: number, current: number) {
     this.#disk = disk
@@ -33,24 +34,18 @@ export class EpochFiles {
 
   /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
   accept(epoch: number): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#mutex.run(async () => {
       if (await this.#write(ACCEPTED, this.#accepted, epoch)) this.#accepted = epoch
     })
   }
 
   /** Raises the current epoch, as `accept`. Also rejects when it is above the accepted one. */
   setCurrent(epoch: number): Promise<void> {
-    return this.#exclusively(async () => {
+    return this.#mutex.run(async () => {
       if (epoch > this.#accepted)
         throw new RangeError(`Expected an epoch up to ${this.#accepted}, the accepted one, got ${epoch}`)
       if (await this.#write(CURRENT, this.#current, epoch)) this.#current = epoch
     })
-  }
-
-  #exclusively(write: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(write)
-    this.#last = done.catch(() => {})
-    return done
   }
 
   async #write(name: string, now: number, epoch: number): Promise<boolean> {

@@ -29,7 +29,9 @@ export class SnapshotTrigger {
   }
 
   get isDue(): boolean {
-    return this.#txns > this.#txnLimit || (this.#options.snapSizeLimitBytes > 0 && this.#bytes > this.#byteLimit)
+    return (
+      this.#txns > this.#txnLimit || (this.#options.snapSizeLimitBytes > 0 && this.#bytes > this.#byteLimit)
+    )
   }
 
   addTxn(): void {
