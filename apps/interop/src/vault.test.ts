@@ -93,7 +93,7 @@ describeWith(['apache'], 'the folders of members', () => {
     await bringUp(three, longest, from)
     await follow(three, author.txns)
     const uncommitted = await authorAfter(three)
-    await follow(three, uncommitted.creates(3, 10, 14).txns)
+    await follow(three, uncommitted.createRange(3, 10, 14).txns)
     await three.takeSnapshot(three.sessions)
     expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ exact: true })
     for (const vault of vaults) {
