@@ -8,8 +8,7 @@ import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
-import type { Database } from '../database/index.ts'
-import { MemberSnapshotScheduler } from '../database/member-snapshot-scheduler.ts'
+import { SnapshotScheduler, type Database } from '../database/index.ts'
 import { LogFullError } from '../persistence/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -70,7 +69,13 @@ export class Member implements Server {
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
         service.commands = new FourLetterCommands(service, database.folders, startedAt)
       }),
-      snapshots: new MemberSnapshotScheduler(settings, platform, database, stats),
+      snapshots: new SnapshotScheduler({
+        settings,
+        clock: platform.clock,
+        logger: platform.logger,
+        database,
+        stats,
+      }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),
     }
