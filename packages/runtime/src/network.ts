@@ -1,5 +1,3 @@
-import type { AlternativeName } from './x509/certificate.ts'
-
 /** Where a peer is, as the network reports it. */
 export interface Address {
   readonly host: string
@@ -8,14 +6,21 @@ export interface Address {
   readonly url?: string
 }
 
-/** Who a peer is by its certificate, which a trusted authority has signed. */
+/** The identity that its certificate gives a peer. A trusted authority has signed the certificate. */
 export interface PeerIdentity {
-  /** In DER: its own, then those that have signed it, as far as it has sent them. */
-  readonly certificates: readonly Uint8Array[]
-  /** The subject of its own in the words of RFC 2253. */
+  /** The subject in the form of RFC 2253, such as `CN=alice,O=Example`. */
   readonly subject: string
   readonly alternativeNames: readonly AlternativeName[]
 }
+
+/** A subject alternative name of a certificate. `type` is its number in RFC 5280. */
+export interface AlternativeName {
+  readonly type: number
+  readonly value: string
+}
+
+/** The types of subject alternative names that can be written as text (RFC 5280). */
+export const AlternativeNameType = { email: 1, dns: 2, directory: 4, uri: 6, ip: 7, registered: 8 } as const
 
 /** What carries the bytes of a connection. */
 export type Transport = 'memory' | 'tcp' | 'tls' | 'webSocket'
@@ -46,7 +51,9 @@ export interface Connection {
   readonly transport?: Transport
   /** Whether nobody on the way can read or change the bytes; not so when it is absent. */
   readonly isSecure?: boolean
-  /** Who the peer has proved to be; absent when it has shown no certificate. */
+  /** The certificates that the peer has shown, in DER: its own, then those that have signed it. Absent when it has shown none. */
+  readonly peerCertificates?: readonly Uint8Array[] | undefined
+  /** The identity of a client that has shown a certificate. Absent on connections that this side has opened. */
   readonly peer?: PeerIdentity | undefined
   /** Bytes accepted by `write` that the peer has not taken yet. */
   readonly bufferedBytes: number
@@ -98,11 +105,6 @@ export interface Network {
   ): Promise<Listener>
   /** Opens a connection. Rejects when it cannot be made or when `signal` aborts before it is made. */
   connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
-  /**
-   * Runs something that writes a little to each of very many connections, whose bytes may go out together at its end. Absent where
-   * that would gain nothing.
-   */
-  together?(action: () => void): void
 }
 
 /** A port that cannot be opened or a peer that cannot be reached. `code` is the system's name, such as EADDRINUSE. */

@@ -101,10 +101,10 @@ describe('the process and its chance', () => {
     expect(nodeRandom.bytes(16).length).toBe(16)
   })
 
-  it('gives every port, and those of a program instead where it names them', () => {
-    const ports = nodePlatform({ random: nodeRandom })
-    expect(Object.keys(ports).sort()).toEqual(
-      ['clock', 'compression', 'disk', 'logger', 'network', 'networks', 'random', 'system'].sort(),
+  it('nodePlatform has every part of a platform, and takes overrides', () => {
+    const platform = nodePlatform({ random: nodeRandom })
+    expect(Object.keys(platform).sort()).toEqual(
+      ['clock', 'compression', 'disk', 'logger', 'network', 'networkFactories', 'random', 'system'].sort(),
     )
   })
 })

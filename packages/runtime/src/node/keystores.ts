@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate, type KeyObject } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { CertificateError, type CertificateStore, type CertificateStoreType } from '../tls.ts'
-import { Pkcs12Error, readPkcs12 } from './pkcs12.ts'
+import type { Pkcs12 } from './pkcs12.ts'
 
 /** The files of a store as they were read, and what they say. */
 export interface LoadedStore {
@@ -72,13 +72,13 @@ function typeOf(path: string, bytes: Uint8Array): CertificateStoreType {
 }
 
 /** The private key of a store with its certificates. Throws a `CertificateError`. */
-export function keyWithCertificatesOf(store: LoadedStore): KeyWithCertificates {
+export async function keyWithCertificatesOf(store: LoadedStore): Promise<KeyWithCertificates> {
   if (store.keyFile !== undefined && store.type !== 'PEM')
     throw unusable(
       store,
       `it is a ${store.type} file, which holds its private key itself. Leave out the file with the key, or give certificates in PEM`,
     )
-  const { key, certificates } = store.type === 'PEM' ? fromPem(store) : fromPkcs12(store)
+  const { key, certificates } = store.type === 'PEM' ? fromPem(store) : await fromPkcs12(store)
   const all = certificates.map((bytes) => parsed(bytes, store))
   const own = all.find((certificate) => certificate.checkPrivateKey(key))
   if (own === undefined)
@@ -97,8 +97,8 @@ export function keyWithCertificatesOf(store: LoadedStore): KeyWithCertificates {
 }
 
 /** The certificates of a store, each as PEM. Throws a `CertificateError` when there are none. */
-export function trustedCertificatesOf(store: LoadedStore): string[] {
-  const certificates = store.type === 'PEM' ? pemCertificates(store) : openPkcs12(store).certificates
+export async function trustedCertificatesOf(store: LoadedStore): Promise<string[]> {
+  const certificates = store.type === 'PEM' ? pemCertificates(store) : (await openPkcs12(store)).certificates
   if (certificates.length === 0)
     throw unusable(store, 'it holds no certificate. Put the certificates of the authorities to trust into it')
   return certificates.map((bytes) => parsed(bytes, store).toString())
@@ -152,8 +152,8 @@ function fromPem(store: LoadedStore): Parts {
   return { key, certificates: pemCertificates(store) }
 }
 
-function fromPkcs12(store: LoadedStore): Parts {
-  const { keys, certificates } = openPkcs12(store)
+async function fromPkcs12(store: LoadedStore): Promise<Parts> {
+  const { keys, certificates } = await openPkcs12(store)
   if (keys.length === 0)
     throw unusable(store, 'it holds no private key. Export it again together with the key')
   const input = {
@@ -177,8 +177,10 @@ function unlocked(store: LoadedStore, input: Parameters<typeof createPrivateKey>
   }
 }
 
-function openPkcs12(store: LoadedStore): ReturnType<typeof readPkcs12> {
+async function openPkcs12(store: LoadedStore): Promise<Pkcs12> {
   if (store.type !== 'PKCS12') throw foreign(store)
+  // Loaded with the first store of this type: the library takes some megabytes.
+  const { Pkcs12Error, readPkcs12 } = await import('./pkcs12.ts')
   try {
     return readPkcs12(store.bytes, store.password)
   } catch (error) {

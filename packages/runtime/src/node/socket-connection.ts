@@ -7,7 +7,6 @@ import {
   type ConnectionHandler,
   type PeerIdentity,
 } from '../network.ts'
-import { underWay } from './gathering.ts'
 import { queueClose } from './close-queue.ts'
 
 /** Node tells the stream that a chunk is written when the system has copied it; other run times may keep it beside the stream. */
@@ -22,6 +21,7 @@ const owner = Symbol('connection')
 export interface SocketConnectionOptions {
   readonly transport: 'tcp' | 'tls'
   readonly peer?: PeerIdentity | undefined
+  readonly peerCertificates?: readonly Uint8Array[] | undefined
   /** Where it leads, when that is known without asking the system. */
   readonly remote?: Address | undefined
   /** What it reads comes through `received`, and not as events. */
@@ -32,24 +32,30 @@ export interface SocketConnectionOptions {
 export class SocketConnection implements Connection {
   readonly transport: 'tcp' | 'tls'
   readonly peer: PeerIdentity | undefined
+  readonly peerCertificates: readonly Uint8Array[] | undefined
   readonly remote: Address
   readonly #socket: Socket
   readonly #handsOver: boolean
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
-  /** The round of a gathering that has bytes of it. */
-  #round = -1
   /** Copies of what was read though the connection is paused: such a socket may read once more. */
   #kept: Uint8Array[] | undefined
 
   constructor(
     socket: Socket,
-    { transport, peer, remote, hasReadCallback: handsOver = false }: SocketConnectionOptions,
+    {
+      transport,
+      peer,
+      peerCertificates,
+      remote,
+      hasReadCallback: handsOver = false,
+    }: SocketConnectionOptions,
   ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
+    this.peerCertificates = peerCertificates
     this.#handsOver = handsOver
     // It is asked for now: the system does not know it any more once the connection is gone.
     this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
@@ -85,23 +91,7 @@ export class SocketConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#socket.destroyed || this.#isGathered(bytes)) return true
-    return this.#socket.write(bytes)
-  }
-
-  /** Whether a gathering has taken the bytes. What it has of this connection already goes out before them. */
-  #isGathered(bytes: Uint8Array): boolean {
-    const { gathering } = underWay
-    if (gathering === undefined) return false
-    this.#settle()
-    if (!this.canReuseBuffers || !gathering.take(this.#socket, bytes)) return false
-    this.#round = gathering.round
-    return true
-  }
-
-  #settle(): void {
-    const { gathering } = underWay
-    if (this.#round === gathering?.round) gathering.settle()
+    return this.#socket.destroyed || this.#socket.write(bytes)
   }
 
   pause(): void {
@@ -126,14 +116,12 @@ export class SocketConnection implements Connection {
   }
 
   end(): void {
-    this.#settle()
     // Not destroyed at once: bytes of the peer that nobody has read would reset the connection and take our last ones with it.
     this.#socket.end()
   }
 
   destroy(cause?: Error): void {
     this.#cause ??= cause
-    this.#settle()
     this.#socket.destroy()
   }
 

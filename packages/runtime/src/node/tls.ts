@@ -26,7 +26,7 @@ import {
   type TlsOptions,
   type TlsVersion,
 } from '../tls.ts'
-import { alternativeNamesOf, subjectOf } from '../x509/certificate.ts'
+import type { identityOf } from './certificate.ts'
 import { openSslName } from './cipher-suites.ts'
 import { listenForSockets, type ListenAt } from './network.ts'
 import { remoteName, PendingSockets } from './pending-sockets.ts'
@@ -78,7 +78,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     accepted: (connection: Connection) => void,
     refused?: (error: Error) => void,
   ): Promise<Listener> {
-    return this.listenForSockets(at, (socket, peer) => accepted(secured(socket, peer)), refused)
+    return this.listenForSockets(at, (socket, peer) => accepted(connectionOf(socket, peer)), refused)
   }
 
   withPlaintext(): Network {
@@ -86,7 +86,7 @@ export class NodeTlsNetwork implements TlsNetwork {
       listen: (at, accepted, refused) =>
         this.listenForSockets(
           at,
-          (socket, peer) => accepted(secured(socket, peer)),
+          (socket, peer) => accepted(connectionOf(socket, peer)),
           refused,
           (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })),
         ),
@@ -105,6 +105,8 @@ export class NodeTlsNetwork implements TlsNetwork {
     if (keyStore === undefined)
       throw new CertificateError('A TLS listener needs a key store with its private key and certificate.', '')
     const { context } = await this.#current()
+    // Loaded only where clients show certificates: the library takes some megabytes.
+    const identify = clientAuth === 'none' ? undefined : (await import('./certificate.ts')).identityOf
     const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
     const opening = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
@@ -127,16 +129,18 @@ export class NodeTlsNetwork implements TlsNetwork {
     server.on('secureConnection', (socket) => {
       opening.ready(socket)
       socket.allowHalfOpen = true
-      greet(socket, clientAuth !== 'none', accepted, failed)
+      acceptSocket(socket, identify, accepted, failed)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
       const { authorizationError: distrust } = socket
       if (distrust)
-        return failed(refusal(remoteName(socket), String(distrust), 'its certificate is not trusted', error))
+        return failed(
+          handshakeError(remoteName(socket), String(distrust), 'its certificate is not trusted', error),
+        )
       // Who leaves amid the handshake is not refused, and who took too long has been told of.
       if (error.code === 'ECONNRESET') return
-      failed(refusal(remoteName(socket), error.code ?? error.name, error.message, error))
+      failed(handshakeError(remoteName(socket), error.code ?? error.name, error.message, error))
     })
     const shake = (socket: Socket): void => {
       // Who ends its side amid the handshake has left: a half of it is of no use to anybody.
@@ -166,7 +170,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     })
     socket.setNoDelay(true)
     await connected(socket, 'secureConnect', to, signal)
-    return new SocketConnection(socket, { transport: 'tls', peer: peerOf(socket) })
+    return new SocketConnection(socket, { transport: 'tls', peerCertificates: certificatesOf(socket) })
   }
 
   /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
@@ -183,7 +187,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     const { stores, revocations } = await this.#read()
     const isSame = stores.every((store, i) => isSameStore(store, before.stores[i]))
     if (isSame && revocations === before.revocations) return false
-    const material = this.#made(stores, revocations)
+    const material = await this.#prepare(stores, revocations)
     this.#material = Promise.resolve(material)
     for (const server of this.#servers) server.setSecureContext(material.context)
     return true
@@ -191,7 +195,7 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   #current(): Promise<Material> {
     this.#material ??= this.#read()
-      .then(({ stores, revocations }) => this.#made(stores, revocations))
+      .then(({ stores, revocations }) => this.#prepare(stores, revocations))
       .catch((error: unknown) => {
         this.#material = undefined
         throw error
@@ -207,14 +211,14 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  #made(stores: Material['stores'], revocations: string | undefined): Material {
+  async #prepare(stores: Material['stores'], revocations: string | undefined): Promise<Material> {
     const { ciphers } = this.#options
     const versions = spoken(this.#options)
     const [keyStore, trustStore] = stores
-    const identity = keyStore && keyWithCertificatesOf(keyStore)
+    const identity = keyStore && (await keyWithCertificatesOf(keyStore))
     const context: SecureContextOptions = {
       ...(identity && { key: identity.key, cert: identity.certificates }),
-      ...(trustStore && { ca: trustedCertificatesOf(trustStore) }),
+      ...(trustStore && { ca: await trustedCertificatesOf(trustStore) }),
       ...(revocations === undefined ? {} : { crl: revocations }),
       ...(ciphers && ciphers.length > 0
         ? { ciphers: ciphers.map(cipherName).join(':'), honorCipherOrder: true }
@@ -235,28 +239,28 @@ export class NodeTlsNetwork implements TlsNetwork {
   }
 }
 
-const secured = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
-  new SocketConnection(socket, { transport: 'tls', peer })
+const connectionOf = (socket: TLSSocket, peer: PeerIdentity | undefined): Connection =>
+  new SocketConnection(socket, { transport: 'tls', peer, peerCertificates: peer && certificatesOf(socket) })
 
-/** Lets a socket in whose handshake is done, unless it has shown a certificate that is not to be trusted. */
-function greet(
+/** Accepts a socket whose handshake is complete, or refuses it when its certificate is not trusted or cannot be read. */
+function acceptSocket(
   socket: TLSSocket,
-  isAsked: boolean,
+  identify: typeof identityOf | undefined,
   accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
   refused: (error: Error) => void,
 ): void {
   const refuse = (code: string, reason: string, cause?: Error): void => {
     socket.on('error', () => {}).destroy()
-    refused(refusal(remoteName(socket), code, reason, cause))
+    refused(handshakeError(remoteName(socket), code, reason, cause))
   }
-  const isShown = isAsked && socket.getPeerCertificate().raw !== undefined
-  if (isShown && !socket.authorized)
+  const certificate = identify && socket.getPeerCertificate().raw
+  if (certificate !== undefined && !socket.authorized)
     return refuse(String(socket.authorizationError), 'its certificate is not trusted')
   let peer: PeerIdentity | undefined
   try {
-    if (isShown) peer = peerOf(socket)
+    if (certificate !== undefined) peer = identify!(certificate)
   } catch (error) {
-    // OpenSSL takes encodings that DER forbids; nobody is to be known by such a certificate, nor to end the process.
+    // OpenSSL accepts encodings that DER forbids. Such a certificate gives no identity, and must not end the process.
     return refuse('EPROTO', 'its certificate is not in DER', error as Error)
   }
   accepted(socket, peer)
@@ -281,19 +285,17 @@ function cipherName(suite: string): string {
   )
 }
 
-function refusal(client: string, code: string, reason: string, cause?: Error): NetworkError {
+function handshakeError(client: string, code: string, reason: string, cause?: Error): NetworkError {
   return new NetworkError(`The TLS handshake of ${client} failed (${code}): ${reason}`, code, { cause })
 }
 
-/** Who is at the other end, if it has shown a certificate. */
-function peerOf(socket: TLSSocket): PeerIdentity | undefined {
+/** Returns the certificates that the peer has shown, in DER, its own first; undefined when it has shown none. */
+function certificatesOf(socket: TLSSocket): readonly Uint8Array[] | undefined {
   const certificates: Uint8Array[] = []
   let next: DetailedPeerCertificate | undefined = socket.getPeerCertificate(true)
   while (next?.raw !== undefined && !certificates.some((raw) => next!.raw.equals(raw))) {
     certificates.push(next.raw)
     next = next.issuerCertificate
   }
-  const [own] = certificates
-  if (own === undefined) return undefined
-  return { certificates, subject: subjectOf(own), alternativeNames: alternativeNamesOf(own) }
+  return certificates.length === 0 ? undefined : certificates
 }

@@ -9,7 +9,6 @@ import {
   PacketType,
   PROTOCOL_VERSION,
   type ConnectionId,
-  type LeaderWork,
 } from '../core/zab/index.ts'
 import { parseConfiguration } from '../core/quorum/index.ts'
 import { sourcesOf } from '../core/zab/testing/sync-sources.ts'
@@ -35,17 +34,18 @@ function establishedLeader() {
     reconfigEnabled: false,
     sources: sourcesOf(new CommittedWindow(0)),
   })
-  const perform = (works: readonly LeaderWork[]): void => {
-    for (const work of works) if (work.do === 'propose' || work.do === 'commit') broadcast(connections, work)
+  const perform = (): void => {
+    for (let work = leader.nextWork(); work !== undefined; work = leader.nextWork())
+      if (work.do === 'propose' || work.do === 'commit') broadcast(connections, work)
   }
   const packet = (from: ConnectionId, type: number, zxid: number, data: Uint8Array | null = null): void =>
-    perform(leader.step({ type: 'packet', from, packet: { type, zxid, data, auth: null } }))
+    leader.step({ type: 'packet', from, packet: { type, zxid, data, auth: null } })
   const send =
     (id: ConnectionId): LearnerConnection['send'] =>
     (type, zxid) => {
       if (!failing.has(id)) return void sent.push(`${packetName(type)} ${zxid - EPOCH} to ${id}`)
       connections.delete(id)
-      perform(leader.step({ type: 'closed', from: id }))
+      leader.step({ type: 'closed', from: id })
     }
   const ids = [1, 2, 3, 4]
   leader.step({ type: 'start' })
@@ -59,17 +59,20 @@ function establishedLeader() {
   for (const id of ids) packet(id, PacketType.ackEpoch, 0, encodeAckEpoch(0))
   leader.step({ type: 'stored', what: 'currentEpoch', epoch: 1 })
   for (const id of ids) packet(id, PacketType.ack, EPOCH)
+  perform()
   return { leader, sent, failing, perform }
 }
 
 it('sends a proposal and a commit to all other followers when the connection of one fails on that send', () => {
   const { leader, sent, failing, perform } = establishedLeader()
   failing.add(1)
-  perform(leader.propose(EPOCH + 1, new Uint8Array(40)))
+  leader.propose(EPOCH + 1, new Uint8Array(40))
+  perform()
   expect(sent).toEqual(['proposal 1 to 2', 'proposal 1 to 3', 'proposal 1 to 4'])
   sent.length = 0
   failing.add(3)
-  perform(leader.markDurable(EPOCH + 1))
-  for (const id of [2, 4]) perform(leader.ack(id, EPOCH + 1))
+  leader.markDurable(EPOCH + 1)
+  for (const id of [2, 4]) leader.ack(id, EPOCH + 1)
+  perform()
   expect(sent).toEqual(['commit 1 to 2', 'commit 1 to 4'])
 })

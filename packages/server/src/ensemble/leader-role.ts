@@ -1,6 +1,6 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { LeaderStatus } from '../admin/index.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -15,11 +15,11 @@ import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
 
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
+
 import { Learners } from './learners.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
+import { RoleClients, type RoleStatus } from './role-clients.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** How long the reply to `ydld` has to reach the client before leadership is handed over, in milliseconds. */
@@ -37,7 +37,7 @@ export class LeaderRole implements ActiveRole {
   /** Undefined on a standalone server. */
   readonly #learners: Learners | undefined
   readonly #durability: Durability
-  #clients: RoleClients<LeaderPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
@@ -52,32 +52,30 @@ export class LeaderRole implements ActiveRole {
     this.#context = context
     this.#events = events
     this.#lastDurable = context.database.lastZxid
+    const leader = context.membership.isStandalone ? undefined : createLeader(context)
+    this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
     this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
-      step: (input) => this.#quorum.step(input),
+      machine: this.#quorum,
       perform: (work) => this.#perform(work),
       failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
-    if (context.membership.isStandalone) this.#quorum = new QuorumOfOne(context.database.lastZxid)
-    else {
-      const leader = createLeader(context)
-      this.#quorum = leader
+    if (leader !== undefined)
       this.#learners = new Learners(context, {
         leader,
         mailbox: this.#mailbox,
         pipeline: () => this.#clients?.pipeline,
       })
-    }
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
       diskFull: (durable, error) => this.#onDiskFull(durable, error),
-      spaceAvailable: () => this.#mailbox.run(() => this.#clients?.service.expireSessions()),
+      spaceAvailable: () => this.#mailbox.run(() => this.#clients?.service.expiry.run()),
     })
   }
 
   async begin(): Promise<void> {
-    // O1: the role owns the log from now on.
+    // Opens the log, which this role owns from now on.
     void this.#durability.log
     this.#mailbox.post({ type: 'start' })
     if (this.#learners === undefined) return
@@ -99,8 +97,8 @@ export class LeaderRole implements ActiveRole {
   }
 
   /** Reports the answer of the oracle. */
-  setOracle(goOn: boolean): void {
-    this.#mailbox.post({ type: 'oracle', canLeadAlone: goOn })
+  setOracle(canLeadAlone: boolean): void {
+    this.#mailbox.post({ type: 'oracle', canLeadAlone })
   }
 
   /** Refuses new connections and stops timers, before `drain`. */
@@ -137,7 +135,7 @@ export class LeaderRole implements ActiveRole {
   #leave(exit: RoleExit): void {
     if (this.#hasExited) return
     this.#hasExited = true
-    // O7
+    // Nothing is appended or sent from now on.
     this.#mailbox.stop()
     this.#events.exited(exit)
   }
@@ -210,10 +208,11 @@ export class LeaderRole implements ActiveRole {
   }
 
   #onDurable(zxid: Zxid): void {
-    this.#mailbox.perform(this.#quorum.markDurable(zxid))
+    this.#quorum.markDurable(zxid)
+    this.#mailbox.drain()
     if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
     this.#lastDurable = zxid
-    this.#clients?.service.releaseThrottled()
+    this.#clients?.service.throttler.release()
   }
 
   /**
@@ -227,14 +226,15 @@ export class LeaderRole implements ActiveRole {
     this.#lastDurable = durable
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
-      this.#mailbox.perform(quorum.discardAfter(durable))
-      this.#clients!.service.releaseThrottled()
+      quorum.discardAfter(durable)
+      this.#mailbox.drain()
+      this.#clients!.service.throttler.release()
     })
   }
 
   #activate(configuration: EnsembleConfiguration): void {
     const { membership, failed, configurationChanged } = this.#context
-    membership.activate(configuration).kept.catch(failed)
+    membership.activate(configuration).persisted.catch(failed)
     configurationChanged()
   }
 
@@ -248,7 +248,7 @@ export class LeaderRole implements ActiveRole {
     this.#clients = new RoleClients(this.#context, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: database.sessions }),
       managesContainers: true,
-      role: this.#metrics(),
+      role: this.#roleStatus(),
       ...(quorum instanceof Leader
         ? {
             reconfigure: (request, next) => validateReconfiguration(this.#context, quorum, request, next),
@@ -275,7 +275,10 @@ export class LeaderRole implements ActiveRole {
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
     return {
-      propose: (zxid, payload) => this.#mailbox.perform(quorum.propose(zxid, payload)),
+      propose: (zxid, payload) => {
+        quorum.propose(zxid, payload)
+        this.#mailbox.drain()
+      },
       confirmLeadership: (done) => {
         const id = this.#nextCheckId++
         this.#confirmations.set(id, done)
@@ -296,12 +299,12 @@ export class LeaderRole implements ActiveRole {
 
   // Metrics
 
-  #metrics(): RoleMetrics {
+  #roleStatus(): RoleStatus {
     if (this.#learners === undefined) return { mode: 'standalone' }
-    return roleMetrics(this.#context, {
+    return {
       mode: 'leader',
       peerState: () => `leading - ${this.#quorum.phase}`,
-      leader: () => this.#status(),
+      leader: () => this.#leaderStatus(),
       yieldLeadership: () => {
         // The reply is sent before leadership is handed over.
         const { clock } = this.#context.platform
@@ -310,10 +313,10 @@ export class LeaderRole implements ActiveRole {
         )
         return 'Sent yield leadership request to leader.'
       },
-    })
+    }
   }
 
-  #status(): LeaderStatus {
+  #leaderStatus(): LeaderStatus {
     const { lastProposalSize, proposalSize, pendingSyncs } = this.#clients!.pipeline
     const { min, max } = proposalSize
     return {

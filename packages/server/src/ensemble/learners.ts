@@ -1,7 +1,7 @@
 import { counterOf, ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { LeaderStatus } from '../admin/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -18,24 +18,24 @@ import {
   type QuorumPacket,
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
-import { listenAddresses } from './addresses.ts'
-import { unknownServerRefusal } from './admission.ts'
 import { broadcast, type BroadcastWork } from './broadcast.ts'
 import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import type { Mailbox } from './mailbox.ts'
-import { QuorumPort, quorumPortDefaults } from './quorum-port.ts'
+import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
+/** The work of a leader that concerns its learners. */
 export type LearnersWork =
   | BroadcastWork
   | Extract<LeaderWork, { do: 'send' | 'sync' | 'drop' | 'deliver' | 'learnerJoined' | 'learnerLeft' }>
 
 export interface LearnersOptions {
   readonly leader: Leader
+
   readonly mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
   /** Undefined until the leader is established. */
-  readonly pipeline: () => LeaderPipeline<ClientConnection> | undefined
+  readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
 }
 
 /** The learners of a leader: accepts them on the quorum port, syncs them, and carries packets between them, the leader and its pipeline. */
@@ -51,17 +51,13 @@ export class Learners {
     this.#context = context
     this.#options = options
     const { mailbox } = options
-    const { network, clock, logger } = context.platform
+    const { settings, membership } = context
     this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
-    this.#port = new QuorumPort({
-      ...quorumPortDefaults,
-      network,
-      clock,
-      logger,
-      listen: listenAddresses(context, 'quorumPort'),
-      refusal: unknownServerRefusal(context),
-      identified: (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
-    })
+    this.#port = createQuorumPort(
+      context,
+      membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
+      (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+    )
   }
 
   /** Opens the quorum port. Rejects with a `NetworkError` when it cannot be bound. */
@@ -170,6 +166,7 @@ export class Learners {
     if (type === PacketType.ack) return this.#onAck(learner, zxid)
     // Requests are as frequent as writes, and the leader would only deliver them.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
+
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
   }
 
@@ -177,7 +174,8 @@ export class Learners {
     const { leader, mailbox } = this.#options
     // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
     if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
-    mailbox.perform(leader.ack(learner.id, zxid))
+    leader.ack(learner.id, zxid)
+    mailbox.drain()
   }
 
   #onLost(learner: LearnerConnection, reason: string): void {
@@ -210,7 +208,7 @@ export class Learners {
 
   #handle(
     learner: LearnerConnection,
-    pipeline: LeaderPipeline<ClientConnection>,
+    pipeline: LeaderPipeline<ClientChannel>,
     { type, data, auth }: QuorumPacket,
   ): void {
     if (type === PacketType.ping)

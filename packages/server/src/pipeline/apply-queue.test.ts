@@ -17,21 +17,21 @@ class World {
   readonly application: ApplyQueue<never>
   readonly tree = new Tree({ digest: false, extendedTypes: true })
   readonly #requester: WriteCallback
-  #later: (() => void)[] = []
+  #deferred: (() => void)[] = []
 
   constructor(eachMs: number, count: number) {
     this.application = new ApplyQueue({
       tree: this.tree,
-      firing: { zxid: -1 },
+      watchNotifier: { zxid: -1 },
       clock: this.clock,
-      later: (action: () => void) => this.#later.push(action),
-      preparer: { committed: () => true },
+      defer: (action: () => void) => this.#deferred.push(action),
+      preparer: { forgetApplied: () => true },
       lastZxid: 0,
-      sessions: () => {},
+      applySession: () => {},
     } as unknown as ApplyQueueOptions<never>)
     this.#requester = {
-      part() {},
-      applied: ({ logged }: AcceptedWrite) => {
+      onPart() {},
+      onApplied: ({ logged }: AcceptedWrite) => {
         this.turns.at(-1)!.push(logged.header.zxid)
         this.clock.advance(eachMs)
       },
@@ -53,12 +53,12 @@ class World {
 
   /** How many later turns wait. */
   get waiting(): number {
-    return this.#later.length
+    return this.#deferred.length
   }
 
   next(): void {
     this.turns.push([])
-    this.#later.shift()?.()
+    this.#deferred.shift()?.()
   }
 
   get lengths(): number[] {

@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
 import { Summary } from '../core/range.ts'
-import { STEP } from '../core/tree/index.ts'
+import { runToEnd, STEP } from '../core/steps.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
@@ -306,7 +306,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     const zxid = this.#lastZxid + 1
     const time = this.#now()
     const prepared = isLargeRequest(write.type, body)
-      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
+      ? yield* this.#preparer.prepareMulti(write, body, zxid, time)
       : this.#preparer.prepare(write, body, zxid, time)
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     yield* this.#acceptInSteps(
@@ -357,7 +357,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     time: number,
     startedAt: number,
   ): Generator<void> {
-    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
+    const steps = this.#preparer.prepareMulti(write, body, zxid, time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
@@ -403,7 +403,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     if (this.#parts.tree.owners.ofSession(id).size > STEP)
       return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#lastZxid + 1
-    const prepared = this.#preparer.closeSession(id, zxid)
+    const prepared = runToEnd(this.#preparer.closeSession(id, zxid))
     this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
   }
 
@@ -414,7 +414,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     startedAt: number,
   ): Generator<void> {
     const zxid = this.#lastZxid + 1
-    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
+    const prepared = yield* this.#preparer.closeSession(id, zxid)
     const time = this.#now()
     yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
   }

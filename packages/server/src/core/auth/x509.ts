@@ -1,3 +1,4 @@
+import type { PeerIdentity } from '@zabra/runtime'
 import type { Identity } from '../types.ts'
 import type { AclScheme } from './acl.ts'
 import { isDistinguishedName } from './distinguished-name.ts'
@@ -7,12 +8,6 @@ export const x509Scheme: AclScheme = {
   isValid: isDistinguishedName,
   matches: (proved, id) => proved === id,
   isAuthenticated: true,
-}
-
-/** What of a certificate counts here. */
-export interface CertificateNames {
-  readonly subject: string
-  readonly alternativeNames: readonly { readonly type: number; readonly value: string }[]
 }
 
 /** Where in a certificate the identity of its owner stands. */
@@ -26,10 +21,7 @@ export interface X509Rules {
 }
 
 /** The identities that a certificate proves, which the platform has found to be trusted. */
-export function identitiesOfCertificate(
-  certificate: CertificateNames,
-  rules: X509Rules,
-): readonly Identity[] {
+export function identitiesOfCertificate(certificate: PeerIdentity, rules: X509Rules): readonly Identity[] {
   const id = (rules.idType === 'SAN' ? alternativeId(certificate, rules) : undefined) ?? certificate.subject
   const identity = { scheme: 'x509', id }
   return id === rules.superUser ? [{ scheme: 'super', id }, identity] : [identity]
@@ -37,7 +29,7 @@ export function identitiesOfCertificate(
 
 /** What the rules find in the alternative names; nothing unless exactly one of them is meant. */
 function alternativeId(
-  { alternativeNames }: CertificateNames,
+  { alternativeNames }: PeerIdentity,
   { sanType, sanMatch, sanExtract, sanGroup }: X509Rules,
 ): string | undefined {
   const pattern = new RegExp(sanMatch)

@@ -132,13 +132,10 @@ describe('a leadership transfer', () => {
 
 describe('a reconfig', () => {
   const given = { reconfigEnabled: true }
-  const change = (harness: LeaderHarness, counter: number, text: string): void =>
-    harness.perform(
-      harness.leader.propose(
-        z(1, counter),
-        makeReconfig(z(1, counter), `${text}\nversion=${(0x1_0000_0000 + counter).toString(16)}`),
-      ),
-    )
+  const change = (harness: LeaderHarness, counter: number, text: string): void => {
+    const version = (0x1_0000_0000 + counter).toString(16)
+    harness.leader.propose(z(1, counter), makeReconfig(z(1, counter), `${text}\nversion=${version}`))
+  }
 
   it('needs a quorum of both configurations to commit, as do later proposals until then', () => {
     const harness = establishedLeader(three, [1, 2], given)
@@ -178,13 +175,11 @@ describe('a reconfig', () => {
       data: encodeAckEpoch(1),
       auth: null,
     }
-    const configurations = harness.leader
-      .step({ type: 'packet', from: 4, packet })
-      .flatMap((work) =>
-        work.do === 'send' && work.packet.type === PacketType.newLeader
-          ? [decodeConfigurationText(work.packet.data)]
-          : [],
-      )
+    const configurations: string[] = []
+    harness.leader.step({ type: 'packet', from: 4, packet })
+    for (let work = harness.leader.nextWork(); work !== undefined; work = harness.leader.nextWork())
+      if (work.do === 'send' && work.packet.type === PacketType.newLeader)
+        configurations.push(decodeConfigurationText(work.packet.data))
     expect(configurations).toEqual([printConfiguration({ ...parseConfiguration(five), version })])
     harness.ack(4, z(1, 0))
     harness.takeLog()

@@ -42,7 +42,7 @@ export interface LeaderOptions {
  */
 export type LeaderPhase = 'discovery' | 'synchronisation' | 'broadcast' | 'over'
 
-/** Inputs of a leader. */
+/** Inputs of a leader, apart from those of every write. */
 export type LeaderInput =
   /** The first input. */
   | { readonly type: 'start' }

@@ -1,5 +1,6 @@
 import { counterOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import { CommitTracker } from './commit-tracker.ts'
 import { Discovery } from './discovery.ts'
@@ -19,11 +20,10 @@ import { packetName, PacketType, type QuorumPacket } from './packets.ts'
 import { StepDownPolicy } from './step-down-policy.ts'
 import { TickCounter } from './tick-counter.ts'
 
-const NO_WORK: readonly LeaderWork[] = []
-
 /**
- * The state machine of one leadership, from the end of an election to the step-down, without clock, network or disk: every
- * method that takes an input returns the work that the host has to perform.
+ * The state machine of one leadership, from the end of an election to the step-down, without clock, network or disk. Inputs are
+ * `step` and, for every write, `propose`, `ack` and `markDurable`. After each of them the host performs all work that
+ * `nextWork` returns.
  *
  * First the leader agrees with a quorum on an epoch (`discovery`). Then it synchronises learners; once a quorum has all of
  * its history on disk, that history is committed and the leader is established (`synchronisation`). From then on it proposes
@@ -41,12 +41,12 @@ export class Leader {
   /** The participants that have acknowledged NEWLEADER, and this server. */
   readonly #newLeaderAcks = new Set<ServerId>()
   #phase: LeaderPhase = 'discovery'
-  #work: LeaderWork[] = []
+  readonly #work = new RingBuffer<LeaderWork | undefined>(undefined)
 
   constructor(options: LeaderOptions) {
     this.#options = options
     const { self, initLimit, syncLimit, sources } = options
-    const emit = (work: LeaderWork): void => void this.#work.push(work)
+    const emit = (work: LeaderWork): void => this.#work.push(work)
     const ticks = this.#ticks
     const onRemoved = (learner: LearnerProgress): void => this.#learnerRemoved(learner)
     const learners = (this.#learners = new LearnerRegistry({ initLimit, syncLimit, ticks, emit, onRemoved }))
@@ -116,29 +116,29 @@ export class Leader {
    * calls `markDurable`; before a reconfig it keeps the configuration as the one seen last. Throws a RangeError for any other
    * zxid, if `canPropose` is false, and for a second uncommitted reconfig.
    */
-  propose(zxid: Zxid, payload: Uint8Array): readonly LeaderWork[] {
+  propose(zxid: Zxid, payload: Uint8Array): void {
     const expected = this.#tracker.lastProposed + 1
     if (!this.canPropose || zxid !== expected) {
       const allowed = this.canPropose ? formatZxid(expected) : 'no proposal'
       throw new RangeError(`Expected ${allowed}, got ${formatZxid(zxid)}`)
     }
     this.#tracker.propose(zxid, payload)
-    return this.#takeWork()
   }
 
   /** Processes an ACK of a learner. */
-  ack(from: ConnectionId, zxid: Zxid): readonly LeaderWork[] {
+  ack(from: ConnectionId, zxid: Zxid): void {
     const learner = this.#learners.get(from)
-    if (learner === undefined || this.#phase === 'over') return NO_WORK
+    if (learner === undefined || this.#phase === 'over') return
     if (learner.state === 'active') this.#receiveAck(learner, zxid)
     else this.#receivePacket(learner, { type: PacketType.ack, zxid, data: null, auth: null })
-    return this.#takeWork()
+    this.#leadershipCheck.confirmCommitted()
   }
 
   /** Records that the leader's own log is durable up to and including this zxid. */
-  markDurable(zxid: Zxid): readonly LeaderWork[] {
-    if (this.#phase === 'broadcast') this.#tracker.acknowledge(this.#options.self, zxid)
-    return this.#takeWork()
+  markDurable(zxid: Zxid): void {
+    if (this.#phase !== 'broadcast') return
+    this.#tracker.acknowledge(this.#options.self, zxid)
+    this.#leadershipCheck.confirmCommitted()
   }
 
   /**
@@ -153,17 +153,15 @@ export class Leader {
 
   // All other inputs
 
-  step(input: LeaderInput): readonly LeaderWork[] {
-    if (this.#phase !== 'over') this.#dispatchInput(input)
-    return this.#takeWork()
+  step(input: LeaderInput): void {
+    if (this.#phase === 'over') return
+    this.#dispatchInput(input)
+    this.#leadershipCheck.confirmCommitted()
   }
 
-  #takeWork(): readonly LeaderWork[] {
-    this.#leadershipCheck.confirmCommitted()
-    if (this.#work.length === 0) return NO_WORK
-    const work = this.#work
-    this.#work = []
-    return work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): LeaderWork | undefined {
+    return this.#work.shift()
   }
 
   #dispatchInput(input: LeaderInput): void {

@@ -1,5 +1,6 @@
 import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { LearnerInput, LearnerOptions, LearnerPhase, LearnerWork } from './learner-types.ts'
 import { packetName, PacketType } from './packets.ts'
@@ -15,11 +16,9 @@ import {
 import { ProposalQueue } from './proposal-queue.ts'
 import { decodeConfiguration, proposedConfiguration } from './reconfig-txn.ts'
 
-const NO_WORK: readonly LearnerWork[] = []
-
 /**
- * The state machine of a follower or observer with one leader, without clock, network or disk: every method that takes an
- * input returns the work that the host has to perform.
+ * The state machine of a follower or observer with one leader, without clock, network or disk. Inputs are `step`, `receive` and
+ * `markDurable`. After each of them the host performs all work that `nextWork` returns.
  *
  * A violation of the protocol by the leader ends the role; Apache ZooKeeper ends its process (quorum-protocol 7.4).
  */
@@ -43,7 +42,7 @@ export class Learner {
   #halfTicks = 0
   /** The half tick in which the leader was heard from last. */
   #lastHeartbeat = 0
-  #work: LearnerWork[] = []
+  readonly #work = new RingBuffer<LearnerWork | undefined>(undefined)
 
   constructor(options: LearnerOptions) {
     this.#options = options
@@ -62,7 +61,7 @@ export class Learner {
   // Inputs of every write
 
   /** Processes a packet of the leader. Its data must not change afterwards. */
-  receive(type: number, zxid: Zxid, data: Uint8Array | null): readonly LearnerWork[] {
+  receive(type: number, zxid: Zxid, data: Uint8Array | null): void {
     this.heartbeat()
     try {
       this.#dispatchPacket(type, zxid, data)
@@ -70,20 +69,19 @@ export class Learner {
       if (!(error instanceof ProtocolError)) throw error
       this.#leave(error.message)
     }
-    return this.#takeWork()
   }
 
   /**
    * Records that the log is durable up to and including this zxid. Proposals are acknowledged one by one, in order, when they
    * are durable, and never before UPTODATE (quorum-protocol 10.4, invariants 15 and 19).
    */
-  markDurable(zxid: Zxid): readonly LearnerWork[] {
-    if (this.#phase !== 'broadcast' || this.#options.observer) return NO_WORK
+  markDurable(zxid: Zxid): void {
+    if (this.#phase !== 'broadcast' || this.#options.observer) return
     const first = this.#nextAck
     const last = Math.min(zxid, this.#lastLogged)
-    if (first > last) return NO_WORK
+    if (first > last) return
     this.#nextAck = last + 1
-    return [{ do: 'ack', first, last }]
+    this.#work.push({ do: 'ack', first, last })
   }
 
   /** Records that bytes were received from the leader, for example of a snapshot. */
@@ -93,16 +91,13 @@ export class Learner {
 
   // All other inputs
 
-  step(input: LearnerInput): readonly LearnerWork[] {
+  step(input: LearnerInput): void {
     if (this.#phase !== 'over') this.#dispatchInput(input)
-    return this.#takeWork()
   }
 
-  #takeWork(): readonly LearnerWork[] {
-    if (this.#work.length === 0) return NO_WORK
-    const work = this.#work
-    this.#work = []
-    return work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): LearnerWork | undefined {
+    return this.#work.shift()
   }
 
   #dispatchInput(input: LearnerInput): void {
@@ -269,7 +264,8 @@ export class Learner {
   #commitHistory(zxid: Zxid, designated?: ServerId): void {
     if (this.#phase === 'waiting') return this.#queue.noteCommit(zxid, designated)
     const payload = this.#queue.take(zxid)
-    this.#work.push({ do: 'append', zxid, payload }, { do: 'commit', zxid, payload })
+    this.#work.push({ do: 'append', zxid, payload })
+    this.#work.push({ do: 'commit', zxid, payload })
     if (designated !== undefined) this.#activate(zxid, payload, designated)
   }
 
@@ -367,7 +363,8 @@ export class Learner {
   #appendAndCommit(zxid: Zxid, data: Uint8Array | null): void {
     this.#proposeConfiguration(this.#queue.accept(zxid, data))
     const payload = data!
-    this.#work.push({ do: 'append', zxid, payload }, { do: 'commit', zxid, payload })
+    this.#work.push({ do: 'append', zxid, payload })
+    this.#work.push({ do: 'commit', zxid, payload })
   }
 
   #receiveOther(type: number, zxid: Zxid, data: Uint8Array | null): void {

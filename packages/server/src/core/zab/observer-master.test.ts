@@ -10,6 +10,7 @@ import {
   packetName,
   PacketType,
   PROTOCOL_VERSION,
+  type ObserverMasterInput,
   type ObserverMasterWork,
 } from './index.ts'
 import { sourcesOf } from './testing/sync-sources.ts'
@@ -32,19 +33,21 @@ function createMaster(count = 3, limits: { maxObservers?: number } = {}) {
     sources: sourcesOf(window),
     ...limits,
   })
-  const log: string[] = []
-  const record = (works: readonly ObserverMasterWork[]): string[] => {
-    const lines = works.map(describeWork)
-    log.push(...lines)
+  /** Steps the master and returns its work as text. */
+  const step = (input: ObserverMasterInput): string[] => {
+    const lines: string[] = []
+    master.step(input)
+    for (let work = master.nextWork(); work !== undefined; work = master.nextWork())
+      lines.push(describeWork(work))
     return lines
   }
   const packet = (from: number, type: number, zxid: Zxid, data: Uint8Array | null = null): string[] =>
-    record(master.step({ type: 'packet', from, packet: { type, zxid, data, auth: null } }))
+    step({ type: 'packet', from, packet: { type, zxid, data, auth: null } })
   const connect = (
     from: number,
     { server = 9, epoch = 4, type = PacketType.observerInfo as number } = {},
   ): string[] => {
-    master.step({ type: 'accepted', from })
+    step({ type: 'accepted', from })
     const info = { serverId: server, protocolVersion: PROTOCOL_VERSION, configVersion: 0 }
     return packet(from, type, at(0, epoch), encodeLearnerInfo(info))
   }
@@ -59,10 +62,10 @@ function createMaster(count = 3, limits: { maxObservers?: number } = {}) {
   }
   const halfTicks = (times: number): string[] => {
     const lines: string[] = []
-    for (let i = 0; i < times; i++) lines.push(...record(master.step({ type: 'halfTick' })))
+    for (let i = 0; i < times; i++) lines.push(...step({ type: 'halfTick' }))
     return lines
   }
-  return { master, record, packet, connect, ackEpoch, join, commit, halfTicks }
+  return { master, step, packet, connect, ackEpoch, join, commit, halfTicks }
 }
 
 function describeWork(work: ObserverMasterWork): string {
@@ -97,25 +100,22 @@ it('sends an observer the epoch, missing history, the configuration and UPTODATE
 })
 
 it('sends NEWLEADER after all of a snapshot', () => {
-  const { ackEpoch, packet, record, master } = createMaster()
+  const { ackEpoch, packet, step } = createMaster()
   expect(ackEpoch(1, at(3, 2))).toEqual(['snap to 1'])
   expect(packet(1, PacketType.ack, at(0)).join()).toContain('drop 1')
   expect(ackEpoch(2, at(3, 2))).toEqual(['snap to 2'])
-  expect(record(master.step({ type: 'streamed', to: 2 }))).toEqual([`newLeader ${at(0)} to 2`])
-  expect(record(master.step({ type: 'streamed', to: 2 }))).toEqual([])
+  expect(step({ type: 'streamed', to: 2 })).toEqual([`newLeader ${at(0)} to 2`])
+  expect(step({ type: 'streamed', to: 2 })).toEqual([])
 })
 
 it('lets an observer that is ahead within the epoch wait until its last transaction is committed here', () => {
-  const { ackEpoch, commit, master, record } = createMaster(3)
+  const { ackEpoch, commit, master, step } = createMaster(3)
   expect(ackEpoch(1, at(5))).toEqual([])
   expect(master.hasWaitingObservers).toBe(true)
   commit(4)
-  expect(record(master.step({ type: 'committed' }))).toEqual([])
+  expect(step({ type: 'committed' })).toEqual([])
   commit(5)
-  expect(record(master.step({ type: 'committed' }))).toEqual([
-    `diff ${at(5)} with 0 to 1`,
-    `newLeader ${at(0)} to 1`,
-  ])
+  expect(step({ type: 'committed' })).toEqual([`diff ${at(5)} with 0 to 1`, `newLeader ${at(0)} to 1`])
   expect(master.hasWaitingObservers).toBe(false)
 })
 
@@ -133,11 +133,11 @@ it('truncates uncommitted transactions of an earlier epoch', () => {
 })
 
 it('forwards the PINGs of the leader to active observers, and sends none of its own', () => {
-  const { join, ackEpoch, halfTicks, master, record, packet } = createMaster()
+  const { join, ackEpoch, halfTicks, step, packet } = createMaster()
   join(1, at(3))
   ackEpoch(2, at(3), 8)
   expect(halfTicks(4)).toEqual([])
-  expect(record(master.step({ type: 'pinged', zxid: at(3) }))).toEqual([`ping ${at(3)} to 1`])
+  expect(step({ type: 'pinged', zxid: at(3) })).toEqual([`ping ${at(3)} to 1`])
   expect(packet(1, PacketType.ping, at(3), new Uint8Array(0))).toEqual(['deliver ping of 1'])
   expect(packet(1, PacketType.request, -1, new Uint8Array(0))).toEqual(['deliver request of 1'])
   expect(packet(1, PacketType.revalidate, -1, new Uint8Array(0))).toEqual(['deliver revalidate of 1'])

@@ -1,5 +1,6 @@
 import { counterOf, epochOf, formatZxid, makeZxid, ProtocolError } from '@zabra/protocol'
 import type { EnsembleConfiguration, ServerId } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { ConnectionId, LeaderInput, LeaderWork } from './leader-types.ts'
 import { silenceReason, type LearnerProgress } from './learner-progress.ts'
@@ -51,12 +52,12 @@ export class ObserverMaster {
   readonly #ticks = new TickCounter()
   readonly #observers: LearnerRegistry
   readonly #sync: LearnerSync
-  #work: ObserverMasterWork[] = []
+  readonly #work = new RingBuffer<ObserverMasterWork | undefined>(undefined)
 
   constructor(options: ObserverMasterOptions) {
     this.#options = options
     const { initLimit, syncLimit, sources, epoch, configuration } = options
-    const emit = (work: ObserverMasterWork): void => void this.#work.push(work)
+    const emit = (work: ObserverMasterWork): void => this.#work.push(work)
     this.#observers = new LearnerRegistry({ initLimit, syncLimit, ticks: this.#ticks, emit })
     this.#sync = new LearnerSync(this.#observers, { sources, epoch: () => epoch, configuration, emit })
   }
@@ -72,12 +73,9 @@ export class ObserverMaster {
     return false
   }
 
-  /** Processes an input and returns the work for the host. */
-  step(input: ObserverMasterInput): readonly ObserverMasterWork[] {
-    this.#dispatchInput(input)
-    const work = this.#work
-    this.#work = []
-    return work
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): ObserverMasterWork | undefined {
+    return this.#work.shift()
   }
 
   /** Extends the deadline of an observer: bytes were received from it, or it reads the data that is sent to it. */
@@ -86,7 +84,8 @@ export class ObserverMaster {
     if (observer !== undefined) this.#observers.heartbeat(observer)
   }
 
-  #dispatchInput(input: ObserverMasterInput): void {
+  /** Processes an input. Afterwards the host performs all work that `nextWork` returns. */
+  step(input: ObserverMasterInput): void {
     switch (input.type) {
       case 'accepted':
         return this.#observers.add(input.from)

@@ -1,4 +1,5 @@
 import { epochOf } from '@zabra/protocol'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { LeaderInput, LeaderWork } from './leader-types.ts'
 
@@ -14,8 +15,6 @@ interface PendingCheck {
   readonly zxid: Zxid
 }
 
-const NO_WORK: readonly QuorumOfOneWork[] = []
-
 /**
  * The leader of a configuration with one voter, a standalone server: a transaction is committed when it is durable here. Takes
  * the place of `Leader`, with the same inputs. It has no epochs: zxids continue after the last transaction of the log, and no
@@ -26,7 +25,8 @@ export class QuorumOfOne {
   readonly canPropose = true
   #lastProposed: Zxid
   #lastCommitted: Zxid
-  #pending: readonly PendingCheck[] = []
+  #pending: PendingCheck[] = []
+  readonly #work = new RingBuffer<QuorumOfOneWork | undefined>(undefined)
 
   /** `lastZxid` is the last transaction of the log, which is durable. */
   constructor(lastZxid: Zxid) {
@@ -38,40 +38,43 @@ export class QuorumOfOne {
   }
 
   /** Processes an input. There are no inputs about learners. */
-  step(input: LeaderInput): readonly QuorumOfOneWork[] {
-    if (input.type === 'start') return [{ do: 'lead', epoch: this.epoch, zxid: this.#lastProposed }]
-    if (input.type !== 'checkLeadership') return NO_WORK
-    this.#pending = [...this.#pending, { id: input.id, zxid: this.#lastProposed }]
-    return this.#confirmCommitted()
+  step(input: LeaderInput): void {
+    if (input.type === 'start') this.#work.push({ do: 'lead', epoch: this.epoch, zxid: this.#lastProposed })
+    else if (input.type === 'checkLeadership') {
+      this.#pending.push({ id: input.id, zxid: this.#lastProposed })
+      this.#confirmCommitted()
+    }
+  }
+
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): QuorumOfOneWork | undefined {
+    return this.#work.shift()
   }
 
   /** Proposes the next transaction. The caller appends it to the log and calls `markDurable`. */
-  propose(zxid: Zxid): readonly QuorumOfOneWork[] {
+  propose(zxid: Zxid): void {
     this.#lastProposed = zxid
-    return NO_WORK
   }
 
   /** Records that the log is durable up to and including this zxid. */
-  markDurable(zxid: Zxid): readonly QuorumOfOneWork[] {
+  markDurable(zxid: Zxid): void {
     this.#lastCommitted = zxid
-    return [{ do: 'commitUpTo', zxid }, ...this.#confirmCommitted()]
+    this.#work.push({ do: 'commitUpTo', zxid })
+    this.#confirmCommitted()
   }
 
   /**
    * Records that all transactions after this zxid are lost because the disk is full. Leadership checks that waited for a lost
    * transaction are confirmed.
    */
-  discardAfter(zxid: Zxid): readonly QuorumOfOneWork[] {
+  discardAfter(zxid: Zxid): void {
     this.#lastProposed = this.#lastCommitted = zxid
     this.#pending = this.#pending.map(({ id }) => ({ id, zxid }))
-    return this.#confirmCommitted()
+    this.#confirmCommitted()
   }
 
-  #confirmCommitted(): readonly QuorumOfOneWork[] {
-    const isConfirmed = ({ zxid }: PendingCheck): boolean => zxid <= this.#lastCommitted
-    const confirmed = this.#pending.filter(isConfirmed)
-    if (confirmed.length === 0) return NO_WORK
-    this.#pending = this.#pending.filter((check) => !isConfirmed(check))
-    return confirmed.map(({ id }) => ({ do: 'confirmLeadership', id }))
+  #confirmCommitted(): void {
+    while (this.#pending.length > 0 && this.#pending[0]!.zxid <= this.#lastCommitted)
+      this.#work.push({ do: 'confirmLeadership', id: this.#pending.shift()!.id })
   }
 }

@@ -10,12 +10,11 @@ import { makeTxn } from './txn.ts'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
-/** Steps a leader and logs its work as text. Connection numbers are server ids, plus 100 for each reconnect. */
+/** Steps a leader and describes its work as text. Connection numbers are server ids, plus 100 for each reconnect. */
 export class LeaderHarness {
   readonly leader: Leader
   readonly window: CommittedWindow
   readonly #sources = { forceSnapshot: false }
-  #log: string[] = []
 
   constructor(configuration: string, options: Partial<LeaderOptions> = {}) {
     const lastZxid = options.lastZxid ?? 0
@@ -40,20 +39,17 @@ export class LeaderHarness {
     })
   }
 
-  /** Returns the log since the last call. */
+  /** Returns the work since the last call. */
   takeLog(): string[] {
-    const log = this.#log
-    this.#log = []
+    const { leader } = this
+    const log: string[] = []
+    for (let work = leader.nextWork(); work !== undefined; work = leader.nextWork())
+      log.push(describeWork(work))
     return log
   }
 
-  /** Logs work. */
-  perform(works: readonly LeaderWork[]): void {
-    for (const work of works) this.#log.push(describeWork(work))
-  }
-
   step(...inputs: LeaderInput[]): void {
-    for (const input of inputs) this.perform(this.leader.step(input))
+    for (const input of inputs) this.leader.step(input)
   }
 
   /** Makes the leader synchronise all further learners with a snapshot. */
@@ -86,11 +82,11 @@ export class LeaderHarness {
   }
 
   ack(from: number, zxid: number): void {
-    this.perform(this.leader.ack(from, zxid))
+    this.leader.ack(from, zxid)
   }
 
   markDurable(zxid: number): void {
-    this.perform(this.leader.markDurable(zxid))
+    this.leader.markDurable(zxid)
   }
 
   stored(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): void {
@@ -127,7 +123,7 @@ export class LeaderHarness {
   /** Proposes the transaction with this counter in epoch 1. */
   propose(counter: number): void {
     const zxid = makeZxid(1, counter)
-    this.perform(this.leader.propose(zxid, makeTxn(zxid, counter).payload))
+    this.leader.propose(zxid, makeTxn(zxid, counter).payload)
   }
 }
 

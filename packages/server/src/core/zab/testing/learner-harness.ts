@@ -7,10 +7,9 @@ import { makeTxn } from './txn.ts'
 
 const hex = (zxid: number): string => (zxid < 0 ? String(zxid) : zxid.toString(16))
 
-/** Steps a learner and logs its work as text. */
+/** Steps a learner and describes its work as text. */
 export class LearnerHarness {
   readonly learner: Learner
-  #log: string[] = []
 
   constructor(options: Partial<LearnerOptions> = {}) {
     this.learner = new Learner({
@@ -26,23 +25,25 @@ export class LearnerHarness {
     })
   }
 
-  /** Returns the log since the last call. */
+  /** Returns the work since the last call. */
   takeLog(): string[] {
-    const log = this.#log
-    this.#log = []
+    const { learner } = this
+    const log: string[] = []
+    for (let work = learner.nextWork(); work !== undefined; work = learner.nextWork())
+      log.push(...describeWork(work))
     return log
   }
 
   step(...inputs: LearnerInput[]): void {
-    for (const input of inputs) this.#perform(this.learner.step(input))
+    for (const input of inputs) this.learner.step(input)
   }
 
   receive(type: keyof typeof PacketType, zxid = -1, data: Uint8Array | null = null): void {
-    this.#perform(this.learner.receive(PacketType[type], zxid, data))
+    this.learner.receive(PacketType[type], zxid, data)
   }
 
   markDurable(zxid: number): void {
-    this.#perform(this.learner.markDurable(zxid))
+    this.learner.markDurable(zxid)
   }
 
   propose(...zxids: number[]): void {
@@ -82,10 +83,6 @@ export class LearnerHarness {
 
   ticks(count: number): void {
     for (let i = 0; i < count * 2; i++) this.step({ type: 'halfTick' })
-  }
-
-  #perform(works: readonly LearnerWork[]): void {
-    for (const work of works) this.#log.push(...describeWork(work))
   }
 }
 

@@ -112,7 +112,10 @@ export class SimulatedMember implements Peer {
   // Election
 
   stepElection(input: ElectionInput): void {
-    for (const work of this.election.step(input)) this.#performElection(work)
+    const { election } = this
+    election.step(input)
+    for (let work = election.nextWork(); work !== undefined; work = election.nextWork())
+      this.#performElection(work)
   }
 
   #performElection(work: ElectionWork): void {
@@ -211,22 +214,25 @@ export class SimulatedMember implements Peer {
     const leader = this.leader!
     if (!leader.canPropose) return
     const txn = makeTxn(leader.lastProposed + 1, id)
-    this.#performLeader(leader.propose(txn.zxid, txn.payload))
-    if (this.#context.mutants.has('a leader counts a proposal before it is durable'))
-      this.#performLeader(leader.markDurable(txn.zxid))
-    this.disk.enqueue(
-      () => this.disk.append(txn),
-      () => this.#performLeader(leader.markDurable(txn.zxid)),
-    )
+    leader.propose(txn.zxid, txn.payload)
+    this.#performLeader()
+    const markDurable = (): void => {
+      leader.markDurable(txn.zxid)
+      this.#performLeader()
+    }
+    if (this.#context.mutants.has('a leader counts a proposal before it is durable')) markDurable()
+    this.disk.enqueue(() => this.disk.append(txn), markDurable)
   }
 
   stepLeader(input: LeaderInput): void {
-    if (this.leader !== undefined) this.#performLeader(this.#context.mutateWork(this.leader.step(input)))
+    this.leader?.step(input)
+    this.#performLeader()
   }
 
-  #performLeader(works: readonly LeaderWork[]): void {
-    const { leader } = this
-    for (const work of works) if (this.leader === leader) this.#performLeaderWork(work)
+  /** Performs all work of the leader, until it ends the role. */
+  #performLeader(): void {
+    for (let work = this.leader?.nextWork(); work !== undefined; work = this.leader?.nextWork())
+      this.#performLeaderWork(this.#context.mutateWork(work))
   }
 
   #performLeaderWork(work: LeaderWork): void {
@@ -327,10 +333,12 @@ export class SimulatedMember implements Peer {
     if (leader === undefined || !this.links.has(link.id)) return
     if (received.type !== PacketType.ack)
       return this.stepLeader({ type: 'packet', from: link.id, packet: received })
-    if (this.#context.mutants.has('a leader counts every ACK for its last proposal'))
-      this.#performLeader(leader.ack(link.id, leader.lastProposed))
-    if (this.leader === leader)
-      this.#performLeader(this.#context.mutateWork(leader.ack(link.id, received.zxid)))
+    if (this.#context.mutants.has('a leader counts every ACK for its last proposal')) {
+      leader.ack(link.id, leader.lastProposed)
+      this.#performLeader()
+    }
+    leader.ack(link.id, received.zxid)
+    this.#performLeader()
   }
 
   linkClosed(link: SimulatedLink): void {
@@ -377,16 +385,19 @@ export class SimulatedMember implements Peer {
     const { learner } = this
     if (learner === undefined || !this.links.has(link.id)) return
     if (snapshot !== undefined) this.#incomingSnapshot = snapshot
-    this.#performLearner(learner.receive(received.type, received.zxid, received.data))
+    learner.receive(received.type, received.zxid, received.data)
+    this.#performLearner()
   }
 
   #stepLearner(input: LearnerInput): void {
-    if (this.learner !== undefined) this.#performLearner(this.learner.step(input))
+    this.learner?.step(input)
+    this.#performLearner()
   }
 
-  #performLearner(works: readonly LearnerWork[]): void {
-    const { learner } = this
-    for (const work of works) if (this.learner === learner) this.#performLearnerWork(work)
+  /** Performs all work of the learner, until it ends the role. */
+  #performLearner(): void {
+    for (let work = this.learner?.nextWork(); work !== undefined; work = this.learner?.nextWork())
+      this.#performLearnerWork(work)
   }
 
   #performLearnerWork(work: LearnerWork): void {
@@ -474,10 +485,13 @@ export class SimulatedMember implements Peer {
   #append(txn: Txn): void {
     const learner = this.learner!
     const append = (): void => this.disk.append(txn)
-    const durable = (): void => this.#performLearner(learner.markDurable(txn.zxid))
-    if (this.#context.mutants.has('a follower acknowledges a proposal before it is durable')) durable()
-    if (this.isServing) this.disk.enqueue(append, durable)
-    else this.#onDisk(append, durable)
+    const markDurable = (): void => {
+      learner.markDurable(txn.zxid)
+      this.#performLearner()
+    }
+    if (this.#context.mutants.has('a follower acknowledges a proposal before it is durable')) markDurable()
+    if (this.isServing) this.disk.enqueue(append, markDurable)
+    else this.#onDisk(append, markDurable)
   }
 
   #flush(): void {

@@ -67,7 +67,7 @@ export interface SimulationContext {
   /** Counts the reason of a dropped connection or a left role. */
   countReason(reason: string): void
   /** Returns work of a leader with the bug of a mutant. */
-  mutateWork(works: readonly LeaderWork[]): readonly LeaderWork[]
+  mutateWork(work: LeaderWork): LeaderWork
   /** Checks a confirmed leadership check. `tree` is the tree of the leader. */
   leadershipConfirmed(tree: readonly { readonly zxid: Zxid }[], id: number): void
 }

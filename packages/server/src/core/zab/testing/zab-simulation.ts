@@ -141,13 +141,10 @@ export class ZabSimulation implements SimulationContext {
     })
   }
 
-  mutateWork(works: readonly LeaderWork[]): readonly LeaderWork[] {
-    if (!this.mutants.has('a leader sends NEWLEADER before the history')) return works
-    return works.map((work) =>
-      work.do === 'sync' && work.plan.how !== 'snap'
-        ? { ...work, plan: { how: 'diff', zxid: work.plan.zxid, entries: [] } }
-        : work,
-    )
+  mutateWork(work: LeaderWork): LeaderWork {
+    if (!this.mutants.has('a leader sends NEWLEADER before the history')) return work
+    if (work.do !== 'sync' || work.plan.how === 'snap') return work
+    return { ...work, plan: { how: 'diff', zxid: work.plan.zxid, entries: [] } }
   }
 
   // Clients
