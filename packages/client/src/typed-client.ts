@@ -4,7 +4,7 @@ import { BadVersionError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type { Codec, TypedClient } from './types.ts'
 
-/** Values instead of bytes, over the same session. */
+/** Returns a client of decoded values over the same session. */
 export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedClient<T> {
   return {
     client,
@@ -28,7 +28,7 @@ export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedC
         } catch (error) {
           if (!(error instanceof BadVersionError)) throw error
         }
-        // The first losers of a race try again at once; who goes on losing makes room.
+        // The first retry is immediate; a client that loses repeatedly backs off.
         if (tries > 0) await backoff(client, tries)
       }
     },

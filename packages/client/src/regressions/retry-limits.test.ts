@@ -10,7 +10,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('maxElapsed also ends waiting for a connection', async () => {
+it('maxElapsed also limits waiting for a connection', async () => {
   const options = { retry: { maxElapsed: 1000 } }
   const done = client.getData('/', options)
   await world.outcome(done)

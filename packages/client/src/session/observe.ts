@@ -1,15 +1,18 @@
 import type { Instrumentation, RequestEndCallback, RequestInfo } from '../types.ts'
 
-/** Observers must not break what they observe. */
+/** Calls an observer and ignores its errors: observers must not break the client. */
 export function callObserver(tell: () => void): void {
   try {
     tell()
   } catch {
-    // Theirs to notice.
+    // Ignored: an error of the observer.
   }
 }
 
-/** Tells an observer that a request begins. Observers must not break what they observe, so what they throw is theirs. */
+/**
+ * Calls the `request` hook of the instrumentation, and returns its end callback. Errors of observers are ignored:
+ * they must not break the client.
+ */
 export function observeRequest(
   instrumentation: Instrumentation,
   info: () => RequestInfo,
@@ -22,7 +25,7 @@ export function observeRequest(
       try {
         ended(redactPath === undefined ? end : redactEnd(end, redactPath))
       } catch {
-        // Theirs to notice.
+        // Ignored: an error of the observer.
       }
     }
   } catch {
@@ -30,7 +33,7 @@ export function observeRequest(
   }
 }
 
-/** The same end, with an error that names what observers may see of its path. */
+/** Returns the same outcome with the path of the error redacted. */
 function redactEnd(
   end: Parameters<RequestEndCallback>[0],
   redactPath: (path: string) => string,

@@ -10,7 +10,7 @@ import type {
   Transport,
 } from '../types.ts'
 
-/** The options of a client with everything that it left out. Clients share them, so nothing in them changes. */
+/** The options of a client with all defaults filled in. Clients share the object, so it is immutable. */
 export interface SessionOptions {
   readonly servers: readonly ServerAddress[]
   readonly transport: Transport
@@ -23,13 +23,13 @@ export interface SessionOptions {
   readonly auth: readonly AuthInfo[]
   readonly sasl: ((server: ServerAddress) => SaslMechanism) | undefined
   readonly retry: RetryPolicy
-  /** The root of the servers that were given first. */
+  /** The chroot of the initial server list. */
   readonly chroot: string
   readonly errorPolicy: ErrorPolicy
   readonly offlineQueue: number
   readonly maxFrame: number
   readonly maxRequest: number
-  /** Most reads that leave together; 0 for clients whose reads all leave alone. */
+  /** Maximum number of reads in a batch; 0 when batching is off. */
   readonly batchReads: number
   readonly instrumentation: Instrumentation | undefined
   readonly callerStacks: boolean
