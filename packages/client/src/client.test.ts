@@ -15,7 +15,7 @@ import {
   ZooKeeperError,
 } from './errors.ts'
 import { bytes, text, ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 let client: Client

@@ -9,11 +9,13 @@ import {
   OPEN_ACL,
 } from './call-options.ts'
 import { normalizeChroot, toServerPath } from './chroot.ts'
+import { ClientScope } from './client-scope.ts'
 import { ClosedError, NoNodeError, UsageError, type ZooKeeperError } from './errors.ts'
 import { retryForever } from './retry.ts'
 import * as ops from './operations.ts'
 import { toMultiOperation, toWriteResults, toReadResults } from './multi.ts'
 import { deleteTree } from './delete-tree.ts'
+import type { InternalClient } from './internal-client.ts'
 import { createProtected } from './protected-create.ts'
 import { parseReplacementServers } from './servers/connect-string.ts'
 import type { Session } from './session/session.ts'
@@ -24,19 +26,19 @@ import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
 import { typedClient } from './typed-client.ts'
 import { withCallerLimits } from './caller-limits.ts'
 import { visit, walk } from './walk.ts'
+import type { Client, TypedClient } from './client-api.ts'
+import type { ErrorPolicy } from './client-options.ts'
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform } from './platform.ts'
 import type {
   ACL,
   Bytes,
   CallOptions,
-  Client,
-  Platform,
   Codec,
   ConnectionState,
   CreateOptions,
   CreateResult,
   DeleteOptions,
-  ErrorPolicy,
-  Instrumentation,
   MkdirpOptions,
   OneShotWatch,
   Ordered,
@@ -47,7 +49,6 @@ import type {
   SetDataOptions,
   Stat,
   StateChange,
-  TypedClient,
   WatchOptions,
   Watcher,
   WriteOp,
@@ -63,22 +64,17 @@ const EVENT_BUFFER = 1024
  * A client of one chroot over a session. The client that connect() returned owns the session; closing a client made
  * by chroot() leaves the session open.
  */
-export class ZooKeeperClient implements Client {
+export class ZooKeeperClient implements InternalClient {
   readonly chrootPath: string
   readonly #session: Session
   readonly #ownsSession: boolean
-  /** The client that this one was derived from by chroot(), and with which it closes. */
-  readonly #parent: ZooKeeperClient | undefined
-  #ownClosedError: ClosedError | undefined
-  /** The `closed` promise of a client that does not own the session, created at first use. */
-  #closedPromise: Promise<Error | undefined> | undefined
-  #resolveClosed: (() => void) | undefined
+  readonly #scope: ClientScope
 
-  constructor(session: Session, chrootPath: string, ownsSession: boolean, parent?: ZooKeeperClient) {
+  constructor(session: Session, chrootPath: string, ownsSession: boolean, parent?: ClientScope) {
     this.chrootPath = chrootPath
     this.#session = session
     this.#ownsSession = ownsSession
-    this.#parent = parent
+    this.#scope = new ClientScope(session, parent)
   }
 
   /** The session that all clients derived from one connect() share. */
@@ -87,7 +83,7 @@ export class ZooKeeperClient implements Client {
   }
 
   get state(): ConnectionState {
-    return this.#closedError() === undefined ? this.#session.state : 'closed'
+    return this.#scope.closedError === undefined ? this.#session.state : 'closed'
   }
 
   get session(): SessionCredentials & { readonly timeout: number; readonly generation: number } {
@@ -115,21 +111,15 @@ export class ZooKeeperClient implements Client {
   }
 
   get closed(): Promise<Error | undefined> {
-    if (this.#ownsSession) return this.#session.closed
-    this.#closedPromise ??= new Promise((resolve) => {
-      if (this.#closedError() !== undefined) resolve(undefined)
-      this.#resolveClosed = () => resolve(undefined)
-      void (this.#parent?.closed ?? this.#session.closed).then(resolve)
-    })
-    return this.#closedPromise
+    return this.#ownsSession ? this.#session.closed : this.#scope.closed
   }
 
   states(): AsyncIterableIterator<StateChange> {
-    return this.#session.states.listen(this, this.#closedError() && this.#finalState)
+    return this.#session.states.listen(this.#scope, this.#scope.closedError && this.#finalState)
   }
 
   chroot(path: string): Client {
-    return new ZooKeeperClient(this.#session, this.chrootPath + normalizeChroot(path), false, this)
+    return new ZooKeeperClient(this.#session, this.chrootPath + normalizeChroot(path), false, this.#scope)
   }
 
   withCodec<T>(codec: Codec<T>): TypedClient<T> {
@@ -313,12 +303,12 @@ export class ZooKeeperClient implements Client {
     if (request instanceof Error) throw request
     const watch = new OneShotListener(this.#session, kind, request.path, {
       chroot: this.chrootPath,
-      owner: this,
+      owner: this.#scope,
     })
     request.watch = true
     request.params = watch
     const found = await this.#session.dispatcher.submit<{ stat?: Stat } & Ordered>(request)
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) {
       await watch.close()
       throw closed
@@ -339,11 +329,11 @@ export class ZooKeeperClient implements Client {
     if (request instanceof Error) throw request
     const kind = mode === 'persistent' ? 'persistent' : 'recursive'
     request.intArgument = mode === 'persistent' ? WatchMode.PERSISTENT : WatchMode.PERSISTENT_RECURSIVE
-    const at = { path, serverPath: request.path, chroot: this.chrootPath, owner: this }
+    const at = { path, serverPath: request.path, chroot: this.chrootPath, owner: this.#scope }
     const watcher = new PersistentWatcher(this.#session, kind, at, buffer)
     request.params = watcher
     await this.#session.dispatcher.submit(request)
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) {
       await watcher.close()
       throw closed
@@ -352,7 +342,7 @@ export class ZooKeeperClient implements Client {
   }
 
   async addAuth(scheme: string, auth: Bytes, options: CallOptions = {}): Promise<void> {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     validateAuth(scheme, auth)
     const authenticate = (): Promise<void> =>
@@ -401,7 +391,7 @@ export class ZooKeeperClient implements Client {
   }
 
   async updateServerList(servers: string | readonly string[]): Promise<boolean> {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) throw closed
     const list = parseReplacementServers(servers, this.#session.options.chroot)
     checkSchemes(list, this.#session.options.transport.schemes)
@@ -418,20 +408,16 @@ export class ZooKeeperClient implements Client {
       signal?.removeEventListener('abort', abort)
       return
     }
-    const isOwnedByThis = (owner: object): boolean =>
-      owner instanceof ZooKeeperClient && owner.#isDerivedFrom(this)
-    if (this.#ownClosedError === undefined) {
-      this.#ownClosedError = new ClosedError('This client is closed', 'CLOSED')
-      this.#session.states.endFor(isOwnedByThis, this.#finalState)
-      this.#resolveClosed?.()
-    }
-    await Promise.all(this.#session.watches.ownedBy(isOwnedByThis).map((watch) => watch.close()))
+    const isWithinThis = (owner: object): boolean =>
+      owner instanceof ClientScope && owner.isWithin(this.#scope)
+    this.#scope.close(() => this.#session.states.endFor(isWithinThis, this.#finalState))
+    await Promise.all(this.#session.watches.ownedBy(isWithinThis).map((watch) => watch.close()))
   }
 
   /** The state change that listeners of this client receive last. */
   get #finalState(): Omit<StateChange, 'previous'> {
     const session = this.#session
-    const cause = this.#closedError()
+    const cause = this.#scope.closedError
     return {
       state: 'closed',
       sessionGeneration: session.generation,
@@ -440,14 +426,8 @@ export class ZooKeeperClient implements Client {
     }
   }
 
-  /** Returns whether this client is `other` or was derived from it, at any depth. */
-  #isDerivedFrom(other: ZooKeeperClient): boolean {
-    const parent = this.#parent
-    return this === other || (parent !== undefined && parent.#isDerivedFrom(other))
-  }
-
   detach(): Promise<SessionCredentials> {
-    const closed = this.#session.terminalError ?? this.#closedError()
+    const closed = this.#session.terminalError ?? this.#scope.closedError
     if (closed !== undefined) return Promise.reject(closed)
     if (!this.#ownsSession) {
       const message =
@@ -470,7 +450,7 @@ export class ZooKeeperClient implements Client {
     options: CallOptions | undefined,
     sequential = false,
   ): PendingRequest | ZooKeeperError {
-    const closed = this.#closedError()
+    const closed = this.#scope.closedError
     if (closed !== undefined) return closed
     const reason = validatePath(path, sequential)
     if (reason !== undefined) return new UsageError(reason, { path, operation: operation.name })
@@ -503,11 +483,6 @@ export class ZooKeeperClient implements Client {
     if (request instanceof Error) return Promise.reject(request)
     request.path = ''
     return this.#session.dispatcher.submit(request)
-  }
-
-  #closedError(): ZooKeeperError | undefined {
-    const parent = this.#parent
-    return this.#ownClosedError ?? (parent && parent.#closedError())
   }
 
   #rejectUsage(operation: string, path: string, reason: string): Promise<never> {

@@ -6,15 +6,11 @@ import { resolveServers, followSrv, resolveSrvServers } from './servers/srv.ts'
 import type { SessionOptions } from './session/options.ts'
 import { Session } from './session/session.ts'
 import { checkSchemes } from './transport.ts'
-import type {
-  AuthInfo,
-  Client,
-  ClientOptions,
-  Platform,
-  Instrumentation,
-  RetryPolicy,
-  Transport,
-} from './types.ts'
+import type { Client } from './client-api.ts'
+import type { ClientOptions } from './client-options.ts'
+import type { Instrumentation } from './instrumentation.ts'
+import type { Platform, Transport } from './platform.ts'
+import type { AuthInfo, RetryPolicy } from './types.ts'
 
 export type ConnectOptions = ClientOptions & {
   /** Aborts connecting. */

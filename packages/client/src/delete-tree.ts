@@ -1,6 +1,6 @@
 import { mapConcurrent } from './map-concurrent.ts'
 import { toServerPath } from './chroot.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { MultiError, NoNodeError, NotEmptyError, RecoverableError, UsageError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type { DeleteTreeOptions } from './tree-types.ts'
@@ -23,7 +23,7 @@ const RESERVED_PATH = '/zookeeper'
  * deleted.
  */
 export async function deleteTree(
-  client: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   options: DeleteTreeOptions = {},
 ): Promise<number> {
@@ -59,7 +59,7 @@ export async function deleteTree(
  * requests.
  */
 async function listDeepestFirst(
-  client: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   { includeRoot = true, onUnreadable }: DeleteTreeOptions,
   call: () => CallOptions,
@@ -105,7 +105,7 @@ function* splitIntoBatches(paths: readonly string[], most: number): Generator<st
 
 /** Deletes one batch. Calls `done` with the number of znodes deleted, also when some could not be. */
 async function deleteBatch(
-  client: ZooKeeperClient,
+  client: InternalClient,
   paths: readonly string[],
   call: () => CallOptions,
   done: (count: number) => void,
@@ -127,7 +127,7 @@ async function deleteBatch(
     if (isDeleted) done(1)
 }
 
-async function deleteOne(client: ZooKeeperClient, path: string, call: CallOptions): Promise<boolean> {
+async function deleteOne(client: InternalClient, path: string, call: CallOptions): Promise<boolean> {
   try {
     await client.delete(path, call)
     return true

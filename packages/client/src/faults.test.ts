@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { ZooKeeperError } from './errors.ts'
 import { bytes, text, ManualWorld, type TappedConnection } from './testing/manual-world.ts'
-import type { Client, OneShotWatch, Watcher } from './types.ts'
+import type { Client } from './client-api.ts'
+import type { OneShotWatch, Watcher } from './types.ts'
 
 type Fault = 'swallowed' | 'delayed' | 'cut before' | 'cut after' | 'half written' | 'expired'
 const faults: readonly Fault[] = [

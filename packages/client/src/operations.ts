@@ -13,9 +13,8 @@ import {
 import { copyBytes } from './bytes.ts'
 import { toClientPath } from './chroot.ts'
 import { connectionLossError, errorFromCode, type ZooKeeperError } from './errors.ts'
-import type { RequestDispatcher } from './session/request-dispatcher.ts'
 import { readReplyZxid } from './session/error-codes.ts'
-import type { Operation, PendingRequest } from './session/pending-request.ts'
+import type { AmbiguityResolver, Operation, PendingRequest } from './session/pending-request.ts'
 import { readOrderedStat, readStat } from './stat.ts'
 import type { ACL, Bytes, Ordered, Stat } from './types.ts'
 
@@ -320,8 +319,8 @@ export const reconfig: Operation = {
   },
   decode: (r, _slot, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
   isIdempotent: (request) => (request.params as ReconfigParams).version !== -1n,
-  resolveAmbiguous: (request, code, dispatcher) =>
-    code === ErrorCode.BADVERSION && rejectAsUnknown(request, code, dispatcher),
+  resolveAmbiguous: (request, code, resolver) =>
+    code === ErrorCode.BADVERSION && rejectAsUnknown(request, code, resolver),
 }
 
 // Retries: the error may be the result of the first try having succeeded.
@@ -330,40 +329,32 @@ export const reconfig: Operation = {
  * The znode is taken as created by the first try if it has our data, and is owned by our session or has never been
  * written.
  */
-function resolveAmbiguousCreate(
-  request: PendingRequest,
-  code: number,
-  dispatcher: RequestDispatcher,
-): boolean {
+function resolveAmbiguousCreate(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.NODEEXISTS) return false
   const { isEphemeral } = request.params as CreateParams
-  readNode(request, dispatcher).then(
+  readNode(request, resolver).then(
     ({ data, stat, order }) => {
-      const isOwn = isEphemeral ? stat.ephemeralOwner === dispatcher.sessionId : stat.version === 0
+      const isOwn = isEphemeral ? stat.ephemeralOwner === resolver.sessionId : stat.version === 0
       if (isOwn && sameBytes(data, request.data)) {
-        dispatcher.resolveTakenOver(request, { path: toResultPath(request, request.path), stat, order })
+        resolver.resolveTakenOver(request, { path: toResultPath(request, request.path), stat, order })
       } else {
         // The znode may have been ours and changed since, or created by another client after ours was deleted.
-        dispatcher.rejectTakenOver(
+        resolver.rejectTakenOver(
           request,
-          errorFromCode(code, { ...dispatcher.errorContext(request), maybeApplied: true }),
+          errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: true }),
         )
       }
     },
-    (cause: unknown) => dispatcher.rejectTakenOver(request, unknownOutcomeError(request, dispatcher, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
-function resolveAmbiguousDelete(
-  request: PendingRequest,
-  code: number,
-  dispatcher: RequestDispatcher,
-): boolean {
+function resolveAmbiguousDelete(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.NONODE) return false
   // With a version, it matters which client deleted the znode.
-  if (request.intArgument !== -1 && request.params !== true) return rejectAsUnknown(request, code, dispatcher)
-  dispatcher.resolveTakenOver(request, undefined)
+  if (request.intArgument !== -1 && request.params !== true) return rejectAsUnknown(request, code, resolver)
+  resolver.resolveTakenOver(request, undefined)
   return true
 }
 
@@ -371,58 +362,54 @@ function resolveAmbiguousDelete(
 function resolveAmbiguousSetData(
   request: PendingRequest,
   code: number,
-  dispatcher: RequestDispatcher,
+  resolver: AmbiguityResolver,
 ): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  readNode(request, dispatcher).then(
+  readNode(request, resolver).then(
     ({ data, stat, order }) => {
       const next = stat.version === request.intArgument + 1
       // The next version with other data was written by another client; a later version may follow ours.
-      const refused = errorFromCode(code, { ...dispatcher.errorContext(request), maybeApplied: !next })
-      if (!next || !sameBytes(data, request.data)) dispatcher.rejectTakenOver(request, refused)
-      else if (request.params === true) dispatcher.resolveTakenOver(request, { ...stat, order })
-      else dispatcher.rejectTakenOver(request, unknownOutcomeError(request, dispatcher, refused))
+      const refused = errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: !next })
+      if (!next || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, refused)
+      else if (request.params === true) resolver.resolveTakenOver(request, { ...stat, order })
+      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, refused))
     },
-    (cause: unknown) => dispatcher.rejectTakenOver(request, unknownOutcomeError(request, dispatcher, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
-function resolveAmbiguousSetACL(
-  request: PendingRequest,
-  code: number,
-  dispatcher: RequestDispatcher,
-): boolean {
+function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const refused = errorFromCode(code, dispatcher.errorContext(request))
-  const look = dispatcher.acquire(exists)
+  const refused = errorFromCode(code, resolver.errorContext(request))
+  const look = resolver.acquire(exists)
   look.path = request.path
-  dispatcher.submit<Stat | undefined>(look).then(
+  resolver.submit<Stat | undefined>(look).then(
     (stat) => {
       const ours = stat !== undefined && stat.aversion === request.intArgument + 1
-      dispatcher.rejectTakenOver(request, ours ? unknownOutcomeError(request, dispatcher, refused) : refused)
+      resolver.rejectTakenOver(request, ours ? unknownOutcomeError(request, resolver, refused) : refused)
     },
-    (cause: unknown) => dispatcher.rejectTakenOver(request, unknownOutcomeError(request, dispatcher, cause)),
+    (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
   return true
 }
 
 /** Rejects with an unknown outcome: the first try may or may not have been applied. */
-function rejectAsUnknown(request: PendingRequest, code: number, dispatcher: RequestDispatcher): boolean {
-  dispatcher.rejectTakenOver(
+function rejectAsUnknown(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
+  resolver.rejectTakenOver(
     request,
-    unknownOutcomeError(request, dispatcher, errorFromCode(code, dispatcher.errorContext(request))),
+    unknownOutcomeError(request, resolver, errorFromCode(code, resolver.errorContext(request))),
   )
   return true
 }
 
 const unknownOutcomeError = (
   request: PendingRequest,
-  dispatcher: RequestDispatcher,
+  resolver: AmbiguityResolver,
   cause: unknown,
 ): ZooKeeperError =>
   connectionLossError({
-    ...dispatcher.errorContext(request),
+    ...resolver.errorContext(request),
     maybeApplied: true,
     reason: 'the connection broke before the reply arrived, and the current state does not show the outcome',
     cause,
@@ -430,11 +417,11 @@ const unknownOutcomeError = (
 
 function readNode(
   request: PendingRequest,
-  dispatcher: RequestDispatcher,
+  resolver: AmbiguityResolver,
 ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-  const look = dispatcher.acquire(getData)
+  const look = resolver.acquire(getData)
   look.path = request.path
-  return dispatcher.submit(look)
+  return resolver.submit(look)
 }
 
 const sameBytes = (a: Bytes, b: Bytes | null): boolean =>

@@ -1,5 +1,5 @@
 import { UsageError } from './errors.ts'
-import type { ClientOptions } from './types.ts'
+import type { ClientOptions } from './client-options.ts'
 
 type Check = (value: unknown) => boolean
 

@@ -3,7 +3,7 @@
  * dependency.
  */
 import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
-import type { Instrumentation } from './types.ts'
+import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
   /** Default: the tracer of the global provider. */

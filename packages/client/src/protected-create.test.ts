@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { SessionExpiredError } from './errors.ts'
 import { ManualWorld } from './testing/manual-world.ts'
-import type { Client } from './types.ts'
+import type { Client } from './client-api.ts'
 
 let world: ManualWorld
 let client: Client

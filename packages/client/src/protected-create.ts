@@ -1,6 +1,6 @@
 import type { Random } from '@zabra/runtime'
 import { remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import {
   NoNodeError,
   abortError,
@@ -21,7 +21,7 @@ import type { Bytes, CallOptions, CreateOptions, CreateResult } from './types.ts
  * When the caller gives up, a znode that the request may have created is removed in the background.
  */
 export async function createProtected(
-  client: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   data: Bytes | null,
   options: CreateOptions,
@@ -69,7 +69,7 @@ export async function createProtected(
 }
 
 interface OrphanSearch {
-  readonly client: ZooKeeperClient
+  readonly client: InternalClient
   readonly parent: string
   readonly prefix: string
   readonly isEphemeral: boolean

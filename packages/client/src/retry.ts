@@ -1,19 +1,19 @@
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { isAbandonedByCaller, RecoverableError } from './errors.ts'
-import { randomFraction } from './servers/host-provider.ts'
+import { randomFraction } from './random-fraction.ts'
 
 const BASE_MS = 100
 const CAP_MS = 10_000
 
 /** Resolves after a random delay that grows exponentially with `tries`. */
-export function backoff(client: ZooKeeperClient, tries: number): Promise<void> {
+export function backoff(client: Pick<InternalClient, 'platform'>, tries: number): Promise<void> {
   const { clock, random } = client.platform
   const wait = randomFraction(random) * Math.min(CAP_MS, BASE_MS * 2 ** Math.min(tries, 20))
   return new Promise((resolve) => void clock.after(wait, 'backoff', resolve))
 }
 
 /** Resolves when the client is connected. Rejects when the client closes. */
-async function waitUntilConnected(client: ZooKeeperClient): Promise<void> {
+async function waitUntilConnected(client: InternalClient): Promise<void> {
   for await (const { state } of client.states()) {
     if (state === 'connected' || state === 'connectedReadOnly') return
   }
@@ -24,7 +24,7 @@ async function waitUntilConnected(client: ZooKeeperClient): Promise<void> {
  * Retries `attempt` until it succeeds, regardless of connection losses, of the retry policy and of a full offline
  * queue. Rejects with any other error, and when the client closes.
  */
-export async function retryForever<T>(client: ZooKeeperClient, attempt: () => Promise<T>): Promise<T> {
+export async function retryForever<T>(client: InternalClient, attempt: () => Promise<T>): Promise<T> {
   for (let tries = 0; ; tries++) {
     try {
       return await attempt()

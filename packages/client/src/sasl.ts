@@ -1,6 +1,7 @@
 import { DigestMd5Client, nonceSource } from '@zabra/protocol'
 import type { Random } from '@zabra/runtime'
-import type { SaslMechanism, ServerAddress } from './types.ts'
+import type { SaslMechanism } from './client-options.ts'
+import type { ServerAddress } from './platform.ts'
 
 /** The credentials of a DIGEST-MD5 login. */
 export interface DigestMd5Options {

@@ -2,7 +2,7 @@ import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressKey } from './servers/connect-string.ts'
 import { acceptLightAbort } from './session/abort.ts'
-import type { ServerAddress, Transport } from './types.ts'
+import type { ServerAddress, Transport } from './platform.ts'
 
 /** Returns a transport over the networks of a platform, chosen by the scheme of the address. */
 export function networkTransport(networks: Partial<Record<ServerAddress['scheme'], Network>>): Transport {

@@ -1,5 +1,5 @@
 import { EMPTY, remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
+import type { InternalClient } from './internal-client.ts'
 import { NodeExistsError, NoNodeError } from './errors.ts'
 import { backoff } from './retry.ts'
 import type {
@@ -16,7 +16,7 @@ import type {
 const MAX_ATTEMPTS = 8
 
 /** Creates a path and its missing parents. `/` creates the chroot itself. */
-export async function mkdirp(client: ZooKeeperClient, path: string, options: MkdirpOptions): Promise<void> {
+export async function mkdirp(client: InternalClient, path: string, options: MkdirpOptions): Promise<void> {
   const { mode = 'container', acl } = options
   const part = remainingCallOptions(options, client.platform.clock)
   const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
@@ -46,7 +46,7 @@ export async function mkdirp(client: ZooKeeperClient, path: string, options: Mkd
  * containers.
  */
 export async function createWithParents(
-  client: ZooKeeperClient,
+  client: InternalClient,
   path: string,
   data: Bytes | null,
   options: CreateOptions,
@@ -68,7 +68,7 @@ export async function createWithParents(
 
 /** Alternates between a create, when the write found no znode, and a write, when the create found one. */
 export async function setDataOrCreate(
-  client: ZooKeeperClient,
+  client: InternalClient,
   written: Promise<Stat & Ordered>,
   path: string,
   data: Bytes | null,

@@ -1,7 +1,3 @@
-import type { Clock, Connection, Random } from '@zabra/runtime'
-import type { ZooKeeperError } from './errors.ts'
-import type { DeleteTreeOptions, Visit, WalkOptions } from './tree-types.ts'
-
 /** Opaque bytes, never a Node Buffer. */
 export type Bytes = Uint8Array
 
@@ -93,13 +89,6 @@ export interface AuthInfo {
   readonly auth: Bytes
 }
 
-/** A SASL login. Each connection gets a new one. */
-export interface SaslMechanism {
-  readonly name: string
-  /** Returns the token for a challenge; the first call has none. Undefined means that the exchange is complete. */
-  step(challenge?: Bytes): Promise<Bytes | undefined>
-}
-
 export type ConnectionState =
   | 'connecting'
   | 'connected'
@@ -171,139 +160,20 @@ export type WriteOp =
     }
   | { readonly op: 'delete' | 'check'; readonly path: string; readonly version?: number }
   | { readonly op: 'setData'; readonly path: string; readonly data: Bytes | null; readonly version?: number }
+
 /** Apache's servers return no Stat for a create in a transaction; Zabra servers do. */
 export type WriteResult<O> = O extends { op: 'create' }
   ? { path: string; stat?: Stat }
   : O extends { op: 'setData' }
     ? Stat
     : undefined
+
 export interface ReadOp {
   readonly op: 'getData' | 'getChildren'
   readonly path: string
 }
+
 export type ReadResult<O> = O extends { op: 'getData' } ? { data: Bytes; stat: Stat } : { children: string[] }
-
-/** The address of a server. */
-export interface ServerAddress {
-  readonly scheme: 'tcp' | 'tls' | 'ws' | 'wss'
-  readonly host: string
-  readonly port: number
-  /** The complete URL of a WebSocket server. */
-  readonly url?: string
-}
-
-/** Opens connections to servers. Belongs to one client. */
-export interface Transport {
-  /** The supported schemes; absent means any. */
-  readonly schemes?: readonly string[]
-  /** Opens a connection to a server. Rejects when that fails, or when `signal` aborts. */
-  open(server: ServerAddress, signal: AbortSignal): Promise<Connection>
-  /** Asks whether a server is read-write or read-only. */
-  probe?(server: ServerAddress, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'>
-}
-
-/** Sources of time and randomness, which tests replace. */
-export interface Platform {
-  readonly clock: Clock
-  readonly random: Random
-  /**
-   * Looks up the SRV records of a name, for servers given as `dns-srv://name`. Absent where the platform has no SRV
-   * lookup.
-   */
-  readonly resolveSrv?: (name: string) => Promise<readonly { readonly host: string; readonly port: number }[]>
-}
-
-export interface RequestInfo {
-  readonly operation: string
-  readonly path?: string
-  /** The server that the client is connected to, if any. */
-  readonly server?: string
-}
-
-/** Called when a request ends, with the lengths in bytes of the request and of its reply, 0 when there was none. */
-export type RequestEndCallback = (end: {
-  readonly error?: ZooKeeperError
-  readonly sent: number
-  readonly bytes: number
-  readonly zxid?: bigint
-}) => void
-
-/**
- * Instrumentation hooks without dependencies. They never receive node data or credentials, and their errors are
- * ignored.
- */
-export interface Instrumentation {
-  /** Called when a request begins; the returned callback is called when it ends. */
-  request?(info: RequestInfo): RequestEndCallback | void
-  state?(change: StateChange): void
-  /** A connection attempt failed. */
-  attempt?(info: { server: string; error: Error }): void
-  event?(info: { type: string; path?: string; watchers: number }): void
-  recipe?(info: { recipe: string; path: string; phase: string; waitedMs?: number }): void
-  /** The event loop was blocked: a timer fired `lateMs` milliseconds late. */
-  stall?(lateMs: number): void
-}
-
-/**
- * When the holder of a lock or of leadership must treat it as lost: when the connection is lost (`connection`), once
- * the session may have expired (`lease`), or when the server reports the expiry (`session`; safe only with fencing
- * tokens).
- */
-export type ErrorPolicy =
-  | 'connection'
-  | 'session'
-  | { readonly lease: { readonly margin?: number; readonly renew?: 'commit' | 'passive' } }
-
-export interface ClientOptions {
-  /** A connect string such as `a:2181,b:2181/app` or `dns-srv://name/app`, or a list of addresses. */
-  readonly servers: string | readonly string[]
-  /** How to reach the servers. The entry points of Node and of the web have a default. */
-  readonly transport?: Transport
-  /** The root of all paths, as an alternative to the chroot in the connect string. */
-  readonly chroot?: string
-  /** Creates the chroot, as containers, if it is missing. */
-  readonly createChroot?: boolean
-  /** Requested timeout in milliseconds (default 30 000). The server may grant another. */
-  readonly sessionTimeout?: number
-  /** Resumes this session instead of opening one. */
-  readonly session?: SessionCredentials
-  /** What happens after expiry. `renew` (default) opens a new session, with the next generation. */
-  readonly sessionExpiry?: 'renew' | 'close'
-  /** Accept a read-only server, which has lost its quorum. */
-  readonly readOnly?: boolean
-  /** Identities that the client sends on each connection before any request. */
-  readonly auth?: readonly AuthInfo[]
-  /** Returns a SASL login for one connection. */
-  readonly sasl?: (server: ServerAddress) => SaslMechanism
-  readonly retry?: RetryPolicy
-  /** For recipes on this client (default `connection`). */
-  readonly errorPolicy?: ErrorPolicy
-  /** Maximum number of requests queued while there is no connection (default 10 000; 0 rejects at once). */
-  readonly offlineQueue?: number
-  /** Update the server list from the configuration of the ensemble. */
-  readonly trackEnsemble?: boolean
-  /** Maximum length of a reply in bytes (default 4 MiB). A longer one closes the connection. */
-  readonly maxFrame?: number
-  /** Maximum length of a request in bytes (default 1 MiB less 1 KiB, below the limit of servers). */
-  readonly maxRequest?: number
-  /**
-   * Sends adjacent `getData` calls of one turn as `multiRead` requests of at most `maxReads` reads (2 to 1024,
-   * default 64); default false. This costs client and server a fraction of single requests. Each read still has its
-   * own result or error, and settles with the slowest of its batch. Batches are sized so that their reply is likely
-   * to stay below 256 KiB. For servers from 3.6 on: if the server does not implement `multiRead`, the client
-   * reconnects and sends reads one by one for the rest of the session.
-   */
-  readonly batchReads?: boolean | { readonly maxReads?: number }
-  readonly platform?: Partial<Platform>
-  readonly instrumentation?: Instrumentation
-  /**
-   * Adds the caller of a failed call to the stack of its error (default false). Capturing the stack costs about 4 µs
-   * of CPU per call.
-   */
-  readonly callerStacks?: boolean
-  /** Redacts paths in everything that observers receive. */
-  readonly redactPath?: (path: string) => string
-}
 
 export interface CreateOptions extends CallOptions {
   /** Default `persistent`. */
@@ -377,117 +247,4 @@ export interface ReconfigChange {
   readonly members?: string
   /** Apply only to this version of the configuration (default: any). */
   readonly version?: bigint
-}
-
-/**
- * A ZooKeeper client for the tree below one chroot. Every call may reject with a `ZooKeeperError`; see `errors.ts`.
- * Calls are executed in the order in which they are made.
- */
-export interface Client extends AsyncDisposable {
-  readonly state: ConnectionState
-  readonly session: SessionCredentials & { readonly timeout: number; readonly generation: number }
-  /** Time of `platform.clock.monotonic()` before which the session cannot have expired. */
-  readonly leaseHorizon: number
-  /**
-   * Time of `platform.clock.monotonic()` at which the newest answered request was sent, pings included. The server
-   * has heard from the session since then. Correct even right after the process was suspended.
-   */
-  readonly lastContact: number
-  /** The clock and the random source of this client, for code built on it. */
-  readonly platform: Platform
-  readonly errorPolicy: ErrorPolicy
-  readonly instrumentation: Instrumentation | undefined
-  /** Yields the current state, then each change. Ends when the client closes. */
-  states(): AsyncIterableIterator<StateChange>
-  /** Resolves with the reason when the client closes, undefined after `close()`. Never rejects. */
-  readonly closed: Promise<Error | undefined>
-  /**
-   * Returns a client of the same session with another root below this one. Closing it closes the clients derived from
-   * it and leaves the session open.
-   */
-  chroot(path: string): Client
-  /** Returns a client of decoded values over the same session. */
-  withCodec<T>(codec: Codec<T>): TypedClient<T>
-
-  /** Creates a znode. Null data is stored as null, which differs from empty; most programs do not need it. */
-  create(path: string, data?: Bytes | null, options?: CreateOptions): Promise<CreateResult>
-  delete(path: string, options?: DeleteOptions): Promise<void>
-  exists(path: string, options?: CallOptions): Promise<(Stat & Ordered) | undefined>
-  /** Reads the data and the stat. Null data is returned as empty with `isNull` true. */
-  getData(
-    path: string,
-    options?: CallOptions,
-  ): Promise<{ data: Bytes; isNull: boolean; stat: Stat } & Ordered>
-  setData(path: string, data: Bytes | null, options?: SetDataOptions): Promise<Stat & Ordered>
-  getChildren(path: string, options?: CallOptions): Promise<{ children: string[]; stat: Stat } & Ordered>
-  getACL(path: string, options?: CallOptions): Promise<{ acl: ACL[]; stat: Stat }>
-  setACL(
-    path: string,
-    acl: readonly ACL[],
-    options?: CallOptions & { version?: number },
-  ): Promise<Stat & Ordered>
-  /** Counts the znodes below a path. */
-  getAllChildrenNumber(path: string, options?: CallOptions): Promise<number>
-  /** Lists the ephemeral znodes of this session whose paths begin with `prefix`. */
-  getEphemerals(prefix?: string, options?: CallOptions): Promise<string[]>
-  /** Waits until the connected server has caught up with its leader. */
-  sync(path: string, options?: CallOptions): Promise<void>
-  /** Commits a transaction without effect and returns its zxid: later reads see everything committed before. */
-  syncCommitted(options?: CallOptions): Promise<bigint>
-  /** Executes a transaction: all or nothing. Results have the positions and types of the operations. */
-  multi<const T extends readonly WriteOp[]>(
-    operations: T,
-    options?: CallOptions,
-  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }>
-  /** Reads several znodes at one point in time; each read succeeds or fails on its own. */
-  multiRead<const T extends readonly ReadOp[]>(
-    operations: T,
-    options?: CallOptions,
-  ): Promise<{ [K in keyof T]: ReadResult<T[K]> | ZooKeeperError }>
-  /** Reads and sets a watch in one request; `exists` also waits for creation. */
-  watchOnce(path: string, kind: 'data' | 'exists' | 'children', options?: CallOptions): Promise<OneShotWatch>
-  /** Sets a persistent watch, which survives reconnects and new sessions; leaving the loop removes it. */
-  watch(path: string, options?: WatchOptions): Promise<Watcher>
-  /** Authenticates now and on every later connection. A rejection closes the client. */
-  addAuth(scheme: string, auth: Bytes, options?: CallOptions): Promise<void>
-  whoAmI(options?: CallOptions): Promise<{ scheme: string; user: string }[]>
-  /** Reads the configuration of the ensemble; its path is outside of every chroot. */
-  getConfig(options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  reconfig(change: ReconfigChange, options?: CallOptions): Promise<{ data: Bytes; stat: Stat } & Ordered>
-  /** Creates a path and its missing parents. `/` creates the chroot. */
-  mkdirp(path: string, options?: MkdirpOptions): Promise<void>
-  /** Yields the paths of a tree, parents first. Skips znodes that vanish meanwhile. */
-  walk(path: string, options?: WalkOptions): AsyncIterableIterator<string>
-  /** Yields each znode of a tree with its stat and children. Prefetches while the consumer works. */
-  visit(path: string, options?: WalkOptions): AsyncIterableIterator<Visit>
-  /**
-   * Deletes a znode and everything below it, in transactions of many znodes, and resolves to the number deleted.
-   * Equals `delete` with `recursive`, with progress callbacks.
-   */
-  deleteTree(path: string, options?: DeleteTreeOptions): Promise<number>
-  /**
-   * Takes a new server list. Resolves to true if this client moves to another server, by the rule that balances
-   * clients.
-   */
-  updateServerList(servers: string | readonly string[]): Promise<boolean>
-  /**
-   * Ends the session; its ephemeral znodes are removed. Without a connection it resolves at once and the session
-   * expires on the servers.
-   */
-  close(options?: { signal?: AbortSignal }): Promise<void>
-  /** Closes the client and leaves the session alive for another client. */
-  detach(): Promise<SessionCredentials>
-}
-
-export interface TypedClient<T> {
-  readonly client: Client
-  create(path: string, value: T, options?: CreateOptions): Promise<CreateResult>
-  get(path: string, options?: CallOptions): Promise<{ value: T; stat: Stat } & Ordered>
-  set(path: string, value: T, options?: SetDataOptions): Promise<Stat & Ordered>
-  /** Reads, changes and writes the value until no other write interferes. `change` may run more than once. */
-  update(
-    path: string,
-    change: (value: T) => T,
-    options?: CallOptions,
-  ): Promise<{ value: T; stat: Stat & Ordered }>
 }

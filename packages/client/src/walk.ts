@@ -2,7 +2,8 @@ import { DEFAULT_CONCURRENCY } from './map-concurrent.ts'
 import { remainingCallOptions } from './call-options.ts'
 import { NoAuthError, NoNodeError } from './errors.ts'
 import type { TreeOptions, Visit, WalkOptions } from './tree-types.ts'
-import type { CallOptions, Client, Stat } from './types.ts'
+import type { Client } from './client-api.ts'
+import type { CallOptions, Stat } from './types.ts'
 
 /** Returns the path of a child. */
 export const childPath = (parent: string, name: string): string =>

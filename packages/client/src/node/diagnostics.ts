@@ -1,5 +1,6 @@
 import { channel, tracingChannel } from '@zabra/runtime/node/dial'
-import type { Instrumentation, RequestInfo, StateChange } from '../types.ts'
+import type { Instrumentation, RequestInfo } from '../instrumentation.ts'
+import type { StateChange } from '../types.ts'
 
 /** The context of one request on the tracing channel `zookeeper:request`. */
 export interface RequestContext extends RequestInfo {
@@ -21,8 +22,8 @@ function traceRequest(info: RequestInfo): ReturnType<NonNullable<Instrumentation
   const context: RequestContext = { ...info }
   requests.start.publish(context)
   requests.end.publish(context)
-  return ({ error, bytes, zxid }) => {
-    context.replyBytes = bytes
+  return ({ error, replyBytes, zxid }) => {
+    context.replyBytes = replyBytes
     if (zxid !== undefined) context.zxid = zxid
     if (error !== undefined) {
       context.error = error

@@ -4,7 +4,8 @@ import { connectWith, type ConnectOptions, type ConnectDefaults } from '../conne
 import { digestMd5With } from '../sasl.ts'
 import type { ServerList } from '../servers/connect-string.ts'
 import { resolveServers, type FindServersOptions } from '../servers/srv.ts'
-import type { Client, Platform } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { Platform } from '../platform.ts'
 import { withDiagnostics } from './diagnostics.ts'
 import { nodeTransport } from './transport.ts'
 

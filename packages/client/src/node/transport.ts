@@ -6,7 +6,7 @@ import {
   keepAliveNodeClock,
 } from '@zabra/runtime/node/dial'
 import { networkTransport } from '../transport.ts'
-import type { Transport } from '../types.ts'
+import type { Transport } from '../platform.ts'
 
 export interface NodeTransportOptions {
   /** Trust store and key store for `tls://` and `wss://`. Default: the certificate authorities that Node trusts. */

@@ -4,7 +4,7 @@ import { SeededRandom } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { ZooKeeperError } from '../errors.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 /** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)

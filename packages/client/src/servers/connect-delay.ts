@@ -1,6 +1,6 @@
 import type { Random } from '@zabra/runtime'
 import type { Candidate } from './host-provider.ts'
-import { randomFraction } from './host-provider.ts'
+import { randomFraction } from '../random-fraction.ts'
 
 const BASE_MS = 100
 const CAP_MS = 10_000

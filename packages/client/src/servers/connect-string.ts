@@ -1,6 +1,6 @@
 import { normalizeChroot } from '../chroot.ts'
 import { UsageError } from '../errors.ts'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
 
 const DEFAULT_PORTS = { tcp: 2181, tls: 2281, ws: 80, wss: 443 } as const
 

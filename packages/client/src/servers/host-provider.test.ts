@@ -1,7 +1,8 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import type { ServerAddress } from '../types.ts'
-import { HostProvider, randomFraction, type ConnectedServer } from './host-provider.ts'
+import type { ServerAddress } from '../platform.ts'
+import { HostProvider, type ConnectedServer } from './host-provider.ts'
+import { randomFraction } from '../random-fraction.ts'
 
 const server = (letter: string): ServerAddress => ({ scheme: 'tcp', host: letter, port: 2181 })
 const list = (letters: string): ServerAddress[] => letters.split('').map(server)

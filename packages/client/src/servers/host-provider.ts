@@ -1,9 +1,7 @@
 import type { Random } from '@zabra/runtime'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
+import { randomFraction } from '../random-fraction.ts'
 import { addressKey } from './connect-string.ts'
-
-/** Returns a random number from 0 (inclusive) to 1 (exclusive). */
-export const randomFraction = (random: Random): number => random.below(0x1_0000_0000) / 0x1_0000_0000
 
 /** The server that a client is, or was last, connected to. */
 export interface ConnectedServer {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError, UsageError } from '../core.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { parseSrv } from './srv.ts'
 
 let world: ManualWorld

@@ -2,9 +2,9 @@ import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, UsageError } from '../errors.ts'
 import { noop } from '../noop.ts'
 import type { Session } from '../session/session.ts'
-import type { Platform, ServerAddress } from '../types.ts'
+import type { Platform, ServerAddress } from '../platform.ts'
 import { addressKey, mergeChroots, parseServers, type ServerList } from './connect-string.ts'
-import { randomFraction } from './host-provider.ts'
+import { randomFraction } from '../random-fraction.ts'
 
 /** Lookup interval while the client is connected, and while it is not. */
 const REFRESH_MS = 60_000

@@ -1,5 +1,5 @@
 import type { AbortSignalLike } from '@zabra/runtime'
-import type { Transport } from '../types.ts'
+import type { Transport } from '../platform.ts'
 
 /** An abort controller and signal in one, at a hundredth of the memory of an `AbortController`. */
 export class LightAbortController implements AbortSignalLike {

@@ -1,7 +1,7 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 type Call = (client: Client, chrootClient: Client) => Promise<unknown>
 

@@ -10,7 +10,7 @@ import {
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { ConnectOptions } from '../connect.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let server: ScriptedServer
@@ -321,8 +321,8 @@ describe('the reads of a batch', () => {
         request: ({ operation, path }) => {
           told.push(`${operation} ${path}`)
           return (end) => {
-            sent += end.sent
-            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.bytes} ${end.zxid}`)
+            sent += end.requestBytes
+            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.replyBytes} ${end.zxid}`)
           }
         },
       },

@@ -8,7 +8,7 @@ import {
 } from '@zabra/protocol'
 import type { Clock, Connection } from '@zabra/runtime'
 import { addressKey } from '../servers/connect-string.ts'
-import type { ServerAddress, Transport } from '../types.ts'
+import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
 import { FramedConnection, type FramedConnectionEvents } from './framed-connection.ts'

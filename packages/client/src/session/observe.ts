@@ -1,9 +1,9 @@
-import type { Instrumentation, RequestEndCallback, RequestInfo } from '../types.ts'
+import type { Instrumentation, RequestEndCallback, RequestInfo, RequestOutcome } from '../instrumentation.ts'
 
 /** Calls an observer and ignores its errors: observers must not break the client. */
-export function callObserver(tell: () => void): void {
+export function callObserver(call: () => void): void {
   try {
-    tell()
+    call()
   } catch {
     // Ignored: an error of the observer.
   }
@@ -19,11 +19,11 @@ export function observeRequest(
   redactPath: ((path: string) => string) | undefined,
 ): RequestEndCallback | undefined {
   try {
-    const ended = instrumentation.request?.(info())
-    if (ended === undefined) return undefined
-    return (end) => {
+    const onEnd = instrumentation.request?.(info())
+    if (onEnd === undefined) return undefined
+    return (outcome) => {
       try {
-        ended(redactPath === undefined ? end : redactEnd(end, redactPath))
+        onEnd(redactPath === undefined ? outcome : redactOutcome(outcome, redactPath))
       } catch {
         // Ignored: an error of the observer.
       }
@@ -34,12 +34,9 @@ export function observeRequest(
 }
 
 /** Returns the same outcome with the path of the error redacted. */
-function redactEnd(
-  end: Parameters<RequestEndCallback>[0],
-  redactPath: (path: string) => string,
-): Parameters<RequestEndCallback>[0] {
-  const { error } = end
-  if (error?.path === undefined) return end
+function redactOutcome(outcome: RequestOutcome, redactPath: (path: string) => string): RequestOutcome {
+  const { error } = outcome
+  if (error?.path === undefined) return outcome
   const path = redactPath(error.path)
   const message = error.message.replaceAll(error.path, path)
   const copy = Object.create(error, {
@@ -48,5 +45,5 @@ function redactEnd(
     stack: { value: error.stack?.replaceAll(error.path, path) },
     cause: { value: undefined },
   }) as typeof error
-  return { ...end, error: copy }
+  return { ...outcome, error: copy }
 }

@@ -1,14 +1,8 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type {
-  AuthInfo,
-  Platform,
-  ErrorPolicy,
-  Instrumentation,
-  RetryPolicy,
-  SaslMechanism,
-  ServerAddress,
-  Transport,
-} from '../types.ts'
+import type { ErrorPolicy, SaslMechanism } from '../client-options.ts'
+import type { Instrumentation } from '../instrumentation.ts'
+import type { Platform, ServerAddress, Transport } from '../platform.ts'
+import type { AuthInfo, RetryPolicy } from '../types.ts'
 
 /** The options of a client with all defaults filled in. Clients share the object, so it is immutable. */
 export interface SessionOptions {

@@ -1,8 +1,8 @@
 import type { Reader, Writer } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
-import type { ZooKeeperError } from '../errors.ts'
-import type { Bytes, CallOptions, RequestEndCallback } from '../types.ts'
-import type { RequestDispatcher } from './request-dispatcher.ts'
+import type { ErrorContext, ZooKeeperError } from '../errors.ts'
+import type { RequestEndCallback } from '../instrumentation.ts'
+import type { Bytes, CallOptions } from '../types.ts'
 
 /** The captured stack of a call. */
 export interface CallSite {
@@ -33,7 +33,17 @@ export interface Operation {
    * Handles an error reply to a retry, which may be the result of the first try having succeeded. Returns true if it
    * takes over and settles the request, now or later.
    */
-  resolveAmbiguous?(request: PendingRequest, code: number, requests: RequestDispatcher): boolean
+  resolveAmbiguous?(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean
+}
+
+/** What `Operation.resolveAmbiguous` uses to find out whether the first try was applied, and to settle the request. */
+export interface AmbiguityResolver {
+  readonly sessionId: bigint
+  acquire(operation: Operation): PendingRequest
+  submit<T>(request: PendingRequest): Promise<T>
+  errorContext(request: PendingRequest): ErrorContext
+  resolveTakenOver(request: PendingRequest, value: unknown): void
+  rejectTakenOver(request: PendingRequest, error: ZooKeeperError): void
 }
 
 const ignore = (): void => {}

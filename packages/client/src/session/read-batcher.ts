@@ -26,7 +26,7 @@ const REPLY_OVERHEAD_BYTES = 72
 
 /** Settles the requests of a batch. */
 export interface BatchCallbacks {
-  resolveBatched(request: PendingRequest, value: unknown, end: { bytes: number; zxid?: bigint }): void
+  resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void
   onErrorReply(request: PendingRequest, code: number, order: number): void
   mayRetry(request: PendingRequest): boolean
 }
@@ -35,6 +35,12 @@ export interface BatchCallbacks {
 export interface BatchSession {
   nextOrder(): number
   onSessionMoved(): void
+}
+
+/** The share of one request in the reply to its batch. */
+export interface BatchedReply {
+  readonly replyBytes: number
+  readonly zxid?: bigint
 }
 
 /** The header of the reply to a batch, after all of its parts were decoded. */
@@ -60,7 +66,7 @@ export class ReadBatcher {
   // The last frame in the write buffer, if it contains only reads: its position and its first request.
   #connection: FramedConnection | undefined
   #first!: PendingRequest
-  #flushes = 0
+  #flushCount = 0
   #start = 0
   #end = 0
   #count = 0
@@ -91,7 +97,7 @@ export class ReadBatcher {
     if (request.operation !== getData || request.sendsAlone || this.#isStopped) return
     this.#connection = connection
     this.#first = request
-    this.#flushes = connection.flushCount
+    this.#flushCount = connection.flushCount
     this.#start = start
     this.#end = connection.writer.length
     this.#count = 1
@@ -123,7 +129,7 @@ export class ReadBatcher {
     // A UTF-16 code unit takes at most three bytes.
     return (
       connection === this.#connection &&
-      connection.flushCount === this.#flushes &&
+      connection.flushCount === this.#flushCount &&
       connection.writer.length === this.#end &&
       this.#count < this.#maxReads &&
       (this.#count + 1) * this.#expectedReadBytes <= this.#maxReplyBytes &&
@@ -167,9 +173,9 @@ export class ReadBatcher {
     const { xid } = first
     for (let request: PendingRequest | undefined = first; request?.xid === xid; request = request.next) {
       const type = reader.int()
-      const done = reader.bool()
+      const isEnd = reader.bool()
       reader.int()
-      if (done) malformed(reader, 'a result for each read of a batch, got fewer')
+      if (isEnd) malformed(reader, 'a result for each read of a batch, got fewer')
       if (type === OpCode.getData) {
         request.intArgument = 0
         request.params = request.operation.decode(reader, request, this.#session.nextOrder())
@@ -183,17 +189,17 @@ export class ReadBatcher {
   }
 
   /** Settles the requests of a batch, the first ones in flight, with the decoded results. */
-  settle(inFlight: RequestList, { xid, zxid }: BatchReply, owner: BatchCallbacks): void {
+  settle(inFlight: RequestList, { xid, zxid }: BatchReply, callbacks: BatchCallbacks): void {
     // A callback may close the client or break the connection; then the remaining requests are no longer in flight.
     for (let request = inFlight.head; request?.xid === xid; request = inFlight.head) {
       inFlight.shift()
       const { intArgument: code, params: value } = request
       leaveBatch(request)
-      if (code !== 0) owner.onErrorReply(request, code, 0)
+      if (code !== 0) callbacks.onErrorReply(request, code, 0)
       else {
         const bytes = HEADER_BYTES + REPLY_OVERHEAD_BYTES + (value as { data: Uint8Array }).data.length
         this.#measure(bytes)
-        owner.resolveBatched(request, value, { bytes, zxid })
+        callbacks.resolveBatched(request, value, { replyBytes: bytes, zxid })
       }
     }
   }
@@ -203,24 +209,24 @@ export class ReadBatcher {
    * other error concerns the batch: its reads go out one by one on the next connection, in their order, and batching
    * stops. To end the connection it throws.
    */
-  onErrorReply(inFlight: RequestList, code: number, owner: BatchCallbacks): void {
+  onErrorReply(inFlight: RequestList, code: number, callbacks: BatchCallbacks): void {
     const { xid } = inFlight.head!
-    const moved = code === ErrorCode.SESSIONMOVED
+    const hasMoved = code === ErrorCode.SESSIONMOVED
     const kept: PendingRequest[] = []
     for (let request = inFlight.head; request?.xid === xid; request = inFlight.head) {
       inFlight.shift()
       leaveBatch(request)
-      if (moved ? !owner.mayRetry(request) : connectionWideCodes.has(code))
-        owner.onErrorReply(request, code, 0)
+      if (hasMoved ? !callbacks.mayRetry(request) : connectionWideCodes.has(code))
+        callbacks.onErrorReply(request, code, 0)
       else kept.push(request)
     }
     if (kept.length === 0) return
     for (const request of kept.toReversed()) {
       request.xid = 0
-      if (!moved) resetAttempts(request)
+      if (!hasMoved) resetAttempts(request)
       inFlight.unshift(request)
     }
-    if (moved) return this.#session.onSessionMoved()
+    if (hasMoved) return this.#session.onSessionMoved()
     this.#isStopped = true
     const { message } = errorFromCode(code, { operation: 'multiRead' })
     throw new Error(
@@ -238,7 +244,7 @@ function readErrorPart(reader: Reader): number {
   return code === 0 ? malformed(reader, 'the error of a read, got 0') : code
 }
 
-/** Marks a request whose batch has failed, so that it is sent in a frame of its own from now on. */
+/** Takes a request out of its batch. If it is sent again, it gets a frame of its own. */
 export function leaveBatch(request: PendingRequest): void {
   if (!request.isBatched) return
   request.isBatched = false
@@ -257,8 +263,8 @@ function writePart(writer: Writer, request: PendingRequest): void {
   request.operation.encode(writer, request)
 }
 
-function writeHeader(writer: Writer, type: number, done: boolean): void {
+function writeHeader(writer: Writer, type: number, isEnd: boolean): void {
   writer.int(type)
-  writer.bool(done)
+  writer.bool(isEnd)
   writer.int(-1)
 }

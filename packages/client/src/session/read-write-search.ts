@@ -1,7 +1,7 @@
 import type { ConnectRequest, ConnectResponse } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import type { HostProvider } from '../servers/host-provider.ts'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
 import { ConnectionAttempt, type AttemptOptions, type AttemptCallbacks } from './connection-attempt.ts'
 import type { FramedConnection } from './framed-connection.ts'
 

@@ -5,37 +5,37 @@ import {
   connectionLossError,
   terminalErrorFor,
   errorFromCode,
-  UsageError,
   type ErrorContext,
   type ZooKeeperError,
 } from '../errors.ts'
-import { randomFraction } from '../servers/host-provider.ts'
-import type { RetryPolicy, ServerAddress } from '../types.ts'
-import { ReadBatcher, resetAttempts, leaveBatch } from './read-batcher.ts'
+import type { ServerAddress } from '../platform.ts'
+import { ReadBatcher, resetAttempts, leaveBatch, type BatchedReply } from './read-batcher.ts'
+import { CallLimits } from './call-limits.ts'
 import { captureCallSite, setCallerStack } from './call-site.ts'
+import { RequestPool } from './request-pool.ts'
+import { RetryQueue } from './retry-queue.ts'
+import { mayRetry, retryPolicyOf } from './retry-policy.ts'
 import {
   replyError,
   errorContextOf,
+  invalidArgumentsError,
   requestInfoOf,
   requestTooLongError,
-  checkCallLimits,
 } from './request-info.ts'
 import type { Lease } from './lease.ts'
 import { observeRequest } from './observe.ts'
 import type { SessionOptions } from './options.ts'
-import { SignalListeners } from './signal-listeners.ts'
 import { retryableCodes, ambiguousCodes, readReplyZxid } from './error-codes.ts'
 import {
   EMPTY_REQUEST_LIST,
   createPromise,
-  PendingRequest,
   RequestList,
+  type AmbiguityResolver,
   type Operation,
+  type PendingRequest,
 } from './pending-request.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
-/** Number of requests kept for reuse. Further ones are garbage collected. */
-const POOL_SIZE = 1024
 const LAST_XID = 0x7fff_ffff
 /** A request that was first in flight at this many consecutive connection losses may be what breaks the connection. */
 const MAX_HEAD_LOSSES = 5
@@ -58,7 +58,7 @@ export interface RequestOwner {
  * Sends requests and settles their calls: pipelines them on the current connection, queues them while there is none,
  * and retries where that is safe.
  */
-export class RequestDispatcher {
+export class RequestDispatcher implements AmbiguityResolver {
   readonly #options: SessionOptions
   readonly #owner: RequestOwner
   #connection: FramedConnection | undefined
@@ -68,11 +68,9 @@ export class RequestDispatcher {
   #inFlight = EMPTY_REQUEST_LIST
   #offlineQueue = EMPTY_REQUEST_LIST
   #awaitingReadWrite: RequestList | undefined
-  /** Waiting for a retry delay. */
-  #awaitingRetry: RequestList | undefined
-  #signals: SignalListeners | undefined
-  #pool: PendingRequest | undefined
-  #pooledCount = 0
+  #retryQueue: RetryQueue | undefined
+  #limits: CallLimits | undefined
+  readonly #pool = new RequestPool()
   #xid = 0
   #server: ServerAddress | undefined
   /** When the first request of the current write buffer was added. */
@@ -86,25 +84,19 @@ export class RequestDispatcher {
   /** Set only with `batchReads`. */
   readonly #batcher: ReadBatcher | undefined
 
-  constructor(options: SessionOptions, host: RequestOwner) {
+  constructor(options: SessionOptions, owner: RequestOwner) {
     this.#options = options
-    this.#owner = host
-    if (options.batchReads > 0) this.#batcher = new ReadBatcher(options, host)
+    this.#owner = owner
+    if (options.batchReads > 0) this.#batcher = new ReadBatcher(options, owner)
   }
 
   get sessionId(): bigint {
     return this.#owner.sessionId
   }
 
-  acquire(kind: Operation): PendingRequest {
-    const request = this.#pool ?? new PendingRequest()
-    if (this.#pool !== undefined) {
-      this.#pool = request.next
-      this.#pooledCount--
-    }
-    request.next = undefined
-    request.operation = kind
-    return request
+  /** Returns a request to fill in and submit. */
+  acquire(operation: Operation): PendingRequest {
+    return this.#pool.acquire(operation)
   }
 
   /** Sends a request, or queues it until that is possible. */
@@ -120,15 +112,26 @@ export class RequestDispatcher {
         redactPath,
       )
     }
-    const { callRejection: refusal } = this.#owner
-    if (refusal !== undefined) {
-      this.#reject(
-        request,
-        request.callSite === undefined ? refusal : terminalErrorFor(refusal, errorContextOf(request)),
-      )
+    const { callRejection } = this.#owner
+    if (callRejection !== undefined) {
+      // With a caller stack each call needs an error of its own.
+      const error =
+        request.callSite === undefined
+          ? callRejection
+          : terminalErrorFor(callRejection, errorContextOf(request))
+      this.#reject(request, error)
       return promise
     }
-    if (request.options !== undefined && !this.#armCallerLimits(request)) return promise
+    if (request.options !== undefined) {
+      this.#limits ??= new CallLimits(this.#options.clock, (limited, reason) =>
+        this.#abandon(limited, reason),
+      )
+      const error = this.#limits.arm(request)
+      if (error !== undefined) {
+        this.#reject(request, error)
+        return promise
+      }
+    }
     this.#dispatch(request)
     return promise
   }
@@ -140,9 +143,9 @@ export class RequestDispatcher {
     this.#server = server
     this.hasReceivedReply = false
     // Requests that a read-only server rejected are older than those in the offline queue.
-    const refused = readOnly ? undefined : this.#awaitingReadWrite?.drain()
-    if (refused === undefined && this.#offlineQueue.length === 0) return
-    const waiting = [...(refused ?? []), ...this.#offlineQueue.drain()]
+    const rejected = readOnly ? undefined : this.#awaitingReadWrite?.drain()
+    if (rejected === undefined && this.#offlineQueue.length === 0) return
+    const waiting = [...(rejected ?? []), ...this.#offlineQueue.drain()]
     for (const request of waiting) {
       if (request.attempts > 0 && !this.mayRetry(request))
         this.#rejectWithLoss(request, 'no connection was established in time')
@@ -158,9 +161,9 @@ export class RequestDispatcher {
   /** Resumes sending on the current connection. */
   resumeSending(): void {
     this.#onIdle = undefined
-    const carrier = this.#inFlightConnection
-    if (carrier?.isOpen !== true) return
-    this.#connection = carrier
+    const connection = this.#inFlightConnection
+    if (connection?.isOpen !== true) return
+    this.#connection = connection
     for (const request of this.#offlineQueue.drain()) this.#send(request)
   }
 
@@ -179,38 +182,36 @@ export class RequestDispatcher {
     const head = this.#inFlight.head
     if (head !== undefined && head.xid !== 0) head.headLosses++
     if (head?.isBatched && this.#hasBeenFlushed(head)) this.#batcher!.onConnectionLoss()
-    const guilty = cause instanceof ProtocolError && !this.#isDecodeErrorReported ? head : undefined
-    const guiltyXid = guilty?.xid
+    const culprit = cause instanceof ProtocolError && !this.#isDecodeErrorReported ? head : undefined
+    const culpritXid = culprit?.xid
     this.#isDecodeErrorReported = false
     const requests = this.#inFlight.drain()
-    const later = this.#offlineQueue.drain()
+    const queued = this.#offlineQueue.drain()
     for (const request of requests) {
       request.isAmbiguous ||= this.#hasBeenFlushed(request)
       // Which read of the batch was at fault is not known yet.
-      if (request.isBatched && request.xid === guiltyXid) resetAttempts(request)
+      if (request.isBatched && request.xid === culpritXid) resetAttempts(request)
       leaveBatch(request)
     }
     this.#connection = this.#inFlightConnection = undefined
     this.#onIdle = undefined
-    let broken = false
-    for (const request of [...requests, ...later]) {
-      const again =
+    let hasRejectedWrite = false
+    for (const request of [...requests, ...queued]) {
+      const canRetry =
         request.attempts === 0 ||
-        (request !== guilty &&
+        (request !== culprit &&
           request.headLosses < MAX_HEAD_LOSSES &&
           this.mayRetry(request) &&
           (!request.isAmbiguous || request.operation.isIdempotent(request)))
-      if (again && !(broken && request.operation.isWrite)) {
+      if (canRetry && !(hasRejectedWrite && request.operation.isWrite)) {
         this.#enqueueOffline(request)
         this.#limitRetryTime(request)
         continue
       }
-      broken ||= request.operation.isWrite
-      if (request === guilty) {
-        this.#reject(
-          request,
-          errorFromCode(ErrorCode.MARSHALLINGERROR, { ...this.errorContext(request), cause }),
-        )
+      hasRejectedWrite ||= request.operation.isWrite
+      if (request === culprit) {
+        const context = { ...this.errorContext(request), cause }
+        this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
       } else this.#rejectWithLoss(request, undefined, cause)
     }
   }
@@ -224,7 +225,7 @@ export class RequestDispatcher {
     this.#connection = this.#inFlightConnection = undefined
     this.#onIdle = undefined
     this.#batcher?.reset()
-    for (const queue of [this.#awaitingReadWrite, this.#offlineQueue, this.#awaitingRetry]) {
+    for (const queue of [this.#awaitingReadWrite, this.#offlineQueue, this.#retryQueue]) {
       for (const request of queue?.drain() ?? []) this.#reject(request, error(request))
     }
   }
@@ -248,11 +249,8 @@ export class RequestDispatcher {
     if (request.isBatched) return this.#onBatchReply(request, reader, code)
     this.#inFlight.shift()
     this.hasReceivedReply = true
-    if (!this.#readOnly)
-      this.#owner.lease.onReply(
-        request.sentAt,
-        request.operation.isWrite && code === 0 ? 'commit' : 'contact',
-      )
+    const evidence = request.operation.isWrite && code === 0 ? 'commit' : 'contact'
+    if (!this.#readOnly) this.#owner.lease.onReply(request.sentAt, evidence)
     if (code === 0) this.#onSuccess(request, reader, order)
     else this.onErrorReply(request, code, order)
     if (this.#onIdle !== undefined) this.#checkIdle()
@@ -261,11 +259,11 @@ export class RequestDispatcher {
   /** Handles the reply to a batch: each request succeeds or fails as it would have on its own. */
   #onBatchReply(first: PendingRequest, reader: Reader, code: number): void {
     const { sentAt } = first
-    const told = code === 0 ? this.#batcher!.read(reader, first) : undefined
+    const reply = code === 0 ? this.#batcher!.read(reader, first) : undefined
     this.hasReceivedReply = true
     if (!this.#readOnly) this.#owner.lease.onReply(sentAt, 'contact')
-    if (told === undefined) this.#batcher!.onErrorReply(this.#inFlight, code, this)
-    else this.#batcher!.settle(this.#inFlight, told, this)
+    if (reply === undefined) this.#batcher!.onErrorReply(this.#inFlight, code, this)
+    else this.#batcher!.settle(this.#inFlight, reply, this)
     if (this.#onIdle !== undefined) this.#checkIdle()
   }
 
@@ -276,12 +274,12 @@ export class RequestDispatcher {
 
   /** Resolves a request that `Operation.resolveAmbiguous` has taken over. */
   resolveTakenOver(request: PendingRequest, value: unknown): void {
-    this.resolveBatched(request, value, { bytes: 0 })
+    this.resolveBatched(request, value, { replyBytes: 0 })
   }
 
   /** Resolves a request of a batch. */
-  resolveBatched(request: PendingRequest, value: unknown, end: { bytes: number; zxid?: bigint }): void {
-    request.onEnd?.({ sent: request.requestBytes, ...end })
+  resolveBatched(request: PendingRequest, value: unknown, reply: BatchedReply): void {
+    request.onEnd?.({ requestBytes: request.requestBytes, ...reply })
     this.#resolve(request, value)
   }
 
@@ -297,26 +295,30 @@ export class RequestDispatcher {
     } catch (cause) {
       // The caller gets the error, and the connection ends: no data after a malformed reply can be trusted.
       this.#isDecodeErrorReported = true
-      const facts = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause }
-      this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, facts))
+      const context = { ...errorContextOf(request), maybeApplied: request.operation.isWrite, cause }
+      this.#reject(request, errorFromCode(ErrorCode.MARSHALLINGERROR, context))
       throw cause
     }
     request.operation.onReply?.(request, 0)
     this.#batcher?.onSingleReply(request, reader.end - start)
-    request.onEnd?.({ sent: request.requestBytes, bytes: reader.end - start, zxid: readReplyZxid(reader) })
+    request.onEnd?.({
+      requestBytes: request.requestBytes,
+      replyBytes: reader.end - start,
+      zxid: readReplyZxid(reader),
+    })
     this.#resolve(request, value)
   }
 
   /** Handles an error reply to a request that is no longer in flight. */
   onErrorReply(request: PendingRequest, code: number, order: number): void {
-    const instead = request.operation.recover?.(request, code, order)
-    if (instead !== undefined) {
+    const recovered = request.operation.recover?.(request, code, order)
+    if (recovered !== undefined) {
       request.operation.onReply?.(request, code)
-      request.onEnd?.({ sent: request.requestBytes, bytes: 0 })
-      return this.#resolve(request, instead.value)
+      request.onEnd?.({ requestBytes: request.requestBytes, replyBytes: 0 })
+      return this.#resolve(request, recovered.value)
     }
-    const open = ambiguousCodes.has(code)
-    request.isAmbiguous ||= open && request.operation.isWrite
+    const isOutcomeUnknown = ambiguousCodes.has(code)
+    request.isAmbiguous ||= isOutcomeUnknown && request.operation.isWrite
     // Any other error means that this try was not applied.
     request.xid = 0
     if (code === ErrorCode.SESSIONMOVED && this.mayRetry(request)) {
@@ -324,10 +326,11 @@ export class RequestDispatcher {
       return this.#owner.onSessionMoved()
     }
     if (
-      (retryableCodes.has(code) || (open && request.operation.isIdempotent(request))) &&
+      (retryableCodes.has(code) || (isOutcomeUnknown && request.operation.isIdempotent(request))) &&
       this.mayRetry(request)
     ) {
-      return this.#scheduleRetry(request)
+      this.#retryQueue ??= new RetryQueue(this.#options, (waiting) => this.#dispatch(waiting))
+      return this.#retryQueue.add(request)
     }
     if (code === ErrorCode.NOTREADONLY && request.options?.waitForReadWrite && !request.isAbandoned) {
       this.#awaitingReadWrite ??= new RequestList()
@@ -341,8 +344,8 @@ export class RequestDispatcher {
   }
 
   #rejectWithLoss(request: PendingRequest, reason: string | undefined, cause?: Error): void {
-    const facts = { ...this.errorContext(request), ...(cause === undefined ? {} : { cause }) }
-    this.#reject(request, connectionLossError(reason === undefined ? facts : { ...facts, reason }))
+    const context = { ...this.errorContext(request), ...(cause === undefined ? {} : { cause }) }
+    this.#reject(request, connectionLossError(reason === undefined ? context : { ...context, reason }))
   }
 
   /** Sends a request, or queues it while there is no connection. */
@@ -380,28 +383,26 @@ export class RequestDispatcher {
   /** Writes a request in a frame of its own. Returns false if it cannot be sent and was rejected. */
   #write(request: PendingRequest, connection: FramedConnection): boolean {
     const { writer } = connection
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     this.#xid = this.#xid === LAST_XID ? 1 : this.#xid + 1
     try {
       writer.int(this.#xid)
       writer.int(request.operation.opCode)
       request.operation.encode(writer, request)
     } catch (cause) {
-      writer.truncate(mark)
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      const message = `Expected arguments that ${request.operation.name} can send: ${reason}`
-      this.#reject(request, new UsageError(message, { ...errorContextOf(request), cause }))
+      writer.truncate(frameStart)
+      this.#reject(request, invalidArgumentsError(request, cause))
       return false
     }
-    writer.endFrame(mark)
-    request.requestBytes = writer.length - mark
+    writer.endFrame(frameStart)
+    request.requestBytes = writer.length - frameStart
     if (request.requestBytes - 4 > this.#options.maxRequest) {
-      writer.truncate(mark)
+      writer.truncate(frameStart)
       this.#reject(request, requestTooLongError(request, this.#options.maxRequest))
       return false
     }
     request.xid = this.#xid
-    this.#batcher?.begin(request, connection, mark)
+    this.#batcher?.begin(request, connection, frameStart)
     return true
   }
 
@@ -412,26 +413,6 @@ export class RequestDispatcher {
       this.#inFlightConnection !== undefined &&
       this.#inFlightConnection.flushCount > request.flushesBefore
     )
-  }
-
-  /** Applies the signal and the timeout of the caller. Returns false if they have already ended the call. */
-  #armCallerLimits(request: PendingRequest): boolean {
-    const { signal, timeout } = request.options!
-    const wrong = checkCallLimits(request)
-    if (wrong !== undefined) {
-      this.#reject(request, wrong)
-      return false
-    }
-    if (signal !== undefined) {
-      this.#signals ??= new SignalListeners((one, reason) => this.#abandon(one, reason))
-      this.#signals.add(signal, request)
-    }
-    if (timeout !== undefined) {
-      request.cancelTimer = this.#options.clock.after(timeout, `deadline of ${request.operation.name}`, () =>
-        this.#abandon(request, TIMEOUT),
-      )
-    }
-    return true
   }
 
   /**
@@ -445,27 +426,16 @@ export class RequestDispatcher {
     }
     const error = abortError(reason, { ...errorContextOf(request), maybeApplied: request.operation.isWrite })
     request.isAbandoned = true
-    this.#disarmTimers(request)
+    this.#disarm(request)
     if (request.callSite !== undefined) setCallerStack(error, request.callSite)
-    request.onEnd?.({ error, sent: request.requestBytes, bytes: 0 })
+    request.onEnd?.({ error, requestBytes: request.requestBytes, replyBytes: 0 })
     request.onEnd = undefined
     request.reject(error)
   }
 
-  #scheduleRetry(request: PendingRequest): void {
-    const { base = 100, factor = 2, cap = 10_000 } = this.#policy(request)
-    const wait = randomFraction(this.#options.random) * Math.min(cap, base * factor ** (request.attempts - 1))
-    const parked = (this.#awaitingRetry ??= new RequestList())
-    parked.push(request)
-    request.cancelRetry = this.#options.clock.after(wait, `retry of ${request.operation.name}`, () => {
-      request.cancelRetry = undefined
-      if (parked.remove(request)) this.#dispatch(request)
-    })
-  }
-
   /** The time spent waiting for a connection counts towards `maxElapsed`. */
   #limitRetryTime(request: PendingRequest): void {
-    const { maxElapsed } = this.#policy(request)
+    const { maxElapsed } = retryPolicyOf(request, this.#options.retry)
     if (request.attempts === 0 || maxElapsed === undefined) return
     const left = Math.max(0, request.startedAt + maxElapsed - this.#now())
     request.cancelRetry = this.#options.clock.after(
@@ -479,47 +449,31 @@ export class RequestDispatcher {
     )
   }
 
-  #policy(request: PendingRequest): RetryPolicy {
-    return request.options?.retry || this.#options.retry
-  }
-
   mayRetry(request: PendingRequest): boolean {
-    if (request.isAbandoned || request.options?.retry === false) return false
-    const { maxAttempts = Infinity, maxElapsed = Infinity } = this.#policy(request)
-    return request.attempts < maxAttempts && this.#now() - request.startedAt < maxElapsed
+    return mayRetry(request, this.#options.retry, this.#now())
   }
 
   #resolve(request: PendingRequest, value: unknown): void {
-    if (request.options !== undefined) this.#disarmTimers(request)
+    if (request.options !== undefined) this.#disarm(request)
     request.resolve(value as never)
-    this.#release(request)
+    this.#pool.release(request)
   }
 
   /** `hasReply` says that `onReply` of the operation was called. */
-  #reject(request: PendingRequest, error: ZooKeeperError, answered = false): void {
-    this.#disarmTimers(request)
-    if (!answered) request.operation.onDrop?.(request)
+  #reject(request: PendingRequest, error: ZooKeeperError, hasReply = false): void {
+    this.#disarm(request)
+    if (!hasReply) request.operation.onDrop?.(request)
     if (request.callSite !== undefined) setCallerStack(error, request.callSite)
-    request.onEnd?.({ error, sent: request.requestBytes, bytes: 0 })
+    request.onEnd?.({ error, requestBytes: request.requestBytes, replyBytes: 0 })
     request.reject(error)
-    this.#release(request)
+    this.#pool.release(request)
   }
 
   /** Removes the timers and the signal listener of a request. */
-  #disarmTimers(request: PendingRequest): void {
-    if (request.hasSignalListener) this.#signals?.remove(request.options!.signal!, request)
-    request.cancelTimer?.()
-    request.cancelTimer = undefined
+  #disarm(request: PendingRequest): void {
+    this.#limits?.disarm(request)
     request.cancelRetry?.()
     request.cancelRetry = undefined
-  }
-
-  #release(request: PendingRequest): void {
-    request.clear()
-    if (this.#pooledCount >= POOL_SIZE) return
-    request.next = this.#pool
-    this.#pool = request
-    this.#pooledCount++
   }
 
   /** Returns when the requests of the current write buffer began to collect: never later than their send time. */
@@ -542,5 +496,3 @@ export class RequestDispatcher {
     idle()
   }
 }
-
-const TIMEOUT = { name: 'TimeoutError', message: 'The deadline of the call passed' }

@@ -1,7 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import { toClientPath } from '../chroot.ts'
 import {
-  abortError,
   errorFromCode,
   noChrootError,
   UsageError,
@@ -9,7 +8,8 @@ import {
   type ZooKeeperError,
 } from '../errors.ts'
 import { addressKey } from '../servers/connect-string.ts'
-import type { RequestInfo, ServerAddress } from '../types.ts'
+import type { RequestInfo } from '../instrumentation.ts'
+import type { ServerAddress } from '../platform.ts'
 import type { PendingRequest } from './pending-request.ts'
 
 function clientPath(request: PendingRequest): string | undefined {
@@ -35,13 +35,13 @@ export function requestInfoOf(
   }
 }
 
-/** Returns why the signal or the timeout of the caller ends a call before it begins, or undefined. */
-export function checkCallLimits(request: PendingRequest): ZooKeeperError | undefined {
-  const { signal, timeout } = request.options!
-  if (signal?.aborted) return abortError(signal.reason, errorContextOf(request))
-  if (timeout === undefined || timeout >= 0) return undefined
-  const message = `Expected a timeout of 0 or more milliseconds, got ${String(timeout)}`
-  return new UsageError(message, errorContextOf(request))
+/** Returns the error of a request whose arguments could not be encoded. */
+export function invalidArgumentsError(request: PendingRequest, cause: unknown): UsageError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new UsageError(`Expected arguments that ${request.operation.name} can send: ${reason}`, {
+    ...errorContextOf(request),
+    cause,
+  })
 }
 
 /** Returns the error of a request that exceeds the maximum length. */

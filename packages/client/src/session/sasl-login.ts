@@ -2,7 +2,8 @@ import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
-import type { Bytes, SaslMechanism } from '../types.ts'
+import type { SaslMechanism } from '../client-options.ts'
+import type { Bytes } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 const EMPTY: Bytes = new Uint8Array(0)

@@ -10,7 +10,8 @@ import {
   type ScriptedRequest,
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client, SaslMechanism } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { SaslMechanism } from '../client-options.ts'
 
 let world: ManualWorld
 let server: ScriptedServer

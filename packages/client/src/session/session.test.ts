@@ -9,7 +9,7 @@ import {
 } from '../errors.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 

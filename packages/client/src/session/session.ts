@@ -6,20 +6,22 @@ import {
   terminalErrorFor,
   closeReason,
   SessionExpiredError,
+  type ZooKeeperError,
 } from '../errors.ts'
-import type { ZooKeeperError } from '../errors.ts'
 import { toBinaryString, fromBinaryString } from '../bytes.ts'
 import { noop } from '../noop.ts'
 import { attemptDelay, attemptTimeout, disconnectDelay } from '../servers/connect-delay.ts'
 import { addressKey, isSameServer, isSameServerSet } from '../servers/connect-string.ts'
 import { HostProvider, type ConnectedServer, type Candidate } from '../servers/host-provider.ts'
-import type { AuthInfo, ConnectionState, ServerAddress, SessionCredentials, StateChange } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
+import type { AuthInfo, ConnectionState, SessionCredentials, StateChange } from '../types.ts'
 import { readEvent, watchKinds, WatchRegistry } from '../watches/watch-registry.ts'
 import { WatchRestorer } from '../watches/watch-restorer.ts'
 import { ConnectionAttempt, type AttemptCallbacks } from './connection-attempt.ts'
 import { requestSessionClose } from './close-session.ts'
 import { Heartbeat, type HeartbeatCallbacks } from './heartbeat.ts'
 import { Identities } from './identities.ts'
+import { LastZxid } from './last-zxid.ts'
 import { Lease } from './lease.ts'
 import { SaslLogin } from './sasl-login.ts'
 import { callObserver } from './observe.ts'
@@ -35,6 +37,13 @@ const MAX_WAIT_SHARE = 1 / 3
 const sharedReader = new Reader()
 const NO_PASSWORD = '\0'.repeat(16)
 const NO_BYTES = fromBinaryString(NO_PASSWORD)
+
+interface EstablishedConnection {
+  readonly connection: FramedConnection
+  readonly server: ServerAddress
+  readonly readOnly: boolean
+  readonly isNewSession: boolean
+}
 
 /**
  * The client side of a session: connects, sends heartbeats, moves between servers, and renews the session. A state
@@ -64,9 +73,7 @@ export class Session
   /** One character per byte: a Uint8Array would take five times the memory. */
   #password = NO_PASSWORD
   #timeout: number
-  /** The newest zxid of any server, as two halves so that replies need no bigint. */
-  #zxidHigh = 0
-  #zxidLow = 0
+  readonly #lastZxid = new LastZxid()
   #connection: FramedConnection | undefined
   #attempt: ConnectionAttempt | undefined
   /** The round of the last attempt. */
@@ -155,11 +162,6 @@ export class Session
     return this.#closed
   }
 
-  get lastZxid(): bigint {
-    if (this.#zxidHigh === 0 && this.#zxidLow === 0) return 0n
-    return (BigInt(this.#zxidHigh) << 32n) | BigInt(this.#zxidLow >>> 0)
-  }
-
   /** Returns the next order number. */
   nextOrder(): number {
     return ++this.#order
@@ -180,19 +182,19 @@ export class Session
   /** Takes a new server list. Returns true if this client moves to another server. */
   updateServers(servers: readonly ServerAddress[]): boolean {
     if (this.#terminalError !== undefined) return false
-    const unchanged = isSameServerSet(servers, this.hostProvider.servers)
-    const moves = this.hostProvider.updateServerList(
+    const isUnchanged = isSameServerSet(servers, this.hostProvider.servers)
+    const mustMove = this.hostProvider.updateServerList(
       servers,
       this.#connection === undefined ? undefined : this.#connectedServer,
     )
     if (this.#connection !== undefined) {
-      if (moves) this.#startMove()
-    } else if (!unchanged && !servers.some((server) => isSameServer(server, this.#attempt?.server))) {
+      if (mustMove) this.#startMove()
+    } else if (!isUnchanged && !servers.some((server) => isSameServer(server, this.#attempt?.server))) {
       // The current attempt or delay belongs to the old list.
       this.#attempt?.cancel()
       this.#scheduleAttempt(0)
     }
-    return moves
+    return mustMove
   }
 
   /** Closes the client, without regard to the session on the servers. */
@@ -201,7 +203,7 @@ export class Session
     this.#terminalError = error
     this.#disconnect()
     this.lease.reset()
-    this.#changeToEndState(state, error)
+    this.#changeState(state, { cause: error })
     this.dispatcher.failAll((request) => terminalErrorFor(error, this.dispatcher.errorContext(request)))
     this.#identities?.failAll(error)
     this.#watches?.end(watchKinds, error)
@@ -272,7 +274,7 @@ export class Session
     this.lastFailure = info
     // A client without a session must be able to connect to an ensemble that was set up anew, which rejects clients
     // with a newer zxid.
-    if (this.#id === 0n && this.#lastRound > 0) this.#zxidHigh = this.#zxidLow = 0
+    if (this.#id === 0n && this.#lastRound > 0) this.#lastZxid.reset()
     callObserver(() => this.options.instrumentation?.attempt?.(info))
     this.#scheduleAttempt(0)
   }
@@ -286,7 +288,7 @@ export class Session
   connectRequest(readOnly: boolean): ConnectRequest {
     return {
       protocolVersion: 0,
-      lastZxidSeen: this.lastZxid,
+      lastZxidSeen: this.#lastZxid.value,
       timeOut: this.options.sessionTimeout,
       sessionId: this.#id,
       passwd: this.#password === NO_PASSWORD ? NO_BYTES : fromBinaryString(this.#password),
@@ -297,20 +299,20 @@ export class Session
   /** Makes the connection of a successful handshake the one of the session. */
   onAttemptEstablished(server: ServerAddress, connection: FramedConnection, response: ConnectResponse): void {
     this.#attempt = this.lastFailure = undefined
-    const fresh = this.#id === 0n
+    const isNewSession = this.#id === 0n
     if (response.timeOut <= 0) {
       connection.close()
-      if (fresh) return this.#scheduleAttempt(0)
-      return this.#expire(`${addressKey(server)} reports it`)
+      if (isNewSession) return this.#scheduleAttempt(0)
+      return this.#expire(`reported by ${addressKey(server)}`)
     }
-    const replaced = this.#connection !== undefined
+    const isReplacement = this.#connection !== undefined
     this.#disconnect()
-    if (replaced) this.dispatcher.detach(new Error('The client has moved to a read-write server'))
+    if (isReplacement) this.dispatcher.detach(new Error('The client has moved to a read-write server'))
     const readOnly = response.readOnly === true
-    if (fresh && !this.#isGrantPending) this.#generation++
-    if (fresh) this.#isGrantPending = false
+    if (isNewSession && !this.#isGrantPending) this.#generation++
+    if (isNewSession) this.#isGrantPending = false
     // A session of a read-only server is unknown to the ensemble.
-    if (!readOnly || !fresh) {
+    if (!readOnly || !isNewSession) {
       this.#id = response.sessionId
       this.#password = response.passwd ? toBinaryString(response.passwd) : NO_PASSWORD
     }
@@ -323,32 +325,19 @@ export class Session
     this.lease.onConnected(this.#timeout, connection.lastSentAt)
     this.#heartbeat.start(connection, this.#timeout)
     this.#identities?.sendAll(connection)
+    const established = { connection, server, readOnly, isNewSession }
     const { sasl } = this.options
-    if (sasl === undefined) this.#activate(connection, server, readOnly, fresh)
-    else this.#logIn(sasl, connection, server, this.#activation(connection, server, readOnly, fresh))
-  }
-
-  /** A separate method, so that clients without SASL allocate no closure. */
-  #activation(
-    connection: FramedConnection,
-    server: ServerAddress,
-    readOnly: boolean,
-    fresh: boolean,
-  ): () => void {
-    return () => this.#activate(connection, server, readOnly, fresh)
+    if (sasl === undefined) this.#activate(established)
+    else this.#logIn(sasl, established)
   }
 
   /** Runs the SASL login; no other request is sent until it is complete. */
-  #logIn(
-    sasl: NonNullable<SessionOptions['sasl']>,
-    connection: FramedConnection,
-    server: ServerAddress,
-    prime: () => void,
-  ): void {
+  #logIn(sasl: NonNullable<SessionOptions['sasl']>, established: EstablishedConnection): void {
+    const { connection, server } = established
     this.#saslLogin = new SaslLogin(connection, this.options.clock, this.attemptTimeoutMs())
     this.#saslLogin
       .run(() => sasl(server))
-      .then(() => this.#connection === connection && prime())
+      .then(() => this.#connection === connection && this.#activate(established))
       .catch((error: unknown) => {
         // The connection may be gone already: a server closes it right after a rejection.
         if (error instanceof AuthFailedError) this.finish(error, 'authFailed')
@@ -360,15 +349,9 @@ export class Session
    * Restores the watches before any request is sent, so that no reply is newer than an event that its watch has
    * missed.
    */
-  #activate(connection: FramedConnection, server: ServerAddress, readOnly: boolean, fresh: boolean): void {
-    this.#restoreWatches(connection, fresh ? 'newSession' : 'reconnected')
-    this.states.change({
-      state: readOnly ? 'connectedReadOnly' : 'connected',
-      previous: this.state,
-      server: addressKey(server),
-      sessionGeneration: this.#generation,
-      order: this.nextOrder(),
-    })
+  #activate({ connection, server, readOnly, isNewSession }: EstablishedConnection): void {
+    this.#restoreWatches(connection, isNewSession ? 'newSession' : 'reconnected')
+    this.#changeState(readOnly ? 'connectedReadOnly' : 'connected', { server: addressKey(server) })
     this.dispatcher.attach(connection, readOnly, server)
     if (readOnly) {
       this.#search ??= new ReadWriteSearch(this.options, this.hostProvider, this)
@@ -379,7 +362,7 @@ export class Session
   #restoreWatches(connection: FramedConnection, reason: 'reconnected' | 'newSession'): void {
     if (this.#watchRestorer === undefined && !this.#watches?.size) return this.#watches?.clearLeftovers()
     this.#watchRestorer ??= new WatchRestorer(this.watches, () => this.nextOrder())
-    this.#watchRestorer.begin(connection, this.lastZxid, reason)
+    this.#watchRestorer.begin(connection, this.#lastZxid.value, reason)
   }
 
   // Disconnecting
@@ -393,29 +376,21 @@ export class Session
     if (this.#closingError !== undefined) return this.finish(this.#closingError)
     const { clock, random } = this.options
     const { lastReceivedAt } = connection
-    const lived =
+    const wasUseful =
       this.dispatcher.hasReceivedReply || clock.monotonic() - this.#connectedAt >= this.#timeout / 3
-    if (lived) this.hostProvider.resetAttempts()
-    const spread = this.#isMoving ? 0 : disconnectDelay(this.#timeout, random)
+    if (wasUseful) this.hostProvider.resetAttempts()
+    const extraDelay = this.#isMoving ? 0 : disconnectDelay(this.#timeout, random)
     this.#disconnect()
     this.dispatcher.detach(cause)
-    if (this.#isConnected)
-      this.states.change({
-        state: 'suspended',
-        previous: this.state,
-        cause,
-        server,
-        sessionGeneration: this.#generation,
-        order: this.nextOrder(),
-      })
-    const left = Math.max(0, lastReceivedAt + (4 / 3) * this.#timeout - clock.monotonic())
+    if (this.#isConnected) this.#changeState('suspended', { cause, server })
+    const timeToExpiry = Math.max(0, lastReceivedAt + (4 / 3) * this.#timeout - clock.monotonic())
     // A session that no ensemble has granted cannot expire.
     if (this.#id !== 0n) {
-      this.#cancelExpiry = clock.after(left, 'local expiry', () =>
+      this.#cancelExpiry = clock.after(timeToExpiry, 'local expiry', () =>
         this.#expire(`no connection for ${Math.round((4 / 3) * this.#timeout)} ms`),
       )
     }
-    this.#scheduleAttempt(spread)
+    this.#scheduleAttempt(extraDelay)
   }
 
   /** Waits for the replies to requests in flight, then moves to another server. */
@@ -450,12 +425,11 @@ export class Session
     this.dispatcher.pauseSending()
   }
 
-  #changeToEndState(state: ConnectionState, cause: Error): void {
-    const { state: previous } = this
+  #changeState(state: ConnectionState, details?: { readonly server?: string; readonly cause?: Error }): void {
     this.states.change({
       state,
-      previous,
-      cause,
+      previous: this.state,
+      ...details,
       sessionGeneration: this.#generation,
       order: this.nextOrder(),
     })
@@ -466,7 +440,7 @@ export class Session
     if (this.options.sessionExpiry === 'close') return this.finish(error, 'expired')
     this.#disconnect()
     this.lease.reset()
-    this.#changeToEndState('expired', error)
+    this.#changeState('expired', { cause: error })
     this.dispatcher.failAll(
       (request) =>
         new SessionExpiredError(error.message, error.sessionId, this.dispatcher.errorContext(request)),
@@ -477,13 +451,7 @@ export class Session
     this.#timeout = this.options.sessionTimeout
     this.#generation++
     this.#isGrantPending = true
-    const order = this.nextOrder()
-    this.states.change({
-      state: 'connecting',
-      previous: 'expired',
-      sessionGeneration: this.#generation,
-      order,
-    })
+    this.#changeState('connecting')
     this.#scheduleAttempt(0)
   }
 
@@ -497,7 +465,7 @@ export class Session
     const code = reader.int()
     if (xid === Xid.ping) return this.#onPong()
     if (xid === Xid.notification) return this.#onNotification(reader, high, low)
-    if (high > 0 || (high === 0 && low !== 0)) this.#updateLastZxid(high, low)
+    this.#lastZxid.raise(high, low)
     if (xid === Xid.auth) return this.#onAuthReply(code)
     if (xid === Xid.setWatches) {
       if (this.#watchRestorer?.onReply(code)) throw new Error('The server did not restore the watches')
@@ -505,12 +473,6 @@ export class Session
     }
     if (this.#saslLogin?.onReply(reader, code)) return
     this.dispatcher.onReply(reader, xid, code, this.nextOrder())
-  }
-
-  #updateLastZxid(high: number, low: number): void {
-    if (high < this.#zxidHigh || (high === this.#zxidHigh && low >>> 0 <= this.#zxidLow >>> 0)) return
-    this.#zxidHigh = high
-    this.#zxidLow = low
   }
 
   #onPong(): void {
@@ -528,7 +490,7 @@ export class Session
   }
 
   #onAuthReply(code: number): void {
-    const refused = this.#identities?.onReply(code)
-    if (refused !== undefined) this.finish(refused, 'authFailed')
+    const rejection = this.#identities?.onReply(code)
+    if (rejection !== undefined) this.finish(rejection, 'authFailed')
   }
 }

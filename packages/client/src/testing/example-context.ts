@@ -1,4 +1,4 @@
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 /** The variables that the README examples may use. */
 export interface ExampleContext {

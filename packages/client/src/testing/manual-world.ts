@@ -11,7 +11,9 @@ import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { networkTransport } from '../transport.ts'
-import type { Client, ServerAddress, StateChange, Transport } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { ServerAddress, Transport } from '../platform.ts'
+import type { StateChange } from '../types.ts'
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 export const text = (data: Uint8Array | undefined): string => new TextDecoder().decode(data)

@@ -1,5 +1,6 @@
 import type { ConnectOptions } from '../connect.ts'
-import type { Client, ConnectionState, WatchedEvent } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { ConnectionState, WatchedEvent } from '../types.ts'
 
 /** The servers of a scenario, and the faults it can inject. */
 export interface ScenarioContext {

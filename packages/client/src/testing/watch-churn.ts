@@ -1,5 +1,5 @@
 import { SeededRandom } from '@zabra/runtime'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { bytes, ManualWorld } from './manual-world.ts'
 
 /** A one-shot or persistent watch. */

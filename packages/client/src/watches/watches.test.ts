@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ClosedError, SessionExpiredError } from '../errors.ts'
 import { FrameLog } from '../testing/frame-log.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client, WatchedEvent } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { WatchedEvent } from '../types.ts'
 
 let world: ManualWorld
 let client: Client

@@ -2,7 +2,7 @@
 import { webSocketClientNetwork } from '@zabra/runtime/web'
 import { connectWith, type ConnectOptions } from '../connect.ts'
 import { digestMd5With } from '../sasl.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { networkTransport } from '../transport.ts'
 import { webPlatform } from './platform.ts'
 

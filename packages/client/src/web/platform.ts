@@ -1,5 +1,5 @@
 import type { Clock, Random } from '@zabra/runtime'
-import type { Platform } from '../types.ts'
+import type { Platform } from '../platform.ts'
 
 const waiting: (() => void)[] = []
 let channel: InstanceType<typeof MessageChannel> | undefined
