@@ -70,7 +70,7 @@ b=1`)
     })
     expect(parseProperties(String.raw`a=C:\\data\\zk`).properties[0]).toMatchObject({
       value: 'C:\\data\\zk',
-      lostBackslash: false,
+      hasLostBackslash: false,
     })
   })
 
