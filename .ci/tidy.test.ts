@@ -7,7 +7,7 @@ const root = resolve(import.meta.dirname, '..')
 /** Who may import whom, by package name. A package not named here may import nothing of ours. */
 const allowed: Record<string, readonly string[]> = {
   '@zabra/runtime': [],
-  '@zabra/protocol': ['@zabra/runtime'],
+  '@zabra/protocol': [],
   '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/recipes': ['@zabra/client'],
   '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
@@ -113,6 +113,22 @@ describe('tidy', () => {
       .filter(({ file }) => file.startsWith('packages/') && !file.startsWith('packages/runtime/src/ws/'))
       .filter(({ imports }) => imports.includes('ws'))
       .map(({ file }) => `${file} imports ws: take the network of @zabra/runtime/ws instead`)
+    expect(wrong).toEqual([])
+  })
+
+  it('loads the ASN.1 library only where certificates are read', () => {
+    const readers = ['packages/runtime/src/node/pkcs12.ts', 'packages/runtime/src/node/certificate.ts']
+    const lazy = ['./pkcs12.ts', './certificate.ts']
+    const wrong = product.flatMap(({ file, text, imports }) => [
+      ...imports
+        .filter((name) => name.startsWith('@peculiar/') && !readers.includes(file))
+        .map((name) => `${file} imports ${name}: read certificates through ${readers.join(' or ')}`),
+      ...lazy
+        .filter((name) =>
+          new RegExp(`^import (?!type )[^\\n'{]*(\\{[^}]*\\} )?from '${name}'`, 'm').test(text),
+        )
+        .map((name) => `${file} imports ${name} at once: a start without TLS would load it; use import()`),
+    ])
     expect(wrong).toEqual([])
   })
 

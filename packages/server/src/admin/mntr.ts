@@ -1,4 +1,4 @@
-import type { Histogram, Summary } from '../core/range.ts'
+import type { Histogram, Summary } from '../core/histogram.ts'
 import type { ClientService } from '../connections/client-service.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'

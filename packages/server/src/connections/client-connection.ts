@@ -1,6 +1,6 @@
 import { ErrorCode, FrameSplitter, OpCode, ProtocolError, readConnectRequest, Reader } from '@zabra/protocol'
 import { invariant, type Cancel, type Connection } from '@zabra/runtime'
-import type { Summary } from '../core/range.ts'
+import type { Summary } from '../core/histogram.ts'
 import type { ReadCaller } from '../core/reads/index.ts'
 import type { Session } from '../core/sessions/index.ts'
 import type { Identity, SessionId, SubTxn, Zxid } from '../core/types.ts'

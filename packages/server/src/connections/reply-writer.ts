@@ -1,6 +1,6 @@
 import { Writer } from '@zabra/protocol'
 import type { SubTxn, Zxid } from '../core/types.ts'
-import { Summary } from '../core/range.ts'
+import { Summary } from '../core/histogram.ts'
 import type { ClientConnection } from './client-connection.ts'
 import type { ClientService } from './client-service.ts'
 import { MultiResults } from './multi-results.ts'

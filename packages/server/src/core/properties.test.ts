@@ -4,7 +4,7 @@ import { parseProperties } from './properties.ts'
 
 const pairs = (text: string) => parseProperties(text).properties.map(({ key, value }) => [key, value])
 
-describe('the grammar of zoo.cfg', () => {
+describe('parseProperties', () => {
   test.each([
     ['an equals sign', 'a=b', [['a', 'b']]],
     ['a colon', 'a: b', [['a', 'b']]],
@@ -52,29 +52,29 @@ describe('the grammar of zoo.cfg', () => {
     expect(pairs(text)).toEqual(expected)
   })
 
-  test('line numbers are those of the first line of each entry', () => {
+  test('reports the first line of each entry', () => {
     expect(parseProperties('#\n\na=1\\\n2\nb=3').properties.map(({ line }) => line)).toEqual([3, 5])
   })
 
-  test('a broken \\u escape is named by its line, and the rest is read', () => {
+  test('reports the line of a malformed \\u escape, and reads the rest', () => {
     const { properties, unreadable } = parseProperties(String.raw`a=\u12
 b=1`)
     expect(unreadable).toEqual([{ line: 1, reason: 'expected four hexadecimal digits after \\u' }])
     expect(properties).toMatchObject([{ key: 'b', value: '1' }])
   })
 
-  test('a Windows path with lone backslashes is noticed', () => {
+  test('flags a Windows path with single backslashes', () => {
     expect(parseProperties(String.raw`a=C:\data\zk`).properties[0]).toMatchObject({
       value: 'C:datazk',
-      lostBackslash: true,
+      hasLostBackslash: true,
     })
     expect(parseProperties(String.raw`a=C:\\data\\zk`).properties[0]).toMatchObject({
       value: 'C:\\data\\zk',
-      lostBackslash: false,
+      hasLostBackslash: false,
     })
   })
 
-  test('whatever is escaped comes back as it was', () => {
+  test('returns any escaped text unchanged', () => {
     const word = fc.string({ unit: 'binary' }).map((text) => text.trim())
     const escape = (text: string) =>
       text.replace(/[^]/g, (c) =>

@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { Summary } from '../core/range.ts'
+import { Summary } from '../core/histogram.ts'
 import { STEP } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'

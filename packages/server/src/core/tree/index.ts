@@ -1,4 +1,4 @@
-/** The znodes and what each transaction does to them. */
+/** The tree of znodes, and how transactions change it. */
 export { Tree } from './tree.ts'
 export type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions } from './types.ts'
 export { applyInSteps, failureOf, isLarge, STEP } from './stepwise.ts'

@@ -1,4 +1,4 @@
-/** Smallest, largest, sum and number of what was measured. */
+/** Count, sum, minimum and maximum of measured values. */
 export class Summary {
   count = 0
   sum = 0
@@ -11,12 +11,12 @@ export class Summary {
     this.sum += value
   }
 
-  /** 0 while there is nothing. */
+  /** 0 while there are no values. */
   get min(): number {
     return this.#min
   }
 
-  /** 0 while there is nothing. */
+  /** 0 while there are no values. */
   get mean(): number {
     return this.count === 0 ? 0 : this.sum / this.count
   }
@@ -26,15 +26,15 @@ export class Summary {
   }
 }
 
-/** Buckets of a `Histogram`: each is this much wider than the one before, from a hundredth on. */
+/** Upper bounds of the buckets grow by this factor, from 0.01 on. */
 const GROWTH = 1.1
 const BUCKETS = 256
 const PER_LOG = 1 / Math.log(GROWTH)
 
-/** A range that also knows percentiles, each at most a tenth too high. */
+/** A summary with percentiles, which are at most 10 % too high. */
 export class Histogram extends Summary {
   readonly #buckets = new Float64Array(BUCKETS)
-  /** The value before, and its bucket: what is answered together has often come together. */
+  /** The previous value and its bucket: requests that are answered together often have the same latency. */
   #last = 0
   #bucket = 0
 
@@ -47,7 +47,7 @@ export class Histogram extends Summary {
     this.#buckets[this.#bucket]!++
   }
 
-  /** The value that a share of all values (0 to 1) does not exceed; 0 while there is nothing. */
+  /** Returns the value that a share of all values (0 to 1) does not exceed; 0 while there are none. */
   percentile(share: number): number {
     let left = this.count * share
     for (const [bucket, count] of this.#buckets.entries()) {
