@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import { lengthWithoutTrailingZeros } from './trailing-zeros.ts'
+import { lengthWithoutTrailingZeros } from './log-tail.ts'
 
-/** The plain twin. */
-function plainly(bytes: Uint8Array, length: number): number {
+/** The same in a plain loop. */
+function plainLoop(bytes: Uint8Array, length: number): number {
   let end = length
   while (end > 0 && bytes[end - 1] === 0) end--
   return end
 }
 
-it('The end of what is no zero is found at every place, in arrays that lie anywhere', () => {
+it('lengthWithoutTrailingZeros agrees with a plain loop, for every length and alignment', () => {
   for (let offset = 0; offset < 5; offset++) {
     const bytes = new Uint8Array(new ArrayBuffer(320), offset, 300)
     for (let length = 0; length <= 300; length++) expect(lengthWithoutTrailingZeros(bytes, length)).toBe(0)
@@ -20,13 +20,13 @@ it('The end of what is no zero is found at every place, in arrays that lie anywh
           offset,
           last,
           length,
-          plainly(bytes, length),
+          plainLoop(bytes, length),
         ])
     }
   }
 })
 
-it('Bytes behind the length do not count', () => {
+it('lengthWithoutTrailingZeros ignores bytes behind the length', () => {
   const bytes = new Uint8Array(200).fill(7, 150)
   expect(lengthWithoutTrailingZeros(bytes, 150)).toBe(0)
   expect(lengthWithoutTrailingZeros(bytes, 151)).toBe(151)
