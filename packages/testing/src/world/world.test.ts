@@ -164,7 +164,7 @@ describe('the network of a world', () => {
     const sent = Array.from({ length: 40 }, (_, index) => `${index},`)
     for (let seed = 1; seed <= 40; seed++) {
       const world = new SimulatedWorld(seed)
-      Object.assign(world.network.conditions, { splits: 0.5, tail: 0.1, tailMs: 150 })
+      Object.assign(world.network.conditions, { splitRate: 0.5, tailRate: 0.1, tailMs: 150 })
       const { wire, heard } = await pair(world)
       for (const word of sent) {
         wire.write(bytes(word))

@@ -1,0 +1,3 @@
+import type { Change } from '../src/mutants/mutant.ts'
+
+export const variants: readonly { readonly name: string; readonly changes: readonly Change[] }[]

@@ -1,0 +1,101 @@
+import { drawPlan, type Feature } from '../simulation/plan.ts'
+import { runPlan, type RunReport } from '../simulation/run.ts'
+import { Stats } from '../simulation/stats.ts'
+import { report, tellViolations } from './report.ts'
+import { guarded } from './unhandled-rejections.ts'
+
+export interface Range {
+  readonly seeds: number
+  readonly start: number
+}
+
+export interface CampaignOptions extends Range {
+  readonly servers?: number
+  readonly minutes?: number
+  readonly features?: readonly Feature[]
+  readonly shrink: boolean
+  /** Plays every seed twice and compares the histories; else one of fifty. */
+  readonly twice: boolean
+  readonly quiet: boolean
+}
+
+/** What came of some seeds, in a form that passes between processes. */
+export interface Outcome {
+  /** Seeds with violations. */
+  readonly failed: number
+  readonly steps: number
+  readonly virtualMs: number
+  /** Seeds that were played twice. */
+  readonly compared: number
+  readonly counts: Readonly<Record<string, number>>
+  readonly healedMs: number
+}
+
+/** Plays many seeds and prints what came of it. Resolves to the number of seeds with violations. */
+export async function campaign(
+  options: CampaignOptions,
+  playAll: (options: CampaignOptions) => Promise<readonly Outcome[]>,
+): Promise<number> {
+  const { seeds } = options
+  const begun = performance.now()
+  const outcomes = await playAll(options)
+  const sum = (of: (outcome: Outcome) => number): number =>
+    outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
+  const tally = new Stats()
+  for (const { counts, healedMs } of outcomes) tally.merge({ counts, recoveryMs: healedMs })
+  let failed = sum((outcome) => outcome.failed)
+  report({
+    tally,
+    steps: sum(({ steps }) => steps),
+    virtualMs: sum(({ virtualMs }) => virtualMs),
+    seconds: (performance.now() - begun) / 1000,
+    compared: sum(({ compared }) => compared),
+  })
+  // Runs in which nothing happens prove nothing.
+  const { writes = 0 } = tally.counts
+  if (writes < seeds * 100) {
+    failed++
+    console.log(`VIOLATION vacuous: only ${writes} writes were answered in ${seeds} runs`)
+  }
+  console.log(`simulation: ${seeds} seeds, ${failed} violations`)
+  return failed
+}
+
+/** Plays seeds one after another in this process, and prints the violations. */
+export async function play(options: CampaignOptions): Promise<Outcome> {
+  const { seeds, start, twice } = options
+  const tally = new Stats()
+  let [failed, steps, virtualMs, compared] = [0, 0, 0, 0]
+  for (let seed = start; seed < start + seeds; seed++) {
+    const plan = drawPlan(seed, options)
+    const result = await guarded(plan, () => runPlan(plan))
+    tally.merge(result.stats)
+    steps += result.eventCount
+    virtualMs += result.virtualMs
+    if (result.violations.length > 0) {
+      failed++
+      await tellViolations(result, options)
+    } else if (twice || seed % 50 === 0) {
+      compared++
+      if (!(await isSame(result))) failed++
+    }
+    if (!options.quiet) progress(seed - start + 1, seeds, failed)
+  }
+  return { failed, steps, virtualMs, compared, counts: tally.counts, healedMs: tally.recoveryMs }
+}
+
+/** Whether a plan gives the same history a second time. */
+async function isSame({ plan, hash, eventCount: steps }: RunReport): Promise<boolean> {
+  const again = await runPlan(plan)
+  if (again.hash === hash && again.eventCount === steps) return true
+  console.log(
+    `seed ${plan.seed}: VIOLATION determinism: ${steps} events (${hash}), then ${again.eventCount} (${again.hash})`,
+  )
+  return false
+}
+
+function progress(done: number, all: number, failed: number): void {
+  if (process.stdout.isTTY || done % 50 === 0)
+    process.stderr.write(`\r${done}/${all} seeds, ${failed} with violations `)
+  if (done === all) process.stderr.write('\n')
+}

@@ -1,0 +1,82 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Feature, Plan } from '../simulation/plan.ts'
+import { runPlan, type RunReport } from '../simulation/run.ts'
+import { shrink } from '../simulation/shrink.ts'
+import type { Stats } from '../simulation/stats.ts'
+
+export interface Told {
+  readonly servers?: number
+  readonly minutes?: number
+  readonly features?: readonly Feature[]
+  readonly shrink: boolean
+}
+
+/** The line that plays a seed again. */
+export function replayLine({ seed }: Plan, { servers, minutes, features }: Told): string {
+  const options = { servers, minutes, with: features?.join() }
+  const told = Object.entries(options).filter(([, value]) => value !== undefined)
+  return ['pnpm sim --seed', seed, ...told.map(([name, value]) => `--${name} ${value}`)].join(' ')
+}
+
+/** Prints violations and how to see them again, writes the trace, and on request looks for a smaller plan. */
+export async function tellViolations(result: RunReport, told: Told): Promise<void> {
+  const { plan, violations } = result
+  console.log(
+    `\nseed ${plan.seed}: ${violations.length} violations with ${plan.servers} servers, ${plan.faults.length} faults, ${plan.clients.length} clients`,
+  )
+  for (const { checker, message: what } of violations.slice(0, 6))
+    console.log(`  VIOLATION ${checker}: ${what.slice(0, 1500)}`)
+  if (violations.length > 6) console.log(`  and ${violations.length - 6} more`)
+  console.log(`  replay: ${replayLine(plan, told)} --trace trace.txt`)
+  const folder = join(tmpdir(), 'zabra-sim')
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `seed-${plan.seed}-${plan.servers}.txt`)
+  await writeTrace(plan, file)
+  console.log(`  trace: ${file}`)
+  if (!told.shrink) return
+  const smaller = await shrink(plan, violations[0]!.checker)
+  const planFile = join(folder, `seed-${plan.seed}-${plan.servers}.plan.json`)
+  writeFileSync(planFile, `${JSON.stringify(smaller, undefined, 1)}\n`)
+  console.log(
+    `  shrunk to ${smaller.servers} servers, ${smaller.faults.length} faults, ${smaller.clients.length} clients, ${smaller.loadMs} ms: pnpm sim --plan ${planFile} --trace trace.txt`,
+  )
+}
+
+/** Plays a plan with everything written down. */
+export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
+  const lines: string[] = []
+  const result = await runPlan(plan, {
+    onTrace: ({ at, host: who, event: what, detail }) =>
+      lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+    onLog: (who, level, facts, sentence) =>
+      lines.push(
+        `${who.host.world.now.toFixed(3)} ${who.host.name} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`,
+      ),
+  })
+  for (const { checker, message: what } of result.violations) lines.push(`VIOLATION ${checker}: ${what}`)
+  writeFileSync(file, `${lines.join('\n')}\n`)
+  return result
+}
+
+const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString(16) : value)
+
+export function report(sums: {
+  tally: Stats
+  steps: number
+  virtualMs: number
+  seconds: number
+  compared: number
+}): void {
+  const { tally, steps, virtualMs, seconds, compared } = sums
+  const rows = Object.entries(tally.counts).sort(([a], [b]) => (a < b ? -1 : 1))
+  const width = Math.max(...rows.map(([name]) => name.length), 20)
+  console.log('\nWhat happened:')
+  for (const [name, count] of rows) console.log(`  ${name.padEnd(width)} ${count}`)
+  console.log(`  ${'longest healing, ms'.padEnd(width)} ${tally.recoveryMs.toFixed(0)}`)
+  console.log(`  ${'played twice'.padEnd(width)} ${compared}`)
+  console.log(
+    `${steps} events in ${seconds.toFixed(1)} s, ${Math.round(steps / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,
+  )
+}

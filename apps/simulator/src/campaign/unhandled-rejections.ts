@@ -1,0 +1,18 @@
+import type { Plan } from '../simulation/plan.ts'
+import type { RunReport } from '../simulation/run.ts'
+
+/** Runs something and makes promises that nobody handles a violation, as they end a real process. */
+export async function guarded(_plan: Plan, run: () => Promise<RunReport>): Promise<RunReport> {
+  const unhandled: string[] = []
+  const hear = (reason: unknown): void =>
+    void unhandled.push(reason instanceof Error ? (reason.stack ?? reason.message) : String(reason))
+  process.on('unhandledRejection', hear)
+  try {
+    const result = await run()
+    if (unhandled.length === 0) return result
+    const more = unhandled.map((what) => ({ checker: 'unhandled', message: what }))
+    return { ...result, violations: [...result.violations, ...more] }
+  } finally {
+    process.off('unhandledRejection', hear)
+  }
+}

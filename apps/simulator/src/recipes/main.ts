@@ -1,0 +1,134 @@
+import { fork } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { scenarios } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
+import { answer } from '../campaign/child-process.ts'
+import { playRecipe } from './run-scenario.ts'
+
+const { values } = parseArgs({
+  args: process.argv.slice(2).filter((argument) => argument !== '--'),
+  options: {
+    recipes: { type: 'string', default: 'all' },
+    seeds: { type: 'string', default: '10' },
+    start: { type: 'string', default: '1' },
+    servers: { type: 'string' },
+    processes: { type: 'string', default: '1' },
+    trace: { type: 'string' },
+    part: { type: 'string' },
+    hunt: { type: 'boolean', default: false },
+  },
+})
+
+interface Work {
+  readonly name: string
+  readonly start: number
+  readonly seeds: number
+}
+
+interface Outcome {
+  readonly violated: number
+  readonly steps: number
+  /** The first seed that was violated, and how. */
+  readonly first?: { readonly seed: number; readonly what: string }
+}
+
+function number(text: string, name: string): number {
+  const value = Number(text)
+  if (Number.isInteger(value) && value >= 0) return value
+  throw new RangeError(`Expected --${name} to be a whole number from 0 up, got ${text}`)
+}
+
+/** Seeds play with one server and with three by turns, unless told otherwise. */
+const serversOf = (seed: number): number =>
+  values.servers === undefined ? [3, 1, 3][seed % 3]! : number(values.servers, 'servers')
+
+async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outcome> {
+  let [violated, steps] = [0, 0]
+  let first: Outcome['first']
+  for (let seed = start; seed < start + seeds; seed++) {
+    const servers = serversOf(seed)
+    const lines: string[] = []
+    const result = await playRecipe(
+      name,
+      seed,
+      servers,
+      values.trace === undefined
+        ? undefined
+        : ({ at, host: who, event: what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+    )
+    if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join('\n')}\n`)
+    steps += result.steps
+    if (result.violations.length === 0) continue
+    violated++
+    first ??= { seed, what: result.violations[0]!.split('\n')[0]! }
+    if (isHunt) break
+    console.log(`\n${name}, seed ${seed}: ${result.violations.length} violations with ${servers} servers`)
+    for (const what of result.violations.slice(0, 6)) console.log(`  VIOLATION ${what.slice(0, 1500)}`)
+    console.log(`  replay: pnpm sim --recipes ${name} --seeds 1 --start ${seed} --servers ${servers}`)
+  }
+  return { violated, steps, ...(first === undefined ? {} : { first }) }
+}
+
+function elsewhere(part: Work): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const args = [
+      '--part',
+      JSON.stringify(part),
+      ...(values.servers === undefined ? [] : ['--servers', values.servers]),
+    ]
+    const child = fork(process.argv[1]!, args, { execArgv: ['--enable-source-maps'] })
+    let outcome: Outcome | undefined
+    child.on('message', (message) => (outcome = message as Outcome))
+    child.on('error', reject)
+    child.on('exit', (code, signal) =>
+      outcome === undefined
+        ? reject(new Error(`The process that played ${part.name} ended with ${signal ?? code}`))
+        : resolve(outcome),
+    )
+  })
+}
+
+/** A process plays so many seeds at most, so that what it holds on to does not pile up. */
+const PART = 25
+
+async function campaign(): Promise<number> {
+  const known = Object.keys(scenarios)
+  const names = values.recipes === 'all' ? known : values.recipes.split(',')
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown !== undefined)
+    throw new RangeError(`Expected --recipes to be all or some of ${known.join(', ')}, got ${unknown}`)
+  const [seeds, start] = [number(values.seeds, 'seeds'), number(values.start, 'start')]
+  const parts: Work[] = []
+  for (let at = 0; at < seeds; at += PART)
+    for (const name of names) parts.push({ name, start: start + at, seeds: Math.min(PART, seeds - at) })
+  const begun = performance.now()
+  const violated = new Map(names.map((name) => [name, 0]))
+  let steps = 0
+  const processes = number(values.processes, 'processes')
+  const take = async (): Promise<void> => {
+    for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
+      const outcome = await (processes > 1 ? elsewhere(part) : work(part, false))
+      violated.set(part.name, (violated.get(part.name) ?? 0) + outcome.violated)
+      steps += outcome.steps
+    }
+  }
+  await Promise.all(Array.from({ length: Math.max(1, processes) }, take))
+  const seconds = (performance.now() - begun) / 1000
+  const all = seeds * names.length
+  const sum = [...violated.values()].reduce((total, count) => total + count, 0)
+  for (const [name, count] of violated)
+    console.log(`  ${name.padEnd(20)} ${seeds} seeds, ${count} violations`)
+  console.log(`${steps} events in ${seconds.toFixed(1)} s, ${(all / seconds).toFixed(2)} seeds a second`)
+  console.log(`simulation: ${all} seeds, ${sum} violations`)
+  return sum
+}
+
+if (values.part !== undefined) await answer(() => work(JSON.parse(values.part!) as Work, false))
+else if (values.hunt) {
+  const part = {
+    name: values.recipes,
+    start: number(values.start, 'start'),
+    seeds: number(values.seeds, 'seeds'),
+  }
+  console.log(JSON.stringify(await work(part, true)))
+} else process.exitCode = (await campaign()) > 0 ? 1 : 0

@@ -1,0 +1,499 @@
+import { type NetworkConditions, Prng } from '@zabra/testing'
+import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
+
+/** Something that goes wrong, at a time of the world and, mostly, for a while. Servers are numbers from 1 on, 0 is the leader. */
+export type Fault = { readonly at: number; readonly forMs: number } & (
+  | {
+      readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
+      readonly server: number
+    }
+  /** Asked to stop, as by SIGTERM, and started again; or asked to hand leadership over (`ydld`). */
+  | { readonly kind: 'stop' | 'yield'; readonly server: number }
+  /** A machine loses power so long after it has begun its next durable write. */
+  | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
+  | { readonly kind: 'killAll' | 'powerCutAll' }
+  | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
+  | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
+  /** Cut off from the other servers and from all clients but those that only read, with a clock at half speed. */
+  | { readonly kind: 'deposed'; readonly server: number }
+  | { readonly kind: 'split'; readonly group: readonly number[] }
+  | { readonly kind: 'bridge'; readonly server: number }
+  | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
+  | { readonly kind: 'resetPeers'; readonly server: number }
+  | {
+      readonly kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause'
+      readonly client: number
+      readonly server: number
+    }
+  | { readonly kind: MembershipChange; readonly server: number }
+  /** The next change of the ensemble that is proposed meets a leader with trouble `afterMs` later. */
+  | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
+)
+
+/** What happens to a leader that has proposed a change of the ensemble. */
+export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
+
+/**
+ * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
+ * empty disk because it has no voice, or it leaves, gets an empty disk and comes back as what it was.
+ */
+export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
+
+export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>([
+  'leave',
+  'vote',
+  'observe',
+  'wipe',
+  'renew',
+])
+
+export type ClientOperation =
+  | 'set'
+  | 'setIf'
+  | 'create'
+  | 'ephemeral'
+  | 'sequential'
+  | 'ephemeralSequential'
+  | 'container'
+  | 'delete'
+  | 'multi'
+  | 'failingMulti'
+  | 'largeMulti'
+  | 'get'
+  | 'exists'
+  | 'children'
+  | 'sync'
+  | 'ttl'
+  | 'secure'
+  | 'getAcl'
+  | 'ephemerals'
+  | 'count'
+  | 'addWatch'
+  | 'removeWatches'
+  | 'checkWatches'
+  | 'multiRead'
+  | 'whoAmI'
+  | 'prove'
+  | 'quota'
+  | 'quotaUse'
+  | 'close'
+  | 'move'
+
+export interface ClientPlan {
+  readonly timeoutMs: number
+  /** Mean time between two bursts. */
+  readonly thinkMs: number
+  /** Most requests of a burst. */
+  readonly burst: number
+  /** How often a read watches. */
+  readonly watchRate: number
+  /** Whom it proves to be; empty for nobody. */
+  readonly user: string
+  readonly weights: Readonly<Partial<Record<ClientOperation, number>>>
+  /** Whether servers that have lost their quorum may serve it. */
+  readonly readOnly?: boolean
+}
+
+export interface DrawnSettings {
+  readonly tickTimeMs: number
+  readonly snapCount: number
+  /** Share of the number of znodes that counts instead where it is more. */
+  readonly snapTreeShare: number
+  readonly preAllocSizeBytes: number
+  readonly commitLogCount: number
+  readonly globalOutstandingLimit: number
+  /** Learners are cut back instead of sent everything when a snapshot has so many bytes. */
+  readonly truncateFromBytes: number
+  /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
+  readonly snapshotSizeFactor: number
+  /** Whether sessions are known to one server alone until they make an ephemeral node. Only ensembles have them. */
+  readonly localSessions: boolean
+}
+
+/** Something that an ensemble may have, which the seed decides unless it is asked for. */
+export type Feature = 'groups' | 'read-only' | 'observer-masters'
+
+export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
+
+/** How often a seed decides for a feature. */
+const FEATURE_CHANCE = 0.1
+
+/** Voices in groups, with weights. */
+export interface GroupsPlan {
+  readonly members: readonly (readonly number[])[]
+  /** Of server 1, 2 and so on. */
+  readonly weights: readonly number[]
+}
+
+/** All that a run is made of: with it and the code, everything else follows. */
+export interface Plan {
+  readonly seed: number
+  readonly servers: number
+  /** Servers that begin without a voice. */
+  readonly observers: readonly number[]
+  /** Servers that begin as no members. */
+  readonly nonMembers: readonly number[]
+  /** Present when voices are weighed in groups. */
+  readonly groups?: GroupsPlan
+  /** Whether servers without a quorum serve those who only want to look. */
+  readonly readOnly?: boolean
+  /** Whether observers come to followers. */
+  readonly observerMasters?: boolean
+  /** How long clients work and things fail, in milliseconds of the world. */
+  readonly loadMs: number
+  readonly clients: readonly ClientPlan[]
+  /** Clients of `@zabra/client`. Faults count them behind the others. */
+  readonly participants: readonly ParticipantPlan[]
+  readonly faults: readonly Fault[]
+  readonly network: NetworkConditions
+  readonly disk: {
+    readonly syncMs: number
+    readonly stallRate: number
+    readonly stallMs: number
+    readonly reordersSectors: boolean
+  }
+  readonly settings: DrawnSettings
+}
+
+export interface PlanOptions {
+  readonly servers?: number
+  readonly minutes?: number
+  /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
+  readonly reordersSectors?: boolean
+  /** What the ensemble has whatever the seed says. */
+  readonly features?: readonly Feature[]
+}
+
+/** Draws a run from a seed. */
+export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
+  const chance = new Prng(seed).fork('plan')
+  const servers = options.servers ?? chance.pick([1, 3, 3, 5])
+  const has = (feature: Feature): boolean =>
+    options.features?.includes(feature) === true || chance.fork(feature).chance(FEATURE_CHANCE)
+  const readOnly = servers > 1 && has('read-only')
+  const wishedMs = (options.minutes ?? 1 / 6) * 60_000
+  const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
+  const clients = Array.from({ length: chance.integer(2, 6) }, () =>
+    drawClient(chance.fork(`client ${chance.below(1e9)}`)),
+  )
+  const deposals = drawStaleLeaders(chance.fork('deposals'), servers, loadMs)
+  const harsh = chance.chance(0.3)
+  const observerMasters = servers >= 3 && has('observer-masters')
+  const drawn = drawEnsemble(chance.fork('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(chance.fork('observers'), servers, drawn) : drawn
+  const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
+  const all = [
+    ...clients,
+    ...auditors,
+    ...(readOnly ? [READ_ONLY_CLIENT, READ_ONLY_CLIENT, READ_ONLY_CLIENT] : []),
+  ]
+  const participants = drawParticipants(chance.fork('participants'))
+  const groups = servers >= 3 && has('groups') ? drawGroups(chance.fork('layout'), servers) : undefined
+  const place = { from: all.length, count: participants.length, servers, loadMs }
+  return {
+    seed,
+    servers,
+    observers: ensemble.observers,
+    nonMembers: ensemble.outsiders,
+    ...(groups === undefined ? {} : { groups }),
+    ...(readOnly ? { readOnly } : {}),
+    ...(observerMasters ? { observerMasters } : {}),
+    loadMs,
+    clients: all,
+    participants,
+    faults: [
+      ...drawFaults(chance.fork('faults'), servers, clients.length, loadMs),
+      ...deposals,
+      ...ensemble.changes,
+      ...(readOnly ? drawQuorumLoss(chance.fork('lonely'), servers, loadMs) : []),
+      ...drawParticipantFaults(chance.fork('participant faults'), place),
+    ],
+    network: {
+      delayMs: chance.pick([0.05, 0.2, 2]),
+      jitterMs: chance.pick([0.1, 0.5, 3]),
+      tailRate: harsh ? 0.05 : 0.005,
+      tailMs: harsh ? 80 : 15,
+      splitRate: chance.pick([0, 0.05, 0.5]),
+      breakOnHealRate: chance.pick([0.1, 0.5, 0.9]),
+    },
+    disk: {
+      syncMs: chance.pick([0.2, 1, 6]),
+      stallRate: harsh ? 0.02 : 0.001,
+      stallMs: 100,
+      reordersSectors: options.reordersSectors ?? chance.fork('wild').chance(0.35),
+    },
+    settings: {
+      tickTimeMs: 500,
+      snapCount: chance.pick([30, 80, 400, 100_000]),
+      snapTreeShare: chance.fork('share of the tree').pick([0, 0, 0.25, 1]),
+      preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
+      commitLogCount: chance.pick([20, 100, 500]),
+      globalOutstandingLimit: chance.pick([5, 1000]),
+      truncateFromBytes: chance.pick([0, 0, 1 << 20]),
+      snapshotSizeFactor: chance.pick([0.33, 0, -1]),
+      localSessions: servers > 1 && chance.fork('local sessions').chance(0.25),
+    },
+  }
+}
+
+function drawClient(chance: Prng): ClientPlan {
+  // Each run stresses something: some deeds are left out, others are done far more often.
+  const weight = (usual: number): number => (chance.chance(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+  return {
+    timeoutMs: chance.pick([1500, 3000, 6000]),
+    thinkMs: chance.pick([5, 15, 40, 120]),
+    burst: chance.pick([1, 1, 4, 12]),
+    watchRate: chance.pick([0, 0.3, 0.8]),
+    user: chance.pick(['', 'ann', 'ben']),
+    weights: {
+      set: 4,
+      setIf: weight(3),
+      create: weight(3),
+      ephemeral: weight(2),
+      sequential: weight(1),
+      ephemeralSequential: weight(1.5),
+      container: weight(0.5),
+      delete: weight(3),
+      multi: weight(1.5),
+      failingMulti: weight(1),
+      get: 4,
+      exists: weight(2),
+      children: weight(1.5),
+      sync: weight(1),
+      close: weight(0.05),
+      move: weight(0.15),
+      ttl: weight(0.4),
+      secure: weight(2),
+      getAcl: weight(0.6),
+      ephemerals: weight(0.4),
+      count: weight(0.4),
+      addWatch: weight(0.6),
+      removeWatches: weight(0.3),
+      checkWatches: weight(0.4),
+      multiRead: weight(1),
+      whoAmI: weight(0.2),
+      prove: weight(0.1),
+      quota: weight(1.5),
+      quotaUse: weight(0.6),
+      largeMulti: weight(0.1),
+    },
+  }
+}
+
+/** A client that reads behind syncs and changes nothing, so that a leader without a quorum can answer all that it asks. */
+const AUDITOR: ClientPlan = {
+  timeoutMs: 6000,
+  thinkMs: 40,
+  burst: 2,
+  watchRate: 0,
+  user: '',
+  weights: { get: 2, exists: 1, sync: 2 },
+}
+
+/** A client that is content with what a server without a quorum knows, and asks it for everything all the same. */
+const READ_ONLY_CLIENT: ClientPlan = {
+  timeoutMs: 3000,
+  thinkMs: 30,
+  burst: 3,
+  watchRate: 0.2,
+  user: '',
+  weights: {
+    get: 6,
+    exists: 2,
+    children: 2,
+    count: 0.5,
+    multiRead: 1,
+    set: 1,
+    create: 0.5,
+    delete: 0.5,
+    ephemeral: 0.3,
+    multi: 0.5,
+    sync: 0.5,
+    close: 0.1,
+    move: 0.5,
+  },
+  readOnly: true,
+}
+
+/** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
+const NO_QUORUM_MS = 7000
+
+function drawQuorumLoss(chance: Prng, servers: number, loadMs: number): Fault[] {
+  const at = chance.between(200, loadMs - NO_QUORUM_MS - 1000)
+  const forMs = chance.between(5500, NO_QUORUM_MS)
+  const minority = chance.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
+  const down = range(servers).filter((id) => !minority.includes(id))
+  return chance.pickWeighted({ split: 1, down: 1 }) === 'split'
+    ? [{ kind: 'split', group: minority, at, forMs }]
+    : down.map((server) => ({ kind: 'kill', server, at: at + chance.between(0, 300), forMs }))
+}
+
+/** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
+function drawStaleLeaders(chance: Prng, servers: number, loadMs: number): Fault[] {
+  if (servers === 1 || !chance.chance(0.3)) return []
+  const at = chance.between(100, Math.max(200, loadMs - 5000))
+  return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
+}
+
+interface EnsemblePlan {
+  readonly observers: readonly number[]
+  readonly outsiders: readonly number[]
+  readonly changes: Fault[]
+}
+
+/** The same with at least one server that observes from the beginning. */
+function withObservers(chance: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+  const { observers, outsiders, changes } = drawn
+  if (observers.length > 0) return drawn
+  const some = chance.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
+  return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
+}
+
+/** Who has a voice in the beginning, and what of that changes. */
+function drawEnsemble(chance: Prng, servers: number, loadMs: number): EnsemblePlan {
+  const ids = range(servers)
+  const quiet = servers < 3 ? 0 : chance.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
+  const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
+  const observers = silent.filter(() => chance.chance(0.75))
+  const outsiders = silent.filter((id) => !observers.includes(id))
+  const changes: Fault[] = []
+  if (servers < 3 || !chance.chance(0.4)) return { observers, outsiders, changes }
+  const mean = chance.pick([loadMs / 10, loadMs / 4])
+  for (let at = 100 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
+    const kind = chance.pickWeighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
+    changes.push({
+      kind,
+      server: chance.chance(0.2) ? 0 : chance.pick(ids),
+      at,
+      forMs: chance.pick([50, 1000]),
+    })
+  }
+  return { observers, outsiders, changes: [...changes, ...drawInterruptions(chance.fork('half'), changes)] }
+}
+
+/** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
+export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
+  3: [
+    { members: [[1, 2, 3]], weights: [2, 1, 1] },
+    { members: [[1, 2, 3]], weights: [1, 1, 0] },
+    { members: [[1], [2], [3]], weights: [1, 1, 3] },
+    { members: [[1, 2, 3]], weights: [3, 1, 1] },
+  ],
+  5: [
+    { members: [[1, 2, 3], [4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2], [3, 4], [5]], weights: [1, 1, 1, 1, 1] },
+    { members: [[1, 2, 3, 4, 5]], weights: [3, 1, 1, 1, 1] },
+    {
+      members: [
+        [1, 2, 3],
+        [4, 5],
+      ],
+      weights: [1, 1, 1, 1, 0],
+    },
+  ],
+}
+
+function drawGroups(chance: Prng, servers: number): GroupsPlan | undefined {
+  const layouts = GROUPS[servers]
+  return layouts === undefined ? undefined : chance.pick(layouts)
+}
+
+/** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
+function drawInterruptions(chance: Prng, changes: readonly Fault[]): Fault[] {
+  return changes
+    .filter(() => chance.chance(0.4))
+    .map(({ at }) => ({
+      kind: 'halfChange',
+      how: chance.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      afterMs: chance.pick([0, 0, 1, 10]),
+      at: at - 1,
+      forMs: chance.pick([100, 600, 3000]),
+    }))
+}
+
+function drawFaults(chance: Prng, servers: number, clients: number, loadMs: number): Fault[] {
+  const faults: Fault[] = []
+  const clocks = chance.chance(0.4)
+  const mean = chance.pick([400, 1200, 3000])
+  for (let at = 200 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
+    const fault = drawFault(chance, at, servers, clients, clocks)
+    if (fault !== undefined) faults.push(fault)
+  }
+  return faults
+}
+
+function drawFault(
+  chance: Prng,
+  at: number,
+  servers: number,
+  clients: number,
+  clocks: boolean,
+): Fault | undefined {
+  const forMs = chance.pick([20, 200, 1000, 3000, 6000]) * chance.between(0.5, 1.5)
+  const server = servers > 1 && chance.chance(0.4) ? 0 : chance.integer(1, servers)
+  const client = chance.below(clients)
+  const both = { at, forMs }
+  const kind = chance.pickWeighted({
+    kill: 4,
+    powerCut: 4,
+    tornWrite: 4,
+    stop: 1.5,
+    yield: servers > 1 ? 1.5 : 0,
+    pause: 3,
+    slowDisk: 2,
+    fullDisk: 0.7,
+    syncError: 0.7,
+    killAll: 0.5,
+    powerCutAll: 1,
+    wallJump: clocks ? 1 : 0,
+    drift: clocks ? 1 : 0,
+    clientCut: 2,
+    clientReset: 3,
+    clientCrash: 1.5,
+    clientPause: 1.5,
+    ...(servers > 1
+      ? { isolate: 4, deaf: 2, mute: 2, split: 3, bridge: servers > 3 ? 2 : 0, slowLink: 2, resetPeers: 3 }
+      : {}),
+  })
+  switch (kind) {
+    case 'killAll':
+    case 'powerCutAll':
+      return { ...both, kind }
+    case 'tornWrite':
+      return { ...both, kind, server, afterMs: chance.pick([0, 0.1, 0.5, 3]) }
+    case 'wallJump':
+      return { ...both, kind, server, by: chance.pick([-3_600_000, -2000, 2000, 3_600_000]) }
+    case 'drift':
+      return { ...both, kind, server, by: chance.between(0.9, 1.1) }
+    case 'split':
+      return {
+        ...both,
+        kind,
+        group: chance.shuffled(range(servers)).slice(0, chance.integer(1, Math.floor(servers / 2))),
+      }
+    case 'slowLink':
+      return { ...both, kind, server, other: chance.integer(1, servers), ms: chance.pick([20, 150, 600]) }
+    case 'clientCut':
+    case 'clientReset':
+    case 'clientCrash':
+    case 'clientPause':
+      return { ...both, kind, client, server: chance.integer(1, servers) }
+    case 'kill':
+    case 'powerCut':
+    case 'pause':
+    case 'slowDisk':
+    case 'fullDisk':
+    case 'syncError':
+    case 'isolate':
+    case 'deaf':
+    case 'mute':
+    case 'bridge':
+    case 'resetPeers':
+    case 'stop':
+      return { ...both, kind, server }
+    case 'yield':
+      return { ...both, kind, server: 0 }
+  }
+}
+
+const range = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)

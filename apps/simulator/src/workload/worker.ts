@@ -1,0 +1,356 @@
+import { credentialsOf } from '../history/acl.ts'
+import { QUOTA_PATH, QUOTA_STATS } from '../history/quota.ts'
+import type { History, Operation, MultiPart, ReadPart, Request } from '../history/records.ts'
+import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
+import type { Host, Prng, ServerEndpoint } from '@zabra/testing'
+import { SessionClient } from './session-client.ts'
+
+/** What is there before clients begin. */
+export const BASE_PATHS: readonly string[] = [
+  '/w',
+  '/w/r',
+  '/w/t',
+  '/w/s',
+  '/w/e',
+  '/w/a',
+  '/w/probe',
+  '/w/q',
+  ...registers(6),
+]
+
+/** Where lasting watches tell of everything below as well; elsewhere they tell of the node alone. */
+const RECURSIVE: ReadonlySet<string> = new Set(['/w/t', '/w/r'])
+
+/** What a server without a quorum can answer. */
+const READS: ReadonlySet<ClientOperation> = new Set([
+  'get',
+  'exists',
+  'children',
+  'sync',
+  'move',
+  'getAcl',
+  'ephemerals',
+  'count',
+  'addWatch',
+  'removeWatches',
+  'checkWatches',
+  'multiRead',
+  'whoAmI',
+  'prove',
+  'quotaUse',
+])
+
+function registers(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `/w/r/${index}`)
+}
+
+export interface WorkerOptions {
+  readonly host: Host
+  readonly plan: ClientPlan
+  readonly prng: Prng
+  readonly history: History
+  readonly servers: () => readonly ServerEndpoint[]
+  readonly nextConnection: () => number
+}
+
+/** One client that works: bursts of requests, with pauses, until it is told to stop. */
+export class Worker {
+  readonly host: Host
+  client!: SessionClient
+  /** What did things since the world began. */
+  readonly operationCounts: Partial<Record<ClientOperation, number>> = {}
+  readonly #o: WorkerOptions
+  readonly #versions = new Map<string, number>()
+  #lives = 0
+  #values = 0
+  #working = false
+
+  constructor(options: WorkerOptions) {
+    this.#o = options
+    this.host = options.host
+  }
+
+  /** Whether it asks for nothing that only a quorum can do. */
+  get isReadOnly(): boolean {
+    return Object.entries(this.#o.plan.weights).every(
+      ([deed, weight]) => weight === 0 || READS.has(deed as ClientOperation),
+    )
+  }
+
+  /** Whether it may be served by a server without a quorum. */
+  get acceptsReadOnlyServers(): boolean {
+    return this.#o.plan.readOnly === true
+  }
+
+  /** Begins, or begins anew after a crash, with a session of its own. */
+  start(): void {
+    const life = this.host.start()
+    const { history, servers, plan, nextConnection, prng: chance } = this.#o
+    const name = `${this.host.name}.${this.#lives++}`
+    this.client = new SessionClient({
+      name,
+      incarnation: life,
+      prng: chance.fork(`connections ${name}`),
+      history,
+      servers,
+      timeoutMs: plan.timeoutMs,
+      ...(plan.user === '' ? {} : { credentials: credentialsOf(plan.user) }),
+      nextConnection,
+      readOnly: plan.readOnly === true,
+    })
+    this.client.onEnd = (operation) => this.#learn(operation)
+    this.client.start()
+    this.#working = true
+    this.#think()
+  }
+
+  stop(): void {
+    this.#working = false
+  }
+
+  #think(): void {
+    const { prng: chance, plan } = this.#o
+    const life = this.host.current!
+    life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
+      if (!this.#working) return
+      if (this.client.isAttached && this.client.inFlight < 4 * plan.burst) {
+        const count = chance.integer(1, plan.burst)
+        for (let i = 0; i < count; i++) this.#act(chance.pickWeighted(plan.weights))
+      }
+      this.#think()
+    })
+  }
+
+  #act(deed: ClientOperation): void {
+    this.operationCounts[deed] = (this.operationCounts[deed] ?? 0) + 1
+    if (deed === 'move') return this.client.reconnect()
+    if (deed === 'prove') return this.client.authenticate()
+    this.client.send(this.#request(deed))
+  }
+
+  #request(deed: Exclude<ClientOperation, 'move' | 'prove'>): Request {
+    const { prng: chance, plan } = this.#o
+    const watch = chance.chance(plan.watchRate)
+    switch (deed) {
+      case 'set':
+        return { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
+      case 'setIf':
+        return this.#conditional()
+      case 'create':
+        return { op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' }
+      case 'ephemeral':
+        return { op: 'create', path: `/w/e/${chance.below(5)}`, data: this.#value(), mode: 'ephemeral' }
+      case 'sequential':
+        return {
+          op: 'create',
+          path: `/w/s/${chance.pick(['a', 'b'])}`,
+          data: this.#value(),
+          mode: 'sequential',
+        }
+      case 'ephemeralSequential':
+        return { op: 'create', path: '/w/s/e', data: this.#value(), mode: 'ephemeralSequential' }
+      case 'container':
+        return { op: 'create', path: `/w/t/c${chance.below(3)}`, data: '', mode: 'container' }
+      case 'delete':
+        return {
+          op: 'delete',
+          path: this.#victim(),
+          version: -1,
+        }
+      case 'multi':
+        return { op: 'multi', parts: this.#parts() }
+      case 'failingMulti':
+        return {
+          op: 'multi',
+          parts: [...this.#parts(), { op: 'check', path: this.#register(), version: 1_000_000 }],
+        }
+      case 'largeMulti':
+        return { op: 'multi', parts: this.#manyParts() }
+      case 'get':
+      case 'exists':
+        return { op: deed, path: this.#any(), watch }
+      case 'children':
+        return { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e']), watch }
+      case 'ttl':
+        return { op: 'create', path: `/w/t/l${chance.below(3)}`, data: '', mode: 'ttl' }
+      case 'secure':
+        return this.#secure()
+      case 'getAcl':
+        return { op: 'getAcl', path: chance.pick([this.#guarded(), this.#any()]) }
+      case 'ephemerals':
+        return { op: 'ephemerals', path: chance.pick(['/w', '/w/e', '/w/s']) }
+      case 'count':
+        return { op: 'count', path: chance.pick(['/w', '/w/t', '/w/r', this.#guarded()]) }
+      case 'addWatch': {
+        const path = this.#lastingPath()
+        return { op: 'addWatch', path, recursive: RECURSIVE.has(path) }
+      }
+      case 'removeWatches':
+      case 'checkWatches':
+        return {
+          op: deed,
+          path: chance.pick([this.#lastingPath(), this.#any()]),
+          watches: chance.pick(['any', 'any', 'data', 'children', 'persistent', 'recursive'] as const),
+        }
+      case 'multiRead':
+        return { op: 'multiRead', parts: this.#readParts() }
+      case 'whoAmI':
+        return { op: 'whoAmI' }
+      case 'quota':
+        return this.#limited()
+      case 'quotaUse':
+        return { op: 'get', path: QUOTA_STATS, watch: false }
+      case 'sync':
+        return { op: 'sync', path: '/w' }
+      case 'close':
+        return { op: 'close' }
+    }
+  }
+
+  /** Something with a node that has an access list of its own. */
+  #secure(): Request {
+    const { prng: chance } = this.#o
+    const path = this.#guarded()
+    const acl = chance.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
+    const data = this.#value()
+    switch (
+      chance.pickWeighted({
+        create: 3,
+        below: 2,
+        set: 2,
+        delete: 2,
+        setAcl: 2,
+        get: 2,
+        children: 1,
+        check: 1,
+      })
+    ) {
+      case 'create':
+        return { op: 'create', path, data, mode: 'persistent', acl }
+      case 'below':
+        return { op: 'create', path: `${path}/${chance.below(2)}`, data, mode: 'persistent' }
+      case 'set':
+        return { op: 'set', path, data, version: -1 }
+      case 'delete':
+        return { op: 'delete', path: chance.pick([path, `${path}/${chance.below(2)}`]), version: -1 }
+      case 'setAcl':
+        return { op: 'setAcl', path, acl, version: chance.pick([-1, -1, 0, 1]) }
+      case 'get':
+        return { op: chance.pick(['get', 'exists'] as const), path, watch: true }
+      case 'children':
+        return { op: 'children', path, watch: true }
+      case 'check':
+        return {
+          op: 'multi',
+          parts: [
+            { op: 'check', path, version: -1 },
+            { op: 'set', path, data, version: -1 },
+            { op: 'create', path: `${path}/m`, data, mode: 'sequential', acl },
+          ],
+        }
+    }
+  }
+
+  /** Something below a limit. */
+  #limited(): Request {
+    const { prng: chance } = this.#o
+    const path = `${QUOTA_PATH}/${chance.below(8)}`
+    const data = `${this.#value()}${'+'.repeat(chance.below(60))}`
+    switch (chance.pickWeighted({ create: 3, set: 2, delete: 1.5 })) {
+      case 'create':
+        return { op: 'create', path, data, mode: chance.pick(['persistent', 'ephemeral'] as const) }
+      case 'set':
+        return { op: 'set', path, data, version: -1 }
+      case 'delete':
+        return { op: 'delete', path, version: -1 }
+    }
+  }
+
+  #readParts(): ReadPart[] {
+    const { prng: chance } = this.#o
+    return Array.from({ length: chance.integer(1, 5) }, () =>
+      chance.chance(0.3)
+        ? { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
+        : { op: 'get', path: chance.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_STATS]) },
+    )
+  }
+
+  #guarded(): string {
+    return `/w/a/${this.#o.prng.below(4)}`
+  }
+
+  #lastingPath(): string {
+    return this.#o.prng.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
+  }
+
+  #conditional(): Request {
+    const path = this.#register()
+    return { op: 'set', path, data: this.#value(), version: this.#versions.get(path) ?? 0 }
+  }
+
+  #parts(): MultiPart[] {
+    const { prng: chance } = this.#o
+    const parts: MultiPart[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
+    if (chance.chance(0.5))
+      parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
+    if (chance.chance(0.4))
+      parts.push({ op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' })
+    if (chance.chance(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
+    if (chance.chance(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
+    return chance.shuffled(parts)
+  }
+
+  /** So many that a server needs several turns for them. A few are about a node that only they know; seldom one fails. */
+  #manyParts(): MultiPart[] {
+    const { prng: chance } = this.#o
+    const parts: MultiPart[] = Array.from({ length: chance.integer(250, 500) }, () => ({
+      op: 'set',
+      path: this.#register(),
+      data: this.#value(),
+      version: -1,
+    }))
+    const path = `/w/t/${this.#value()}`
+    parts.splice(chance.below(200), 0, { op: 'create', path, data: '', mode: 'persistent' })
+    parts.splice(chance.integer(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
+    parts.push({ op: 'delete', path, version: 1 })
+    if (chance.chance(0.2))
+      parts.splice(chance.below(parts.length), 0, { op: 'check', path: this.#register(), version: 1_000_000 })
+    return parts
+  }
+
+  #register(): string {
+    return `/w/r/${this.#o.prng.below(6)}`
+  }
+
+  #leaf(): string {
+    const { prng: chance } = this.#o
+    const parent = chance.chance(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
+    return `${parent}/${chance.below(6)}`
+  }
+
+  /** Something to delete; a container with children among it, which must stay. */
+  #victim(): string {
+    const { prng: chance } = this.#o
+    return chance.pick([
+      this.#leaf(),
+      this.#leaf(),
+      this.#leaf(),
+      `/w/e/${chance.below(5)}`,
+      `/w/t/c${chance.below(3)}`,
+    ])
+  }
+
+  #any(): string {
+    const { prng: chance } = this.#o
+    return chance.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${chance.below(5)}`])
+  }
+
+  #value(): string {
+    return `${this.client.name}:${this.#values++}`
+  }
+
+  #learn({ request, result }: Operation): void {
+    if ((request.op === 'get' || request.op === 'set') && result.stat !== undefined)
+      this.#versions.set(request.path, result.stat.version)
+  }
+}
