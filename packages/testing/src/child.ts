@@ -26,10 +26,10 @@ async function obey(order: ChildCommand): Promise<void> {
 
 function look(): void {
   if (server?.isRunning !== true) return
-  const { role, isServing: serving } = server
-  if (told === `${role} ${serving}`) return
-  told = `${role} ${serving}`
-  tell({ is: 'acting', role: role!, serving })
+  const { role, isServing } = server
+  if (told === `${role} ${isServing}`) return
+  told = `${role} ${isServing}`
+  tell({ is: 'acting', role: role!, isServing })
 }
 
 function complain(error: unknown): void {

@@ -23,12 +23,12 @@ export interface CampaignOptions extends Range {
 export interface Outcome {
   /** Seeds with violations. */
   readonly failed: number
-  readonly steps: number
+  readonly eventCount: number
   readonly virtualMs: number
   /** Seeds that were played twice. */
   readonly compared: number
   readonly counts: Readonly<Record<string, number>>
-  readonly healedMs: number
+  readonly recoveryMs: number
 }
 
 /** Plays many seeds and prints what came of it. Resolves to the number of seeds with violations. */
@@ -41,18 +41,18 @@ export async function campaign(
   const outcomes = await playAll(options)
   const sum = (of: (outcome: Outcome) => number): number =>
     outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
-  const tally = new Stats()
-  for (const { counts, healedMs } of outcomes) tally.merge({ counts, recoveryMs: healedMs })
+  const stats = new Stats()
+  for (const { counts, recoveryMs } of outcomes) stats.merge({ counts, recoveryMs })
   let failed = sum((outcome) => outcome.failed)
   report({
-    tally,
-    steps: sum(({ steps }) => steps),
+    stats,
+    eventCount: sum(({ eventCount }) => eventCount),
     virtualMs: sum(({ virtualMs }) => virtualMs),
     seconds: (performance.now() - begun) / 1000,
     compared: sum(({ compared }) => compared),
   })
   // Runs in which nothing happens prove nothing.
-  const { writes = 0 } = tally.counts
+  const { writes = 0 } = stats.counts
   if (writes < seeds * 100) {
     failed++
     console.log(`VIOLATION vacuous: only ${writes} writes were answered in ${seeds} runs`)
@@ -64,13 +64,13 @@ export async function campaign(
 /** Plays seeds one after another in this process, and prints the violations. */
 export async function play(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
-  const tally = new Stats()
-  let [failed, steps, virtualMs, compared] = [0, 0, 0, 0]
+  const stats = new Stats()
+  let [failed, eventCount, virtualMs, compared] = [0, 0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = drawPlan(seed, options)
     const result = await guarded(plan, () => runPlan(plan))
-    tally.merge(result.stats)
-    steps += result.eventCount
+    stats.merge(result.stats)
+    eventCount += result.eventCount
     virtualMs += result.virtualMs
     if (result.violations.length > 0) {
       failed++
@@ -81,15 +81,15 @@ export async function play(options: CampaignOptions): Promise<Outcome> {
     }
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
-  return { failed, steps, virtualMs, compared, counts: tally.counts, healedMs: tally.recoveryMs }
+  return { failed, eventCount, virtualMs, compared, counts: stats.counts, recoveryMs: stats.recoveryMs }
 }
 
 /** Whether a plan gives the same history a second time. */
-async function isSame({ plan, hash, eventCount: steps }: RunReport): Promise<boolean> {
+async function isSame({ plan, hash, eventCount }: RunReport): Promise<boolean> {
   const again = await runPlan(plan)
-  if (again.hash === hash && again.eventCount === steps) return true
+  if (again.hash === hash && again.eventCount === eventCount) return true
   console.log(
-    `seed ${plan.seed}: VIOLATION determinism: ${steps} events (${hash}), then ${again.eventCount} (${again.hash})`,
+    `seed ${plan.seed}: VIOLATION determinism: ${eventCount} events (${hash}), then ${again.eventCount} (${again.hash})`,
   )
   return false
 }

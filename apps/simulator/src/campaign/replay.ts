@@ -23,9 +23,9 @@ export async function replay(options: ReplayOptions): Promise<number> {
   const begun = performance.now()
   const { trace } = options
   const result = await guarded(plan, () => (trace === undefined ? runPlan(plan) : writeTrace(plan, trace)))
-  const { stats: tally, eventCount: steps, virtualMs, violations } = result
+  const { stats, eventCount, virtualMs, violations } = result
   if (violations.length > 0) await tellViolations(result, options)
-  report({ tally, steps, virtualMs, seconds: (performance.now() - begun) / 1000, compared: 0 })
+  report({ stats, eventCount, virtualMs, seconds: (performance.now() - begun) / 1000, compared: 0 })
   console.log(
     `simulation: 1 seeds, ${violations.length > 0 ? 1 : 0} violations (fingerprint ${result.hash >>> 0})`,
   )

@@ -63,20 +63,20 @@ export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
 const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? value.toString(16) : value)
 
 export function report(sums: {
-  tally: Stats
-  steps: number
+  stats: Stats
+  eventCount: number
   virtualMs: number
   seconds: number
   compared: number
 }): void {
-  const { tally, steps, virtualMs, seconds, compared } = sums
-  const rows = Object.entries(tally.counts).sort(([a], [b]) => (a < b ? -1 : 1))
+  const { stats, eventCount, virtualMs, seconds, compared } = sums
+  const rows = Object.entries(stats.counts).sort(([a], [b]) => (a < b ? -1 : 1))
   const width = Math.max(...rows.map(([name]) => name.length), 20)
   console.log('\nWhat happened:')
   for (const [name, count] of rows) console.log(`  ${name.padEnd(width)} ${count}`)
-  console.log(`  ${'longest healing, ms'.padEnd(width)} ${tally.recoveryMs.toFixed(0)}`)
+  console.log(`  ${'longest healing, ms'.padEnd(width)} ${stats.recoveryMs.toFixed(0)}`)
   console.log(`  ${'played twice'.padEnd(width)} ${compared}`)
   console.log(
-    `${steps} events in ${seconds.toFixed(1)} s, ${Math.round(steps / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,
+    `${eventCount} events in ${seconds.toFixed(1)} s, ${Math.round(eventCount / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,
   )
 }

@@ -8,13 +8,13 @@ export const acknowledgedWrites: Checker = {
   name: 'acknowledged-writes',
   proves:
     'Every write that was answered is in the history that survives, under the zxid of its answer; one that was refused has changed nothing.',
-  check({ history, committed: chronicle }) {
+  check({ history, committed }) {
     const wrong: string[] = []
     for (const operation of history.operations) {
       if (operation.outcome !== 'answered' || !isWrite(operation.request)) continue
       const { zxid, result, session, xid } = operation
       if (!hasZxid(operation)) {
-        const effect = chronicle.byRequest
+        const effect = committed.byRequest
           .get(requestKey(session, xid))
           ?.find(({ logged }) => !hasFailed(logged.txn))
         if (effect !== undefined)
@@ -23,7 +23,7 @@ export const acknowledgedWrites: Checker = {
           )
         continue
       }
-      const entry = chronicle.byZxid.get(zxid)
+      const entry = committed.byZxid.get(zxid)
       if (entry === undefined) {
         wrong.push(
           `${describeOperation(operation)} was answered and is lost: the history has no ${formatZxid(zxid)}`,

@@ -9,9 +9,9 @@ export const atMostOnce: Checker = {
   name: 'at-most-once',
   proves:
     'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
-  check({ history, committed: chronicle, quorum: wire, diskWasFull }) {
+  check({ history, committed, quorum, diskWasFull }) {
     const wrong: string[] = []
-    for (const [key, entries] of chronicle.byRequest) {
+    for (const [key, entries] of committed.byRequest) {
       const [first] = entries
       // Servers end sessions themselves under the number 0.
       if (entries.length < 2 || first!.logged.header.cxid === 0 || first!.logged.header.sessionId === 0n)
@@ -20,9 +20,9 @@ export const atMostOnce: Checker = {
         `Request ${key} is in the history ${entries.length} times: ${entries.map(({ zxid }) => formatZxid(zxid)).join(', ')}`,
       )
     }
-    wrong.push(...outOfOrder(chronicle))
+    wrong.push(...outOfOrder(committed))
     // The refusal of a write may have been lost with the connection, while a later one found space.
-    if (wire === undefined && diskWasFull) return wrong
+    if (quorum === undefined && diskWasFull) return wrong
     const byConnection = new Map<number, Operation[]>()
     for (const operation of history.operations) {
       if (operation.outcome !== 'unknown' || !isWrite(operation.request)) continue
@@ -34,7 +34,7 @@ export const atMostOnce: Checker = {
       let missing: Operation | undefined
       let last = 0
       for (const operation of operations) {
-        const entry = chronicle.byRequest.get(requestKey(operation.session, operation.xid))?.[0]
+        const entry = committed.byRequest.get(requestKey(operation.session, operation.xid))?.[0]
         if (entry === undefined) missing ??= operation
         else if (entry.logged.txn.type === OpCode.closeSession) break
         else if (missing !== undefined)

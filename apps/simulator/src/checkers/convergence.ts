@@ -6,12 +6,12 @@ export const convergence: Checker = {
   name: 'convergence',
   proves:
     'Once all is healed every server holds the same tree, which is that of the whole history, and it does so again after all have lost power at once.',
-  check({ history, committed: chronicle, readers }) {
+  check({ history, committed, readers }) {
     const wrong: string[] = []
-    const { model } = chronicle
+    const { model } = committed
     // A leader whose wall clock had gone back leaves what has a time to live; the next one removes it whenever it looks.
     const isBySelf = (zxid: number): boolean =>
-      chronicle.byZxid.get(zxid)?.logged.txn.type === OpCode.deleteContainer
+      committed.byZxid.get(zxid)?.logged.txn.type === OpCode.deleteContainer
     const expected = model.existingPaths().filter((path) => path.startsWith('/w'))
     for (const [client, server] of readers) {
       const seen = history.operations.filter(

@@ -4,8 +4,8 @@ export const epochs: Checker = {
   name: 'epochs',
   proves:
     'An epoch has one leader, and the epochs on a disk never fall, the current one never above the accepted one.',
-  check({ quorum: wire, epochs: seen }) {
-    const wrong = [...(wire?.violations ?? [])]
+  check({ quorum, epochs: seen }) {
+    const wrong = [...(quorum?.violations ?? [])]
     const last = new Map<string, { accepted: number; current: number }>()
     for (const { server, at, accepted, current, isNew } of seen) {
       if (isNew) last.delete(server)

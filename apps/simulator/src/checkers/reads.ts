@@ -10,12 +10,12 @@ export const reads: Checker = {
   name: 'reads',
   proves:
     'A read shows exactly the state of its znode at the zxid of its answer, data, Stat and children: one state for everybody, of a prefix of the history, with the own writes in it.',
-  check({ history, committed: chronicle }) {
+  check({ history, committed }) {
     const wrong: string[] = []
-    const known = { model: chronicle.model, use: new QuotaUsage(chronicle.model) }
+    const known = { model: committed.model, use: new QuotaUsage(committed.model) }
     for (const operation of history.operations) {
       // What a server without a quorum has logged last may never have been committed, and be gone since.
-      if (operation.isReadOnly === true && !chronicle.byZxid.has(operation.zxid)) continue
+      if (operation.isReadOnly === true && !committed.byZxid.has(operation.zxid)) continue
       const problem = operation.outcome === 'answered' ? problemOf(operation, known) : undefined
       if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
     }

@@ -11,24 +11,24 @@ export const results: Checker = {
   name: 'results',
   proves:
     'Every answer to a write is the one that carrying out all writes in the order of their zxids gives: versions, names, errors; and a transaction has the answers of all its parts or the error of one.',
-  check({ history, committed: chronicle }) {
+  check({ history, committed }) {
     const wrong: string[] = []
-    const limits = new Limits(chronicle.model, highestAcknowledgedBefore(history))
+    const limits = new Limits(committed.model, highestAcknowledgedBefore(history))
     for (const operation of history.operations) {
       const { request, result, zxid } = operation
       if (!hasZxid(operation)) continue
       const limited = limits.problem(operation)
       if (limited !== undefined) wrong.push(`${describeOperation(operation)} ${limited}`)
       if (result.err === ErrorCode.QUOTAEXCEEDED) continue
-      if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, chronicle.model))
+      if (request.op === 'multi') wrong.push(...multiProblems(operation, request.parts, committed.model))
       else if (request.op === 'setAcl') {
-        const problem = aclProblem(operation, chronicle.model)
+        const problem = aclProblem(operation, committed.model)
         if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
       } else if (request.op === 'create' || request.op === 'delete' || request.op === 'set') {
-        const view = new View(chronicle.model, zxid - 1, operation.user)
+        const view = new View(committed.model, zxid - 1, operation.user)
         const problem = view.carryOut(request, result)
         if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
-        const kept = request.op === 'create' ? keptProblem(operation, request, chronicle.model) : undefined
+        const kept = request.op === 'create' ? keptProblem(operation, request, committed.model) : undefined
         if (kept !== undefined) wrong.push(`${describeOperation(operation)} ${kept}`)
       }
     }

@@ -6,7 +6,7 @@ export const sessionOrder: Checker = {
   name: 'session-order',
   proves:
     'A session never goes back: the zxids of its answers do not fall, also when it moves between servers, nor behind what its client had seen before it, and its writes have rising zxids in the order of its requests.',
-  check({ history, committed: chronicle }) {
+  check({ history, committed }) {
     const wrong = [...history.violations]
     for (const [session, arrivals] of history.eventsBySession()) {
       let seen = 0
@@ -14,7 +14,7 @@ export const sessionOrder: Checker = {
       for (const arrival of arrivals) {
         // One that comes with what it has seen elsewhere is let in by nobody who is behind that; a read-only server may have
         // shown what was never committed, and an epoch that does not have it is above it all the same.
-        if (arrival.kind === 'attached' && chronicle.byZxid.has(arrival.seen))
+        if (arrival.kind === 'attached' && committed.byZxid.has(arrival.seen))
           seen = Math.max(seen, arrival.seen)
         if (arrival.kind === 'rearmed') {
           if (arrival.zxid > 0 && arrival.zxid < seen)

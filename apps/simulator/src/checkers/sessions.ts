@@ -30,7 +30,7 @@ function issuedOnce({ history }: Evidence): string[] {
 }
 
 /** Whoever knew that a session was over, by an answer or a refusal, never sees it again. */
-function endedForEver({ history, committed: chronicle }: Evidence): string[] {
+function endedForEver({ history, committed }: Evidence): string[] {
   const over = new Map<string, number>()
   const wrong: string[] = []
   for (const arrival of history.events) {
@@ -43,7 +43,7 @@ function endedForEver({ history, committed: chronicle }: Evidence): string[] {
       over.set(session, arrival.returned)
     if (arrival.kind !== 'ended' || session === '0') continue
     over.set(session, arrival.at)
-    const life = chronicle.model.sessions.get(session)
+    const life = committed.model.sessions.get(session)
     if (life !== undefined && life.ended === Infinity)
       wrong.push(
         `Session ${session} was refused by ${arrival.server} at ${arrival.at.toFixed(1)} ms, and it never ended`,
@@ -52,8 +52,8 @@ function endedForEver({ history, committed: chronicle }: Evidence): string[] {
   return wrong
 }
 
-function neverEarly({ history, committed: chronicle, maxClockErrorMs: wallErrorMs }: Evidence): string[] {
-  if (wallErrorMs === undefined) return []
+function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[] {
+  if (maxClockErrorMs === undefined) return []
   const contact = lastContacts(history.operations)
   const timeouts = new Map<string, number>()
   for (const arrival of history.events)
@@ -62,16 +62,16 @@ function neverEarly({ history, committed: chronicle, maxClockErrorMs: wallErrorM
       contact.set(arrival.session, Math.max(contact.get(arrival.session) ?? 0, 0))
     }
   const wrong: string[] = []
-  for (const { id, ended, endedWall } of chronicle.model.sessions.values()) {
+  for (const { id, ended, endedWall } of committed.model.sessions.values()) {
     if (ended === Infinity) continue
-    const { logged } = chronicle.byZxid.get(ended)!
+    const { logged } = committed.byZxid.get(ended)!
     // Ended by its client.
     if (logged.header.cxid !== 0 || hexOf(logged.header.sessionId) !== id) continue
     const timeout = timeouts.get(id)
     const last = contact.get(id)
     if (timeout === undefined || last === undefined) continue
     const endedAt = endedWall - WALL_START
-    if (endedAt + wallErrorMs + ROUNDING_MS < last + timeout)
+    if (endedAt + maxClockErrorMs + ROUNDING_MS < last + timeout)
       wrong.push(
         `Session ${id} with a timeout of ${timeout} ms was ended at ${formatZxid(ended)}, ${endedAt.toFixed(0)} ms, and had been answered a request of ${last.toFixed(0)} ms`,
       )
@@ -91,16 +91,16 @@ function lastContacts(operations: readonly Operation[]): Map<string, number> {
   return contact
 }
 
-function alwaysGone({ committed: chronicle, silentSessions: silent }: Evidence): string[] {
+function alwaysGone({ committed, silentSessions }: Evidence): string[] {
   const wrong: string[] = []
-  for (const id of silent) {
-    const life = chronicle.model.sessions.get(id)
+  for (const id of silentSessions) {
+    const life = committed.model.sessions.get(id)
     if (life !== undefined && life.ended === Infinity)
       wrong.push(`Session ${id} is still there although its client has long been silent`)
   }
-  for (const path of chronicle.model.existingPaths()) {
-    const { owner } = chronicle.model.stateAt(path, Infinity)!.stat
-    const life = chronicle.model.sessions.get(hexOf(owner))
+  for (const path of committed.model.existingPaths()) {
+    const { owner } = committed.model.stateAt(path, Infinity)!.stat
+    const life = committed.model.sessions.get(hexOf(owner))
     if (life !== undefined && life.ended < Infinity)
       wrong.push(`${path} is left of session ${life.id}, which ended at ${formatZxid(life.ended)}`)
   }

@@ -17,10 +17,10 @@ export const watches: Checker = {
   name: 'watches',
   proves:
     'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, never without a change, and never of a node that the session may not read.',
-  check({ history, committed: chronicle }) {
+  check({ history, committed }) {
     const wrong: string[] = []
     for (const [session, arrivals] of history.eventsBySession()) {
-      const watching = new SessionWatches(chronicle.model, session)
+      const watching = new SessionWatches(committed.model, session)
       for (const arrival of arrivals) watching.observe(arrival)
       wrong.push(...watching.violations)
     }

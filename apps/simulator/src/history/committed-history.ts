@@ -36,30 +36,30 @@ export async function readServerLog(
   const folder = `${dataDir}/${VERSION_FOLDER}`
   const disk = readOnlyDisk((path) => platter.file(path)?.bytes)
   const entries = new Map<number, { logged: LoggedTxn; print: string }>()
-  const aside = new Map<number, { logged: LoggedTxn; print: string }>()
+  const removed = new Map<number, { logged: LoggedTxn; print: string }>()
   for (const bytes of gone) {
     await readLog(
       readOnlyDisk(() => bytes),
       'a log that is gone',
       ({ logged }) => {
-        aside.set(logged.header.zxid, { logged, print: digestOf(logged) })
+        removed.set(logged.header.zxid, { logged, print: digestOf(logged) })
       },
     )
   }
-  const complaints: string[] = []
+  const problems: string[] = []
   for (const { name } of logsIn(platter.hasFolder(folder) ? platter.list(folder) : [])) {
     const report = await readLog(disk, `${folder}/${name}`, ({ logged }) => {
       const { zxid } = logged.header
       const print = digestOf(logged)
       const other = entries.get(zxid)
       if (other !== undefined && other.print !== print)
-        complaints.push(`${server} has two transactions ${formatZxid(zxid)} in its logs`)
+        problems.push(`${server} has two transactions ${formatZxid(zxid)} in its logs`)
       entries.set(zxid, { logged, print })
     })
     if (report.state === 'damaged')
-      complaints.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
+      problems.push(`${server}: ${report.file}: ${report.problem?.what ?? 'damaged'}`)
   }
-  return { server, entries, removed: aside, problems: complaints }
+  return { server, entries, removed, problems }
 }
 
 /** Puts transactions in their order and plays them. */

@@ -34,7 +34,7 @@ export interface Observed {
 /** A watch that fires once, from its arming. */
 export interface ArmedWatch {
   readonly kind: 'data' | 'exists' | 'children'
-  readonly shown: Observed
+  readonly observed: Observed
   /** What it told, in the end. */
   event?: NodeEvent
   failed?: string

@@ -14,7 +14,7 @@ const logged = (zxid: number, txn: Txn): LoggedTxn => ({
 })
 
 /** `/a` with the data `one` at zxid 2 and `two` at zxid 3. */
-const chronicle: CommittedHistory = committedHistoryOf([
+const committed: CommittedHistory = committedHistoryOf([
   logged(1, { type: OpCode.createSession, timeOut: 1000 }),
   logged(2, {
     type: OpCode.create2,
@@ -27,7 +27,7 @@ const chronicle: CommittedHistory = committedHistoryOf([
   logged(3, { type: OpCode.setData, path: '/a', data: bytes('two'), version: 1 }),
 ])
 
-const life = new SimulatedWorld(1).addHost('p').start()
+const incarnation = new SimulatedWorld(1).addHost('p').start()
 
 function call(kind: CallKind, more: Partial<Call>): Call {
   return {
@@ -36,7 +36,7 @@ function call(kind: CallKind, more: Partial<Call>): Call {
     path: '/a',
     uniqueData: undefined,
     isRepeatable: false,
-    incarnation: life,
+    incarnation,
     invoked: 0,
     outcome: 'done',
     ...more,
@@ -44,7 +44,7 @@ function call(kind: CallKind, more: Partial<Call>): Call {
 }
 
 const shown = (order: number, zxid: number): NonNullable<Call['observed']> => {
-  const { stat, data } = chronicle.model.stateAt('/a', zxid)!
+  const { stat, data } = committed.model.stateAt('/a', zxid)!
   return { order, path: '/a', stat, data }
 }
 
@@ -52,11 +52,11 @@ function judged(calls: readonly Call[], prepare: (log: CallLog) => void = () => 
   const log = new CallLog()
   log.calls.push(...calls)
   prepare(log)
-  return checkCalls(log, chronicle)
+  return checkCalls(log, committed)
 }
 
 it('is content with what is true', () => {
-  const armed = { kind: 'data', shown: shown(1, 2), event: { order: 2 } } as NonNullable<Call['armed']>
+  const armed = { kind: 'data', observed: shown(1, 2), event: { order: 2 } } as NonNullable<Call['armed']>
   expect(
     judged([
       call('create', { uniqueData: 'one' }),
@@ -90,7 +90,7 @@ it.each<[string, Call[], string]>([
     [
       call('watch', {
         observed: shown(1, 2),
-        armed: { kind: 'data', shown: shown(1, 2), event: { order: 9 } } as NonNullable<Call['armed']>,
+        armed: { kind: 'data', observed: shown(1, 2), event: { order: 9 } } as NonNullable<Call['armed']>,
       }),
       call('get', { observed: shown(3, 3) }),
     ],
@@ -104,7 +104,7 @@ it('finds whoever follows a znode and ends with an old state, or goes on althoug
   const follower = {
     client: 'p',
     path: '/a',
-    incarnation: life,
+    incarnation,
     last: shown(1, 2).stat,
     reads: 1,
     isEnded: false,

@@ -9,23 +9,23 @@ import type { ArmedWatch, Call, CallLog, Observed } from './calls.ts'
  * says that nothing happened is right, what one client shows never goes back in its own order, nothing shows a change before the
  * watch on it tells of it, and whoever follows a znode ends with its newest state.
  */
-export function checkCalls(log: CallLog, chronicle: CommittedHistory): string[] {
+export function checkCalls(log: CallLog, committed: CommittedHistory): string[] {
   const wrong = [...log.violations]
   for (const call of log.calls)
     if (call.outcome === 'pending' && call.incarnation.isAlive)
       wrong.push(`${describeCall(call)} was never settled`)
-  const writers = writersOf(chronicle.model)
+  const writers = writersOf(committed.model)
   for (const call of log.calls) {
-    const problem = writeProblem(call, writers, chronicle.model)
+    const problem = writeProblem(call, writers, committed.model)
     if (problem !== undefined) wrong.push(`${describeCall(call)} ${problem}`)
   }
   const clients = new Set(log.calls.map(({ client }) => client))
-  for (const client of clients) wrong.push(...orderProblems(client, log, chronicle.model))
-  for (const { client, path, incarnation: life, last, isEnded: over } of log.streamReaders) {
-    const state = chronicle.model.stateAt(path, Infinity)
+  for (const client of clients) wrong.push(...orderProblems(client, log, committed.model))
+  for (const { client, path, incarnation, last, isEnded } of log.streamReaders) {
+    const state = committed.model.stateAt(path, Infinity)
     if (log.closedClients.has(client)) {
-      if (life.isAlive && !over) wrong.push(`${client} is closed, and its stream of ${path} never ended`)
-    } else if (life.isAlive && state?.stat.mzxid !== last?.mzxid)
+      if (incarnation.isAlive && !isEnded) wrong.push(`${client} is closed, and its stream of ${path} never ended`)
+    } else if (incarnation.isAlive && state?.stat.mzxid !== last?.mzxid)
       wrong.push(
         `${client} follows ${path} and ended with ${formatZxid(last?.mzxid ?? 0)} instead of ${formatZxid(state?.stat.mzxid ?? 0)}`,
       )
@@ -51,12 +51,12 @@ function writeProblem(
   writers: ReadonlyMap<string, number>,
   model: TreeModel,
 ): string | undefined {
-  const { kind, path, uniqueData: mark, outcome, maybeApplied, isRepeatable: repeats } = call
+  const { kind, path, uniqueData, outcome, maybeApplied, isRepeatable } = call
   const isDelete = kind === 'delete'
-  if (mark === undefined && !isDelete) return undefined
-  const count = isDelete ? deletionsOf(model, path) : (writers.get(mark!) ?? 0)
+  if (uniqueData === undefined && !isDelete) return undefined
+  const count = isDelete ? deletionsOf(model, path) : (writers.get(uniqueData!) ?? 0)
   if (kind === 'failingMulti' && count > 0) return `was carried out, although a part of it cannot be`
-  if (count > 1 && !repeats) return `was carried out ${count} times`
+  if (count > 1 && !isRepeatable) return `was carried out ${count} times`
   if (outcome === 'done' && count === 0)
     return kind === 'failingMulti' ? 'succeeded, although a part of it cannot' : 'never happened'
   if (outcome === 'failed' && maybeApplied === false && count > 0)
@@ -73,44 +73,44 @@ function orderProblems(client: string, log: CallLog, model: TreeModel): string[]
   const wrong: string[] = []
   const calls = log.calls.filter((call) => call.client === client && call.observed !== undefined)
   const seen = calls
-    .map(({ observed: shown, armed }) => ({ shown: shown!, armed }))
-    .filter(({ shown }) => shown.order >= 0)
-    .sort((a, b) => a.shown.order - b.shown.order)
+    .map(({ observed, armed }) => ({ observed: observed!, armed }))
+    .filter(({ observed }) => observed.order >= 0)
+    .sort((a, b) => a.observed.order - b.observed.order)
   const renewals = log.newSessions.filter((renewal) => renewal.client === client).map(({ order }) => order)
   let zxid = 0
   let waiting: { armed: ArmedWatch; since: number }[] = []
-  for (const { shown, armed } of seen) {
-    while (renewals.length > 0 && renewals[0]! < shown.order) {
+  for (const { observed, armed } of seen) {
+    while (renewals.length > 0 && renewals[0]! < observed.order) {
       renewals.shift()
       zxid = 0
       waiting = []
     }
-    const moment = momentOf(shown, model, zxid)
+    const moment = momentOf(observed, model, zxid)
     if (moment === undefined) {
       wrong.push(
-        `${client} saw ${shown.path} (${shown.stat === undefined ? 'missing' : formatZxid(shown.stat.mzxid)}, order ${shown.order}) after ${formatZxid(zxid)}, and it was never so from there on`,
+        `${client} saw ${observed.path} (${observed.stat === undefined ? 'missing' : formatZxid(observed.stat.mzxid)}, order ${observed.order}) after ${formatZxid(zxid)}, and it was never so from there on`,
       )
       continue
     }
     zxid = moment
     waiting = waiting.filter(
-      ({ armed: { event, failed } }) => (event?.order ?? Infinity) > shown.order && failed === undefined,
+      ({ armed: { event, failed } }) => (event?.order ?? Infinity) > observed.order && failed === undefined,
     )
     for (const { armed: watch, since } of waiting) {
       const step = changeOf(watch, model, since)
       if (step === undefined || step.zxid > zxid) continue
       wrong.push(
-        `${client} watched ${watch.kind} of ${watch.shown.path} and saw ${formatZxid(zxid)} (order ${shown.order}) before it was told of ${formatZxid(step.zxid)}`,
+        `${client} watched ${watch.kind} of ${watch.observed.path} and saw ${formatZxid(zxid)} (order ${observed.order}) before it was told of ${formatZxid(step.zxid)}`,
       )
       waiting = waiting.filter((one) => one.armed !== watch)
       break
     }
-    if (armed !== undefined && armed.shown.stat !== undefined) waiting.push({ armed, since: zxid })
+    if (armed !== undefined && armed.observed.stat !== undefined) waiting.push({ armed, since: zxid })
   }
   return wrong
 }
 
-/** The first zxid from one on at which a znode was as it was shown. */
+/** The first zxid from one on at which a znode was as it was observed. */
 function momentOf(
   { path, stat, data, children }: Observed,
   model: TreeModel,
@@ -129,8 +129,8 @@ function momentOf(
 }
 
 /** The next change that a watch must tell of. */
-function changeOf({ kind, shown }: ArmedWatch, model: TreeModel, since: number): PathChange | undefined {
-  for (const step of model.changesAfter(shown.path, since)) {
+function changeOf({ kind, observed }: ArmedWatch, model: TreeModel, since: number): PathChange | undefined {
+  for (const step of model.changesAfter(observed.path, since)) {
     const { change } = step
     if (change === 'deleted' || change === (kind === 'children' ? 'children' : 'data')) return step
   }

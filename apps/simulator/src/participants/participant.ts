@@ -18,7 +18,7 @@ import { RecordingConnection } from './recording-connection.ts'
 export interface ParticipantOptions {
   readonly host: Host
   readonly plan: ParticipantPlan
-  readonly chance: Prng
+  readonly prng: Prng
   readonly history: History
   readonly log: CallLog
   readonly servers: () => readonly ServerEndpoint[]
@@ -49,12 +49,12 @@ export class Participant {
 
   /** Begins, or begins anew after a crash, with a client of its own. */
   start(): void {
-    const life = this.host.start()
+    const incarnation = this.host.start()
     this.#lives++
     this.#pending = 0
     this.#own = []
     this.#working = true
-    void this.#connect(life)
+    void this.#connect(incarnation)
   }
 
   stop(): void {
@@ -84,11 +84,11 @@ export class Participant {
     void this.#call('end', '', () => client.close())
   }
 
-  async #connect(life: Incarnation): Promise<void> {
+  async #connect(incarnation: Incarnation): Promise<void> {
     const { plan, history, servers, nextConnection, log } = this.#o
     this.#name = `${this.host.name}.${this.#lives}.${++this.#clients}`
     const name = this.#name
-    const { clock, random, network } = life.ports
+    const { clock, random, network } = incarnation.ports
     const places = new Map(servers().map((place) => [place.host, place.name]))
     let epoch = 0
     const connected = connectWith(
@@ -100,7 +100,7 @@ export class Participant {
           schemes: ['tcp'],
           open: async (server, signal) =>
             new RecordingConnection(await network.connect(server, { signal }), {
-              world: life.host.world,
+              world: incarnation.host.world,
               history,
               client: name,
               server: places.get(server.host) ?? server.host,
@@ -109,46 +109,46 @@ export class Participant {
             }),
         },
         instrumentation: {
-          state: ({ sessionGeneration: sessionEpoch, order }) => {
-            if (sessionEpoch !== epoch) log.newSessions.push({ client: name, order })
-            epoch = sessionEpoch
+          state: ({ sessionGeneration, order }) => {
+            if (sessionGeneration !== epoch) log.newSessions.push({ client: name, order })
+            epoch = sessionGeneration
           },
         },
       },
       { platform: { clock, random } },
     )
     const client = await this.#track('connect', '', connected)
-    if (client === undefined || !life.isAlive) return
+    if (client === undefined || !incarnation.isAlive) return
     this.#client = client
-    if (plan.follows) for (const path of STREAM_PATHS) void this.#follow(client, life, path)
-    this.#think(client, life)
+    if (plan.follows) for (const path of STREAM_PATHS) void this.#follow(client, incarnation, path)
+    this.#think(client, incarnation)
   }
 
   #addresses(count = Infinity): string[] {
-    const { servers, chance } = this.#o
+    const { servers, prng } = this.#o
     const all = servers().map(({ host, port }) => `${host}:${port}`)
-    return count >= all.length ? all : chance.shuffled(all).slice(0, count)
+    return count >= all.length ? all : prng.shuffled(all).slice(0, count)
   }
 
-  #think(client: Client, life: Incarnation): void {
-    const { chance, plan } = this.#o
-    life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
+  #think(client: Client, incarnation: Incarnation): void {
+    const { prng, plan } = this.#o
+    incarnation.ports.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
       if (this.#client !== client) return
       if (this.#working && this.#pending < 4 * plan.burst) {
-        const count = chance.integer(1, plan.burst)
+        const count = prng.integer(1, plan.burst)
         for (let i = 0; i < count && this.#client === client; i++)
-          this.#act(client, chance.pickWeighted(plan.weights))
+          this.#act(client, prng.pickWeighted(plan.weights))
       }
-      if (this.#client === client) this.#think(client, life)
+      if (this.#client === client) this.#think(client, incarnation)
     })
   }
 
   #act(client: Client, deed: ParticipantOperation): void {
-    const { chance } = this.#o
+    const { prng } = this.#o
     switch (deed) {
       case 'get': {
         // Where reads leave together there should be some.
-        const count = this.#o.plan.batchReads === false ? 1 : chance.integer(1, 6)
+        const count = this.#o.plan.batchReads === false ? 1 : prng.integer(1, 6)
         for (let i = 0; i < count; i++) void this.#get(client, this.#any())
         return
       }
@@ -162,7 +162,7 @@ export class Participant {
         return void exists
       }
       case 'children': {
-        const path = chance.pick(['/w/t', '/w/s', '/w/e'])
+        const path = prng.pick(['/w/t', '/w/s', '/w/e'])
         const got = client.getChildren(path, this.#limits())
         return void this.#track('children', path, got, ({ stat, order, children }) => ({
           order,
@@ -177,7 +177,7 @@ export class Participant {
         return void this.#watch(client)
       case 'move':
         return void this.#call('update', '', () =>
-          client.updateServerList(this.#addresses(chance.integer(1, 3))),
+          client.updateServerList(this.#addresses(prng.integer(1, 3))),
         )
       case 'reconnect':
         return this.#reconnect(client)
@@ -197,9 +197,9 @@ export class Participant {
   #reconnect(client: Client): void {
     this.#client = undefined
     this.#o.log.closedClients.add(this.#name)
-    const life = this.host.current!
+    const incarnation = this.host.current!
     void this.#call('end', '', () => client.close()).then(() => {
-      if (life.isAlive) return this.#connect(life)
+      if (incarnation.isAlive) return this.#connect(incarnation)
       return undefined
     })
   }
@@ -208,46 +208,46 @@ export class Participant {
     client: Client,
     deed: 'set' | 'setIf' | 'create' | 'ephemeral' | 'sequential' | 'delete' | 'multi' | 'failingMulti',
   ): void {
-    const { chance } = this.#o
-    const mark = `${this.#name}:${this.#values++}`
-    const data = encoder.encode(mark)
+    const { prng } = this.#o
+    const uniqueData = `${this.#name}:${this.#values++}`
+    const data = encoder.encode(uniqueData)
     const limits = this.#limits()
-    const idempotent = chance.chance(0.3)
+    const idempotent = prng.chance(0.3)
     switch (deed) {
       case 'set': {
-        const path = chance.chance(0.4) ? chance.pick(STREAM_PATHS) : this.#register()
+        const path = prng.chance(0.4) ? prng.pick(STREAM_PATHS) : this.#register()
         const made = client.setData(path, data, { ...limits, idempotent })
-        return void this.#marked('set', path, mark, idempotent, made, (stat) => ({
+        return void this.#marked('set', path, uniqueData, idempotent, made, (stat) => ({
           order: stat.order,
           path,
           stat: statOf(stat),
         }))
       }
       case 'setIf':
-        return void this.#setIf(client, mark)
+        return void this.#setIf(client, uniqueData)
       case 'create': {
         // Some names are its own, so that whoever deletes them is known.
-        const isOwn = chance.chance(0.5)
-        const path = isOwn ? `/w/t/own-${mark}` : `/w/t/${chance.below(6)}`
+        const isOwn = prng.chance(0.5)
+        const path = isOwn ? `/w/t/own-${uniqueData}` : `/w/t/${prng.below(6)}`
         const made = client.create(path, data, { ...limits, idempotent })
-        return void this.#marked('create', path, mark, idempotent, made, (created) => {
+        return void this.#marked('create', path, uniqueData, idempotent, made, (created) => {
           if (isOwn) this.#own.push(path)
           return { order: created.order, path: created.path, stat: statOf(created.stat) }
         })
       }
       case 'ephemeral': {
-        const path = `/w/e/${chance.below(5)}`
+        const path = `/w/e/${prng.below(5)}`
         const made = client.create(path, data, { ...limits, mode: 'ephemeral' })
-        return void this.#marked('ephemeral', path, mark, true, made, (created) => ({
+        return void this.#marked('ephemeral', path, uniqueData, true, made, (created) => ({
           order: created.order,
           path,
           stat: statOf(created.stat),
         }))
       }
       case 'sequential': {
-        const mode: CreateMode = chance.pick(['persistentSequential', 'ephemeralSequential'])
+        const mode: CreateMode = prng.pick(['persistentSequential', 'ephemeralSequential'])
         const made = client.create('/w/s/p-', data, { ...limits, mode })
-        return void this.#marked('sequential', '/w/s/p-', mark, false, made, (created) => ({
+        return void this.#marked('sequential', '/w/s/p-', uniqueData, false, made, (created) => ({
           order: created.order,
           path: created.path,
           stat: statOf(created.stat),
@@ -263,17 +263,17 @@ export class Participant {
         const path = this.#register()
         const check = { op: 'check', path, version: deed === 'failingMulti' ? 1_000_000 : -1 } as const
         const made = client.multi([{ op: 'setData', path, data }, check], limits)
-        return void this.#marked(deed, path, mark, false, made)
+        return void this.#marked(deed, path, uniqueData, false, made)
       }
     }
   }
 
-  async #setIf(client: Client, mark: string): Promise<void> {
+  async #setIf(client: Client, uniqueData: string): Promise<void> {
     const path = this.#register()
     const stat = (await this.#get(client, path))?.stat
     if (stat === undefined) return
-    const made = client.setData(path, encoder.encode(mark), { ...this.#limits(), version: stat.version })
-    await this.#marked('setIf', path, mark, false, made, ({ order, ...found }) => ({
+    const made = client.setData(path, encoder.encode(uniqueData), { ...this.#limits(), version: stat.version })
+    await this.#marked('setIf', path, uniqueData, false, made, ({ order, ...found }) => ({
       order,
       path,
       stat: statOf(found),
@@ -290,13 +290,13 @@ export class Participant {
   }
 
   async #watch(client: Client): Promise<void> {
-    const { chance } = this.#o
-    const kind = chance.pick(['data', 'exists', 'children'] as const)
-    const isBrief = chance.chance(0.3)
+    const { prng } = this.#o
+    const kind = prng.pick(['data', 'exists', 'children'] as const)
+    const isBrief = prng.chance(0.3)
     const path = isBrief
-      ? chance.pick(STREAM_PATHS)
+      ? prng.pick(STREAM_PATHS)
       : kind === 'children'
-        ? chance.pick(['/w/t', '/w/s', '/w/e'])
+        ? prng.pick(['/w/t', '/w/s', '/w/e'])
         : this.#any()
     const call = this.#begin('watch', path, undefined, false)
     const made = client.watchOnce(path, kind)
@@ -309,7 +309,7 @@ export class Participant {
     }))
     if (watch === undefined) return
     if (isBrief) return void this.#call('end', path, () => watch.close())
-    const armed: ArmedWatch = { kind, shown: call.observed! }
+    const armed: ArmedWatch = { kind, observed: call.observed! }
     call.armed = armed
     void this.#o.log.track(
       this.#begin('follow', path, undefined, false),
@@ -322,14 +322,14 @@ export class Participant {
   }
 
   /** Reads a znode again at every event of its stream, whatever becomes of the connection. */
-  async #follow(client: Client, life: Incarnation, path: string): Promise<void> {
+  async #follow(client: Client, incarnation: Incarnation, path: string): Promise<void> {
     const call = this.#begin('follow', path, undefined, false)
     const watcher = await this.#keep(call, client.watch(path, { buffer: 4 }), () => undefined)
     if (watcher === undefined) return
     const follower: StreamReader = {
       client: this.#name,
       path,
-      incarnation: life,
+      incarnation,
       last: undefined,
       reads: 0,
       isEnded: false,
@@ -355,16 +355,16 @@ export class Participant {
 
   // Keeping calls
 
-  #begin(kind: CallKind, path: string, mark: string | undefined, repeats: boolean): Call {
-    const life = this.host.current!
+  #begin(kind: CallKind, path: string, uniqueData: string | undefined, isRepeatable: boolean): Call {
+    const incarnation = this.host.current!
     return {
       client: this.#name,
       kind,
       path,
-      uniqueData: mark,
-      isRepeatable: repeats,
-      incarnation: life,
-      invoked: life.host.world.now,
+      uniqueData,
+      isRepeatable,
+      incarnation,
+      invoked: incarnation.host.world.now,
       outcome: 'pending',
     }
   }
@@ -381,12 +381,12 @@ export class Participant {
   #marked<T>(
     kind: CallKind,
     path: string,
-    mark: string,
-    repeats: boolean,
+    uniqueData: string,
+    isRepeatable: boolean,
     made: Promise<T>,
     tell: (value: T) => Observed | undefined = () => undefined,
   ): Promise<T | undefined> {
-    return this.#keep(this.#begin(kind, path, mark, repeats), made, tell)
+    return this.#keep(this.#begin(kind, path, uniqueData, isRepeatable), made, tell)
   }
 
   #call<T>(kind: CallKind, path: string, make: () => Promise<T>): Promise<T | undefined> {
@@ -406,22 +406,22 @@ export class Participant {
 
   /** Most calls wait as long as it takes; some have a deadline, some do not try again. */
   #limits(): { timeout?: number; retry?: false } {
-    const { chance } = this.#o
-    if (chance.chance(0.1)) return { timeout: chance.integer(5, 2000) }
-    return chance.chance(0.1) ? { retry: false } : {}
+    const { prng } = this.#o
+    if (prng.chance(0.1)) return { timeout: prng.integer(5, 2000) }
+    return prng.chance(0.1) ? { retry: false } : {}
   }
 
   #register(): string {
-    return `/w/r/${this.#o.chance.below(6)}`
+    return `/w/r/${this.#o.prng.below(6)}`
   }
 
   #any(): string {
-    const { chance } = this.#o
-    return chance.pick([
+    const { prng } = this.#o
+    return prng.pick([
       this.#register(),
       this.#register(),
-      `/w/t/${chance.below(6)}`,
-      `/w/e/${chance.below(5)}`,
+      `/w/t/${prng.below(6)}`,
+      `/w/e/${prng.below(5)}`,
     ])
   }
 }

@@ -33,15 +33,15 @@ export interface ParticipantPlan {
 }
 
 /** The real clients of a run. Drawn from a branch of its own, so that the rest of a plan does not change with them. */
-export function drawParticipants(chance: Prng): ParticipantPlan[] {
-  return Array.from({ length: chance.integer(1, 3) }, (_, i) => {
-    const weight = (usual: number): number => (chance.chance(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+export function drawParticipants(prng: Prng): ParticipantPlan[] {
+  return Array.from({ length: prng.integer(1, 3) }, (_, i) => {
+    const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
     return {
-      timeoutMs: chance.pick([1500, 3000, 6000]),
-      thinkMs: chance.pick([15, 40, 120]),
-      burst: chance.pick([1, 3, 8]),
-      follows: chance.chance(0.6),
-      batchReads: batchesOf(chance.fork(`batches ${i}`)),
+      timeoutMs: prng.pick([1500, 3000, 6000]),
+      thinkMs: prng.pick([15, 40, 120]),
+      burst: prng.pick([1, 3, 8]),
+      follows: prng.chance(0.6),
+      batchReads: batchesOf(prng.fork(`batches ${i}`)),
       weights: {
         get: 3,
         exists: weight(2),
@@ -63,23 +63,23 @@ export function drawParticipants(chance: Prng): ParticipantPlan[] {
   })
 }
 
-const batchesOf = (chance: Prng): ParticipantPlan['batchReads'] =>
-  chance.chance(0.5) && { most: chance.pick([2, 3, 64]) }
+const batchesOf = (prng: Prng): ParticipantPlan['batchReads'] =>
+  prng.chance(0.5) && { most: prng.pick([2, 3, 64]) }
 
 /** What happens to real clients, whose numbers follow those of the others. */
 export function drawParticipantFaults(
-  chance: Prng,
+  prng: Prng,
   { from, count, servers, loadMs }: { from: number; count: number; servers: number; loadMs: number },
 ): Fault[] {
   const faults: Fault[] = []
-  const mean = chance.pick([600, 1500, 4000])
-  for (let at = 200 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
+  const mean = prng.pick([600, 1500, 4000])
+  for (let at = 200 + prng.exponential(mean); at < loadMs; at += 50 + prng.exponential(mean)) {
     faults.push({
       at,
-      forMs: chance.pick([20, 300, 1500, 4000, 9000]) * chance.between(0.5, 1.5),
-      kind: chance.pickWeighted({ clientCut: 2, clientReset: 4, clientCrash: 1, clientPause: 2 }),
-      client: from + chance.below(count),
-      server: chance.integer(1, servers),
+      forMs: prng.pick([20, 300, 1500, 4000, 9000]) * prng.between(0.5, 1.5),
+      kind: prng.pickWeighted({ clientCut: 2, clientReset: 4, clientCrash: 1, clientPause: 2 }),
+      client: from + prng.below(count),
+      server: prng.integer(1, servers),
     })
   }
   return faults

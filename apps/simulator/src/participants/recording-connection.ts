@@ -66,22 +66,22 @@ export class RecordingConnection implements Connection {
     return this.#inner.bufferedBytes
   }
 
-  setHandler(events: ConnectionHandler): void {
+  setHandler(handler: ConnectionHandler): void {
     this.#inner.setHandler({
       data: (chunk) => {
         const wasOver = this.#over
-        const { events: arrivals } = this.#o.history
-        const before = arrivals.length
+        const { events } = this.#o.history
+        const before = events.length
         if (!wasOver) this.#received.push(chunk)
-        events.data(chunk)
+        handler.data(chunk)
         // A client that left amid the chunk, with the answer that it had waited for, has heard of nothing behind it.
         if (wasOver || !this.#over) return
-        while (arrivals.length > before && arrivals.at(-1)!.kind === 'notice') arrivals.pop()
+        while (events.length > before && events.at(-1)!.kind === 'notice') events.pop()
       },
-      drain: () => events.drain(),
+      drain: () => handler.drain(),
       closed: (cause) => {
         this.#end()
-        events.closed(cause)
+        handler.closed(cause)
       },
     })
   }
@@ -121,9 +121,9 @@ export class RecordingConnection implements Connection {
     if (xid === Xid.setWatches)
       return void this.#rearming.push(type === OpCode.setWatches ? this.#askedAgain(r) : undefined)
     if (xid < 0) return
-    const { history, client, connection, server, world, isChecked: isJudged } = this.#o
+    const { history, client, connection, server, world, isChecked } = this.#o
     const asked = decodeRequest(type, r)
-    const request = asked && 'watch' in asked && !isJudged(asked.path) ? { ...asked, watch: false } : asked
+    const request = asked && 'watch' in asked && !isChecked(asked.path) ? { ...asked, watch: false } : asked
     const common = { client, session: this.#session, connection, server, xid }
     const operation = request && history.begin({ ...common, request, invoked: world.now })
     this.#pending.push({ xid, operation })
@@ -194,8 +194,8 @@ export class RecordingConnection implements Connection {
 
   #notified(r: Reader): void {
     const { type, path } = readWatcherEvent(r)
-    const { history, client, connection, world, isChecked: isJudged } = this.#o
-    if (type === EventType.None || !isJudged(path!)) return
+    const { history, client, connection, world, isChecked } = this.#o
+    if (type === EventType.None || !isChecked(path!)) return
     const common = { client, session: this.#session, connection, at: world.now }
     history.events.push({ kind: 'notice', ...common, type, path: path! })
   }

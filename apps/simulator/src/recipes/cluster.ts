@@ -25,11 +25,11 @@ const SETTINGS = {
   snapTreeShare: 0,
 }
 
-/** Servers, participants, and a witness who suffers from servers alone. */
-export class Troupe {
+/** Servers, participants, and a observer who suffers from servers alone. */
+export class Cluster {
   readonly stage: Simulation
   readonly members: Member[] = []
-  witness!: Client
+  observer!: Client
 
   constructor(seed: number, servers: number, snapCount: number) {
     this.stage = new Simulation({ seed, servers, settings: { ...SETTINGS, snapCount } })
@@ -39,7 +39,7 @@ export class Troupe {
   async gather(count: number, sessionTimeout: number): Promise<void> {
     const joining = Array.from({ length: count }, (_, i) => this.#join(`p${i}`, sessionTimeout))
     this.members.push(...(await Promise.all(joining)))
-    this.witness = (await this.#join('witness', 20_000)).client
+    this.observer = (await this.#join('witness', 20_000)).client
   }
 
   /** Whether a participant stands still, or goes on in this very moment and cannot know yet what it has lost. */

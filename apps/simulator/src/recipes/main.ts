@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { scenarios } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
 import { answer } from '../campaign/child-process.ts'
-import { playRecipe } from './run-scenario.ts'
+import { runScenario } from './run-scenario.ts'
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
@@ -27,7 +27,7 @@ interface Work {
 
 interface Outcome {
   readonly violated: number
-  readonly steps: number
+  readonly eventCount: number
   /** The first seed that was violated, and how. */
   readonly first?: { readonly seed: number; readonly what: string }
 }
@@ -43,12 +43,12 @@ const serversOf = (seed: number): number =>
   values.servers === undefined ? [3, 1, 3][seed % 3]! : number(values.servers, 'servers')
 
 async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outcome> {
-  let [violated, steps] = [0, 0]
+  let [violated, eventCount] = [0, 0]
   let first: Outcome['first']
   for (let seed = start; seed < start + seeds; seed++) {
     const servers = serversOf(seed)
     const lines: string[] = []
-    const result = await playRecipe(
+    const result = await runScenario(
       name,
       seed,
       servers,
@@ -57,7 +57,7 @@ async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outc
         : ({ at, host: who, event: what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
     )
     if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join('\n')}\n`)
-    steps += result.steps
+    eventCount += result.eventCount
     if (result.violations.length === 0) continue
     violated++
     first ??= { seed, what: result.violations[0]!.split('\n')[0]! }
@@ -66,7 +66,7 @@ async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outc
     for (const what of result.violations.slice(0, 6)) console.log(`  VIOLATION ${what.slice(0, 1500)}`)
     console.log(`  replay: pnpm sim --recipes ${name} --seeds 1 --start ${seed} --servers ${servers}`)
   }
-  return { violated, steps, ...(first === undefined ? {} : { first }) }
+  return { violated, eventCount, ...(first === undefined ? {} : { first }) }
 }
 
 function elsewhere(part: Work): Promise<Outcome> {
@@ -103,13 +103,13 @@ async function campaign(): Promise<number> {
     for (const name of names) parts.push({ name, start: start + at, seeds: Math.min(PART, seeds - at) })
   const begun = performance.now()
   const violated = new Map(names.map((name) => [name, 0]))
-  let steps = 0
+  let eventCount = 0
   const processes = number(values.processes, 'processes')
   const take = async (): Promise<void> => {
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
       const outcome = await (processes > 1 ? elsewhere(part) : work(part, false))
       violated.set(part.name, (violated.get(part.name) ?? 0) + outcome.violated)
-      steps += outcome.steps
+      eventCount += outcome.eventCount
     }
   }
   await Promise.all(Array.from({ length: Math.max(1, processes) }, take))
@@ -118,7 +118,7 @@ async function campaign(): Promise<number> {
   const sum = [...violated.values()].reduce((total, count) => total + count, 0)
   for (const [name, count] of violated)
     console.log(`  ${name.padEnd(20)} ${seeds} seeds, ${count} violations`)
-  console.log(`${steps} events in ${seconds.toFixed(1)} s, ${(all / seconds).toFixed(2)} seeds a second`)
+  console.log(`${eventCount} events in ${seconds.toFixed(1)} s, ${(all / seconds).toFixed(2)} seeds a second`)
   console.log(`simulation: ${all} seeds, ${sum} violations`)
   return sum
 }

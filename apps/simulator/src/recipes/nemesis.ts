@@ -1,29 +1,29 @@
 import type { Prng } from '@zabra/testing'
-import type { Member, Troupe } from './cluster.ts'
+import type { Member, Cluster } from './cluster.ts'
 
 /** Makes participants and servers suffer at random until it is told to stop. */
-export class Trouble {
-  readonly #troupe: Troupe
+export class Nemesis {
+  readonly #cluster: Cluster
   readonly #chance: Prng
   readonly #meanMs: number
   readonly counts: Record<string, number> = {}
   #isOver = false
 
-  constructor(troupe: Troupe, chance: Prng) {
-    this.#troupe = troupe
-    this.#chance = chance
-    this.#meanMs = chance.pick([300, 800, 2000])
+  constructor(cluster: Cluster, prng: Prng) {
+    this.#cluster = cluster
+    this.#chance = prng
+    this.#meanMs = prng.pick([300, 800, 2000])
     this.#next()
   }
 
   /** From now on all is well. */
   stop(): void {
     this.#isOver = true
-    const { stage, members } = this.#troupe
+    const { stage, members } = this.#cluster
     stage.heal()
     for (const member of members) {
       member.losesReply = false
-      this.#troupe.wake(member)
+      this.#cluster.wake(member)
     }
     for (const server of stage.servers) {
       server.host.resume()
@@ -33,16 +33,16 @@ export class Trouble {
 
   #next(): void {
     const wait = 20 + this.#chance.exponential(this.#meanMs)
-    this.#troupe.stage.world.schedule(wait, undefined, 'trouble', () => {
+    this.#cluster.stage.world.schedule(wait, undefined, 'trouble', () => {
       if (this.#isOver) return
       if (this.#chance.chance(0.25)) this.#strikeServer()
-      else this.#strikeMember(this.#chance.pick(this.#troupe.members))
+      else this.#strikeMember(this.#chance.pick(this.#cluster.members))
       this.#next()
     })
   }
 
   #strikeMember(member: Member): void {
-    const { stage } = this.#troupe
+    const { stage } = this.#cluster
     const kind = this.#chance.pickWeighted({ reset: 3, lostReply: 6, cut: 2, expiry: 1, pause: 2 })
     this.#count(kind)
     const forMs = this.#chance.between(100, 9000)
@@ -58,7 +58,7 @@ export class Trouble {
       case 'pause':
         member.host.pause()
         // Half of them sleep for longer than any session lives.
-        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () => this.#troupe.wake(member))
+        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () => this.#cluster.wake(member))
       case 'cut':
       case 'expiry':
         for (const server of servers) {
@@ -72,7 +72,7 @@ export class Trouble {
   }
 
   #strikeServer(): void {
-    const { stage } = this.#troupe
+    const { stage } = this.#cluster
     const leader = stage.servers.find(({ server }) => server?.role === 'leading')
     const server =
       leader !== undefined && this.#chance.chance(0.4) ? leader : this.#chance.pick(stage.servers)
@@ -108,11 +108,11 @@ export class Trouble {
 
   #count(kind: string): void {
     this.counts[kind] = (this.counts[kind] ?? 0) + 1
-    this.#troupe.stage.world.trace(undefined, 'trouble', kind)
+    this.#cluster.stage.world.trace(undefined, 'trouble', kind)
   }
 
   #later(ms: number, end: () => void): void {
-    this.#troupe.stage.world.schedule(ms, undefined, 'end of trouble', () => {
+    this.#cluster.stage.world.schedule(ms, undefined, 'end of trouble', () => {
       if (!this.#isOver) end()
     })
   }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { playRecipe } from './run-scenario.ts'
+import { runScenario } from './run-scenario.ts'
 
 /** How many seeds each recipe is played with; more where there is time. */
 const SEEDS = Number(process.env['ZABRA_RECIPE_SEEDS'] ?? 2)
@@ -35,8 +35,8 @@ describe('recipes in a simulated world', () => {
   })
 
   it('have one history for one seed', async () => {
-    const [first, second] = [await playRecipe('mutex', 5, 3), await playRecipe('mutex', 5, 3)]
-    expect([second.hash, second.steps, second.violations]).toEqual([first.hash, first.steps, []])
+    const [first, second] = [await runScenario('mutex', 5, 3), await runScenario('mutex', 5, 3)]
+    expect([second.hash, second.eventCount, second.violations]).toEqual([first.hash, first.eventCount, []])
   })
 
   it.each([
@@ -58,7 +58,7 @@ describe('recipes in a simulated world', () => {
     // A stream of updates ended when three connections in a row broke at its reading.
     ['configuration', 910015, 1],
   ])('keep what %s broke with seed %i and %i servers', async (name, seed, servers) => {
-    expect((await playRecipe(name, seed, servers)).violations).toEqual([])
+    expect((await runScenario(name, seed, servers)).violations).toEqual([])
   })
 
   it('are caught when a bug is planted in one', { timeout: 120_000 }, async () => {
@@ -68,6 +68,6 @@ describe('recipes in a simulated world', () => {
   })
 
   it('are named when somebody asks for one that does not exist', async () => {
-    await expect(playRecipe('mutexes', 1, 1)).rejects.toThrow('Expected a recipe among mutex,')
+    await expect(runScenario('mutexes', 1, 1)).rejects.toThrow('Expected a recipe among mutex,')
   })
 })

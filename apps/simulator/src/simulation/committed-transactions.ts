@@ -12,9 +12,9 @@ export function committedTransactions(
 ): LoggedTxn[] {
   if (logs.length === 1) return [...logs[0]!.entries.values()].map(({ logged }) => logged)
   const votes = new Map<number, Map<string, { logged: LoggedTxn; servers: Set<number> }>>()
-  for (const { server, entries, removed: aside } of logs) {
+  for (const { server, entries, removed } of logs) {
     const id = Number(server.slice(1))
-    for (const [zxid, { logged, print }] of [...entries, ...aside]) {
+    for (const [zxid, { logged, print }] of [...entries, ...removed]) {
       const one = votes.get(zxid) ?? new Map<string, { logged: LoggedTxn; servers: Set<number> }>()
       votes.set(zxid, one)
       const vote = one.get(print)

@@ -11,7 +11,7 @@ interface HistoryFile {
 }
 
 interface HistoryFiles {
-  readonly renamings: number
+  readonly namesVersion: number
   readonly logs: readonly HistoryFile[]
   readonly snapshots: readonly HistoryFile[]
 }
@@ -25,7 +25,7 @@ interface ParsedLog {
 /** Which transactions a power cut would leave on a machine's disk for certain. */
 export class DurableLog {
   readonly #platter: DiskImage
-  #listed: HistoryFiles = { renamings: -1, logs: [], snapshots: [] }
+  #listed: HistoryFiles = { namesVersion: -1, logs: [], snapshots: [] }
   readonly #read = new WeakMap<FileImage, ParsedLog>()
   /** What the machine had on disks that it has no more. */
   readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
@@ -46,15 +46,15 @@ export class DurableLog {
 
   /** The files that hold history; looked for again when names have changed. */
   #names(): HistoryFiles {
-    const { namesVersion: renamings } = this.#platter
-    if (this.#listed.renamings === renamings) return this.#listed
+    const { namesVersion } = this.#platter
+    if (this.#listed.namesVersion === namesVersion) return this.#listed
     const names = this.#platter.hasFolder(FOLDER) ? this.#platter.list(FOLDER) : []
     const found = ({ name, zxid }: { name: string; zxid: number }): HistoryFile => ({
       path: `${FOLDER}/${name}`,
       zxid,
     })
     this.#listed = {
-      renamings,
+      namesVersion,
       logs: logsIn(names).map(found),
       snapshots: snapshotsIn(names).map(found),
     }

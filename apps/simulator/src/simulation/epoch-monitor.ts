@@ -15,8 +15,8 @@ export class EpochMonitor {
     this.#world = world
     this.#servers = servers
     if (servers.length > 1) this.#look()
-    for (const { host, onReplaceDisk: beforeNewDisk } of servers)
-      beforeNewDisk.push(() => {
+    for (const { host, onReplaceDisk } of servers)
+      onReplaceDisk.push(() => {
         this.#last.delete(host.name)
         this.samples.push({ server: host.name, at: world.now, accepted: 0, current: 0, isNew: true })
       })

@@ -52,11 +52,11 @@ export class FaultInjector {
     world.network.heal()
     for (const { host } of [...servers, ...workers]) host.resume()
     for (const server of servers) {
-      const { conditions: temper } = server.host.disk
-      temper.isFull = false
-      temper.failNextSync = false
+      const { conditions } = server.host.disk
+      conditions.isFull = false
+      conditions.failNextSync = false
       server.host.disk.onNextDurableWrite = undefined
-      temper.syncMs = this.#usualSync.get(server.host) ?? temper.syncMs
+      conditions.syncMs = this.#usualSync.get(server.host) ?? conditions.syncMs
       setClockRate(server.host.clockSkew, world.now, 1)
       server.start()
     }
@@ -168,11 +168,11 @@ export class FaultInjector {
   }
 
   /** Says a four-letter word to a server, if it can be reached. */
-  #say(word: string, { address: place }: SimulatedServer): void {
+  #say(word: string, { address }: SimulatedServer): void {
     const { world } = this.#targets
     this.#admin ??= world.addHost('admin')
     const { network } = (this.#admin.current ?? this.#admin.start()).ports
-    network.connect(place).then(
+    network.connect(address).then(
       (wire) => {
         wire.setHandler({ data: () => {}, drain: () => {}, closed: () => {} })
         wire.write(new TextEncoder().encode(word))
@@ -195,19 +195,19 @@ export class FaultInjector {
   }
 
   #disk(kind: 'slowDisk' | 'fullDisk' | 'syncError', host: Host): (() => void) | undefined {
-    const { conditions: temper } = host.disk
+    const { conditions } = host.disk
     if (kind === 'syncError') {
-      temper.failNextSync = true
+      conditions.failNextSync = true
       return undefined
     }
     if (kind === 'fullDisk') {
-      temper.isFull = true
-      return () => (temper.isFull = false)
+      conditions.isFull = true
+      return () => (conditions.isFull = false)
     }
-    const usual = this.#usualSync.get(host) ?? temper.syncMs
+    const usual = this.#usualSync.get(host) ?? conditions.syncMs
     this.#usualSync.set(host, usual)
-    temper.syncMs = Math.max(usual, 300)
-    return () => (temper.syncMs = usual)
+    conditions.syncMs = Math.max(usual, 300)
+    return () => (conditions.syncMs = usual)
   }
 
   #client(
@@ -293,7 +293,7 @@ export class FaultInjector {
   /** The server goes on for those clients alone that only read, and its slow clock lets it believe in its leadership for longer. */
   #depose(host: Host): () => void {
     const { world, servers, workers } = this.#targets
-    const writers = workers.filter(({ isReadOnly: onlyReads }) => !onlyReads)
+    const writers = workers.filter(({ isReadOnly }) => !isReadOnly)
     const others = [...servers, ...writers].map((one) => one.host).filter((other) => other !== host)
     const mend = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
     const { rate } = host.clockSkew

@@ -35,7 +35,7 @@ it('plays every fault of disks and every request that there is', () => {
   for (const kind of ['powerCut', 'tornWrite', 'powerCutAll', 'slowDisk', 'fullDisk', 'syncError'] as const)
     expect(kinds).toContain(kind)
   expect(plans.filter(({ disk }) => disk.reordersSectors).length).toBeGreaterThan(30)
-  expect(plans.filter(({ settings: knobs }) => knobs.localSessions).length).toBeGreaterThan(20)
+  expect(plans.filter(({ settings }) => settings.localSessions).length).toBeGreaterThan(20)
   const deeds = new Set(
     plans.flatMap(({ clients }) => clients.flatMap(({ weights }) => Object.keys(weights))),
   )

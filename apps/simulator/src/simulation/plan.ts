@@ -166,29 +166,29 @@ export interface PlanOptions {
 
 /** Draws a run from a seed. */
 export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
-  const chance = new Prng(seed).fork('plan')
-  const servers = options.servers ?? chance.pick([1, 3, 3, 5])
+  const prng = new Prng(seed).fork('plan')
+  const servers = options.servers ?? prng.pick([1, 3, 3, 5])
   const has = (feature: Feature): boolean =>
-    options.features?.includes(feature) === true || chance.fork(feature).chance(FEATURE_CHANCE)
+    options.features?.includes(feature) === true || prng.fork(feature).chance(FEATURE_CHANCE)
   const readOnly = servers > 1 && has('read-only')
   const wishedMs = (options.minutes ?? 1 / 6) * 60_000
   const loadMs = readOnly ? Math.max(wishedMs, NO_QUORUM_MS + 2000) : wishedMs
-  const clients = Array.from({ length: chance.integer(2, 6) }, () =>
-    drawClient(chance.fork(`client ${chance.below(1e9)}`)),
+  const clients = Array.from({ length: prng.integer(2, 6) }, () =>
+    drawClient(prng.fork(`client ${prng.below(1e9)}`)),
   )
-  const deposals = drawStaleLeaders(chance.fork('deposals'), servers, loadMs)
-  const harsh = chance.chance(0.3)
+  const deposals = drawStaleLeaders(prng.fork('deposals'), servers, loadMs)
+  const harsh = prng.chance(0.3)
   const observerMasters = servers >= 3 && has('observer-masters')
-  const drawn = drawEnsemble(chance.fork('ensemble'), servers, loadMs)
-  const ensemble = observerMasters ? withObservers(chance.fork('observers'), servers, drawn) : drawn
+  const drawn = drawEnsemble(prng.fork('ensemble'), servers, loadMs)
+  const ensemble = observerMasters ? withObservers(prng.fork('observers'), servers, drawn) : drawn
   const auditors = deposals.length > 0 ? [AUDITOR, AUDITOR, AUDITOR] : []
   const all = [
     ...clients,
     ...auditors,
     ...(readOnly ? [READ_ONLY_CLIENT, READ_ONLY_CLIENT, READ_ONLY_CLIENT] : []),
   ]
-  const participants = drawParticipants(chance.fork('participants'))
-  const groups = servers >= 3 && has('groups') ? drawGroups(chance.fork('layout'), servers) : undefined
+  const participants = drawParticipants(prng.fork('participants'))
+  const groups = servers >= 3 && has('groups') ? drawGroups(prng.fork('layout'), servers) : undefined
   const place = { from: all.length, count: participants.length, servers, loadMs }
   return {
     seed,
@@ -202,49 +202,49 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
     clients: all,
     participants,
     faults: [
-      ...drawFaults(chance.fork('faults'), servers, clients.length, loadMs),
+      ...drawFaults(prng.fork('faults'), servers, clients.length, loadMs),
       ...deposals,
       ...ensemble.changes,
-      ...(readOnly ? drawQuorumLoss(chance.fork('lonely'), servers, loadMs) : []),
-      ...drawParticipantFaults(chance.fork('participant faults'), place),
+      ...(readOnly ? drawQuorumLoss(prng.fork('lonely'), servers, loadMs) : []),
+      ...drawParticipantFaults(prng.fork('participant faults'), place),
     ],
     network: {
-      delayMs: chance.pick([0.05, 0.2, 2]),
-      jitterMs: chance.pick([0.1, 0.5, 3]),
+      delayMs: prng.pick([0.05, 0.2, 2]),
+      jitterMs: prng.pick([0.1, 0.5, 3]),
       tailRate: harsh ? 0.05 : 0.005,
       tailMs: harsh ? 80 : 15,
-      splitRate: chance.pick([0, 0.05, 0.5]),
-      breakOnHealRate: chance.pick([0.1, 0.5, 0.9]),
+      splitRate: prng.pick([0, 0.05, 0.5]),
+      breakOnHealRate: prng.pick([0.1, 0.5, 0.9]),
     },
     disk: {
-      syncMs: chance.pick([0.2, 1, 6]),
+      syncMs: prng.pick([0.2, 1, 6]),
       stallRate: harsh ? 0.02 : 0.001,
       stallMs: 100,
-      reordersSectors: options.reordersSectors ?? chance.fork('wild').chance(0.35),
+      reordersSectors: options.reordersSectors ?? prng.fork('wild').chance(0.35),
     },
     settings: {
       tickTimeMs: 500,
-      snapCount: chance.pick([30, 80, 400, 100_000]),
-      snapTreeShare: chance.fork('share of the tree').pick([0, 0, 0.25, 1]),
-      preAllocSizeBytes: chance.pick([0, 4096, 65_536]),
-      commitLogCount: chance.pick([20, 100, 500]),
-      globalOutstandingLimit: chance.pick([5, 1000]),
-      truncateFromBytes: chance.pick([0, 0, 1 << 20]),
-      snapshotSizeFactor: chance.pick([0.33, 0, -1]),
-      localSessions: servers > 1 && chance.fork('local sessions').chance(0.25),
+      snapCount: prng.pick([30, 80, 400, 100_000]),
+      snapTreeShare: prng.fork('share of the tree').pick([0, 0, 0.25, 1]),
+      preAllocSizeBytes: prng.pick([0, 4096, 65_536]),
+      commitLogCount: prng.pick([20, 100, 500]),
+      globalOutstandingLimit: prng.pick([5, 1000]),
+      truncateFromBytes: prng.pick([0, 0, 1 << 20]),
+      snapshotSizeFactor: prng.pick([0.33, 0, -1]),
+      localSessions: servers > 1 && prng.fork('local sessions').chance(0.25),
     },
   }
 }
 
-function drawClient(chance: Prng): ClientPlan {
+function drawClient(prng: Prng): ClientPlan {
   // Each run stresses something: some deeds are left out, others are done far more often.
-  const weight = (usual: number): number => (chance.chance(0.15) ? 0 : usual * chance.pick([0.5, 1, 1, 3]))
+  const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
   return {
-    timeoutMs: chance.pick([1500, 3000, 6000]),
-    thinkMs: chance.pick([5, 15, 40, 120]),
-    burst: chance.pick([1, 1, 4, 12]),
-    watchRate: chance.pick([0, 0.3, 0.8]),
-    user: chance.pick(['', 'ann', 'ben']),
+    timeoutMs: prng.pick([1500, 3000, 6000]),
+    thinkMs: prng.pick([5, 15, 40, 120]),
+    burst: prng.pick([1, 1, 4, 12]),
+    watchRate: prng.pick([0, 0.3, 0.8]),
+    user: prng.pick(['', 'ann', 'ben']),
     weights: {
       set: 4,
       setIf: weight(3),
@@ -318,21 +318,21 @@ const READ_ONLY_CLIENT: ClientPlan = {
 /** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
 const NO_QUORUM_MS = 7000
 
-function drawQuorumLoss(chance: Prng, servers: number, loadMs: number): Fault[] {
-  const at = chance.between(200, loadMs - NO_QUORUM_MS - 1000)
-  const forMs = chance.between(5500, NO_QUORUM_MS)
-  const minority = chance.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
+function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
+  const at = prng.between(200, loadMs - NO_QUORUM_MS - 1000)
+  const forMs = prng.between(5500, NO_QUORUM_MS)
+  const minority = prng.shuffled(range(servers)).slice(0, Math.floor(servers / 2))
   const down = range(servers).filter((id) => !minority.includes(id))
-  return chance.pickWeighted({ split: 1, down: 1 }) === 'split'
+  return prng.pickWeighted({ split: 1, down: 1 }) === 'split'
     ? [{ kind: 'split', group: minority, at, forMs }]
-    : down.map((server) => ({ kind: 'kill', server, at: at + chance.between(0, 300), forMs }))
+    : down.map((server) => ({ kind: 'kill', server, at: at + prng.between(0, 300), forMs }))
 }
 
 /** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
-function drawStaleLeaders(chance: Prng, servers: number, loadMs: number): Fault[] {
-  if (servers === 1 || !chance.chance(0.3)) return []
-  const at = chance.between(100, Math.max(200, loadMs - 5000))
-  return [{ kind: 'deposed', server: 0, at, forMs: chance.between(3500, 6000) }]
+function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] {
+  if (servers === 1 || !prng.chance(0.3)) return []
+  const at = prng.between(100, Math.max(200, loadMs - 5000))
+  return [{ kind: 'deposed', server: 0, at, forMs: prng.between(3500, 6000) }]
 }
 
 interface EnsemblePlan {
@@ -342,33 +342,33 @@ interface EnsemblePlan {
 }
 
 /** The same with at least one server that observes from the beginning. */
-function withObservers(chance: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
+function withObservers(prng: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
   const { observers, outsiders, changes } = drawn
   if (observers.length > 0) return drawn
-  const some = chance.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
+  const some = prng.shuffled(range(servers)).slice(0, servers > 3 ? 2 : 1)
   return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
 }
 
 /** Who has a voice in the beginning, and what of that changes. */
-function drawEnsemble(chance: Prng, servers: number, loadMs: number): EnsemblePlan {
+function drawEnsemble(prng: Prng, servers: number, loadMs: number): EnsemblePlan {
   const ids = range(servers)
-  const quiet = servers < 3 ? 0 : chance.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
-  const silent = chance.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
-  const observers = silent.filter(() => chance.chance(0.75))
+  const quiet = servers < 3 ? 0 : prng.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
+  const silent = prng.shuffled(ids).slice(0, quiet === 'one' ? 1 : quiet === 'two' ? 2 : 0)
+  const observers = silent.filter(() => prng.chance(0.75))
   const outsiders = silent.filter((id) => !observers.includes(id))
   const changes: Fault[] = []
-  if (servers < 3 || !chance.chance(0.4)) return { observers, outsiders, changes }
-  const mean = chance.pick([loadMs / 10, loadMs / 4])
-  for (let at = 100 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
-    const kind = chance.pickWeighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
+  if (servers < 3 || !prng.chance(0.4)) return { observers, outsiders, changes }
+  const mean = prng.pick([loadMs / 10, loadMs / 4])
+  for (let at = 100 + prng.exponential(mean); at < loadMs; at += 50 + prng.exponential(mean)) {
+    const kind = prng.pickWeighted({ leave: 2, vote: 3, observe: 2, wipe: 1.5, renew: 1 })
     changes.push({
       kind,
-      server: chance.chance(0.2) ? 0 : chance.pick(ids),
+      server: prng.chance(0.2) ? 0 : prng.pick(ids),
       at,
-      forMs: chance.pick([50, 1000]),
+      forMs: prng.pick([50, 1000]),
     })
   }
-  return { observers, outsiders, changes: [...changes, ...drawInterruptions(chance.fork('half'), changes)] }
+  return { observers, outsiders, changes: [...changes, ...drawInterruptions(prng.fork('half'), changes)] }
 }
 
 /** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
@@ -393,47 +393,47 @@ export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
   ],
 }
 
-function drawGroups(chance: Prng, servers: number): GroupsPlan | undefined {
+function drawGroups(prng: Prng, servers: number): GroupsPlan | undefined {
   const layouts = GROUPS[servers]
-  return layouts === undefined ? undefined : chance.pick(layouts)
+  return layouts === undefined ? undefined : prng.pick(layouts)
 }
 
 /** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
-function drawInterruptions(chance: Prng, changes: readonly Fault[]): Fault[] {
+function drawInterruptions(prng: Prng, changes: readonly Fault[]): Fault[] {
   return changes
-    .filter(() => chance.chance(0.4))
+    .filter(() => prng.chance(0.4))
     .map(({ at }) => ({
       kind: 'halfChange',
-      how: chance.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
-      afterMs: chance.pick([0, 0, 1, 10]),
+      how: prng.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
+      afterMs: prng.pick([0, 0, 1, 10]),
       at: at - 1,
-      forMs: chance.pick([100, 600, 3000]),
+      forMs: prng.pick([100, 600, 3000]),
     }))
 }
 
-function drawFaults(chance: Prng, servers: number, clients: number, loadMs: number): Fault[] {
+function drawFaults(prng: Prng, servers: number, clients: number, loadMs: number): Fault[] {
   const faults: Fault[] = []
-  const clocks = chance.chance(0.4)
-  const mean = chance.pick([400, 1200, 3000])
-  for (let at = 200 + chance.exponential(mean); at < loadMs; at += 50 + chance.exponential(mean)) {
-    const fault = drawFault(chance, at, servers, clients, clocks)
+  const clocks = prng.chance(0.4)
+  const mean = prng.pick([400, 1200, 3000])
+  for (let at = 200 + prng.exponential(mean); at < loadMs; at += 50 + prng.exponential(mean)) {
+    const fault = drawFault(prng, at, servers, clients, clocks)
     if (fault !== undefined) faults.push(fault)
   }
   return faults
 }
 
 function drawFault(
-  chance: Prng,
+  prng: Prng,
   at: number,
   servers: number,
   clients: number,
   clocks: boolean,
 ): Fault | undefined {
-  const forMs = chance.pick([20, 200, 1000, 3000, 6000]) * chance.between(0.5, 1.5)
-  const server = servers > 1 && chance.chance(0.4) ? 0 : chance.integer(1, servers)
-  const client = chance.below(clients)
+  const forMs = prng.pick([20, 200, 1000, 3000, 6000]) * prng.between(0.5, 1.5)
+  const server = servers > 1 && prng.chance(0.4) ? 0 : prng.integer(1, servers)
+  const client = prng.below(clients)
   const both = { at, forMs }
-  const kind = chance.pickWeighted({
+  const kind = prng.pickWeighted({
     kill: 4,
     powerCut: 4,
     tornWrite: 4,
@@ -460,24 +460,24 @@ function drawFault(
     case 'powerCutAll':
       return { ...both, kind }
     case 'tornWrite':
-      return { ...both, kind, server, afterMs: chance.pick([0, 0.1, 0.5, 3]) }
+      return { ...both, kind, server, afterMs: prng.pick([0, 0.1, 0.5, 3]) }
     case 'wallJump':
-      return { ...both, kind, server, by: chance.pick([-3_600_000, -2000, 2000, 3_600_000]) }
+      return { ...both, kind, server, by: prng.pick([-3_600_000, -2000, 2000, 3_600_000]) }
     case 'drift':
-      return { ...both, kind, server, by: chance.between(0.9, 1.1) }
+      return { ...both, kind, server, by: prng.between(0.9, 1.1) }
     case 'split':
       return {
         ...both,
         kind,
-        group: chance.shuffled(range(servers)).slice(0, chance.integer(1, Math.floor(servers / 2))),
+        group: prng.shuffled(range(servers)).slice(0, prng.integer(1, Math.floor(servers / 2))),
       }
     case 'slowLink':
-      return { ...both, kind, server, other: chance.integer(1, servers), ms: chance.pick([20, 150, 600]) }
+      return { ...both, kind, server, other: prng.integer(1, servers), ms: prng.pick([20, 150, 600]) }
     case 'clientCut':
     case 'clientReset':
     case 'clientCrash':
     case 'clientPause':
-      return { ...both, kind, client, server: chance.integer(1, servers) }
+      return { ...both, kind, client, server: prng.integer(1, servers) }
     case 'kill':
     case 'powerCut':
     case 'pause':

@@ -106,8 +106,8 @@ class Run {
       plan.servers > 1
         ? new QuorumMonitor(world, readMembers(membershipText(initialRoles(plan), plan.groups)))
         : undefined
-    for (const { host, onReplaceDisk: beforeNewDisk } of this.#servers)
-      beforeNewDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
+    for (const { host, onReplaceDisk } of this.#servers)
+      onReplaceDisk.push(() => this.#quorumMonitor?.diskReplaced(host))
     this.#epochMonitor = new EpochMonitor(world, this.#servers)
     this.#workers = plan.clients.map((client, index) => {
       const host = world.addHost(`c${index}`)
@@ -129,8 +129,8 @@ class Run {
         : undefined
     this.#participants = plan.participants.map((participant, index) => {
       const host = world.addHost(`p${index}`)
-      const chance = world.prng.fork(`participant ${index}`)
-      return new Participant({ ...this.#common, host, plan: participant, chance, log: this.#calls })
+      const prng = world.prng.fork(`participant ${index}`)
+      return new Participant({ ...this.#common, host, plan: participant, prng, log: this.#calls })
     })
     this.#faults = new FaultInjector({
       world,
@@ -152,7 +152,7 @@ class Run {
     } catch (error) {
       this.#violate('run', error instanceof Error ? (error.stack ?? error.message) : String(error))
     }
-    const { hash, eventCount: steps, now } = this.#world
+    const { hash, eventCount, now } = this.#world
     this.#stats.recordCalls(this.#calls.calls)
     if (this.#plan.groups !== undefined) this.#stats.add('ensembles with groups', 1)
     this.#stats.recordRun(
@@ -165,7 +165,7 @@ class Run {
       plan: this.#plan,
       violations: this.#violations,
       hash,
-      eventCount: steps,
+      eventCount,
       virtualMs: now,
       stats: this.#stats,
     }
@@ -178,7 +178,7 @@ class Run {
   } {
     return {
       history: this.#history,
-      servers: () => this.#servers.map(({ address: place }) => place),
+      servers: () => this.#servers.map(({ address }) => address),
       nextConnection: () => ++this.#connections,
     }
   }
@@ -209,7 +209,7 @@ class Run {
       this.#violate('liveness', `No write was answered within ${WRITE_WITHIN_MS} ms once all was healed`)
     else this.#stats.recoveryMs = this.#world.now - this.#healedAt
     const lookers = this.#workers.filter(
-      ({ acceptsReadOnlyServers: isLooker, host }) => isLooker && host.current !== undefined,
+      ({ acceptsReadOnlyServers, host }) => acceptsReadOnlyServers && host.current !== undefined,
     )
     const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
     if (!(await this.#world.run(this.#healedAt + WRITE_WITHIN_MS, areBack)))
@@ -217,17 +217,17 @@ class Run {
   }
 
   async #finish(): Promise<void> {
-    const chance = this.#world.prng.fork('end')
+    const prng = this.#world.prng.fork('end')
     for (const worker of this.#workers) {
       worker.stop()
-      const end = chance.pickWeighted({ close: 2, vanish: 2 })
+      const end = prng.pickWeighted({ close: 2, vanish: 2 })
       if (worker.host.current === undefined) continue
       if (end === 'close') worker.client.send({ op: 'close' })
       else worker.host.crash('power')
     }
     await this.#world.run(this.#world.now + 500)
     for (const worker of this.#workers) worker.client.abandon()
-    await this.#finishParticipants(chance)
+    await this.#finishParticipants(prng)
     const { clients, participants } = this.#plan
     const longest = Math.max(...[...clients, ...participants].map(({ timeoutMs }) => timeoutMs))
     await this.#world.run(this.#world.now + longest + GRACE_MS)
@@ -238,7 +238,7 @@ class Run {
   }
 
   /** What real clients still wait for must be answered now; then they look at everything once more, and go. */
-  async #finishParticipants(chance: Prng): Promise<void> {
+  async #finishParticipants(prng: Prng): Promise<void> {
     const all = this.#participants
     for (const one of all) one.stop()
     const isQuiet = (): boolean => all.every((one) => one.isQuiet)
@@ -248,7 +248,7 @@ class Run {
     for (const one of all) void one.conclude().then(() => concluded++)
     await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
     await this.#world.run(this.#world.now + QUIET_MS)
-    for (const one of all) one.end(chance.chance(0.5))
+    for (const one of all) one.end(prng.chance(0.5))
     await this.#world.run(this.#world.now + QUIET_MS)
   }
 
@@ -290,15 +290,15 @@ class Run {
 
   async #check(): Promise<void> {
     const logs: ServerLog[] = []
-    for (const { host, removedLogs: gone } of this.#servers)
-      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, gone))
+    for (const { host, removedLogs } of this.#servers)
+      logs.push(await readServerLog(host.name, host.disk, DATA_DIR, removedLogs))
     const { localSessions } = this.#plan.settings
-    const chronicle = committedHistoryOf(committedTransactions(logs, this.#quorumMonitor), localSessions)
-    if (localSessions) this.#markLocalSessions(chronicle)
+    const committed = committedHistoryOf(committedTransactions(logs, this.#quorumMonitor), localSessions)
+    if (localSessions) this.#markLocalSessions(committed)
     this.#markReadOnlySessions()
     const workers = new Set([...this.#workers, ...this.#participants].map(({ host }) => host.name))
     const isSilent = (client: string): boolean => workers.has(client.split('.')[0]!)
-    const silent = new Set(
+    const silentSessions = new Set(
       this.#history.events
         .filter(({ kind, client }) => kind === 'attached' && isSilent(client))
         .map(({ session }) => session),
@@ -309,12 +309,12 @@ class Run {
     const { tickTimeMs } = this.#plan.settings
     const evidence: Evidence = {
       history: this.#history,
-      committed: chronicle,
+      committed,
       logs,
       quorum: this.#quorumMonitor?.record,
       readers: this.#readers,
       healedAt: this.#healedAt,
-      silentSessions: silent,
+      silentSessions,
       // A follower that is cut off answers for a while before it notices.
       maxClockErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
       maxStalenessMs: maxStalenessOf(this.#plan),
@@ -323,7 +323,7 @@ class Run {
     }
     for (const checker of checkers)
       for (const what of checker.check(evidence)) this.#violate(checker.name, what)
-    for (const what of checkCalls(this.#calls, chronicle)) this.#violate('calls', what)
+    for (const what of checkCalls(this.#calls, committed)) this.#violate('calls', what)
     this.#checkStops()
   }
 

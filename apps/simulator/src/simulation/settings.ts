@@ -20,8 +20,8 @@ export const memberLine = (id: number, role: Role): string =>
   `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
 
 /** What members are in the beginning. */
-export function initialRoles({ servers, observers, nonMembers: outsiders }: Plan): Map<number, Role> {
-  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter((id) => !outsiders.includes(id))
+export function initialRoles({ servers, observers, nonMembers }: Plan): Map<number, Role> {
+  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter((id) => !nonMembers.includes(id))
   return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
 }
 
@@ -48,35 +48,35 @@ export function configurationFor(
 
 /** The settings of one server of a run. */
 export function serverSettings(plan: Plan, id: number): ServerSettings {
-  const { settings: knobs, servers, faults, nonMembers: outsiders } = plan
+  const { settings, servers, faults, nonMembers } = plan
   return defaults({
     ...(servers > 1
       ? {
           ensemble: configurationFor(id, initialRoles(plan), plan.groups),
           // Nobody lets in strangers without it.
-          reconfigEnabled: outsiders.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
+          reconfigEnabled: nonMembers.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
           initLimit: 10,
           syncLimit: SYNC_LIMIT,
-          commitLogCount: knobs.commitLogCount,
-          truncateFromBytes: knobs.truncateFromBytes,
-          snapshotSizeFactor: knobs.snapshotSizeFactor,
+          commitLogCount: settings.commitLogCount,
+          truncateFromBytes: settings.truncateFromBytes,
+          snapshotSizeFactor: settings.snapshotSizeFactor,
           observerMasterPort: plan.observerMasters === true ? OBSERVER_PORT : 0,
           readOnlyModeEnabled: plan.readOnly ?? false,
-          localSessionsEnabled: knobs.localSessions,
-          localSessionsUpgradingEnabled: knobs.localSessions,
+          localSessionsEnabled: settings.localSessions,
+          localSessionsUpgradingEnabled: settings.localSessions,
         }
       : {}),
     superDigest: SUPER_USER.digest,
     dataDir: DATA_DIR,
     serverId: id,
     clientPort: CLIENT_PORT,
-    tickTimeMs: knobs.tickTimeMs,
+    tickTimeMs: settings.tickTimeMs,
     minSessionTimeoutMs: 1000,
     maxSessionTimeoutMs: 20_000,
-    snapCount: Math.max(2, knobs.snapCount),
-    snapTreeShare: knobs.snapTreeShare,
-    preAllocSizeBytes: knobs.preAllocSizeBytes,
-    globalOutstandingLimit: knobs.globalOutstandingLimit,
+    snapCount: Math.max(2, settings.snapCount),
+    snapTreeShare: settings.snapTreeShare,
+    preAllocSizeBytes: settings.preAllocSizeBytes,
+    globalOutstandingLimit: settings.globalOutstandingLimit,
     extendedTypesEnabled: true,
     digestEnabled: true,
     enforceQuota: true,

@@ -13,12 +13,12 @@ const SLOWEST_CLOCK_RATE = 0.9
  * hear of the others, by its own clock, and a process that stands still notices nothing. An observer behind a follower notices
  * after that one has.
  */
-export function maxStalenessOf({ servers, faults, settings: knobs, observerMasters }: Plan): number {
+export function maxStalenessOf({ servers, faults, settings, observerMasters }: Plan): number {
   if (servers === 1) return 0
   const rate = faults.some(({ kind }) => kind === 'deposed') ? SLOWEST_CLOCK_RATE / 2 : SLOWEST_CLOCK_RATE
   const pauses = faults.map(({ kind, forMs }) => (kind === 'pause' ? forMs : 0))
   const ways = faults.map((fault) => (fault.kind === 'slowLink' ? fault.ms : 0))
-  const noticed = ((SYNC_LIMIT + NOTICE_TICKS) * knobs.tickTimeMs) / rate
+  const noticed = ((SYNC_LIMIT + NOTICE_TICKS) * settings.tickTimeMs) / rate
   const hops = observerMasters === true ? 2 : 1
   return hops * noticed + Math.max(0, ...pauses) + 2 * Math.max(0, ...ways) + NETWORK_MS
 }

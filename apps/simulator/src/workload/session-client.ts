@@ -148,7 +148,7 @@ export class SessionClient {
     const wire = this.#connection
     if (wire?.attached !== true || wire.isClosing) return undefined
     const xid = ++this.#xid
-    const { history, name, incarnation: life } = this.#o
+    const { history, name, incarnation } = this.#o
     const operation = history.begin({
       client: name,
       session: this.session,
@@ -158,7 +158,7 @@ export class SessionClient {
       user: userOf(this.#o.credentials),
       ...(wire.isReadOnly ? { isReadOnly: true } : {}),
       request,
-      invoked: life.host.world.now,
+      invoked: incarnation.host.world.now,
     })
     wire.pending.push(operation)
     wire.frame((w) => {
@@ -279,8 +279,8 @@ export class SessionClient {
 
   #handleConnectResponse(wire: ClientConnection, reader: Reader): void {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
-    const { history, incarnation: life } = this.#o
-    const { now } = life.host.world
+    const { history, incarnation } = this.#o
+    const { now } = incarnation.host.world
     const common = { client: this.name, connection: wire.id, server: wire.place.name, at: now }
     if (timeOut === 0) {
       history.events.push({ kind: 'ended', ...common, session: this.session })
@@ -298,7 +298,7 @@ export class SessionClient {
     if (isNew) this.#hasReadOnlySession = readOnly
     if (readOnly && this.#o.readOnly !== true) this.#complain(wire, 'is read-only, which was not asked for')
     if (readOnly)
-      life.ports.clock.after(this.#o.prng.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
+      incarnation.ports.clock.after(this.#o.prng.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
     history.events.push({
       kind: 'attached',
       ...common,
@@ -314,12 +314,12 @@ export class SessionClient {
   }
 
   #authenticate(wire: ClientConnection): void {
-    const { credentials: secret } = this.#o
-    if (secret === undefined) return
+    const { credentials } = this.#o
+    if (credentials === undefined) return
     wire.frame((w) => {
       w.int(Xid.auth)
       w.int(OpCode.auth)
-      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode(secret) })
+      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode(credentials) })
     })
   }
 
@@ -348,8 +348,8 @@ export class SessionClient {
   }
 
   #handleReply(wire: ClientConnection, reader: Reader): void {
-    const { history, incarnation: life } = this.#o
-    const { now } = life.host.world
+    const { history, incarnation } = this.#o
+    const { now } = incarnation.host.world
     const xid = reader.int()
     const zxid = reader.longNumber()
     const err = reader.int()
@@ -403,7 +403,7 @@ export class SessionClient {
 
   #handleNotification(wire: ClientConnection, reader: Reader): void {
     const { type, path } = readWatcherEvent(reader)
-    const { history, incarnation: life } = this.#o
+    const { history, incarnation } = this.#o
     const { data, exist, child } = this.#armed
     if (type !== EventType.NodeChildrenChanged) {
       data.delete(path!)
@@ -415,7 +415,7 @@ export class SessionClient {
       client: this.name,
       session: this.session,
       connection: wire.id,
-      at: life.host.world.now,
+      at: incarnation.host.world.now,
       type,
       path: path!,
     })

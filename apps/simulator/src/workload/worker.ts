@@ -84,13 +84,13 @@ export class Worker {
 
   /** Begins, or begins anew after a crash, with a session of its own. */
   start(): void {
-    const life = this.host.start()
-    const { history, servers, plan, nextConnection, prng: chance } = this.#o
+    const incarnation = this.host.start()
+    const { history, servers, plan, nextConnection, prng } = this.#o
     const name = `${this.host.name}.${this.#lives++}`
     this.client = new SessionClient({
       name,
-      incarnation: life,
-      prng: chance.fork(`connections ${name}`),
+      incarnation,
+      prng: prng.fork(`connections ${name}`),
       history,
       servers,
       timeoutMs: plan.timeoutMs,
@@ -109,13 +109,13 @@ export class Worker {
   }
 
   #think(): void {
-    const { prng: chance, plan } = this.#o
-    const life = this.host.current!
-    life.ports.clock.after(chance.exponential(plan.thinkMs), 'think', () => {
+    const { prng, plan } = this.#o
+    const incarnation = this.host.current!
+    incarnation.ports.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
       if (!this.#working) return
       if (this.client.isAttached && this.client.inFlight < 4 * plan.burst) {
-        const count = chance.integer(1, plan.burst)
-        for (let i = 0; i < count; i++) this.#act(chance.pickWeighted(plan.weights))
+        const count = prng.integer(1, plan.burst)
+        for (let i = 0; i < count; i++) this.#act(prng.pickWeighted(plan.weights))
       }
       this.#think()
     })
@@ -129,8 +129,8 @@ export class Worker {
   }
 
   #request(deed: Exclude<ClientOperation, 'move' | 'prove'>): Request {
-    const { prng: chance, plan } = this.#o
-    const watch = chance.chance(plan.watchRate)
+    const { prng, plan } = this.#o
+    const watch = prng.chance(plan.watchRate)
     switch (deed) {
       case 'set':
         return { op: 'set', path: this.#register(), data: this.#value(), version: -1 }
@@ -139,18 +139,18 @@ export class Worker {
       case 'create':
         return { op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' }
       case 'ephemeral':
-        return { op: 'create', path: `/w/e/${chance.below(5)}`, data: this.#value(), mode: 'ephemeral' }
+        return { op: 'create', path: `/w/e/${prng.below(5)}`, data: this.#value(), mode: 'ephemeral' }
       case 'sequential':
         return {
           op: 'create',
-          path: `/w/s/${chance.pick(['a', 'b'])}`,
+          path: `/w/s/${prng.pick(['a', 'b'])}`,
           data: this.#value(),
           mode: 'sequential',
         }
       case 'ephemeralSequential':
         return { op: 'create', path: '/w/s/e', data: this.#value(), mode: 'ephemeralSequential' }
       case 'container':
-        return { op: 'create', path: `/w/t/c${chance.below(3)}`, data: '', mode: 'container' }
+        return { op: 'create', path: `/w/t/c${prng.below(3)}`, data: '', mode: 'container' }
       case 'delete':
         return {
           op: 'delete',
@@ -170,17 +170,17 @@ export class Worker {
       case 'exists':
         return { op: deed, path: this.#any(), watch }
       case 'children':
-        return { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e']), watch }
+        return { op: 'children', path: prng.pick(['/w/t', '/w/s', '/w/e']), watch }
       case 'ttl':
-        return { op: 'create', path: `/w/t/l${chance.below(3)}`, data: '', mode: 'ttl' }
+        return { op: 'create', path: `/w/t/l${prng.below(3)}`, data: '', mode: 'ttl' }
       case 'secure':
         return this.#secure()
       case 'getAcl':
-        return { op: 'getAcl', path: chance.pick([this.#guarded(), this.#any()]) }
+        return { op: 'getAcl', path: prng.pick([this.#guarded(), this.#any()]) }
       case 'ephemerals':
-        return { op: 'ephemerals', path: chance.pick(['/w', '/w/e', '/w/s']) }
+        return { op: 'ephemerals', path: prng.pick(['/w', '/w/e', '/w/s']) }
       case 'count':
-        return { op: 'count', path: chance.pick(['/w', '/w/t', '/w/r', this.#guarded()]) }
+        return { op: 'count', path: prng.pick(['/w', '/w/t', '/w/r', this.#guarded()]) }
       case 'addWatch': {
         const path = this.#lastingPath()
         return { op: 'addWatch', path, recursive: RECURSIVE.has(path) }
@@ -189,8 +189,8 @@ export class Worker {
       case 'checkWatches':
         return {
           op: deed,
-          path: chance.pick([this.#lastingPath(), this.#any()]),
-          watches: chance.pick(['any', 'any', 'data', 'children', 'persistent', 'recursive'] as const),
+          path: prng.pick([this.#lastingPath(), this.#any()]),
+          watches: prng.pick(['any', 'any', 'data', 'children', 'persistent', 'recursive'] as const),
         }
       case 'multiRead':
         return { op: 'multiRead', parts: this.#readParts() }
@@ -209,12 +209,12 @@ export class Worker {
 
   /** Something with a node that has an access list of its own. */
   #secure(): Request {
-    const { prng: chance } = this.#o
+    const { prng } = this.#o
     const path = this.#guarded()
-    const acl = chance.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
+    const acl = prng.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
     const data = this.#value()
     switch (
-      chance.pickWeighted({
+      prng.pickWeighted({
         create: 3,
         below: 2,
         set: 2,
@@ -228,15 +228,15 @@ export class Worker {
       case 'create':
         return { op: 'create', path, data, mode: 'persistent', acl }
       case 'below':
-        return { op: 'create', path: `${path}/${chance.below(2)}`, data, mode: 'persistent' }
+        return { op: 'create', path: `${path}/${prng.below(2)}`, data, mode: 'persistent' }
       case 'set':
         return { op: 'set', path, data, version: -1 }
       case 'delete':
-        return { op: 'delete', path: chance.pick([path, `${path}/${chance.below(2)}`]), version: -1 }
+        return { op: 'delete', path: prng.pick([path, `${path}/${prng.below(2)}`]), version: -1 }
       case 'setAcl':
-        return { op: 'setAcl', path, acl, version: chance.pick([-1, -1, 0, 1]) }
+        return { op: 'setAcl', path, acl, version: prng.pick([-1, -1, 0, 1]) }
       case 'get':
-        return { op: chance.pick(['get', 'exists'] as const), path, watch: true }
+        return { op: prng.pick(['get', 'exists'] as const), path, watch: true }
       case 'children':
         return { op: 'children', path, watch: true }
       case 'check':
@@ -253,12 +253,12 @@ export class Worker {
 
   /** Something below a limit. */
   #limited(): Request {
-    const { prng: chance } = this.#o
-    const path = `${QUOTA_PATH}/${chance.below(8)}`
-    const data = `${this.#value()}${'+'.repeat(chance.below(60))}`
-    switch (chance.pickWeighted({ create: 3, set: 2, delete: 1.5 })) {
+    const { prng } = this.#o
+    const path = `${QUOTA_PATH}/${prng.below(8)}`
+    const data = `${this.#value()}${'+'.repeat(prng.below(60))}`
+    switch (prng.pickWeighted({ create: 3, set: 2, delete: 1.5 })) {
       case 'create':
-        return { op: 'create', path, data, mode: chance.pick(['persistent', 'ephemeral'] as const) }
+        return { op: 'create', path, data, mode: prng.pick(['persistent', 'ephemeral'] as const) }
       case 'set':
         return { op: 'set', path, data, version: -1 }
       case 'delete':
@@ -267,11 +267,11 @@ export class Worker {
   }
 
   #readParts(): ReadPart[] {
-    const { prng: chance } = this.#o
-    return Array.from({ length: chance.integer(1, 5) }, () =>
-      chance.chance(0.3)
-        ? { op: 'children', path: chance.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
-        : { op: 'get', path: chance.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_STATS]) },
+    const { prng } = this.#o
+    return Array.from({ length: prng.integer(1, 5) }, () =>
+      prng.chance(0.3)
+        ? { op: 'children', path: prng.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
+        : { op: 'get', path: prng.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_STATS]) },
     )
   }
 
@@ -289,32 +289,32 @@ export class Worker {
   }
 
   #parts(): MultiPart[] {
-    const { prng: chance } = this.#o
+    const { prng } = this.#o
     const parts: MultiPart[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
-    if (chance.chance(0.5))
+    if (prng.chance(0.5))
       parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
-    if (chance.chance(0.4))
+    if (prng.chance(0.4))
       parts.push({ op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' })
-    if (chance.chance(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
-    if (chance.chance(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
-    return chance.shuffled(parts)
+    if (prng.chance(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
+    if (prng.chance(0.2)) parts.push({ op: 'delete', path: this.#leaf(), version: -1 })
+    return prng.shuffled(parts)
   }
 
   /** So many that a server needs several turns for them. A few are about a node that only they know; seldom one fails. */
   #manyParts(): MultiPart[] {
-    const { prng: chance } = this.#o
-    const parts: MultiPart[] = Array.from({ length: chance.integer(250, 500) }, () => ({
+    const { prng } = this.#o
+    const parts: MultiPart[] = Array.from({ length: prng.integer(250, 500) }, () => ({
       op: 'set',
       path: this.#register(),
       data: this.#value(),
       version: -1,
     }))
     const path = `/w/t/${this.#value()}`
-    parts.splice(chance.below(200), 0, { op: 'create', path, data: '', mode: 'persistent' })
-    parts.splice(chance.integer(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
+    parts.splice(prng.below(200), 0, { op: 'create', path, data: '', mode: 'persistent' })
+    parts.splice(prng.integer(201, 240), 0, { op: 'set', path, data: 'known', version: 0 })
     parts.push({ op: 'delete', path, version: 1 })
-    if (chance.chance(0.2))
-      parts.splice(chance.below(parts.length), 0, { op: 'check', path: this.#register(), version: 1_000_000 })
+    if (prng.chance(0.2))
+      parts.splice(prng.below(parts.length), 0, { op: 'check', path: this.#register(), version: 1_000_000 })
     return parts
   }
 
@@ -323,26 +323,26 @@ export class Worker {
   }
 
   #leaf(): string {
-    const { prng: chance } = this.#o
-    const parent = chance.chance(0.2) ? `/w/t/c${chance.below(3)}` : '/w/t'
-    return `${parent}/${chance.below(6)}`
+    const { prng } = this.#o
+    const parent = prng.chance(0.2) ? `/w/t/c${prng.below(3)}` : '/w/t'
+    return `${parent}/${prng.below(6)}`
   }
 
   /** Something to delete; a container with children among it, which must stay. */
   #victim(): string {
-    const { prng: chance } = this.#o
-    return chance.pick([
+    const { prng } = this.#o
+    return prng.pick([
       this.#leaf(),
       this.#leaf(),
       this.#leaf(),
-      `/w/e/${chance.below(5)}`,
-      `/w/t/c${chance.below(3)}`,
+      `/w/e/${prng.below(5)}`,
+      `/w/t/c${prng.below(3)}`,
     ])
   }
 
   #any(): string {
-    const { prng: chance } = this.#o
-    return chance.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${chance.below(5)}`])
+    const { prng } = this.#o
+    return prng.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${prng.below(5)}`])
   }
 
   #value(): string {

@@ -22,7 +22,7 @@ export type ChildCommand =
 /** What a child tells. */
 export type ChildEvent =
   | { readonly is: 'started'; readonly address: string }
-  | { readonly is: 'acting'; readonly role: Role; readonly serving: boolean }
+  | { readonly is: 'acting'; readonly role: Role; readonly isServing: boolean }
 
 /** How long a child may take to stop in good order, in milliseconds. */
 const CLOSE_MS = 30_000
@@ -67,7 +67,7 @@ export class ChildServer implements TestMember {
         const report = message as ChildEvent
         if (report.is === 'acting') {
           this.#role = report.role
-          this.#serving = report.serving
+          this.#serving = report.isServing
         } else {
           this.address = report.address
           resolve()

@@ -151,9 +151,9 @@ export class SimulatedServer {
   /** Whether a start refuses what nothing but a power cut has made of a log: sectors behind others that never came. */
   #isUnordered(reason: unknown): reason is DamageError {
     if (!(reason instanceof DamageError)) return false
-    const { conditions: temper } = this.host.disk
+    const { conditions } = this.host.disk
     const from = this.host.disk.file(reason.file)?.firstUnsyncedByte ?? Infinity
-    return temper.reordersSectors && reason.offset + ENTRY_HEAD_BYTES > from
+    return conditions.reordersSectors && reason.offset + ENTRY_HEAD_BYTES > from
   }
 }
 

@@ -41,8 +41,8 @@ export class SimulatedClock implements Clock {
   }
 
   monotonic(): number {
-    const { rateSetAtMs: since, rate, monotonicAtMs: monotonicAt } = this.#owner.host.clockSkew
-    return monotonicAt + (this.#world.now - since) * rate
+    const { rateSetAtMs, rate, monotonicAtMs } = this.#owner.host.clockSkew
+    return monotonicAtMs + (this.#world.now - rateSetAtMs) * rate
   }
 
   after(delayMs: number, name: string, action: () => void): Cancel {

@@ -364,9 +364,9 @@ export class SimulatedDisk implements Disk {
   }
 
   #syncTime(): number {
-    const { syncMs, stallRate: stall, stallMs } = this.#image.conditions
-    const { prng: chance } = this.#image
-    const time = chance.exponential(syncMs) + (chance.chance(stall) ? chance.exponential(stallMs) : 0)
+    const { syncMs, stallRate, stallMs } = this.#image.conditions
+    const { prng } = this.#image
+    const time = prng.exponential(syncMs) + (prng.chance(stallRate) ? prng.exponential(stallMs) : 0)
     if (time >= SLOW_MS) this.#image.faultCounts['slow syncs']++
     return time
   }

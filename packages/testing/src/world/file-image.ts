@@ -94,31 +94,31 @@ export class FileImage {
    * `wild` disk each sector is there or not, whatever becomes of those before it, and bytes of it may hold anything. Bytes that
    * were on the platter already, and that nobody wanted to be others, are as they were.
    */
-  losePower(chance: Prng, wild: boolean): PowerLoss {
+  losePower(prng: Prng, wild: boolean): PowerLoss {
     this.firstUnsyncedByte = Math.min(this.firstUnsyncedByte, this.#firstDifference())
     if (this.#pending.length === 0) {
       this.#seen.copyFrom(this.#durable)
       return 'clean'
     }
-    const mood = chance.pickWeighted({
+    const mood = prng.pickWeighted({
       nothing: 3,
       everything: 1,
       prefix: 3,
       sectors: wild ? 6 : 0,
       rotten: wild ? 4 : 0,
     })
-    const keep = chance.below(this.#pending.length + 1)
+    const keep = prng.below(this.#pending.length + 1)
     this.#pending.forEach((change, index) => {
       if (mood === 'nothing' || (mood === 'prefix' && index > keep)) return
       if (mood === 'everything' || (mood === 'prefix' && index < keep)) return this.#durable.apply(change)
       if (change.kind === 'truncate') {
-        if (chance.chance(0.5)) this.#durable.apply(change)
+        if (prng.chance(0.5)) this.#durable.apply(change)
         return
       }
       if (mood === 'prefix') {
-        const bytes = change.bytes.subarray(0, chance.below(change.bytes.length + 1))
+        const bytes = change.bytes.subarray(0, prng.below(change.bytes.length + 1))
         this.#durable.apply({ ...change, bytes })
-      } else this.#keepSectors(change.position, change.bytes, chance, mood === 'rotten')
+      } else this.#keepSectors(change.position, change.bytes, prng, mood === 'rotten')
     })
     this.#pending = []
     this.truncations++
@@ -127,13 +127,13 @@ export class FileImage {
     return mood === 'nothing' ? 'lost' : 'torn'
   }
 
-  #keepSectors(position: number, bytes: Uint8Array, chance: Prng, rotten: boolean): void {
+  #keepSectors(position: number, bytes: Uint8Array, prng: Prng, rotten: boolean): void {
     for (let at = 0; at < bytes.length;) {
       const length = Math.min(bytes.length - at, SECTOR - ((position + at) % SECTOR))
-      if (chance.chance(0.6)) {
+      if (prng.chance(0.6)) {
         const sector = bytes.slice(at, at + length)
         // A sector that was being written when the power went may hold anything.
-        if (rotten && chance.chance(0.3)) this.#corrupt(sector, position + at, chance)
+        if (rotten && prng.chance(0.3)) this.#corrupt(sector, position + at, prng)
         this.#durable.apply({ kind: 'write', position: position + at, bytes: sector })
       }
       at += length
@@ -141,8 +141,8 @@ export class FileImage {
   }
 
   /** Flips a bit of what is new in a part of a sector, if anything is. */
-  #corrupt(sector: Uint8Array, position: number, chance: Prng): void {
-    const [at, bit] = [chance.below(sector.length), 1 << chance.below(8)]
+  #corrupt(sector: Uint8Array, position: number, prng: Prng): void {
+    const [at, bit] = [prng.below(sector.length), 1 << prng.below(8)]
     const durable = this.#durable.view()
     if (position + at >= durable.length || durable[position + at] !== sector[at]) sector[at]! ^= bit
   }

@@ -211,8 +211,8 @@ export class SimulatedNetwork {
   }
 
   delay(from: Host, to: Host): number {
-    const { delayMs, jitterMs, tailRate: tail, tailMs } = this.conditions
-    const late = this.#prng.chance(tail) ? this.#prng.exponential(tailMs) : 0
+    const { delayMs, jitterMs, tailRate, tailMs } = this.conditions
+    const late = this.#prng.chance(tailRate) ? this.#prng.exponential(tailMs) : 0
     const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
     return (
       delayMs + this.#prng.exponential(jitterMs) + late + (slow > 0 ? this.#prng.between(slow / 2, slow) : 0)
@@ -249,11 +249,11 @@ export class SimulatedNetwork {
 
   /** Lets go on what was held back on ways that are whole again. */
   #releaseStalled(): void {
-    const { breakOnHealRate: breaksOnHeal } = this.conditions
+    const { breakOnHealRate } = this.conditions
     for (const connection of Array.from(this.#stalledOnes())) {
       if (this.isCut(connection.owner.host, connection.remoteEnd.owner.host)) continue
       const packets = connection.stalledPackets.splice(0)
-      if (this.#prng.chance(breaksOnHeal)) {
+      if (this.#prng.chance(breakOnHealRate)) {
         connection.breakWith('ETIMEDOUT')
         connection.remoteEnd.breakWith('ECONNRESET')
       } else for (const packet of packets) this.#dispatch(connection, packet)

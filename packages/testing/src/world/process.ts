@@ -24,7 +24,7 @@ export class Incarnation {
     this.host = host
     this.pid = pid
     const { world } = host
-    const chance = world.prng.fork(`process ${pid}`)
+    const prng = world.prng.fork(`process ${pid}`)
     const system: System = {
       pid,
       processIdentity: (other) => (host.current?.pid === other ? `incarnation ${other}` : undefined),
@@ -39,7 +39,7 @@ export class Incarnation {
       }
     this.ports = {
       clock: new SimulatedClock(world, this),
-      random: chance,
+      random: prng,
       network: new ProcessNetwork(world.network, this),
       disk: new SimulatedDisk(world, this, host.disk),
       compression: uncompressed,
