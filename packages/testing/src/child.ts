@@ -2,7 +2,7 @@ import { connectToParent } from '@zabra/runtime/node/children'
 import { TestServer } from './ensemble/test-server.ts'
 import type { ChildCommand, ChildEvent } from './ensemble/child-server.ts'
 
-/** How often it looks whether there is something to tell, in milliseconds. */
+/** How often the role and the serving state are polled for changes, in milliseconds. */
 const LOOK_MS = 10
 
 let server: TestServer | undefined

@@ -1,4 +1,4 @@
-/** Servers and ensembles in your tests, and a simulated world that plays your code under seeds. */
+/** Servers and ensembles for tests, and a simulated world that runs code under a seed. */
 export { startServer, TestServer, type TestServerOptions } from './ensemble/test-server.ts'
 export {
   startEnsemble,

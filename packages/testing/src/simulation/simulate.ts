@@ -5,16 +5,16 @@ import type { CrashKind, Host } from '../world/process.ts'
 import { SimulatedWorld } from '../world/world.ts'
 
 export interface SimulateOptions {
-  /** Decides everything that is left to chance. The same seed gives the same history. */
+  /** Seed of all random decisions. The same seed gives the same run. */
   readonly seed: number
-  /** How many servers there are (default 1). */
+  /** Number of servers (default 1). */
   readonly servers?: number
   readonly settings?: Partial<ServerSettings>
-  /** How long the story may take in the time of its world, in milliseconds (default an hour). */
+  /** Limit for the scenario in world time, in milliseconds (default an hour). */
   readonly limitMs?: number
 }
 
-/** A story that runs in a simulated world: servers, clients, and what happens to them. Time passes only as events do. */
+/** A simulation: servers, clients and the faults a scenario injects. Time passes only as events run. */
 export class Simulation {
   readonly world: SimulatedWorld
   readonly servers: readonly SimulatedServer[]
@@ -42,7 +42,7 @@ export class Simulation {
     for (const server of this.servers) server.start()
   }
 
-  /** A client on a machine of its own, connected to all servers unless told otherwise. */
+  /** Connects a client on a machine of its own, to all servers by default. */
   async client(options: Partial<ConnectOptions> = {}): Promise<Client> {
     const host = this.world.addHost(`client${this.#hosts.size + 1}`)
     const { network, clock, random } = host.start().ports
@@ -58,12 +58,12 @@ export class Simulation {
     return client
   }
 
-  /** Lets time pass. */
+  /** Lets world time pass. */
   sleep(ms: number): Promise<void> {
     return new Promise((resolve) => void this.world.schedule(ms, undefined, 'sleep', resolve))
   }
 
-  /** The server with this number, from 1 on. */
+  /** Returns the server with this number, from 1. */
   server(id: number): SimulatedServer {
     const server = this.servers[id - 1]
     if (server === undefined)
@@ -71,13 +71,13 @@ export class Simulation {
     return server
   }
 
-  /** Ends a server, or the machine of a client, at once. */
+  /** Crashes a server, or the machine of a client. */
   crash(whom: number | Client, kind: CrashKind = 'power'): void {
     if (typeof whom === 'number') this.server(whom).crash(kind)
     else this.hostOf(whom).crash(kind)
   }
 
-  /** Lets a server, or a client, stand still until `resume`. */
+  /** Pauses a server or a client until `resume`. */
   pause(whom: number | Client): void {
     this.hostOf(whom).pause()
   }
@@ -86,7 +86,7 @@ export class Simulation {
     this.hostOf(whom).resume()
   }
 
-  /** Cuts all ways between one group and everybody else that is named nowhere in it. */
+  /** Cuts all links between this group and every other host. */
   isolate(...group: readonly (number | Client)[]): void {
     const inside = new Set(group.map((one) => this.hostOf(one)))
     for (const a of inside)
@@ -97,12 +97,12 @@ export class Simulation {
         }
   }
 
-  /** Makes all ways whole. */
+  /** Heals all links. */
   heal(): void {
     this.world.network.heal()
   }
 
-  /** The machine of a server or a client, for faults that have no method here. */
+  /** Returns the machine of a server or a client, for faults that have no method here. */
   hostOf(whom: number | Client): Host {
     if (typeof whom === 'number') return this.server(whom).host
     const host = this.#hosts.get(whom)
@@ -112,8 +112,9 @@ export class Simulation {
 }
 
 /**
- * Runs a story in a simulated world and resolves to what it gives. Rejects with what it throws, and when it is not over
- * within `limitMs`. In the story wait for clients and for `stage.sleep` only: what needs real time never comes.
+ * Runs a scenario in a simulated world and resolves to its result. Rejects with what the scenario throws, or when it
+ * has not ended within `limitMs`. A scenario awaits only clients and `simulation.sleep`: nothing that needs real time
+ * ever happens.
  */
 export async function simulate<T>(
   options: SimulateOptions,

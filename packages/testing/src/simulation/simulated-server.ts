@@ -10,7 +10,7 @@ import type { Disk } from '@zabra/runtime'
 import type { CrashKind, Host } from '../world/process.ts'
 import type { SimulatedWorld } from '../world/world.ts'
 
-/** Where every simulated server listens for clients. */
+/** The client port of every simulated server. */
 export const CLIENT_PORT = 2181
 
 /** Where clients reach a simulated server. */
@@ -20,12 +20,15 @@ export interface ServerEndpoint {
   readonly port: number
 }
 
-/** How long a supervisor waits before it starts a server again that has ended by itself. */
+/** How long the supervisor waits before it restarts a server that stopped, in milliseconds. */
 const SUPERVISOR_MS = 500
-/** Bytes of an entry before the first that is never 0: a place may be told of as damaged so much before what a power cut changed. */
+/**
+ * Bytes of a log entry before its first byte that is never 0: damage may be reported this much before the bytes that a
+ * power cut changed.
+ */
 const ENTRY_HEAD_BYTES = 16
 
-/** Why a server ended or did not begin, when nobody had killed it. */
+/** A server that stopped, or failed to start, without being killed. */
 export interface UnexpectedStop {
   readonly server: string
   readonly at: number
@@ -34,24 +37,24 @@ export interface UnexpectedStop {
   readonly code: string
 }
 
-/** A server of the simulation on its machine, over all its processes. */
+/** A server of the simulation on its machine, across all its processes. */
 export class SimulatedServer {
   readonly id: number
   readonly host: Host
   readonly stops: UnexpectedStop[] = []
-  /** How often an operator cut a log, as documented, that a power cut had left with sectors in no order. */
+  /** How often an operator truncated a log, as documented, whose sectors a power cut had reordered. */
   repairs = 0
-  /** The log to be cut before the next start. */
+  /** The log to truncate before the next start. */
   #damaged: string | undefined
-  /** Logs that are gone from its disk. */
+  /** Contents of logs that were removed from the disk. */
   readonly removedLogs: Uint8Array[] = []
   server: Server | undefined
-  /** Called before its disk is taken away. */
+  /** Called before the disk is replaced. */
   readonly onReplaceDisk: (() => void)[] = []
-  /** Whether a supervisor starts it again. */
+  /** Whether a supervisor restarts the server. */
   isSupervised = true
   readonly #world: SimulatedWorld
-  /** What its next process starts with. */
+  /** Settings for the next start. */
   settings: ServerSettings
 
   constructor(world: SimulatedWorld, host: Host, id: number, settings: ServerSettings) {
@@ -101,8 +104,8 @@ export class SimulatedServer {
   }
 
   /**
-   * Its machine gets an empty disk, with one file: the configuration that others have. `ensemble` is what its operator writes
-   * into its settings.
+   * Replaces the disk of the machine by an empty one with one file: the dynamic configuration of the other members.
+   * `ensemble` becomes part of the server's settings.
    */
   replaceDisk({
     path,
@@ -122,7 +125,7 @@ export class SimulatedServer {
     this.#world.trace(undefined, 'new disk', `${this.host.name} ${path}`)
   }
 
-  /** An error came out of one of its events: a real process would end. */
+  /** Handles an error thrown by an event of this server, which would end a real process. */
   handleError(error: unknown): void {
     this.#stopped('service', error)
   }
@@ -148,7 +151,10 @@ export class SimulatedServer {
     })
   }
 
-  /** Whether a start refuses what nothing but a power cut has made of a log: sectors behind others that never came. */
+  /**
+   * Whether a start failed on damage that only a power cut can have caused: sectors missing before others that were
+   * written.
+   */
   #isUnordered(reason: unknown): reason is DamageError {
     if (!(reason instanceof DamageError)) return false
     const { conditions } = this.host.disk
@@ -157,12 +163,12 @@ export class SimulatedServer {
   }
 }
 
-/** What `zabra log --repair --force` does: the log ends before the first byte that cannot be trusted. */
+/** Truncates the log before the first byte that cannot be trusted, as `zabra log --repair --force` does. */
 async function truncateDamagedLog(disk: Disk, file: string): Promise<void> {
   await repairLog(disk, await readLog(disk, file), { force: true })
 }
 
-/** The code of a failed disk call, however deep it lies. */
+/** Returns the code of the disk error among the causes of an error. */
 function codeOf(error: unknown): string {
   for (let at = error; at instanceof Error; at = at.cause) {
     const { code } = at as { code?: unknown }

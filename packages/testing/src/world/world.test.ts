@@ -7,7 +7,7 @@ import { SimulatedWorld } from './world.ts'
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
 
-/** A server that answers with what it gets, and a client of it. */
+/** An echo server and a client of it. */
 async function pair(
   world: SimulatedWorld,
 ): Promise<{ a: Host; b: Host; wire: Connection; heard: string[]; closed: string[] }> {
@@ -270,7 +270,7 @@ describe('the disk of a machine', () => {
       platter.syncFolder('')
       file.write(0, new Uint8Array(600).fill(1))
       file.sync(file.pending)
-      // The first bytes are written again as they are: nothing can become of them.
+      // Expects the first bytes unchanged: the connection must copy what is written.
       file.write(
         0,
         Uint8Array.from({ length: 3000 }, (_, at) => (at < 600 ? 1 : 2)),
