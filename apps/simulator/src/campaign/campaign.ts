@@ -14,24 +14,24 @@ export interface CampaignOptions extends Range {
   readonly minutes?: number
   readonly features?: readonly Feature[]
   readonly shrink: boolean
-  /** Plays every seed twice and compares the histories; else one of fifty. */
+  /** Runs every seed twice and compares the runs; otherwise one seed in fifty. */
   readonly twice: boolean
   readonly quiet: boolean
 }
 
-/** What came of some seeds, in a form that passes between processes. */
+/** The result of some seeds, in a form that can be sent between processes. */
 export interface Outcome {
-  /** Seeds with violations. */
+  /** Number of seeds with violations. */
   readonly failed: number
   readonly eventCount: number
   readonly virtualMs: number
-  /** Seeds that were played twice. */
+  /** Number of seeds that were run twice. */
   readonly compared: number
   readonly counts: Readonly<Record<string, number>>
   readonly recoveryMs: number
 }
 
-/** Plays many seeds and prints what came of it. Resolves to the number of seeds with violations. */
+/** Runs many seeds and prints a summary. Resolves to the number of seeds with violations. */
 export async function campaign(
   options: CampaignOptions,
   playAll: (options: CampaignOptions) => Promise<readonly Outcome[]>,
@@ -51,7 +51,7 @@ export async function campaign(
     seconds: (performance.now() - begun) / 1000,
     compared: sum(({ compared }) => compared),
   })
-  // Runs in which nothing happens prove nothing.
+  // A run in which nothing happens proves nothing.
   const { writes = 0 } = stats.counts
   if (writes < seeds * 100) {
     failed++
@@ -61,7 +61,7 @@ export async function campaign(
   return failed
 }
 
-/** Plays seeds one after another in this process, and prints the violations. */
+/** Runs seeds one after another in this process and prints their violations. */
 export async function play(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
   const stats = new Stats()
@@ -84,7 +84,7 @@ export async function play(options: CampaignOptions): Promise<Outcome> {
   return { failed, eventCount, virtualMs, compared, counts: stats.counts, recoveryMs: stats.recoveryMs }
 }
 
-/** Whether a plan gives the same history a second time. */
+/** Returns whether a second run of the plan has the same hash and event count. */
 async function isSame({ plan, hash, eventCount }: RunReport): Promise<boolean> {
   const again = await runPlan(plan)
   if (again.hash === hash && again.eventCount === eventCount) return true

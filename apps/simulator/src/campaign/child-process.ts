@@ -1,6 +1,6 @@
 /**
- * Does a part of a campaign for the process that forked this one, and hands it what came of it. Whoever asked may be killed: at the
- * next end of a seed nobody plays on.
+ * Runs one part of a campaign for the parent process and sends it the result. Exits when the parent is killed, after
+ * the current seed.
  */
 export async function answer(work: () => Promise<unknown>): Promise<void> {
   const outlived = (): never => process.exit(1)

@@ -1,19 +1,19 @@
 import { fork } from 'node:child_process'
 import type { CampaignOptions, Outcome, Range } from './campaign.ts'
 
-/** Splits seeds into as many parts of nearly the same size. */
+/** Splits a range of seeds into parts of nearly equal size. */
 export function partsOf({ seeds, start }: Range, parts: number): Range[] {
   const count = Math.max(1, Math.min(parts, seeds))
   const bounds = Array.from({ length: count + 1 }, (_, index) => Math.round((seeds * index) / count))
   return bounds.slice(1).map((end, index) => ({ start: start + bounds[index]!, seeds: end - bounds[index]! }))
 }
 
-/** Plays seeds in several processes at a time. What they print comes as it is printed. */
+/** Runs seeds in several processes at a time. Their output is printed as it comes. */
 export function playShared(options: CampaignOptions, processes: number): Promise<Outcome[]> {
   return Promise.all(partsOf(options, processes).map((range) => playElsewhere({ ...options, ...range })))
 }
 
-/** Hands its part to a process of its own, which answers with one message. */
+/** Runs a part in a child process, which reports its result in one message. */
 function playElsewhere(options: CampaignOptions): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     let outcome: Outcome | undefined

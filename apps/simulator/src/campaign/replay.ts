@@ -14,7 +14,7 @@ export interface ReplayOptions {
   readonly trace: string | undefined
 }
 
-/** Plays one seed, or one plan from a file. Resolves to 1 when something is violated. */
+/** Runs one seed, or one plan from a file. Resolves to 1 when a checker reports a violation. */
 export async function replay(options: ReplayOptions): Promise<number> {
   const plan =
     options.plan === undefined

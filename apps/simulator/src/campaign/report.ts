@@ -13,14 +13,14 @@ export interface Told {
   readonly shrink: boolean
 }
 
-/** The line that plays a seed again. */
+/** Returns the command that replays a seed. */
 export function replayLine({ seed }: Plan, { servers, minutes, features }: Told): string {
   const options = { servers, minutes, with: features?.join() }
   const told = Object.entries(options).filter(([, value]) => value !== undefined)
   return ['pnpm sim --seed', seed, ...told.map(([name, value]) => `--${name} ${value}`)].join(' ')
 }
 
-/** Prints violations and how to see them again, writes the trace, and on request looks for a smaller plan. */
+/** Prints violations and the command that replays them, writes the trace, and shrinks the plan on request. */
 export async function tellViolations(result: RunReport, told: Told): Promise<void> {
   const { plan, violations } = result
   console.log(
@@ -44,7 +44,7 @@ export async function tellViolations(result: RunReport, told: Told): Promise<voi
   )
 }
 
-/** Plays a plan with everything written down. */
+/** Runs a plan and writes its trace to a file. */
 export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
   const lines: string[] = []
   const result = await runPlan(plan, {

@@ -1,7 +1,7 @@
 import type { Plan } from '../simulation/plan.ts'
 import type { RunReport } from '../simulation/run.ts'
 
-/** Runs something and makes promises that nobody handles a violation, as they end a real process. */
+/** Runs a plan and reports unhandled rejections, which would end a real process, as violations. */
 export async function guarded(_plan: Plan, run: () => Promise<RunReport>): Promise<RunReport> {
   const unhandled: string[] = []
   const hear = (reason: unknown): void =>

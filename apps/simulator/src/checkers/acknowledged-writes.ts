@@ -45,10 +45,10 @@ export const acknowledgedWrites: Checker = {
   },
 }
 
-/** The answer's own fields must name the same transaction. */
+/** Checks that the Stats in the reply name the same transaction. */
 function resultProblems(operation: Operation): string[] {
   const { request, result, results, zxid } = operation
-  // The Stat of a node names the last write of its data.
+  // setACL does not change the mzxid of a Stat.
   if (request.op === 'setAcl') return []
   const stats = request.op === 'multi' ? results.map(({ stat }) => stat) : [result.stat]
   return stats

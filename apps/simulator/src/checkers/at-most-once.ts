@@ -13,7 +13,7 @@ export const atMostOnce: Checker = {
     const wrong: string[] = []
     for (const [key, entries] of committed.byRequest) {
       const [first] = entries
-      // Servers end sessions themselves under the number 0.
+      // Servers end sessions with cxid 0.
       if (entries.length < 2 || first!.logged.header.cxid === 0 || first!.logged.header.sessionId === 0n)
         continue
       wrong.push(
@@ -21,7 +21,7 @@ export const atMostOnce: Checker = {
       )
     }
     wrong.push(...outOfOrder(committed))
-    // The refusal of a write may have been lost with the connection, while a later one found space.
+    // With a full disk the refusal of one write may be lost with the connection while a later write finds space.
     if (quorum === undefined && diskWasFull) return wrong
     const byConnection = new Map<number, Operation[]>()
     for (const operation of history.operations) {
@@ -50,13 +50,16 @@ export const atMostOnce: Checker = {
   },
 }
 
-/** What a session sends later is carried out later: a server that it has left must not bring anything any more. */
+/**
+ * Checks that requests of a session are applied in order: a server that the session has left must not submit old
+ * requests.
+ */
 function outOfOrder({ entries }: CommittedHistory): string[] {
   const last = new Map<bigint, { xid: number; zxid: number }>()
   const wrong: string[] = []
   for (const { zxid, logged } of entries) {
     const { header, txn } = logged
-    // A close counts from wherever it comes, as with Apache ZooKeeper: nothing follows it.
+    // A close is accepted from any server, as in Apache ZooKeeper: nothing follows it.
     if (header.cxid <= 0 || hasFailed(txn) || txn.type === OpCode.closeSession) continue
     const before = last.get(header.sessionId)
     if (before !== undefined && header.cxid < before.xid)

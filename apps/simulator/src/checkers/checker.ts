@@ -2,27 +2,27 @@ import type { CommittedHistory, ServerLog } from '../history/committed-history.t
 import type { History } from '../history/records.ts'
 import type { QuorumRecord } from '../simulation/quorum-monitor.ts'
 
-/** All that is known of a run when it is over. */
+/** Everything known about a run when it is over. */
 export interface Evidence {
   readonly history: History
   readonly committed: CommittedHistory
-  /** The logs of each server at the end. */
+  /** The logs of each server at the end of the run. */
   readonly logs: readonly ServerLog[]
-  /** What went between servers; undefined with one server. */
+  /** What servers sent each other; undefined for a standalone server. */
   readonly quorum: QuorumRecord | undefined
-  /** Clients that read the whole tree, each of one server, once all was healed: by name, the server. */
+  /** Clients that read the whole tree after healing, each from one server: client name to server. */
   readonly readers: ReadonlyMap<string, string>
-  /** When nothing failed any more. */
+  /** World time at which all faults ended. */
   readonly healedAt: number
-  /** Sessions whose clients said nothing more for longer than their timeouts before the trees were read. */
+  /** Sessions whose clients were silent for longer than their timeouts before the trees were read. */
   readonly silentSessions: ReadonlySet<string>
-  /** Milliseconds by which wall clocks may differ from the world's; undefined when they jumped. */
+  /** How far wall clocks may differ from world time, in milliseconds; undefined when clocks jumped. */
   readonly maxClockErrorMs: number | undefined
-  /** How old a read may be, in milliseconds; undefined when nothing bounds that. */
+  /** How old the state that a read shows may be, in milliseconds; undefined for no bound. */
   readonly maxStalenessMs: number | undefined
-  /** Whether a disk had no space for a while: one server alone refuses writes then, and later ones may succeed. */
+  /** Whether a disk was full for a while: a standalone server then refuses writes, and later ones may succeed. */
   readonly diskWasFull: boolean
-  /** Epochs as each server's disk had them, whenever they changed. */
+  /** The epochs on each server's disk, sampled when they change. */
   readonly epochs: readonly EpochSample[]
 }
 
@@ -31,14 +31,14 @@ export interface EpochSample {
   readonly at: number
   readonly accepted: number
   readonly current: number
-  /** Its disk is another one. */
+  /** Whether the disk was replaced. */
   readonly isNew: boolean
 }
 
 export interface Checker {
   readonly name: string
-  /** One sentence about what it proves. */
+  /** The property that the checker proves, in one sentence. */
   readonly proves: string
-  /** What is wrong, each a sentence; nothing when all is well. */
+  /** Returns the violations, each a sentence. */
   check(evidence: Evidence): string[]
 }

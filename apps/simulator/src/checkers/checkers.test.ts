@@ -20,7 +20,7 @@ import {
   stat,
 } from './testing/history-builder.ts'
 
-/** What each checker must not let pass: how to make it, and what it says. */
+/** For each checker: a history that violates its property, and the violation it must report. */
 const bad: Record<string, (one: HistoryBuilder) => Partial<Evidence> | void> = {
   agreement: (one) => ({
     logs: [one.log('s1', one.transactions), one.log('s2', [begin(1), make(2, 0, '/other', 1)])],

@@ -9,7 +9,7 @@ export const convergence: Checker = {
   check({ history, committed, readers }) {
     const wrong: string[] = []
     const { model } = committed
-    // A leader whose wall clock had gone back leaves what has a time to live; the next one removes it whenever it looks.
+    // A leader whose wall clock has jumped back keeps expired TTL nodes; the next leader deletes them at any time.
     const isBySelf = (zxid: number): boolean =>
       committed.byZxid.get(zxid)?.logged.txn.type === OpCode.deleteContainer
     const expected = model.existingPaths().filter((path) => path.startsWith('/w'))

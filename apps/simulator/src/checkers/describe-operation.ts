@@ -1,7 +1,7 @@
 import { errorName } from '@zabra/protocol'
 import { formatZxid, type Operation, type Request } from '../history/records.ts'
 
-/** A request for people. */
+/** Describes an operation in a violation. */
 export function describeOperation({
   request,
   session,

@@ -1,6 +1,6 @@
 import { isWrite, type History } from '../history/records.ts'
 
-/** For each time, the highest zxid that somebody had an answer of success for before it. */
+/** Returns, for a world time, the highest zxid of a write acknowledged before it. */
 export function highestAcknowledgedBefore({ operations }: History): (time: number) => number {
   const done = operations
     .filter(

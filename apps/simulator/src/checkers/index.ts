@@ -16,7 +16,7 @@ import { transactions } from './transactions.ts'
 import { watches } from './watches.ts'
 import { writeOrder } from './write-order.ts'
 
-/** Every checker; each says what it proves. */
+/** All checkers. */
 export const checkers: readonly Checker[] = [
   agreement,
   epochs,

@@ -3,15 +3,15 @@ import type { TreeModel, WatchEvent } from '../history/model.ts'
 import { formatZxid, type WatchKind } from '../history/records.ts'
 
 /**
- * The watches of one session that stay: they tell every event of a node, or of a node and all below it, once and in the order
- * of the history that the session may know of. What happens while the session is away they do not tell.
+ * The persistent watches of one session. Each reports every event of a node, or of a node and its subtree, once and in
+ * the order of the history. Events while the session is detached are not reported.
  */
 export class PersistentWatches {
   readonly #model: TreeModel
   readonly #mayRead: (acl: readonly string[]) => boolean
-  /** By kind and path, the zxid from which on it tells. */
+  /** Kind and path to the zxid from which the watch reports. */
   readonly #since = new Map<string, number>()
-  /** The first event of the history that may still have to be told. */
+  /** Index of the first event that may still have to be reported. */
   #next = 0
 
   constructor(model: TreeModel, mayRead: (acl: readonly string[]) => boolean) {
@@ -32,7 +32,7 @@ export class PersistentWatches {
     if (!this.#since.has(key)) this.#since.set(key, zxid)
   }
 
-  /** The keys of those at a path that are asked for so. */
+  /** Returns the keys of the watches at a path that match a kind. */
   matching(path: string, watches: WatchKind): string[] {
     const kinds = watches === 'any' ? (['recursive', 'persistent'] as const) : [watches]
     return kinds.map((kind) => `${kind} ${path}`).filter((key) => this.#since.has(key))
@@ -42,12 +42,12 @@ export class PersistentWatches {
     for (const key of keys) this.#since.delete(key)
   }
 
-  /** The server has them again, as of a zxid. */
+  /** Registers the watches again as of a zxid. */
   reset(zxid: number): void {
     for (const [key, since] of this.#since) this.#since.set(key, Math.max(since, zxid))
   }
 
-  /** The first event up to a zxid that should have been told. */
+  /** Returns the first event up to a zxid that should have been reported. */
   missed(zxid: number): WatchEvent | undefined {
     const event = this.#find(zxid)
     while (this.#model.events[this.#next] !== undefined && this.#model.events[this.#next]!.zxid <= zxid)
@@ -55,7 +55,10 @@ export class PersistentWatches {
     return event
   }
 
-  /** Something was told: whether it was the next event of these watches, or why it should not have been. */
+  /**
+   * Checks a notification. Returns true for the next event of these watches, false for an event of none, or the
+   * violation.
+   */
   notified(type: number, path: string): boolean | string {
     if (this.#since.size === 0) return false
     const event = this.#find(Infinity)

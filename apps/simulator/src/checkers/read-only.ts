@@ -3,7 +3,7 @@ import { isWrite, type Operation } from '../history/records.ts'
 import type { Checker } from './checker.ts'
 import { describeOperation } from './describe-operation.ts'
 
-/** What a server may take to find a leader once everything works again. */
+/** How long a server may take to find a leader after healing, in milliseconds. */
 const HEALED_WITHIN_MS = 15_000
 
 export const readOnly: Checker = {
@@ -33,7 +33,7 @@ export const readOnly: Checker = {
 function problemOf({ request, result, results, isReadOnly }: Operation): string | undefined {
   const isRefused = [result, ...results].some(({ err }) => err === ErrorCode.NOTREADONLY)
   if (isReadOnly !== true) return isRefused ? 'is refused as by a read-only server' : undefined
-  // The end of a session that this server alone knows changes nothing.
+  // Closing a local session changes no replicated state.
   const needsQuorum = request.op === 'sync' || (isWrite(request) && request.op !== 'close')
   if (needsQuorum === isRefused) return undefined
   return isRefused

@@ -14,7 +14,7 @@ export const reads: Checker = {
     const wrong: string[] = []
     const known = { model: committed.model, use: new QuotaUsage(committed.model) }
     for (const operation of history.operations) {
-      // What a server without a quorum has logged last may never have been committed, and be gone since.
+      // The last transactions in the log of a server without a quorum may never have been committed.
       if (operation.isReadOnly === true && !committed.byZxid.has(operation.zxid)) continue
       const problem = operation.outcome === 'answered' ? problemOf(operation, known) : undefined
       if (problem !== undefined) wrong.push(`${describeOperation(operation)} ${problem}`)
@@ -71,7 +71,7 @@ function problemOf(operation: Operation, known: Known): string | undefined {
   return result.stat === undefined ? undefined : difference(state, result.data, result.stat)
 }
 
-/** One state answers all parts; each is what a read of its own at that zxid shows. */
+/** One state answers all reads; each shows what a single read at that zxid shows. */
 function partProblem(operation: Operation, parts: readonly ReadPart[], known: Known): string | undefined {
   const { results, result } = operation
   if (result.err !== 0) return 'is refused as a whole'
@@ -84,7 +84,7 @@ function partProblem(operation: Operation, parts: readonly ReadPart[], known: Kn
   return undefined
 }
 
-/** Whom a server takes a client for: nobody else, and not twice, however often it says so. */
+/** Checks that a server knows exactly the identities that the client has proved, each once. */
 function identityProblem({ result, user }: Operation): string | undefined {
   const named = (result.identities ?? []).filter((one) => !one.startsWith('ip:')).join()
   const expected = user === '' ? '' : `digest:${user}`
@@ -117,7 +117,7 @@ const fields = [
   'children',
 ] as const
 
-/** How what was seen differs from what was there. */
+/** Returns how an observed node differs from the state; undefined when they are equal. */
 export function difference(state: NodeState, data: string | undefined, stat: PlainStat): string | undefined {
   if (data !== undefined && data !== state.data) return `shows "${data}" instead of "${state.data}"`
   const field = fields.find((name) => stat[name] !== state.stat[name])

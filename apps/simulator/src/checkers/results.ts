@@ -36,7 +36,7 @@ export const results: Checker = {
   },
 }
 
-/** The one subtree with limits. */
+/** Checks results against the quota. */
 class Limits {
   readonly #model: TreeModel
   readonly #use: QuotaUsage
@@ -70,7 +70,7 @@ class Limits {
   }
 }
 
-/** What a node must have as its access list once it is made. */
+/** Checks the access list of a created node. */
 function keptProblem(
   { result, zxid, user }: Operation,
   { acl = 'open' }: { acl?: AclKind },
@@ -116,14 +116,14 @@ function multiProblems(operation: Operation, parts: readonly MultiPart[], model:
         return [`${describeOperation(operation)}: part ${index} behind the one that failed has ${answer.err}`]
       continue
     }
-    // Parts before the one that failed were fine, and their results are not told.
+    // Operations before the failed one succeeded, and their results are not in the reply.
     const problem = view.carryOut(part, failed === -1 || index === failed ? answer : undefined)
     if (problem !== undefined) return [`${describeOperation(operation)}: part ${index} ${problem}`]
   }
   return []
 }
 
-/** The tree at a zxid with the parts of a transaction done so far. */
+/** The tree at a zxid with the operations of a multi applied so far. */
 class View {
   readonly #model: TreeModel
   readonly #zxid: number
@@ -136,7 +136,10 @@ class View {
     this.#zxid = zxid
   }
 
-  /** Carries a part out and says how its answer differs from what it must be. Without an answer it must succeed. */
+  /**
+   * Applies an operation and returns how its result differs from the expected one. Without a result the operation must
+   * succeed.
+   */
   carryOut(part: MultiPart, answer: Result | undefined): string | undefined {
     const path = part.op === 'create' ? (answer?.path ?? part.path) : part.path
     const expected = this.#judge(part, path)

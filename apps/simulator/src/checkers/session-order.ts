@@ -12,8 +12,8 @@ export const sessionOrder: Checker = {
       let seen = 0
       let lastWrite = { xid: -Infinity, zxid: 0 }
       for (const arrival of arrivals) {
-        // One that comes with what it has seen elsewhere is let in by nobody who is behind that; a read-only server may have
-        // shown what was never committed, and an epoch that does not have it is above it all the same.
+        // A server behind the client's last zxid must refuse it. The zxid counts only if it is in the history: a
+        // read-only server may have shown transactions that were never committed, and later epochs lie above them.
         if (arrival.kind === 'attached' && committed.byZxid.has(arrival.seen))
           seen = Math.max(seen, arrival.seen)
         if (arrival.kind === 'rearmed') {

@@ -1,7 +1,7 @@
 import { hexOf, formatZxid, type SessionAttached, type Operation } from '../history/records.ts'
 import type { Checker, Evidence } from './checker.ts'
 
-/** What a deadline may be early: the rounding of clocks. */
+/** Rounding error of clocks, in milliseconds. */
 const ROUNDING_MS = 2
 
 export const sessions: Checker = {
@@ -29,7 +29,7 @@ function issuedOnce({ history }: Evidence): string[] {
     )
 }
 
-/** Whoever knew that a session was over, by an answer or a refusal, never sees it again. */
+/** Checks that a session known to have ended, by a reply or a refusal, is never attached again. */
 function endedForEver({ history, committed }: Evidence): string[] {
   const over = new Map<string, number>()
   const wrong: string[] = []
@@ -65,7 +65,7 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
   for (const { id, ended, endedWall } of committed.model.sessions.values()) {
     if (ended === Infinity) continue
     const { logged } = committed.byZxid.get(ended)!
-    // Ended by its client.
+    // The client closed it.
     if (logged.header.cxid !== 0 || hexOf(logged.header.sessionId) !== id) continue
     const timeout = timeouts.get(id)
     const last = contact.get(id)
@@ -79,7 +79,7 @@ function neverEarly({ history, committed, maxClockErrorMs }: Evidence): string[]
   return wrong
 }
 
-/** The wall clock of a world that has just begun, with what its monotonic clocks show then. */
+/** Wall clock of a world at time 0. */
 const WALL_START = 1_700_000_001_000
 
 function lastContacts(operations: readonly Operation[]): Map<string, number> {

@@ -20,7 +20,7 @@ const [changed, created, deleted] = [NodeDataChanged, NodeCreated, NodeDeleted].
   notice(type, '/w/a'),
 )
 
-/** A client that watches the data of a node, or waits for it, as of a zxid. */
+/** A client that watches the data of a node, or its existence, from a zxid. */
 function watching(as: 'data' | 'exist', zxid = 3): HistoryBuilder {
   const one = new HistoryBuilder()
   if (as === 'data') one.answer({ ...get, watch: true }, zxid, { err: 0 })

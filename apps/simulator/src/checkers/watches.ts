@@ -28,7 +28,7 @@ export const watches: Checker = {
   },
 }
 
-/** Watches that tell once, by what they are asked for as. */
+/** The one-shot watches that each request kind matches. */
 const ONE_SHOT_KINDS: Readonly<Record<WatchKind, readonly OneShotWatch[]>> = {
   any: ['data', 'exist', 'child'],
   data: ['data', 'exist'],
@@ -40,21 +40,24 @@ const ONE_SHOT_KINDS: Readonly<Record<WatchKind, readonly OneShotWatch[]>> = {
 const ONE_SHOTS = ['data', 'exist', 'child'] as const
 const NONE = { data: [], exist: [], child: [] }
 
-/** What one session watches. */
+/** The watches of one session. */
 class SessionWatches {
   readonly violations: string[] = []
   readonly #model: TreeModel
   readonly #session: string
-  /** By kind and path, the zxid at which the server was asked for it. */
+  /** Kind and path to the zxid at which the watch was registered. */
   readonly #armed = new Map<string, number>()
-  /** Those that the server has and that the client may have forgotten: something that it was told sounds like theirs, too. */
+  /**
+   * Watches on the server that the client may have dropped, because a notification for another watch of the path
+   * matched them, too.
+   */
   readonly #forgotten = new Set<string>()
   #connection = 0
-  /** Whom the client has proved to be. */
+  /** The authenticated user. */
   #user = ''
   readonly #mayRead = (acl: readonly string[]): boolean => allows(acl, Perms.READ, this.#user)
   readonly #persistent: PersistentWatches
-  /** Whether the server has yet to be asked for all of it again, and what was told meanwhile, which belongs to the answer. */
+  /** Notifications received before the watches are reset, which belong to the reset; undefined after it. */
   #rearming: WatchNotification[] | undefined
   #isReadOnly = false
 
@@ -68,7 +71,7 @@ class SessionWatches {
     if (arrival.kind === 'attached') {
       this.#connection = arrival.connection
       this.#isReadOnly = arrival.isReadOnly === true
-      // The connection broke amid the answer: what was told before is told.
+      // The connection broke during the reset: these notifications were delivered.
       for (const notice of this.#rearming ?? []) this.#forget(notice)
       if (arrival.isNew) this.#clear()
       this.#rearming = []
@@ -89,7 +92,7 @@ class SessionWatches {
   #answered({ request, result, zxid, connection, xid, user }: Operation): void {
     if (connection !== this.#connection) return
     this.#user = user
-    // A client that came back asks for its watches before anything else: one that is answered already had none.
+    // A reconnecting client resets its watches first: an earlier reply shows that it had none.
     if (this.#rearming !== undefined) this.#rearmed({ since: zxid, zxid, asked: NONE })
     if (zxid > 0) this.#demand(zxid, `its answer to request ${xid}`)
     if (request.op === 'close' && result.err === 0) return this.#clear()
@@ -103,7 +106,7 @@ class SessionWatches {
     else if (result.err === 0) this.#arm(request.op === 'children' ? 'child' : 'data', request.path, zxid)
   }
 
-  /** Watches of a kind at a path are gone, or were asked for: whether there was any must be told. */
+  /** Checks the reply to a query or removal of watches: it must say whether any watch matched. */
   #asked(path: string, watches: WatchKind, remove: boolean, err: number): void {
     const kinds = ONE_SHOT_KINDS[watches]
       .map((kind) => `${kind} ${path}`)
@@ -126,7 +129,7 @@ class SessionWatches {
     if (!this.#armed.has(key)) this.#armed.set(key, zxid)
   }
 
-  /** Everything that is watched and changed up to a zxid must have been told. */
+  /** Checks that every change up to a zxid of a watched node has been reported. */
   #demand(zxid: number, what: string): void {
     const missed = this.#persistent.missed(zxid)
     if (missed !== undefined)
@@ -138,7 +141,7 @@ class SessionWatches {
       const step = this.#next(kind, path, since)
       if (step === undefined || step.zxid > zxid) continue
       this.#armed.delete(key)
-      // The server has none any more, and the client does not know.
+      // The watch met a change that the session may not read: it is gone without notice.
       if (!this.#mayRead(step.acl)) continue
       this.violations.push(
         `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
@@ -176,8 +179,8 @@ class SessionWatches {
   }
 
   /**
-   * Asked for again, as answered at a zxid: what had changed since the client last looked is told before the answer, whoever may
-   * read it, as ZooKeeper does, and nothing else is. What was not told is watched from then on.
+   * Checks a reset of watches. Changes since the relative zxid are reported before the reply, without a permission
+   * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
    */
   #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
     const told = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
@@ -188,7 +191,7 @@ class SessionWatches {
       return type === undefined ? [] : [{ key: `${kind} ${path}`, type, path }]
     })
     const expected = due.map(({ type, path }) => `${type} of ${path}`)
-    // What a read-only server shows may never have been committed, and then it has no place in the history.
+    // Transactions that a read-only server shows may never have been committed; they have no place in the history.
     if (!this.#isReadOnly && told.sort().join() !== expected.sort().join())
       this.violations.push(
         `Session ${this.#session} came back at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was told of events [${told.join(', ')}] when [${expected.join(', ')}] were due`,
@@ -201,7 +204,7 @@ class SessionWatches {
     for (const { type, path } of due) this.#forget({ type, path })
   }
 
-  /** What a session watched before it came back, and what changed meanwhile, must have been asked for and told. */
+  /** Checks that a reset names every registered watch, and that changes while the session was detached are reported. */
   #judgeLoss(due: readonly { readonly key: string }[], asked: ReadonlySet<string>, zxid: number): void {
     if (this.#isReadOnly) return
     for (const [key, since] of this.#armed) {
@@ -214,7 +217,7 @@ class SessionWatches {
     }
   }
 
-  /** What a server tells at once of a watch that is set again. */
+  /** Returns the event that a server reports immediately for a watch that is reset. */
   #dueOnReturn(kind: OneShotWatch, path: string, since: number, zxid: number): number | undefined {
     const state = this.#model.stateAt(path, zxid)
     if (kind === 'exist') return state === undefined ? undefined : EventType.NodeCreated
@@ -223,12 +226,15 @@ class SessionWatches {
     return state.stat.pzxid > since ? EventType.NodeChildrenChanged : undefined
   }
 
-  /** A client takes what it is told for everything at the path that it fits, whichever watch of the server it came from. */
+  /**
+   * A client applies a notification to every watch of the path that it matches, whichever watch of the server caused
+   * it.
+   */
   #forget({ type, path }: Pick<WatchNotification, 'type' | 'path'>): void {
     for (const kind of ONE_SHOTS) if (concerns(kind, type)) this.#forgotten.add(`${kind} ${path}`)
   }
 
-  /** Whether a watch met a change that it may not tell of, and is gone. */
+  /** Returns whether a watch met a change that the session may not read, and is gone. */
   #isSilenced(kind: OneShotWatch, path: string): boolean {
     const step = this.#next(kind, path, this.#armed.get(`${kind} ${path}`)!)
     return step !== undefined && !this.#mayRead(step.acl)
@@ -253,7 +259,7 @@ function concerns(kind: OneShotWatch, type: number): boolean {
   return type !== EventType.NodeChildrenChanged
 }
 
-/** The event that a change is for who watches so; undefined when it is none. */
+/** Returns the event that a change causes for a kind of watch; undefined for none. */
 function eventOf(kind: OneShotWatch, { change }: PathChange): number | undefined {
   if (change === 'deleted') return EventType.NodeDeleted
   if (kind === 'child') return change === 'children' ? EventType.NodeChildrenChanged : undefined

@@ -1,18 +1,18 @@
 import { Perms, type ACL } from '@zabra/protocol'
 
-/** Whom clients say they are, with the digest of name and password that servers know them by. */
+/** Users and the digests of their passwords, as servers store them. */
 const DIGESTS: Readonly<Record<string, string>> = {
   ann: 'ann:RYbu6l5aZwqon8VWmkcGvezdzfc=',
   ben: 'ben:9CERRgyUxG6CCoSgZ/pbb0APlOE=',
 }
 
-/** What a client says to be one of them. */
+/** Returns the credentials that authenticate a user: name and password. */
 export const credentialsOf = (user: string): string => `${user}:pw`
 
-/** The user that a secret proves. */
+/** Returns the user that credentials belong to; the empty string without credentials. */
 export const userOf = (secret: string | undefined): string => secret?.split(':', 1)[0] ?? ''
 
-/** An access list as clients of a run ask for it. */
+/** The kinds of access lists that clients of a run set. */
 export type AclKind = 'open' | 'mine' | 'readable' | 'ann' | 'nobody'
 
 const entry = (perms: number, scheme: string, id: string): ACL => ({ perms, id: { scheme, id } })
@@ -26,10 +26,13 @@ const lists: Readonly<Record<AclKind, readonly ACL[]>> = {
   nobody: [entry(Perms.READ, 'digest', DIGESTS['ben']!), entry(Perms.CREATE | Perms.ADMIN, 'auth', '')],
 }
 
-/** The list that goes to the server. */
+/** Returns the list as a client sends it. */
 export const aclOf = (kind: AclKind): readonly ACL[] => lists[kind]
 
-/** The list as a server must keep it for a user; undefined when it must refuse it, since nobody is who `auth` stands for. */
+/**
+ * Returns the list as a server must store it for a user; undefined when the server must refuse it, because `auth`
+ * stands for no identity of an unauthenticated client.
+ */
 export function storedAcl(kind: AclKind, user: string): readonly string[] | undefined {
   const digest = DIGESTS[user]
   const kept: string[] = []
@@ -44,7 +47,7 @@ export function storedAcl(kind: AclKind, user: string): readonly string[] | unde
 export const formatAcl = (acl: readonly ACL[] | null): string[] =>
   (acl ?? []).map(({ perms, id }) => `${perms} ${id.scheme}:${id.id}`)
 
-/** Whether a list lets a user do one of some things. The super user may do everything. */
+/** Returns whether a list grants a user any of the permissions. The super user has all permissions. */
 export function allows(acl: readonly string[], wanted: number, user: string): boolean {
   if (user === 'super') return true
   return acl.some((one) => {
@@ -55,7 +58,7 @@ export function allows(acl: readonly string[], wanted: number, user: string): bo
   })
 }
 
-/** The list as it is shown to a user: who may not change it does not see the digests of passwords. */
+/** Returns the list as a server shows it to a user: without ADMIN permission the password digests are masked. */
 export function redactedAcl(acl: readonly string[], user: string): readonly string[] {
   if (allows(acl, Perms.ADMIN, user)) return acl
   return acl.map((one) => one.replace(/( digest:[^:]*):.*$/, '$1:x'))

@@ -7,15 +7,15 @@ import { formatZxid } from './records.ts'
 /** The transactions in the logs of one server. */
 export interface ServerLog {
   readonly server: string
-  /** By zxid, with a fingerprint of the whole transaction. */
+  /** Transactions by zxid, with a digest over header and body. */
   readonly entries: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
-  /** What its logs had that are gone. */
+  /** Transactions of logs that were removed. */
   readonly removed: ReadonlyMap<number, { readonly logged: LoggedTxn; readonly print: string }>
-  /** Files that cannot be read, or transactions twice with different contents. */
+  /** Unreadable files, and zxids logged twice with different contents. */
   readonly problems: readonly string[]
 }
 
-/** The history of the ensemble as its disks have it, and every state that the tree went through. */
+/** The committed history of the ensemble as the disks hold it, and every state that the tree went through. */
 export interface CommittedHistory {
   readonly entries: readonly CommittedTxn[]
   readonly byZxid: ReadonlyMap<number, CommittedTxn>
@@ -26,7 +26,7 @@ export interface CommittedHistory {
 
 export const requestKey = (session: string, xid: number): string => `${session} ${xid}`
 
-/** Reads every log on a server's disk, as programs see it. */
+/** Reads every log on a server's disk, as a program would. */
 export async function readServerLog(
   server: string,
   platter: DiskImage,
@@ -62,7 +62,7 @@ export async function readServerLog(
   return { server, entries, removed, problems }
 }
 
-/** Puts transactions in their order and plays them. */
+/** Sorts transactions by zxid and applies them to a tree model. */
 export function committedHistoryOf(
   transactions: Iterable<LoggedTxn>,
   localSessions = false,
@@ -85,7 +85,7 @@ export function committedHistoryOf(
   return { entries, byZxid, byRequest, model }
 }
 
-/** A fingerprint that two transactions share only when they are the same. */
+/** Returns a string that is equal for two transactions only if they are the same. */
 export function digestOf({ header, txn }: LoggedTxn): string {
   return JSON.stringify([header, txn], (_, value: unknown) => {
     if (typeof value === 'bigint') return value.toString(16)
@@ -94,7 +94,7 @@ export function digestOf({ header, txn }: LoggedTxn): string {
   })
 }
 
-/** A disk that reads bytes outside of any process. */
+/** Returns a read-only disk over bytes outside of any process. */
 function readOnlyDisk(find: (path: string) => Uint8Array | undefined): Disk {
   const bytes = (path: string): Uint8Array => {
     const found = find(path)

@@ -4,38 +4,38 @@ import { storedAcl, formatAcl } from './acl.ts'
 import { hasFailed } from './failed.ts'
 import { formatZxid, hexOf, type PlainStat } from './records.ts'
 
-/** A znode as a read shows it. Never changed once it is made. */
+/** A znode as a read shows it. Immutable. */
 export interface NodeState {
   readonly data: string
   readonly stat: PlainStat
   readonly acl: readonly string[]
   readonly kind: 'plain' | 'container' | 'ttl'
-  /** Of a `ttl` node, in milliseconds. */
+  /** Time to live of a `ttl` node, in milliseconds. */
   readonly ttl: number
-  /** The wall clock of the leader when the data was written. */
+  /** The leader's wall clock when the data was written. */
   readonly writtenAt: number
 }
 
-/** Something that watches tell. */
+/** A change that watches report. */
 export interface WatchEvent {
   readonly zxid: number
   readonly type: number
   readonly path: string
-  /** The access list that decides who is told. */
+  /** The access list that decides which sessions are notified. */
   readonly acl: readonly string[]
 }
 
-/** What a transaction did to a path: the kinds that watches tell apart. */
+/** How a transaction changed a path, as far as watches distinguish changes. */
 export type ChangeKind = 'created' | 'deleted' | 'data' | 'acl' | 'children'
 
 export interface PathChange {
   readonly zxid: number
   readonly change: ChangeKind
-  /** The node afterwards; undefined when it is gone. */
+  /** The node after the change; undefined when it was deleted. */
   readonly state: NodeState | undefined
-  /** The access list that it has, or had when it went. */
+  /** The access list of the node; for a deletion, the list before it. */
   readonly acl: readonly string[]
-  /** Of `children`: who came or went. */
+  /** For `children`: which child was created or deleted. */
   readonly child?: { readonly name: string; readonly came: boolean }
 }
 
@@ -44,11 +44,11 @@ export interface SessionRecord {
   readonly created: number
   readonly timeoutMs: number
   ended: number
-  /** The leader's wall clock when the end was prepared. */
+  /** The leader's wall clock when the end of the session was prepared. */
   endedWall: number
 }
 
-/** A transaction in the order in which all servers apply it. */
+/** A committed transaction, in the order in which all servers apply it. */
 export interface CommittedTxn {
   readonly zxid: number
   readonly logged: LoggedTxn
@@ -57,7 +57,7 @@ export interface CommittedTxn {
 const decoder = new TextDecoder()
 const PLAIN = { acl: storedAcl('open', '')!, kind: 'plain', ttl: 0, writtenAt: 0 } as const
 
-/** What a change is for those who watch. */
+/** The watch event for each kind of change. */
 const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
   created: EventType.NodeCreated,
   deleted: EventType.NodeDeleted,
@@ -66,27 +66,30 @@ const EVENTS: Readonly<Partial<Record<ChangeKind, number>>> = {
 }
 
 /**
- * All states that the tree ever had, by running the transactions in their order on a simple tree of our own. It knows the
- * rules of ZooKeeper and nothing of the server's code. What does not fit the state it meets is a complaint.
+ * Every state that the tree ever had, computed by applying the transactions in order to a simple tree. It implements
+ * the rules of ZooKeeper and shares no code with the server. A transaction that does not fit the state it meets is a
+ * violation.
  */
 export class TreeModel {
   readonly paths = new Map<string, PathChange[]>()
   readonly sessions = new Map<string, SessionRecord>()
   readonly violations: string[] = []
-  /** Nodes that went before their time, by the clocks of the leaders. */
+  /** Nodes that servers deleted before their time to live was over, by the leaders' clocks. */
   readonly earlyDeletions: string[] = []
-  /** Everything that a watch can tell, in its order. */
+  /** Every event that a watch can report, in order. */
   readonly events: WatchEvent[] = []
-  /** Nodes by the session that owns them. */
+  /** Ephemeral nodes by owning session. */
   readonly #owned = new Map<string, Set<string>>()
-  /** Counters as the transactions carry them: creations of children. */
+  /** Creation counters, as transactions carry them. */
   readonly #created = new Map<string, number>()
   readonly #children = new Map<string, Set<string>>()
   lastZxid = 0
 
   readonly #localSessions: boolean
 
-  /** `localSessions`: whether there may be sessions that own nothing, of which no transaction tells. */
+  /**
+   * `localSessions`: whether sessions may exist for which no transaction was logged, and which own no ephemeral nodes.
+   */
   constructor(
     localSessions = false,
     reserved: readonly string[] = ['/', '/zookeeper', '/zookeeper/quota', '/zookeeper/config'],
@@ -98,7 +101,7 @@ export class TreeModel {
     }
     for (const path of reserved) {
       const children = this.#children.get(path)!.size
-      // The counters of these nodes differ between releases; only children and existence are checked.
+      // The counters of these nodes differ between releases; only existence and children are checked.
       this.#created.set(path, children)
       const stat = {
         czxid: 0,
@@ -151,12 +154,12 @@ export class TreeModel {
     for (const part of txn.txns) this.#applyOne(zxid, session, header.time, part)
   }
 
-  /** The node at a zxid; undefined when there is none. */
+  /** Returns the node at a zxid; undefined when it does not exist. */
   stateAt(path: string, zxid: number): NodeState | undefined {
     return this.lastChange(path, zxid)?.state
   }
 
-  /** The last step of a path up to a zxid. */
+  /** Returns the last change of a path up to a zxid. */
   lastChange(path: string, zxid: number): PathChange | undefined {
     const steps = this.paths.get(path)
     if (steps === undefined) return undefined
@@ -169,7 +172,7 @@ export class TreeModel {
     return steps[low - 1]
   }
 
-  /** The steps of a path after a zxid, in their order. */
+  /** Yields the changes of a path after a zxid, in order. */
   *changesAfter(path: string, zxid: number): Generator<PathChange> {
     for (const step of this.paths.get(path) ?? []) if (step.zxid > zxid) yield step
   }
@@ -186,12 +189,12 @@ export class TreeModel {
     return names
   }
 
-  /** Every path below another one that ever was a node's. */
+  /** Yields every path below another one at which a node ever existed. */
   *pathsBelow(path: string): Generator<string> {
     for (const one of this.paths.keys()) if (one.startsWith(`${path}/`)) yield one
   }
 
-  /** The paths of all nodes at the end. */
+  /** Returns the paths of all nodes that exist at the end. */
   existingPaths(): string[] {
     return [...this.paths].filter(([, steps]) => steps.at(-1)!.state !== undefined).map(([path]) => path)
   }
@@ -209,7 +212,7 @@ export class TreeModel {
         )
       case OpCode.createContainer:
       case OpCode.createTTL:
-        // Clients are shown no owner of these.
+        // Clients see no owner for container and TTL nodes.
         return this.#create(zxid, session, time, txn, 0n)
       case OpCode.deleteContainer:
         this.#checkDeletion(zxid, time, txn.path)
@@ -319,7 +322,7 @@ export class TreeModel {
     if (names === undefined || node === undefined) return
     if (came) names.add(name)
     else names.delete(name)
-    // The counter that a Stat shows counts creations and deletions; transactions carry the creations alone.
+    // The cversion in a Stat counts creations and deletions; transactions carry only creations.
     const cversion = this.#created.get(parent)! * 2 - names.size
     const stat = { ...node.stat, pzxid: zxid, cversion, children: names.size }
     this.#addChange(parent, { zxid, change: 'children', state: { ...node, stat }, child: { name, came } })
@@ -342,7 +345,7 @@ export class TreeModel {
     this.#owned.delete(session)
   }
 
-  /** What servers delete by themselves: used containers, and nodes whose time is over. */
+  /** Checks deletions that servers initiate: empty containers and expired TTL nodes. */
   #checkDeletion(zxid: number, time: number, path: string): void {
     const node = this.#currentState(path)
     if (node === undefined) return

@@ -1,16 +1,16 @@
 import type { TreeModel } from './model.ts'
 
-/** The subtree that has limits in each run, and where its limits and its use are kept. */
+/** The subtree that has a quota in each run, and the nodes that hold its limits and its usage. */
 export const QUOTA_PATH = '/w/q'
 const QUOTA = `/zookeeper/quota${QUOTA_PATH}`
 export const QUOTA_LIMITS = `${QUOTA}/zookeeper_limits`
 export const QUOTA_STATS = `${QUOTA}/zookeeper_stats`
 
-/** Most znodes, the top among them, and most bytes of their data, both hard. */
+/** Hard limits: number of znodes, including the top one, and bytes of data. */
 export const MAX_NODES = 6
 export const MAX_BYTES = 260
 
-/** What limits consist of, each behind the one that it needs: paths with their data. */
+/** The nodes that define the quota, parents first: paths with their data. */
 export const QUOTA_NODES: readonly (readonly [path: string, data: string])[] = [
   ['/zookeeper/quota/w', ''],
   [QUOTA, ''],
@@ -24,7 +24,7 @@ interface Usage {
   readonly bytes: number
 }
 
-/** What the limited subtree held at each zxid. */
+/** The usage of the limited subtree at each zxid. */
 export class QuotaUsage {
   readonly #uses: Usage[] = [{ zxid: 0, nodes: 0, bytes: 0 }]
 
@@ -44,15 +44,15 @@ export class QuotaUsage {
     }
   }
 
-  /** The text of the node that tells the use. */
+  /** Returns the data of the usage node at a zxid. */
   statsAt(zxid: number): string {
     const { nodes, bytes } = this.#uses.findLast((use) => use.zxid <= zxid)!
     return `count=${nodes},bytes=${bytes}`
   }
 
   /**
-   * Whether a write of so many nodes and bytes more is refused, by what was applied at one moment from `from` to `to`: servers
-   * look at what they have applied, not at what is on its way.
+   * Returns how a write of so many nodes and bytes may end, judged by any state applied between `from` and `to`:
+   * servers check quotas against applied transactions, not against those in flight.
    */
   possibleOutcomes(from: number, to: number, nodes: number, bytes: number): ReadonlySet<'refused' | 'fits'> {
     const first = this.#uses.findLastIndex((use) => use.zxid <= from)

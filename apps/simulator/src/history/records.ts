@@ -1,7 +1,7 @@
 import { ErrorCode, type Stat } from '@zabra/protocol'
 import type { AclKind } from './acl.ts'
 
-/** A znode's Stat with plain numbers for zxids. */
+/** A znode's Stat with numbers for zxids. */
 export interface PlainStat {
   readonly czxid: number
   readonly mzxid: number
@@ -16,41 +16,44 @@ export interface PlainStat {
 
 export type NodeMode = 'persistent' | 'ephemeral' | 'sequential' | 'ephemeralSequential' | 'container' | 'ttl'
 
-/** A part of a transaction. */
+/** An operation of a multi. */
 export type MultiPart =
   | {
       readonly op: 'create'
       readonly path: string
       readonly data: string
       readonly mode: NodeMode
-      /** Open for all unless it says so. */
+      /** Open to everyone by default. */
       readonly acl?: AclKind
     }
   | { readonly op: 'delete'; readonly path: string; readonly version: number }
   | { readonly op: 'set'; readonly path: string; readonly data: string; readonly version: number }
   | { readonly op: 'check'; readonly path: string; readonly version: number }
 
-/** A read of several that one state answers. */
+/** One read of a multiRead; all reads of it see one state. */
 export interface ReadPart {
   readonly op: 'get' | 'children'
   readonly path: string
 }
 
-/** Which watches at a path are asked for, or removed. */
+/** Which watches of a path are queried or removed. */
 export type WatchKind = 'any' | 'data' | 'children' | 'persistent' | 'recursive'
 
-/** What a client asks for. */
+/** A request of a client. */
 export type Request =
   | MultiPart
   | { readonly op: 'multi'; readonly parts: readonly MultiPart[] }
   | { readonly op: 'get' | 'exists' | 'children'; readonly path: string; readonly watch: boolean }
   | { readonly op: 'setAcl'; readonly path: string; readonly acl: AclKind; readonly version: number }
-  /** The access list of a node, the paths of one's own ephemeral nodes below it, how many nodes are below it. */
+  /**
+   * The access list of a node; the paths of the session's ephemeral nodes below a path; the number of nodes below a
+   * path.
+   */
   | { readonly op: 'getAcl' | 'ephemerals' | 'count'; readonly path: string }
   | { readonly op: 'addWatch'; readonly path: string; readonly recursive: boolean }
   | { readonly op: 'removeWatches' | 'checkWatches'; readonly path: string; readonly watches: WatchKind }
   | { readonly op: 'multiRead'; readonly parts: readonly ReadPart[] }
-  /** Whom the server takes the client for. */
+  /** The identities of the client, as the server knows them. */
   | { readonly op: 'whoAmI' }
   | { readonly op: 'sync'; readonly path: string }
   | { readonly op: 'close' }
@@ -58,12 +61,12 @@ export type Request =
       readonly op: 'reconfig'
       readonly joining: string
       readonly leaving: string
-      /** The whole membership, in place of single changes. */
+      /** The whole membership, instead of incremental changes. */
       readonly members?: string
       readonly from: number
     }
 
-/** What a server answered to a part or a request; fields are present where its reply has them. */
+/** The result of an operation; fields are present where the reply has them. */
 export interface Result {
   readonly err: number
   readonly path?: string
@@ -72,44 +75,44 @@ export interface Result {
   /** Names of children, or paths of ephemeral nodes. */
   readonly children?: readonly string[]
   readonly acl?: readonly string[]
-  /** Schemes and names, with a colon between them. */
+  /** Identities as `scheme:name`. */
   readonly identities?: readonly string[]
   readonly count?: number
 }
 
-/** `unknown`: it was sent and the connection broke before the answer. */
+/** `unknown`: the request was sent and the connection broke before the reply. */
 export type Outcome = 'pending' | 'answered' | 'unknown'
 
-/** A request from its sending to its end. Times are the world's, in milliseconds. */
+/** A request with its result. Times are world times in milliseconds. */
 export interface Operation {
   readonly kind: 'operation'
   readonly id: number
   readonly client: string
-  /** The session in hexadecimal. */
+  /** The session id in hexadecimal. */
   readonly session: string
-  /** Counts the connections of all clients. */
+  /** Number of the connection, unique over all clients. */
   readonly connection: number
-  /** The server that it was sent to. */
+  /** The server that received it. */
   readonly server: string
   readonly xid: number
-  /** Whom the client has proved to be; empty without a proof. */
+  /** The authenticated user; empty without authentication. */
   readonly user: string
   readonly request: Request
   readonly invoked: number
   returned: number
   outcome: Outcome
-  /** The zxid in the reply's header. */
+  /** The zxid in the header of the reply. */
   zxid: number
   result: Result
   /** The results of a multi or multiRead. */
   results: readonly Result[]
-  /** Whether it was sent to a server that said that it is read-only. */
+  /** Whether the server had announced itself as read-only. */
   readonly isReadOnly?: boolean
-  /** The end of a session that one server alone knew, so that no transaction tells of it. */
+  /** Whether it closed a local session, which no transaction records. */
   isLocal?: boolean
 }
 
-/** A session is attached to a server, for the first time or again. */
+/** A session was attached to a server, for the first time or again. */
 export interface SessionAttached {
   readonly kind: 'attached'
   readonly client: string
@@ -121,23 +124,23 @@ export interface SessionAttached {
   readonly isNew: boolean
   /** The last zxid that the client had seen. */
   readonly seen: number
-  /** Whether the server said that it is read-only. */
+  /** Whether the server announced itself as read-only. */
   readonly isReadOnly?: boolean
 }
 
-/** Watches that tell once, by what they are asked for as. */
+/** Kinds of one-shot watches, as clients register them. */
 export type OneShotWatch = 'data' | 'exist' | 'child'
 
-/** The watches that a client armed again, as answered at a zxid. */
+/** A client reset its watches, with the zxid of the reply. */
 export interface WatchesReset {
   readonly kind: 'rearmed'
   readonly client: string
   readonly session: string
   readonly connection: number
   readonly at: number
-  /** The zxid up to which the client says that it knows everything. */
+  /** The relative zxid of the request: the last one that the client had seen. */
   readonly since: number
-  /** The paths that it asked for, of watches that tell once. */
+  /** The paths of the one-shot watches in the request. */
   readonly asked: Readonly<Record<OneShotWatch, readonly string[]>>
   readonly zxid: number
 }
@@ -153,7 +156,7 @@ export interface WatchNotification {
   readonly path: string
 }
 
-/** A server refused to go on with a session: it is over. */
+/** A server refused to resume a session because it has ended. */
 export interface SessionExpired {
   readonly kind: 'ended'
   readonly client: string
@@ -162,16 +165,16 @@ export interface SessionExpired {
   readonly at: number
 }
 
-/** What one session saw, in the order in which it arrived. */
+/** What one session observed, in order of arrival. */
 export type ClientEvent = Operation | SessionAttached | WatchesReset | WatchNotification | SessionExpired
 
-/** All that clients did and saw. */
+/** Everything that clients sent and received. */
 export class History {
-  /** Every request, by its sending. */
+  /** All requests, in the order in which they were sent. */
   readonly operations: Operation[] = []
-  /** What arrived, over all sessions. Operations are in here once they are answered. */
+  /** Everything received by clients, over all sessions. Operations are added when they are answered. */
   readonly events: ClientEvent[] = []
-  /** What clients noticed at once: replies out of turn, frames that cannot be read. */
+  /** Protocol violations that clients detect at once: replies out of order, unreadable frames. */
   readonly violations: string[] = []
 
   begin(
@@ -207,7 +210,7 @@ export class History {
     this.events.push(operation)
   }
 
-  /** What arrived, by session. */
+  /** Returns the events of each session. */
   eventsBySession(): Map<string, ClientEvent[]> {
     const sessions = new Map<string, ClientEvent[]>()
     for (const arrival of this.events) {
@@ -219,7 +222,7 @@ export class History {
   }
 }
 
-/** Whether a request changes something, so that it takes a zxid. */
+/** Returns whether a request changes state, so that it takes a zxid. */
 export function isWrite({ op }: Request): boolean {
   return !READS.has(op)
 }
@@ -257,7 +260,9 @@ export const hexOf = (session: bigint): string => BigInt.asUintN(64, session).to
 
 export const formatZxid = (zxid: number): string => `0x${zxid.toString(16)}`
 
-/** Answers for which a server takes no zxid: it refused before it prepared anything, or could not store it. */
+/**
+ * Errors of writes that take no zxid: the server refused them before it prepared a transaction, or could not store one.
+ */
 const WITHOUT_ZXID: ReadonlySet<number> = new Set([
   ErrorCode.SYSTEMERROR,
   ErrorCode.CONNECTIONLOSS,
@@ -269,6 +274,6 @@ const WITHOUT_ZXID: ReadonlySet<number> = new Set([
   ErrorCode.NOTREADONLY,
 ])
 
-/** Whether a write was answered with a place in the history: done, or refused by the state that it met there. */
+/** Returns whether a write has a place in the history: it succeeded, or failed against the state at its zxid. */
 export const hasZxid = ({ outcome, zxid, result, request, isLocal }: Operation): boolean =>
   outcome === 'answered' && zxid > 0 && isLocal !== true && isWrite(request) && !WITHOUT_ZXID.has(result.err)

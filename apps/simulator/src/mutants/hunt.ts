@@ -2,7 +2,7 @@ import { drawPlan, type Feature } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
 import { guarded } from '../campaign/unhandled-rejections.ts'
 
-/** Plays seeds until one is violated, and prints what found it as a line of JSON. */
+/** Runs seeds until a checker reports a violation, and prints the result as a line of JSON. */
 const [servers = 1, seeds = 100] = process.argv.slice(2, 4).map(Number)
 const features = (process.argv[4] ?? '').split(',') as Feature[]
 let outcome = { found: false, tried: seeds, seed: 0, checkers: '' }

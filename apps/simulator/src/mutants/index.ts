@@ -3,6 +3,6 @@ import type { Mutation } from './mutant.ts'
 import { replication } from './replication.ts'
 import { storage } from './storage.ts'
 
-/** Every mistake that the simulation must find. */
+/** All mutants of the server that the simulation must detect. */
 export const mutations: readonly Mutation[] = [...storage, ...clients, ...replication]
 export type { Change, Mutation } from './mutant.ts'

@@ -21,34 +21,34 @@ export type CallKind =
   | 'connect'
   | 'end'
 
-/** What a call showed of a znode, at a place in the order of its client. */
+/** What a call showed of a znode, with its position in the order of its client. */
 export interface Observed {
   readonly order: number
   readonly path: string
-  /** Undefined when there was none. */
+  /** Undefined when the node did not exist. */
   readonly stat: PlainStat | undefined
   readonly data?: string
   readonly children?: readonly string[]
 }
 
-/** A watch that fires once, from its arming. */
+/** A one-shot watch. */
 export interface ArmedWatch {
   readonly kind: 'data' | 'exists' | 'children'
   readonly observed: Observed
-  /** What it told, in the end. */
+  /** The event that it reported. */
   event?: NodeEvent
   failed?: string
 }
 
-/** One call of a real client, and what came of its promise. */
+/** One call of a library client and its outcome. */
 export interface Call {
-  /** The name of the client with its life and its number: `p0.1.2`. */
+  /** The name of the client with its incarnation and number: `p0.1.2`. */
   readonly client: string
   readonly kind: CallKind
   readonly path: string
-  /** The data that it alone writes; undefined for what writes none. */
+  /** Data that only this call writes; undefined when it writes none. */
   readonly uniqueData: string | undefined
-  /** Whether the client may carry it out more than once: what it writes does not depend on what was there. */
+  /** Whether the client may repeat it: what it writes does not depend on the previous state. */
   readonly isRepeatable: boolean
   readonly incarnation: Incarnation
   readonly invoked: number
@@ -59,30 +59,30 @@ export interface Call {
   armed?: ArmedWatch
 }
 
-/** A client that follows one znode through a stream of events. */
+/** A client that follows one znode with a persistent watch. */
 export interface StreamReader {
   readonly client: string
   readonly path: string
   readonly incarnation: Incarnation
   last: PlainStat | undefined
-  /** How often it has read. */
+  /** Number of reads. */
   reads: number
-  /** Whether its loop has ended. */
+  /** Whether its event loop has ended. */
   isEnded: boolean
 }
 
-/** All that the real clients of a run did. */
+/** All calls of the library clients of a run. */
 export class CallLog {
   readonly calls: Call[] = []
   readonly streamReaders: StreamReader[] = []
-  /** When clients got new sessions, by their own order. */
+  /** New sessions of clients, by position in their own order. */
   readonly newSessions: { readonly client: string; readonly order: number }[] = []
-  /** Clients that were closed while others still worked. */
+  /** Clients that were closed while the run went on. */
   readonly closedClients = new Set<string>()
-  /** What nobody had expected: errors that are none of the client's own. */
+  /** Errors that are not of the client's own types. */
   readonly violations: string[] = []
 
-  /** Keeps a call, and what comes of it. The promise that it gives never rejects. */
+  /** Records a call and its outcome. The returned promise never rejects. */
   async track<T>(
     call: Call,
     made: Promise<T>,
@@ -112,6 +112,6 @@ const decoder = new TextDecoder()
 
 export const textOf = (data: Uint8Array): string => decoder.decode(data)
 
-/** A Stat of the client in the form of the history. */
+/** Converts a Stat of the client library. */
 export const statOf = (stat: Stat | undefined): PlainStat | undefined =>
   stat && plainStat({ ...stat, ctime: 0n, mtime: 0n })

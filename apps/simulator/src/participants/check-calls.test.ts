@@ -13,7 +13,7 @@ const logged = (zxid: number, txn: Txn): LoggedTxn => ({
   digest: undefined,
 })
 
-/** `/a` with the data `one` at zxid 2 and `two` at zxid 3. */
+/** A history in which `/a` has the data `one` at zxid 2 and `two` at zxid 3. */
 const committed: CommittedHistory = committedHistoryOf([
   logged(1, { type: OpCode.createSession, timeOut: 1000 }),
   logged(2, {

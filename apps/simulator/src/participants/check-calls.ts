@@ -5,9 +5,9 @@ import { difference } from '../checkers/reads.ts'
 import type { ArmedWatch, Call, CallLog, Observed } from './calls.ts'
 
 /**
- * What real clients told the programs that use them: every promise is settled, what succeeded happened once, an error that
- * says that nothing happened is right, what one client shows never goes back in its own order, nothing shows a change before the
- * watch on it tells of it, and whoever follows a znode ends with its newest state.
+ * Checks what library clients reported: every promise settles, a successful write happened once, an error that excludes
+ * a write is right, what one client observes never goes back in its own order, no change is shown before the watch on
+ * it fires, and a reader of a stream ends with the newest state.
  */
 export function checkCalls(log: CallLog, committed: CommittedHistory): string[] {
   const wrong = [...log.violations]
@@ -24,7 +24,8 @@ export function checkCalls(log: CallLog, committed: CommittedHistory): string[] 
   for (const { client, path, incarnation, last, isEnded } of log.streamReaders) {
     const state = committed.model.stateAt(path, Infinity)
     if (log.closedClients.has(client)) {
-      if (incarnation.isAlive && !isEnded) wrong.push(`${client} is closed, and its stream of ${path} never ended`)
+      if (incarnation.isAlive && !isEnded)
+        wrong.push(`${client} is closed, and its stream of ${path} never ended`)
     } else if (incarnation.isAlive && state?.stat.mzxid !== last?.mzxid)
       wrong.push(
         `${client} follows ${path} and ended with ${formatZxid(last?.mzxid ?? 0)} instead of ${formatZxid(state?.stat.mzxid ?? 0)}`,
@@ -36,7 +37,7 @@ export function checkCalls(log: CallLog, committed: CommittedHistory): string[] 
 const describeCall = ({ kind, path, client, invoked, outcome, error }: Call): string =>
   `${kind} ${path} of ${client} (${invoked.toFixed(1)} ms, ${outcome}${error === undefined ? '' : `: ${error}`})`
 
-/** How often each data was written. */
+/** Returns how often each value was written. */
 function writersOf(model: TreeModel): Map<string, number> {
   const writers = new Map<string, number>()
   for (const steps of model.paths.values())
@@ -68,7 +69,10 @@ function deletionsOf(model: TreeModel, path: string): number {
   return (model.paths.get(path) ?? []).filter(({ change }) => change === 'deleted').length
 }
 
-/** What one client saw, in its own order: the earliest moment at which everything so far can have been so. */
+/**
+ * Checks what one client observed, in its own order, by tracking the earliest zxid at which all of it can have been
+ * true.
+ */
 function orderProblems(client: string, log: CallLog, model: TreeModel): string[] {
   const wrong: string[] = []
   const calls = log.calls.filter((call) => call.client === client && call.observed !== undefined)
@@ -110,7 +114,7 @@ function orderProblems(client: string, log: CallLog, model: TreeModel): string[]
   return wrong
 }
 
-/** The first zxid from one on at which a znode was as it was observed. */
+/** Returns the first zxid, from `from` on, at which a znode was as observed. */
 function momentOf(
   { path, stat, data, children }: Observed,
   model: TreeModel,
@@ -128,7 +132,7 @@ function momentOf(
   return undefined
 }
 
-/** The next change that a watch must tell of. */
+/** Returns the next change that a watch must report. */
 function changeOf({ kind, observed }: ArmedWatch, model: TreeModel, since: number): PathChange | undefined {
   for (const step of model.changesAfter(observed.path, since)) {
     const { change } = step

@@ -24,7 +24,7 @@ const modes: ReadonlyMap<number, NodeMode> = new Map([
   [CreateMode.PERSISTENT_WITH_TTL, 'ttl'],
 ])
 
-/** What a request of a client asks for; undefined for one that the history does not keep. */
+/** Decodes the body of a request; undefined for requests that the history does not record. */
 export function decodeRequest(type: number, r: Reader): Request | undefined {
   switch (type) {
     case OpCode.create:

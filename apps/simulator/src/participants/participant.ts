@@ -27,7 +27,7 @@ export interface ParticipantOptions {
 
 const encoder = new TextEncoder()
 
-/** A process with a client of `@zabra/client` that works as programs do: calls, promises and streams of events. */
+/** A process that uses `@zabra/client` as programs do: calls, promises and event streams. */
 export class Participant {
   readonly host: Host
   readonly isReadOnly = false
@@ -39,7 +39,7 @@ export class Participant {
   #name = ''
   #values = 0
   #pending = 0
-  /** Znodes that this one alone has made and deletes. */
+  /** Znodes that only this client creates and deletes. */
   #own: string[] = []
 
   constructor(options: ParticipantOptions) {
@@ -47,7 +47,7 @@ export class Participant {
     this.host = options.host
   }
 
-  /** Begins, or begins anew after a crash, with a client of its own. */
+  /** Starts the process with a new client, also after a crash. */
   start(): void {
     const incarnation = this.host.start()
     this.#lives++
@@ -61,13 +61,13 @@ export class Participant {
     this.#working = false
   }
 
-  /** Whether it is connected and no call of it waits for an answer. */
+  /** Whether it is connected and has no pending call. */
   get isQuiet(): boolean {
     if (this.host.current === undefined) return true
     return this.#pending === 0 && this.#client?.state === 'connected'
   }
 
-  /** Reads all that may have been watched, behind a sync, from the whole list of servers. */
+  /** Reads all paths that may have been watched, after a sync, with the complete list of servers. */
   async conclude(): Promise<void> {
     const client = this.#client
     if (this.host.current === undefined || client === undefined) return
@@ -76,7 +76,7 @@ export class Participant {
       await this.#get(client, path)
   }
 
-  /** Ends its session, or dies with it. */
+  /** Closes the session, or crashes the process without closing it. */
   end(closes: boolean): void {
     const client = this.#client
     if (this.host.current === undefined) return
@@ -147,7 +147,7 @@ export class Participant {
     const { prng } = this.#o
     switch (deed) {
       case 'get': {
-        // Where reads leave together there should be some.
+        // With batching there should be several reads in one turn.
         const count = this.#o.plan.batchReads === false ? 1 : prng.integer(1, 6)
         for (let i = 0; i < count; i++) void this.#get(client, this.#any())
         return
@@ -193,7 +193,7 @@ export class Participant {
     }
   }
 
-  /** Ends the session and begins another one with a client of its own. */
+  /** Closes the session and connects a new client. */
   #reconnect(client: Client): void {
     this.#client = undefined
     this.#o.log.closedClients.add(this.#name)
@@ -226,7 +226,7 @@ export class Participant {
       case 'setIf':
         return void this.#setIf(client, uniqueData)
       case 'create': {
-        // Some names are its own, so that whoever deletes them is known.
+        // Some names are unique to this client, so that it alone deletes them.
         const isOwn = prng.chance(0.5)
         const path = isOwn ? `/w/t/own-${uniqueData}` : `/w/t/${prng.below(6)}`
         const made = client.create(path, data, { ...limits, idempotent })
@@ -272,7 +272,10 @@ export class Participant {
     const path = this.#register()
     const stat = (await this.#get(client, path))?.stat
     if (stat === undefined) return
-    const made = client.setData(path, encoder.encode(uniqueData), { ...this.#limits(), version: stat.version })
+    const made = client.setData(path, encoder.encode(uniqueData), {
+      ...this.#limits(),
+      version: stat.version,
+    })
     await this.#marked('setIf', path, uniqueData, false, made, ({ order, ...found }) => ({
       order,
       path,
@@ -321,7 +324,7 @@ export class Participant {
     )
   }
 
-  /** Reads a znode again at every event of its stream, whatever becomes of the connection. */
+  /** Reads a znode again after each event of its stream, across connections and sessions. */
   async #follow(client: Client, incarnation: Incarnation, path: string): Promise<void> {
     const call = this.#begin('follow', path, undefined, false)
     const watcher = await this.#keep(call, client.watch(path, { buffer: 4 }), () => undefined)
@@ -343,7 +346,7 @@ export class Participant {
     follower.isEnded = true
   }
 
-  /** Reads until it is told: a connection that is lost between the watch and the read is no event of the watch. */
+  /** Retries until a read succeeds: losing the connection between event and read causes no further event. */
   async #catchUp(client: Client, follower: StreamReader): Promise<void> {
     while (client.state !== 'closed') {
       const found = await this.#get(client, follower.path)
@@ -352,8 +355,6 @@ export class Participant {
       await new Promise<void>((resolve) => void follower.incarnation.ports.clock.after(50, 'again', resolve))
     }
   }
-
-  // Keeping calls
 
   #begin(kind: CallKind, path: string, uniqueData: string | undefined, isRepeatable: boolean): Call {
     const incarnation = this.host.current!
@@ -404,7 +405,7 @@ export class Participant {
     return value
   }
 
-  /** Most calls wait as long as it takes; some have a deadline, some do not try again. */
+  /** Returns limits for a call: most calls have none, some a timeout, some no retry. */
   #limits(): { timeout?: number; retry?: false } {
     const { prng } = this.#o
     if (prng.chance(0.1)) return { timeout: prng.integer(5, 2000) }
@@ -417,11 +418,6 @@ export class Participant {
 
   #any(): string {
     const { prng } = this.#o
-    return prng.pick([
-      this.#register(),
-      this.#register(),
-      `/w/t/${prng.below(6)}`,
-      `/w/e/${prng.below(5)}`,
-    ])
+    return prng.pick([this.#register(), this.#register(), `/w/t/${prng.below(6)}`, `/w/e/${prng.below(5)}`])
   }
 }

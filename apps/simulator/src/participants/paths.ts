@@ -1,8 +1,11 @@
-/** Znodes that real clients alone write, and follow through streams of events. */
+/** Znodes that only library clients write, and follow with persistent watches. */
 export const STREAM_PATHS: readonly string[] = ['/w/live/0', '/w/live/1', '/w/live/2']
 
-/** What is there for real clients before they begin. */
+/** Nodes created before library clients start. */
 export const PARTICIPANT_PATHS: readonly string[] = ['/w/live', ...STREAM_PATHS]
 
-/** Whether the watches of a path are judged by what goes over the wire: not so where some last and some are taken back. */
+/**
+ * Returns whether watches of a path are checked on the wire. Not where persistent watches, or watches that are removed,
+ * exist as well.
+ */
 export const isChecked = (path: string): boolean => !path.startsWith('/w/live')

@@ -18,21 +18,23 @@ export type ParticipantOperation =
   | 'multi'
   | 'failingMulti'
 
-/** What a real client likes to do. */
+/** The behaviour of a library client. */
 export interface ParticipantPlan {
   readonly timeoutMs: number
-  /** Mean time between two bursts. */
+  /** Mean think time between two bursts, in milliseconds. */
   readonly thinkMs: number
-  /** Most calls of a burst. */
+  /** Maximum number of calls in a burst. */
   readonly burst: number
-  /** Whether it follows znodes through streams of events. */
+  /** Whether it follows znodes with persistent watches. */
   readonly follows: boolean
-  /** Whether reads of one turn leave together, and how many at most. Drawn from a branch of its own. */
+  /** Whether reads of one turn are batched, and the maximum batch. Drawn from a fork of its own. */
   readonly batchReads: false | { readonly most: number }
   readonly weights: Readonly<Record<ParticipantOperation, number>>
 }
 
-/** The real clients of a run. Drawn from a branch of its own, so that the rest of a plan does not change with them. */
+/**
+ * Draws the library clients of a run from a fork of their own, so that the rest of the plan does not change with them.
+ */
 export function drawParticipants(prng: Prng): ParticipantPlan[] {
   return Array.from({ length: prng.integer(1, 3) }, (_, i) => {
     const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
@@ -66,7 +68,7 @@ export function drawParticipants(prng: Prng): ParticipantPlan[] {
 const batchesOf = (prng: Prng): ParticipantPlan['batchReads'] =>
   prng.chance(0.5) && { most: prng.pick([2, 3, 64]) }
 
-/** What happens to real clients, whose numbers follow those of the others. */
+/** Draws faults of library clients, whose indexes follow those of the raw clients. */
 export function drawParticipantFaults(
   prng: Prng,
   { from, count, servers, loadMs }: { from: number; count: number; servers: number; loadMs: number },

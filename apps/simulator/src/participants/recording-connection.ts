@@ -19,20 +19,20 @@ import { decodeRequest } from './decode.ts'
 export interface RecordingOptions {
   readonly world: SimulatedWorld
   readonly history: History
-  /** The client whose connection it is. */
+  /** The client that owns the connection. */
   readonly client: string
   readonly server: string
-  /** Counts the connections of all clients. */
+  /** Number of the connection, unique over all clients. */
   readonly connection: number
-  /** Whether the watches of a path are kept: who watches it lets each of them fire once. */
+  /** Whether watches of a path are recorded: only where every watch is one-shot. */
   readonly isChecked: (path: string) => boolean
 }
 
 const LONGEST = 1 << 24
 
 /**
- * A connection of a real client that the history hears: what is asked, what is answered, in the order of the wire. So the
- * sessions of real clients are judged as those of the simulation's own are.
+ * Records the requests, replies and notifications of a library client's connection in the history, in wire order, so
+ * that the checkers apply to its sessions as well.
  */
 export class RecordingConnection implements Connection {
   readonly remote: Address
@@ -41,9 +41,9 @@ export class RecordingConnection implements Connection {
   readonly #inner: Connection
   readonly #sent: FrameSplitter
   readonly #received: FrameSplitter
-  /** Requests without an answer, oldest first; those that the history does not keep have no operation. */
+  /** Requests without a reply, oldest first; the operation is undefined for requests that are not recorded. */
   readonly #pending: { readonly xid: number; readonly operation: Operation | undefined }[] = []
-  /** Requests to set watches again without an answer; undefined for those that last. */
+  /** Resets of watches without a reply; undefined for resets that include persistent watches. */
   readonly #rearming: (Pick<WatchesReset, 'since' | 'asked'> | undefined)[] = []
   #session = ''
   #seen = 0
@@ -74,7 +74,7 @@ export class RecordingConnection implements Connection {
         const before = events.length
         if (!wasOver) this.#received.push(chunk)
         handler.data(chunk)
-        // A client that left amid the chunk, with the answer that it had waited for, has heard of nothing behind it.
+        // A client that closes while it handles a reply does not see the notifications behind it in the same chunk.
         if (wasOver || !this.#over) return
         while (events.length > before && events.at(-1)!.kind === 'notice') events.pop()
       },
@@ -200,7 +200,7 @@ export class RecordingConnection implements Connection {
     history.events.push({ kind: 'notice', ...common, type, path: path! })
   }
 
-  /** Nobody hears more of it: what was asked and not answered has an outcome that nobody knows. */
+  /** Ends the recording: requests without a reply have an unknown outcome. */
   #end(): void {
     if (this.#over) return
     this.#over = true

@@ -2,14 +2,14 @@ import { connectWith, type Client } from '@zabra/client/core'
 import { CLIENT_PORT, type Host, Simulation } from '@zabra/testing'
 import { LossyConnection } from './lossy-connection.ts'
 
-/** A participant: a client in a process of its own. */
+/** A participant: a client on a host of its own. */
 export interface Member {
   readonly name: string
   readonly host: Host
   readonly client: Client
-  /** Its next long request loses its answer. */
+  /** Whether the reply to its next long request will be lost. */
   losesReply: boolean
-  /** When it went on after it had stood still, in the world's time. */
+  /** World time at which it was last resumed. */
   wokenAt: number
 }
 
@@ -25,7 +25,7 @@ const SETTINGS = {
   snapTreeShare: 0,
 }
 
-/** Servers, participants, and a observer who suffers from servers alone. */
+/** Servers, participants, and an observer client that only server faults affect. */
 export class Cluster {
   readonly stage: Simulation
   readonly members: Member[] = []
@@ -35,14 +35,16 @@ export class Cluster {
     this.stage = new Simulation({ seed, servers, settings: { ...SETTINGS, snapCount } })
   }
 
-  /** Connects everybody. */
+  /** Connects all clients. */
   async gather(count: number, sessionTimeout: number): Promise<void> {
     const joining = Array.from({ length: count }, (_, i) => this.#join(`p${i}`, sessionTimeout))
     this.members.push(...(await Promise.all(joining)))
     this.observer = (await this.#join('witness', 20_000)).client
   }
 
-  /** Whether a participant stands still, or goes on in this very moment and cannot know yet what it has lost. */
+  /**
+   * Returns whether a participant is paused, or was resumed at this very moment and cannot yet know what it has lost.
+   */
   isAsleep(name: string): boolean {
     const member = this.members.find((one) => one.name === name)
     return member !== undefined && (member.host.isPaused || member.wokenAt === this.stage.world.now)

@@ -1,9 +1,9 @@
 import type { Address, Connection, ConnectionHandler } from '@zabra/runtime'
 
-/** Bytes of a request that is likely to write something. */
+/** Length in bytes from which a request probably is a write. */
 const LONG = 100
 
-/** A connection that can lose the answer to its next long request, and breaks with it. */
+/** A connection that can lose the reply to its next long request, and breaks with it. */
 export class LossyConnection implements Connection {
   readonly remote: Address
   readonly local: Address
@@ -11,7 +11,7 @@ export class LossyConnection implements Connection {
   readonly #isArmed: () => boolean
   #losing = false
 
-  /** `isArmed` says whether the next long request loses its answer; saying yes disarms. */
+  /** `isArmed` returns whether the next long request loses its reply, and disarms the fault. */
   constructor(inner: Connection, isArmed: () => boolean) {
     this.#inner = inner
     this.#isArmed = isArmed

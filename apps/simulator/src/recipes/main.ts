@@ -28,7 +28,7 @@ interface Work {
 interface Outcome {
   readonly violated: number
   readonly eventCount: number
-  /** The first seed that was violated, and how. */
+  /** The first seed with a violation, and the violation. */
   readonly first?: { readonly seed: number; readonly what: string }
 }
 
@@ -38,7 +38,7 @@ function number(text: string, name: string): number {
   throw new RangeError(`Expected --${name} to be a whole number from 0 up, got ${text}`)
 }
 
-/** Seeds play with one server and with three by turns, unless told otherwise. */
+/** Alternates between one server and three, by seed, unless --servers is given. */
 const serversOf = (seed: number): number =>
   values.servers === undefined ? [3, 1, 3][seed % 3]! : number(values.servers, 'servers')
 
@@ -88,7 +88,7 @@ function elsewhere(part: Work): Promise<Outcome> {
   })
 }
 
-/** A process plays so many seeds at most, so that what it holds on to does not pile up. */
+/** Seeds per child process, which bounds its memory. */
 const PART = 25
 
 async function campaign(): Promise<number> {

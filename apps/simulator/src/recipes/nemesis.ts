@@ -1,7 +1,7 @@
 import type { Prng } from '@zabra/testing'
 import type { Member, Cluster } from './cluster.ts'
 
-/** Makes participants and servers suffer at random until it is told to stop. */
+/** Injects random faults into participants and servers until it is stopped. */
 export class Nemesis {
   readonly #cluster: Cluster
   readonly #chance: Prng
@@ -16,7 +16,7 @@ export class Nemesis {
     this.#next()
   }
 
-  /** From now on all is well. */
+  /** Ends all faults. */
   stop(): void {
     this.#isOver = true
     const { stage, members } = this.#cluster
@@ -57,8 +57,10 @@ export class Nemesis {
         return
       case 'pause':
         member.host.pause()
-        // Half of them sleep for longer than any session lives.
-        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () => this.#cluster.wake(member))
+        // Half of the pauses outlast any session timeout.
+        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () =>
+          this.#cluster.wake(member),
+        )
       case 'cut':
       case 'expiry':
         for (const server of servers) {

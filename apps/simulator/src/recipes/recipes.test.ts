@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { runScenario } from './run-scenario.ts'
 
-/** How many seeds each recipe is played with; more where there is time. */
+/** Seeds per recipe; ZABRA_RECIPE_SEEDS overrides it. */
 const SEEDS = Number(process.env['ZABRA_RECIPE_SEEDS'] ?? 2)
 
 /** Runs the command in a process of its own, as `pnpm sim` does. */
@@ -40,22 +40,23 @@ describe('recipes in a simulated world', () => {
   })
 
   it.each([
-    // A member whose session its client had given up counted twice while a server still knew it.
+    // A member whose client had given up its session counted twice while a server still knew the session.
     ['double-barrier', 105, 3],
     ['double-barrier', 118, 1],
-    // What a session had made that began and ended while one call waited was taken for somebody else's.
+    // A call outlived a session; the node that this session had created was taken for that of another client.
     ['service-discovery', 5024, 3],
-    // A lock was never free again whose waiter gave up in the turn in which its request left.
+    // A lock was never released: its waiter gave up in the same turn in which its request was sent.
     ['partitioner', 113, 3],
-    // An item that had perhaps been taken was taken for another one, which had its name once the folder had been removed.
+    // A message that was possibly taken was confused with a new one of the same name, after the empty folder had been
+    // removed.
     ['queue-bounded', 910056, 3],
-    // A holder that had stood still took an old answer for a sign of life, and heard of its loss when others had the items.
+    // A resumed holder took an old ping reply for a live connection and learned of its loss after others had its items.
     ['partitioner', 920047, 1],
-    // A keeper gave up for good when its znode was deleted between the look at what it holds and the write.
+    // A persistent node was given up when its znode was deleted between the read of its data and the write.
     ['persistent-node', 930003, 3],
-    // A member that left stayed in, since connections broke again and again at its look at its own znode.
+    // A member that left stayed registered because five connections in a row broke while it looked for its own znode.
     ['partitioner', 935005, 1],
-    // A stream of updates ended when three connections in a row broke at its reading.
+    // A stream of updates ended when three connections in a row broke during its read.
     ['configuration', 910015, 1],
   ])('keep what %s broke with seed %i and %i servers', async (name, seed, servers) => {
     expect((await runScenario(name, seed, servers)).violations).toEqual([])

@@ -6,11 +6,11 @@ import { Prng, type TraceEvent } from '@zabra/testing'
 import { Nemesis } from './nemesis.ts'
 import { Cluster } from './cluster.ts'
 
-/** Within so much of the world's time a play must come to its end, or somebody is stuck. */
+/** World time within which a scenario must end, in milliseconds; otherwise a participant is stuck. */
 const LIMIT_MS = 900_000
-/** So long things go wrong at most. */
+/** How long faults are injected at most, in milliseconds. */
 const TROUBLE_MS = 45_000
-/** So long everybody has to notice that all is well. */
+/** How long participants may take to notice that faults have ended, in milliseconds. */
 const CALM_MS = 45_000
 
 export interface ScenarioResult {
@@ -20,7 +20,7 @@ export interface ScenarioResult {
   readonly counts: Readonly<Record<string, number>>
 }
 
-/** Plays one recipe with one seed, and gives what was wrong. */
+/** Runs the scenario of one recipe with one seed. */
 export async function runScenario(
   name: string,
   seed: number,
@@ -79,7 +79,10 @@ function castOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioConte
   }
 }
 
-/** What is left when everybody has gone: nodes of live sessions, watches on servers and in clients. */
+/**
+ * Returns what is left when all participants have finished: ephemeral nodes of live sessions, watches on servers and in
+ * clients.
+ */
 async function leftovers(cluster: Cluster): Promise<string[]> {
   const { observer, members, stage } = cluster
   const found: string[] = []

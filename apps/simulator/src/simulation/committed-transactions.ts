@@ -3,8 +3,8 @@ import type { ServerLog } from '../history/committed-history.ts'
 import type { QuorumMonitor } from './quorum-monitor.ts'
 
 /**
- * The transactions that count, from the logs of all servers: of each zxid the one that a leader is known to have committed,
- * else the one that a majority of those have who decide about it.
+ * Returns the committed transactions from the logs of all servers: for each zxid the transaction that a leader is known
+ * to have committed, otherwise the one that a quorum of the deciding voters has logged.
  */
 export function committedTransactions(
   logs: readonly ServerLog[],

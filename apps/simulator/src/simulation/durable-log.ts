@@ -22,19 +22,19 @@ interface ParsedLog {
   truncations: number
 }
 
-/** Which transactions a power cut would leave on a machine's disk for certain. */
+/** The transactions that would certainly survive a power cut of a machine. */
 export class DurableLog {
   readonly #platter: DiskImage
   #listed: HistoryFiles = { namesVersion: -1, logs: [], snapshots: [] }
   readonly #read = new WeakMap<FileImage, ParsedLog>()
-  /** What the machine had on disks that it has no more. */
+  /** What earlier disks of the machine held. */
   readonly #before = { zxids: new Set<number>(), snapshot: 0, epochs: new Map<string, number>() }
 
   constructor(platter: DiskImage) {
     this.#platter = platter
   }
 
-  /** Whether a log or a snapshot has it. */
+  /** Returns whether a log or a snapshot holds a transaction. */
   has(zxid: number): boolean {
     const { logs, snapshots } = this.#names()
     for (let at = logs.length - 1; at >= 0; at--) {
@@ -44,7 +44,7 @@ export class DurableLog {
     return snapshots.some(({ path, zxid: last }) => last >= zxid && this.#platter.durable(path) !== undefined)
   }
 
-  /** The files that hold history; looked for again when names have changed. */
+  /** Returns the files that hold history; lists them again when names have changed. */
   #names(): HistoryFiles {
     const { namesVersion } = this.#platter
     if (this.#listed.namesVersion === namesVersion) return this.#listed
@@ -61,12 +61,12 @@ export class DurableLog {
     return this.#listed
   }
 
-  /** Whether a disk of this machine has it, or had it. */
+  /** Returns whether a current or earlier disk of this machine held a transaction. */
   everHad(zxid: number): boolean {
     return this.#before.zxids.has(zxid) || this.#before.snapshot >= zxid || this.has(zxid)
   }
 
-  /** Call it before the disk of the machine is taken away. */
+  /** Records what the disk holds, before it is replaced. */
   retainHistory(): void {
     const { zxids, epochs } = this.#before
     for (const zxid of this.zxids()) zxids.add(zxid)
@@ -75,17 +75,17 @@ export class DurableLog {
     for (const name of ['currentEpoch', 'acceptedEpoch']) epochs.set(name, this.highestEpochIn(name))
   }
 
-  /** The number in a file such as `currentEpoch`, or what was there before the disk was another one. */
+  /** Returns the epoch in a file such as `currentEpoch`, or the highest one on earlier disks. */
   highestEpochIn(name: string): number {
     return Math.max(this.epochIn(name), this.#before.epochs.get(name) ?? 0)
   }
 
-  /** All that the logs have. */
+  /** Yields all zxids in the logs. */
   *zxids(): Generator<number> {
     for (const { path } of this.#names().logs) yield* this.#zxids(path)
   }
 
-  /** The number in a file such as `currentEpoch`; 0 without it. */
+  /** Returns the epoch in a file such as `currentEpoch`; 0 without the file. */
   epochIn(name: string): number {
     const file = this.#platter.durable(`${FOLDER}/${name}`)
     return file === undefined ? 0 : Number(new TextDecoder().decode(file.durableBytes).trim())

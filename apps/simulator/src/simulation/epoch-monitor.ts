@@ -4,7 +4,7 @@ import { DATA_DIR } from './settings.ts'
 
 const SAMPLE_INTERVAL_MS = 20
 
-/** Looks at the epoch files of all servers again and again, as they would be after a power cut. */
+/** Samples the durable epoch files of all servers. */
 export class EpochMonitor {
   readonly samples: EpochSample[] = []
   readonly #world: SimulatedWorld

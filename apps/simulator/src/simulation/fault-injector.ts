@@ -14,21 +14,21 @@ export interface FaultTargets {
   readonly world: SimulatedWorld
   readonly servers: readonly SimulatedServer[]
   readonly workers: readonly Pick<Worker, 'host' | 'isReadOnly' | 'start'>[]
-  /** Whoever changes the ensemble; undefined with one server. */
+  /** Changes the membership; undefined for a standalone server. */
   readonly operator: Operator | undefined
-  /** The host that leads now, as far as the wire tells. */
+  /** Returns the host of the current leader, as far as the quorum traffic shows. */
   readonly leader: () => Host | undefined
-  /** Calls back once, when a leader proposes a change of the ensemble. */
+  /** Calls back once, when a leader proposes a reconfiguration. */
   readonly onNextReconfig: (proposed: (leader: Host) => void) => void
 }
 
-/** Makes faults happen, and ends them. */
+/** Injects the faults of a plan and ends them. */
 export class FaultInjector {
   readonly #targets: FaultTargets
-  /** How often each kind happened. */
+  /** Number of faults of each kind. */
   readonly counts: Record<string, number> = {}
   #isHealed = false
-  /** Where four-letter words come from. */
+  /** The host that sends four-letter words. */
   #admin: Host | undefined
   readonly #usualSync = new Map<Host, number>()
 
@@ -36,7 +36,7 @@ export class FaultInjector {
     this.#targets = scene
   }
 
-  /** Puts all faults of a plan into the queue. */
+  /** Schedules all faults of a plan. */
   schedule(faults: readonly Fault[]): void {
     for (const fault of faults)
       this.#targets.world.schedule(fault.at, undefined, 'fault', () => {
@@ -44,7 +44,7 @@ export class FaultInjector {
       })
   }
 
-  /** Ends everything: all run, all reach each other, all disks work. */
+  /** Ends all faults: servers run, links are healed, disks work. */
   heal(): void {
     this.#isHealed = true
     const { world, servers, workers, operator } = this.#targets
@@ -143,7 +143,7 @@ export class FaultInjector {
     }
   }
 
-  /** A change of the ensemble is proposed; its leader does not come to commit it, perhaps. */
+  /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
   #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: Host): void {
     const { world, servers } = this.#targets
     const server = servers.find(({ host }) => host === leader)
@@ -156,7 +156,7 @@ export class FaultInjector {
     })
   }
 
-  /** Stops a server as its operator does, who starts it again later. */
+  /** Shuts a server down as an operator does, and starts it again later. */
   #stop(server: SimulatedServer, forMs: number): void {
     const life = server.host.current
     void server.server?.close().then(() => {
@@ -167,7 +167,7 @@ export class FaultInjector {
     })
   }
 
-  /** Says a four-letter word to a server, if it can be reached. */
+  /** Sends a four-letter word to a server, if it can be reached. */
   #say(word: string, { address }: SimulatedServer): void {
     const { world } = this.#targets
     this.#admin ??= world.addHost('admin')
@@ -267,7 +267,7 @@ export class FaultInjector {
         )
       }
       case 'bridge': {
-        // Two halves that do not see each other, and one server that sees both.
+        // Two halves that cannot reach each other, and one server that reaches both.
         const bridge = this.#server(fault.server).host
         const others = hosts.filter((host) => host !== bridge)
         const half = new Set(others.slice(0, Math.floor(others.length / 2)))
@@ -290,7 +290,7 @@ export class FaultInjector {
     }
   }
 
-  /** The server goes on for those clients alone that only read, and its slow clock lets it believe in its leadership for longer. */
+  /** The leader keeps only clients that just read, and a slow clock makes it believe in its leadership for longer. */
   #depose(host: Host): () => void {
     const { world, servers, workers } = this.#targets
     const writers = workers.filter(({ isReadOnly }) => !isReadOnly)

@@ -1,16 +1,18 @@
-/** Whether a member decides or is told. */
+/** Whether a member votes. */
 export type Role = 'participant' | 'observer'
 
-/** Who decides, and what a quorum of them is. */
+/** Voters, and which of their subsets are quorums. */
 export interface VoterSet {
   readonly voters: ReadonlySet<number>
-  /** Whether those for whom `has` holds are a quorum. */
+  /** Returns whether the voters for which `has` returns true are a quorum. */
   readonly isQuorum: (has: (id: number) => boolean) => boolean
 }
 
-/** Who belongs to an ensemble, as the text of a configuration has it; read anew here, so as not to share mistakes. */
+/**
+ * The membership in the text of a configuration. Parsed independently of the server, so as not to share its defects.
+ */
 export interface Members extends VoterSet {
-  /** The zxid of the change that made it. */
+  /** The zxid of the reconfiguration. */
   readonly version: number
   readonly roles: ReadonlyMap<number, Role>
 }
@@ -35,13 +37,13 @@ export function readMembers(text: string): Members {
   return { version, roles, ...voices }
 }
 
-/** More than half of those who vote. */
+/** Returns a majority quorum. */
 export const majorityOf = (voters: ReadonlySet<number>): VoterSet => ({
   voters,
   isQuorum: (has) => isMost(voters, () => 1, has),
 })
 
-/** Most of the weight in most of the groups; groups without weight are none. */
+/** Returns a hierarchical quorum: a majority of the weight in a majority of the groups with weight. */
 function weighed(groups: readonly (readonly number[])[], weights: ReadonlyMap<number, number>): VoterSet {
   const weightOf = (id: number): number => weights.get(id) ?? 1
   const counted = groups.filter((group) => group.some((id) => weightOf(id) > 0))
@@ -56,44 +58,44 @@ function weighed(groups: readonly (readonly number[])[], weights: ReadonlyMap<nu
   }
 }
 
-/** Whether those that have it weigh more than those that have it not. */
+/** Returns whether the weight of the items with `has` exceeds that of the others. */
 function isMost<T>(all: Iterable<T>, weightOf: (one: T) => number, has: (one: T) => boolean): boolean {
   let lead = 0
   for (const one of all) lead += has(one) ? weightOf(one) : -weightOf(one)
   return lead > 0
 }
 
-/** Every configuration that anybody wanted, by the zxid of its change, and which of them came into force. */
+/** All proposed configurations by zxid, and which of them were committed. */
 export class ConfigurationHistory {
   readonly #first: VoterSet
   readonly #proposed = new Map<number, VoterSet>()
-  /** Zxids of changes that are committed, ascending. */
+  /** Zxids of committed reconfigurations, ascending. */
   readonly #committed: number[] = []
 
   constructor(first: VoterSet) {
     this.#first = first
   }
 
-  /** Whether nobody had proposed it before. */
+  /** Records a proposal. Returns whether it is new. */
   propose(zxid: number, text: string): boolean {
     const isNew = !this.#proposed.has(zxid)
     this.#proposed.set(zxid, readMembers(text))
     return isNew
   }
 
-  /** Something is committed; when it is a change of the ensemble it is in force from here on. */
+  /** Records a commit; a committed reconfiguration is in force from its zxid on. */
   commit(zxid: number): void {
     if (!this.#proposed.has(zxid) || this.#committed.includes(zxid)) return
     this.#committed.push(zxid)
     this.#committed.sort((a, b) => a - b)
   }
 
-  /** Whether it is wanted and not in force yet. */
+  /** Returns whether a reconfiguration is proposed and not committed. */
   isPending(zxid: number): boolean {
     return this.#proposed.has(zxid) && !this.#committed.includes(zxid)
   }
 
-  /** Those whose quorums decide about a transaction: with a change of the ensemble, the old voters and the new ones. */
+  /** Returns the voters whose quorums decide about a transaction: for a reconfiguration the old and the new ones. */
   decidingVoters(zxid: number): readonly VoterSet[] {
     const before = this.#committed.findLast((change) => change < zxid)
     const old = before === undefined ? this.#first : this.#proposed.get(before)!

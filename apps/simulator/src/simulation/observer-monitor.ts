@@ -2,17 +2,17 @@ import { formatZxid } from '../history/records.ts'
 import type { Host } from '@zabra/testing'
 import { PacketType, type QuorumPacket } from './quorum-packet-parser.ts'
 
-/** Where followers keep observers up to date. */
+/** The port on which followers serve observers. */
 export const OBSERVER_PORT = 2191
 
 export interface ObserverMonitorOptions {
-  /** What an established leader has told somebody to commit. */
+  /** Zxids that an established leader has announced as committed. */
   readonly committed: ReadonlySet<number>
   readonly count: (name: string) => void
   readonly report: (what: string) => void
 }
 
-/** Holds what a follower tells an observer against what its leader has told by then. */
+/** Checks what a follower sends an observer against what its leader has committed by then. */
 export class ObserverMonitor {
   readonly #parts: ObserverMonitorOptions
   readonly #master: Host

@@ -7,11 +7,11 @@ import { readMembers, type Members, type Role } from './membership.ts'
 import type { MembershipChange, GroupsPlan } from './plan.ts'
 import { DATA_DIR, memberLine, membershipText, configurationFor } from './settings.ts'
 
-/** Something that is to become of a server. */
+/** A requested change of one server's membership. */
 export interface MembershipRequest {
   readonly kind: MembershipChange
   readonly server: SimulatedServer
-  /** How long a server that gets an empty disk is away. */
+  /** How long a server with an empty disk stays down. */
   readonly forMs: number
 }
 
@@ -20,28 +20,27 @@ interface SeenConfiguration extends Members {
 }
 
 const CONFIG = '/zookeeper/config'
-/** Attempts at one change. */
+/** Attempts per change. */
 const ATTEMPTS = 6
 const PAUSE_MS = 150
 
 /**
- * Changes the ensemble as a careful operator does: one change after the other, each on the condition that nobody made another one
- * meanwhile, so that one whose answer was lost cannot be carried out behind the next.
- *
- * A server may lose its disk only while it has no voice by a change that is known to be committed, and it comes back with the
- * configuration of that moment in its folder. Who forgets what it has promised while it may still vote, or believes in an older
- * configuration in which it may, can make a second history together with another server that has missed the changes.
+ * Changes the membership as a careful operator does: one reconfiguration at a time, each conditional on the current
+ * version, so that a change whose reply was lost cannot be applied after the next one. The disk of a server is replaced
+ * only while the server is known not to be a voter, by a committed reconfiguration, and the server restarts with the
+ * configuration of that moment. A voter that forgets its promises, or a server that believes in an older configuration
+ * in which it votes, could form a conflicting quorum with another server that missed the changes.
  */
 export class Operator {
-  /** What was done, and what was given up. */
+  /** Number of changes done and given up. */
   readonly counts: Record<string, number> = {}
   readonly #world: SimulatedWorld
   readonly #servers: readonly SimulatedServer[]
   readonly #begin: () => SessionClient
-  /** Present when voices are weighed: single changes are not possible then. */
+  /** Present for hierarchical quorums, which exclude incremental reconfigurations. */
   readonly #groups: GroupsPlan | undefined
   #client: RetryingClient | undefined
-  /** Whether no change can be on its way that was not answered. */
+  /** Whether no unanswered reconfiguration can still be applied. */
   #isCertain = true
   #requests: MembershipRequest[] = []
   #isBusy = false
@@ -64,7 +63,7 @@ export class Operator {
     if (!this.#isBusy) void this.#work()
   }
 
-  /** Begins nothing more. */
+  /** Stops after the current change. */
   stop(): void {
     this.#isStopped = true
   }
@@ -106,7 +105,7 @@ export class Operator {
     }
   }
 
-  /** Whether it is known to be so in the end. */
+  /** Returns whether the membership is known to be as requested in the end. */
   async #become(id: number, role: Role | undefined): Promise<boolean> {
     for (let attempt = 0; attempt < ATTEMPTS && !this.#isStopped; attempt++) {
       const { version, roles } = await this.#look()
@@ -138,7 +137,7 @@ export class Operator {
     return { joining: '', leaving: '', members: membershipText(next, this.#groups) }
   }
 
-  /** Gives a server without a voice an empty disk, with the configuration of the others on it. */
+  /** Replaces the disk of a non-voter by an empty one with the current configuration. */
   #wipe(server: SimulatedServer, { text, version, roles }: SeenConfiguration, forMs: number): boolean {
     if (!this.#isCertain || this.#isStopped) return false
     server.replaceDisk({

@@ -25,7 +25,7 @@ it('gives some ensembles observers, servers that are no members yet, and changes
     expect(
       plans.some((plan) => plan.observers.length === observers && plan.nonMembers.length === outsiders),
     ).toBe(true)
-  // Whoever is left can lose one.
+  // The remaining members tolerate one failure.
   for (const plan of plans) expect(plan.observers.length + plan.nonMembers.length).toBeLessThanOrEqual(2)
 })
 

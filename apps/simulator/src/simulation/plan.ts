@@ -1,20 +1,22 @@
 import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
 
-/** Something that goes wrong, at a time of the world and, mostly, for a while. Servers are numbers from 1 on, 0 is the leader. */
+/** A fault at a world time and, mostly, for a duration. Servers are numbered from 1; 0 is the leader. */
 export type Fault = { readonly at: number; readonly forMs: number } & (
   | {
       readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
       readonly server: number
     }
-  /** Asked to stop, as by SIGTERM, and started again; or asked to hand leadership over (`ydld`). */
+  /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
   | { readonly kind: 'stop' | 'yield'; readonly server: number }
-  /** A machine loses power so long after it has begun its next durable write. */
+  /** Power cut of a machine, `afterMs` after its next durable write begins. */
   | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
   | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
   | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
-  /** Cut off from the other servers and from all clients but those that only read, with a clock at half speed. */
+  /**
+   * Leader cut off from the other servers and from all clients except those that only read, with a clock at half speed.
+   */
   | { readonly kind: 'deposed'; readonly server: number }
   | { readonly kind: 'split'; readonly group: readonly number[] }
   | { readonly kind: 'bridge'; readonly server: number }
@@ -26,16 +28,16 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly server: number
     }
   | { readonly kind: MembershipChange; readonly server: number }
-  /** The next change of the ensemble that is proposed meets a leader with trouble `afterMs` later. */
+  /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
   | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
 )
 
-/** What happens to a leader that has proposed a change of the ensemble. */
+/** How a leader that has proposed a reconfiguration is interrupted. */
 export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
 
 /**
- * What an operator does to the ensemble, one after the other: a server leaves it, joins it or gets another voice, it gets an
- * empty disk because it has no voice, or it leaves, gets an empty disk and comes back as what it was.
+ * Membership changes, one after the other: a server leaves, becomes a voter or an observer, gets an empty disk while it
+ * does not vote (`wipe`), or leaves, gets an empty disk and rejoins in its old role (`renew`).
  */
 export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
 
@@ -81,68 +83,68 @@ export type ClientOperation =
 
 export interface ClientPlan {
   readonly timeoutMs: number
-  /** Mean time between two bursts. */
+  /** Mean think time between two bursts, in milliseconds. */
   readonly thinkMs: number
-  /** Most requests of a burst. */
+  /** Maximum number of requests in a burst. */
   readonly burst: number
-  /** How often a read watches. */
+  /** Probability that a read sets a watch. */
   readonly watchRate: number
-  /** Whom it proves to be; empty for nobody. */
+  /** The user that it authenticates as; empty for none. */
   readonly user: string
   readonly weights: Readonly<Partial<Record<ClientOperation, number>>>
-  /** Whether servers that have lost their quorum may serve it. */
+  /** Whether read-only servers may serve it. */
   readonly readOnly?: boolean
 }
 
 export interface DrawnSettings {
   readonly tickTimeMs: number
   readonly snapCount: number
-  /** Share of the number of znodes that counts instead where it is more. */
+  /** Snapshot threshold as a share of the number of znodes, where that is more than `snapCount`. */
   readonly snapTreeShare: number
   readonly preAllocSizeBytes: number
   readonly commitLogCount: number
   readonly globalOutstandingLimit: number
-  /** Learners are cut back instead of sent everything when a snapshot has so many bytes. */
+  /** Snapshot size from which learners are sent TRUNC instead of SNAP, in bytes. */
   readonly truncateFromBytes: number
-  /** Up to which part of a snapshot's size learners are served from the log; 0 for always, negative for never. */
+  /** Share of a snapshot's size up to which learners are synced from the log; 0 for always, negative for never. */
   readonly snapshotSizeFactor: number
-  /** Whether sessions are known to one server alone until they make an ephemeral node. Only ensembles have them. */
+  /** Whether sessions are local until they create an ephemeral node. Ensembles only. */
   readonly localSessions: boolean
 }
 
-/** Something that an ensemble may have, which the seed decides unless it is asked for. */
+/** An optional feature of an ensemble, drawn from the seed unless it is requested. */
 export type Feature = 'groups' | 'read-only' | 'observer-masters'
 
 export const FEATURES: readonly Feature[] = ['groups', 'read-only', 'observer-masters']
 
-/** How often a seed decides for a feature. */
+/** Probability that a seed draws a feature. */
 const FEATURE_CHANCE = 0.1
 
-/** Voices in groups, with weights. */
+/** Voters in groups with weights, for hierarchical quorums. */
 export interface GroupsPlan {
   readonly members: readonly (readonly number[])[]
-  /** Of server 1, 2 and so on. */
+  /** Weight of server 1, 2 and so on. */
   readonly weights: readonly number[]
 }
 
-/** All that a run is made of: with it and the code, everything else follows. */
+/** Everything that determines a run, together with the code. */
 export interface Plan {
   readonly seed: number
   readonly servers: number
-  /** Servers that begin without a voice. */
+  /** Servers that start as observers. */
   readonly observers: readonly number[]
-  /** Servers that begin as no members. */
+  /** Servers that start outside of the ensemble. */
   readonly nonMembers: readonly number[]
-  /** Present when voices are weighed in groups. */
+  /** Present for hierarchical quorums. */
   readonly groups?: GroupsPlan
-  /** Whether servers without a quorum serve those who only want to look. */
+  /** Whether servers without a quorum serve read-only clients. */
   readonly readOnly?: boolean
-  /** Whether observers come to followers. */
+  /** Whether observers connect to followers. */
   readonly observerMasters?: boolean
-  /** How long clients work and things fail, in milliseconds of the world. */
+  /** How long clients and faults are active, in milliseconds of world time. */
   readonly loadMs: number
   readonly clients: readonly ClientPlan[]
-  /** Clients of `@zabra/client`. Faults count them behind the others. */
+  /** Clients of `@zabra/client`. In faults their indexes follow those of the raw clients. */
   readonly participants: readonly ParticipantPlan[]
   readonly faults: readonly Fault[]
   readonly network: NetworkConditions
@@ -158,13 +160,13 @@ export interface Plan {
 export interface PlanOptions {
   readonly servers?: number
   readonly minutes?: number
-  /** Whether disks keep sectors in no order when power goes, with wrong bytes in them; else the seed says. */
+  /** Whether power cuts reorder and corrupt unsynced sectors; drawn from the seed by default. */
   readonly reordersSectors?: boolean
-  /** What the ensemble has whatever the seed says. */
+  /** Features of the ensemble whatever the seed draws. */
   readonly features?: readonly Feature[]
 }
 
-/** Draws a run from a seed. */
+/** Draws a plan from a seed. */
 export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
   const prng = new Prng(seed).fork('plan')
   const servers = options.servers ?? prng.pick([1, 3, 3, 5])
@@ -237,7 +239,7 @@ export function drawPlan(seed: number, options: PlanOptions = {}): Plan {
 }
 
 function drawClient(prng: Prng): ClientPlan {
-  // Each run stresses something: some deeds are left out, others are done far more often.
+  // Each run stresses something: some operations are left out, others are much more frequent.
   const weight = (usual: number): number => (prng.chance(0.15) ? 0 : usual * prng.pick([0.5, 1, 1, 3]))
   return {
     timeoutMs: prng.pick([1500, 3000, 6000]),
@@ -280,7 +282,9 @@ function drawClient(prng: Prng): ClientPlan {
   }
 }
 
-/** A client that reads behind syncs and changes nothing, so that a leader without a quorum can answer all that it asks. */
+/**
+ * A client that reads after syncs and never writes, so that a leader without a quorum could answer all its requests.
+ */
 const AUDITOR: ClientPlan = {
   timeoutMs: 6000,
   thinkMs: 40,
@@ -290,7 +294,7 @@ const AUDITOR: ClientPlan = {
   weights: { get: 2, exists: 1, sync: 2 },
 }
 
-/** A client that is content with what a server without a quorum knows, and asks it for everything all the same. */
+/** A client that accepts read-only servers and sends them requests of all kinds. */
 const READ_ONLY_CLIENT: ClientPlan = {
   timeoutMs: 3000,
   thinkMs: 30,
@@ -315,7 +319,7 @@ const READ_ONLY_CLIENT: ClientPlan = {
   readOnly: true,
 }
 
-/** Servers without a quorum for long enough that they know it, and serve those who only look for a while. */
+/** How long servers lose their quorum: long enough to notice it and serve read-only clients for a while. */
 const NO_QUORUM_MS = 7000
 
 function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
@@ -328,7 +332,7 @@ function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
     : down.map((server) => ({ kind: 'kill', server, at: at + prng.between(0, 300), forMs }))
 }
 
-/** In some runs, a leader that learns late that it leads no more, while the others have found another one. */
+/** In some runs, draws a leader that learns late that it was replaced. */
 function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] {
   if (servers === 1 || !prng.chance(0.3)) return []
   const at = prng.between(100, Math.max(200, loadMs - 5000))
@@ -341,7 +345,7 @@ interface EnsemblePlan {
   readonly changes: Fault[]
 }
 
-/** The same with at least one server that observes from the beginning. */
+/** Returns the ensemble with at least one initial observer. */
 function withObservers(prng: Prng, servers: number, drawn: EnsemblePlan): EnsemblePlan {
   const { observers, outsiders, changes } = drawn
   if (observers.length > 0) return drawn
@@ -349,7 +353,7 @@ function withObservers(prng: Prng, servers: number, drawn: EnsemblePlan): Ensemb
   return { observers: outsiders.length > 0 ? outsiders : some, outsiders: [], changes }
 }
 
-/** Who has a voice in the beginning, and what of that changes. */
+/** Draws initial roles and membership changes. */
 function drawEnsemble(prng: Prng, servers: number, loadMs: number): EnsemblePlan {
   const ids = range(servers)
   const quiet = servers < 3 ? 0 : prng.pickWeighted({ none: 5, one: 2, two: servers > 3 ? 3 : 0 })
@@ -371,7 +375,7 @@ function drawEnsemble(prng: Prng, servers: number, loadMs: number): EnsemblePlan
   return { observers, outsiders, changes: [...changes, ...drawInterruptions(prng.fork('half'), changes)] }
 }
 
-/** Layouts in which few may decide and many may not: a majority is no quorum of them, or less than one is. */
+/** Layouts in which quorums differ from majorities: a majority may not be a quorum, or a minority may be one. */
 export const GROUPS: Readonly<Record<number, readonly GroupsPlan[]>> = {
   3: [
     { members: [[1, 2, 3]], weights: [2, 1, 1] },
@@ -398,7 +402,7 @@ function drawGroups(prng: Prng, servers: number): GroupsPlan | undefined {
   return layouts === undefined ? undefined : prng.pick(layouts)
 }
 
-/** Some changes are proposed by a leader that has trouble before, or just when, they are committed. */
+/** Draws interruptions of leaders just before, or while, their reconfigurations are committed. */
 function drawInterruptions(prng: Prng, changes: readonly Fault[]): Fault[] {
   return changes
     .filter(() => prng.chance(0.4))

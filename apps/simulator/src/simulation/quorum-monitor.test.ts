@@ -18,7 +18,7 @@ function put(host: Host, name: string, bytes: Uint8Array): void {
   host.disk.syncFolder(FOLDER)
 }
 
-/** A log as a disk has it: only the lengths, the zxids and the ends of its entries are read. */
+/** Returns a log as the monitor parses it: only lengths, zxids and end bytes of entries matter. */
 function log(...zxids: number[]): Uint8Array {
   const bytes = new Uint8Array(16 + 45 * zxids.length + 45)
   const view = new DataView(bytes.buffer)
@@ -43,7 +43,7 @@ function packet(type: number, zxid: number, data: Uint8Array | undefined): Uint8
   return bytes
 }
 
-/** The transaction that makes these servers the members. */
+/** Returns the transaction that makes these servers the members. */
 function reconfiguration(voters: readonly number[], version: number): Uint8Array {
   const lines = voters.map((id) => `server.${id}=s${id}:2888:3888:participant;2181`)
   const w = new Writer()
@@ -55,7 +55,7 @@ function reconfiguration(voters: readonly number[], version: number): Uint8Array
   return w.take()
 }
 
-/** One that `leader` has to `learner`, and a way to say something on it. */
+/** Opens a connection from `leader` to `learner` and returns a function that sends packets on it. */
 function channel(
   world: SimulatedWorld,
   leader: Host,
@@ -85,7 +85,7 @@ describe('what is committed, as the wire tells it', () => {
     toS2(PacketType.SNAP, tail)
     expect([...wire.committed]).toEqual([])
 
-    // The first leader is gone before anybody is up to date; the second has nothing but its snapshot.
+    // The first leader fails before any learner is up to date; the second has only its snapshot.
     put(s2, 'snapshot.200000002', Uint8Array.of(1))
     for (const host of [s2, s3])
       for (const name of ['acceptedEpoch', 'currentEpoch']) put(host, name, new TextEncoder().encode('4'))
@@ -203,7 +203,7 @@ describe('what is committed, as the wire tells it', () => {
     expect(wire.violations.join()).toContain(
       's1 gave s3 the configuration 0x100000001, which is not committed',
     )
-    // Once a quorum has it, its leader may have committed it.
+    // Once a quorum has logged it, its leader may have committed it.
     for (const host of [s1, s2]) put(host, 'log.100000001', log(change))
     toS3(PacketType.NEWLEADER, EPOCH, text)
     expect(wire.violations.length).toBe(1)

@@ -8,31 +8,34 @@ import { PacketType, QuorumPacketParser, type QuorumPacket } from './quorum-pack
 
 export const QUORUM_PORT = 2888
 
-/** What servers told each other. */
+/** What servers sent each other. */
 export interface QuorumRecord {
-  /** What an established leader has told somebody to commit. */
+  /** Zxids that an established leader has announced as committed. */
   readonly committed: ReadonlySet<number>
-  /** What no server may say. */
+  /** Packets that violate the protocol. */
   readonly violations: readonly string[]
 }
 
-/** What a leader sends one learner. */
+/** The packets from a leader to one learner. */
 interface LearnerChannel {
   readonly leader: Host
   readonly learner: Host
   lastProposal: number
   lastInform: number
-  /** Commits before UPTODATE: they hold once the leader is established. */
+  /** Commits before UPTODATE: they count once the leader is established. */
   early: number[]
   readonly proposed: Set<number>
   upToDate: boolean
-  /** The epoch that the learner was asked for a promise of. */
+  /** The epoch that the learner was offered. */
   offered: number
-  /** What the learner was told to be led in. */
+  /** The epoch of the leader's NEWLEADER. */
   epoch: number
 }
 
-/** Listens to the quorum port of every server and holds what it hears against the rules of the protocol and the disks. */
+/**
+ * Reads the traffic on the quorum port of every server and checks it against the rules of the protocol and the durable
+ * state of the disks.
+ */
 export class QuorumMonitor {
   readonly committed = new Set<number>()
   readonly violations: string[] = []
@@ -40,7 +43,7 @@ export class QuorumMonitor {
   readonly counts: Record<string, number> = {}
   readonly configurations: ConfigurationHistory
   leader: Host | undefined
-  /** Who wants to hear of the next change of the ensemble that is proposed. */
+  /** Callbacks for the next proposed reconfiguration. */
   #onChange: ((leader: Host) => void)[] = []
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
@@ -48,21 +51,21 @@ export class QuorumMonitor {
   readonly #shown = new Map<number, number>()
   readonly #world: SimulatedWorld
   readonly #streams = new Map<SimulatedConnection, QuorumPacketParser>()
-  /** The epoch that a learner is asked for a promise of, by its end of the connection. */
+  /** The epoch offered to a learner, by the learner's side of the connection. */
   readonly #offered = new WeakMap<SimulatedConnection, number>()
   readonly #leaders = new Map<number, Host>()
   readonly #logs = new Map<Host, DurableLog>()
-  /** How far the history of each leader goes, by its own words. */
+  /** The last zxid of each leader's history, as the leader announced it. */
   readonly #reach = new Map<Host, number>()
 
-  /** `voices` are those of the beginning. Hosts of servers are named `s` and a number. */
+  /** `voters` are the initial ones. Server hosts are named `s` and a number. */
   constructor(world: SimulatedWorld, voices: VoterSet) {
     this.#world = world
     this.configurations = new ConfigurationHistory(voices)
     world.network.tap = (from, bytes) => this.#receive(from, bytes)
   }
 
-  /** Calls back once, when a leader proposes a change of the ensemble that nobody has proposed before. */
+  /** Calls back once, when a leader proposes a reconfiguration that is new. */
   onNextReconfig(proposed: (leader: Host) => void): void {
     this.#onChange.push(proposed)
   }
@@ -90,7 +93,7 @@ export class QuorumMonitor {
     })
   }
 
-  /** What an observer is told by the follower that it stands behind. */
+  /** Monitors what an observer receives from its follower. */
   #behind(master: Host, learner: Host): (packet: QuorumPacket) => void {
     const { committed } = this
     const parts = {
@@ -117,7 +120,7 @@ export class QuorumMonitor {
     return (packet) => this.#ofLeader(channel, packet)
   }
 
-  /** The disk of a machine is about to be taken away. */
+  /** Records the durable state of a disk that is about to be replaced. */
   diskReplaced(host: Host): void {
     this.#logOf(host).retainHistory()
   }
@@ -150,7 +153,7 @@ export class QuorumMonitor {
       case PacketType.COMMITANDACTIVATE:
         if (!channel.proposed.delete(zxid))
           this.#reportFor(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
-        // A learner believes it at once, also where it is a change of the ensemble that no other one has heard of.
+        // A learner applies it at once, also a reconfiguration that no other learner has received.
         if (channel.upToDate || this.#establishedEpochs.has(channel.offered)) this.#decided(channel, zxid)
         else channel.early.push(zxid)
         if (type === PacketType.COMMITANDACTIVATE) this.#count('reconfigurations')
@@ -166,7 +169,7 @@ export class QuorumMonitor {
     }
   }
 
-  /** A configuration that a learner brings into force: once its leader is established, none that is not committed. */
+  /** Checks a configuration that a learner activates: once its leader is established, it must be committed. */
   #shows(master: Host, learner: Host, { zxid, data }: QuorumPacket): void {
     const epoch = zxid / 2 ** 32
     if (data === undefined) return
@@ -190,7 +193,10 @@ export class QuorumMonitor {
     this.configurations.commit(zxid)
   }
 
-  /** A leader says that something is committed: a quorum must have it, of the old members and the new ones if it changes them. */
+  /**
+   * Checks a commit: a quorum must have the transaction on disk; for a reconfiguration, quorums of the old and the new
+   * voters.
+   */
   #decided({ leader }: LearnerChannel, zxid: number): void {
     if (this.committed.has(zxid)) return
     for (const { voters, isQuorum } of this.configurations.decidingVoters(zxid))
@@ -201,24 +207,24 @@ export class QuorumMonitor {
     this.#commit(zxid)
   }
 
-  /** The leader says how far its own history goes. */
+  /** Records how far the leader's history goes. */
   #brings(channel: LearnerChannel, how: string, zxid: number): void {
     const { leader, offered } = channel
     this.#count(how)
     this.#reach.set(leader, zxid)
     if (!this.#establishedEpochs.has(offered)) return
-    // Some of that may have been committed when there was nobody to tell.
+    // Some of these may have been committed without any learner to announce them to.
     for (const known of this.#logOf(leader).zxids())
       if (known > offered * 2 ** 32 && known <= zxid) this.#decided(channel, known)
   }
 
   /**
-   * With the first member that is up to date, all that the leader began with is committed: what its log has, what of its last
-   * epoch it has from a snapshot alone, and the configuration that it had seen last, whose change its log may have lost. For that
-   * it takes a quorum of both.
+   * With the first learner that is up to date everything that the leader began with is committed: what its log holds,
+   * what only its snapshot holds of its last epoch, and the last configuration it had seen, whose reconfiguration its
+   * log may have lost. That takes quorums of the old and the new configuration.
    */
   #established({ leader, epoch }: LearnerChannel): void {
-    // A leader that has lost its quorum and does not know it brings observers up to date with what it once began with.
+    // A leader that has lost its quorum unknowingly still brings observers up to date with its initial history.
     if (this.#establishedEpochs.has(epoch)) return
     this.#establishedEpochs.add(epoch)
     const reach = this.#reach.get(leader) ?? 0
@@ -237,7 +243,10 @@ export class QuorumMonitor {
         )
   }
 
-  /** Whether quorums of all who decide about it have it, so that its leader may have committed it with nobody to tell. */
+  /**
+   * Returns whether the deciding quorums have a transaction on disk, so that its leader may have committed it
+   * unannounced.
+   */
   #isOnDisks(zxid: number): boolean {
     const deciders = this.configurations.decidingVoters(zxid)
     return deciders.every(({ isQuorum }) => isQuorum((id) => this.#everHad(id, zxid)))
@@ -306,7 +315,7 @@ export class QuorumMonitor {
   }
 }
 
-/** The text of the configuration that a logged transaction proposes. Its type lies behind session, cxid, zxid and time. */
+/** Returns the text of the configuration that a transaction proposes. The type follows session, cxid, zxid and time. */
 function configurationIn(txn: Uint8Array): string | undefined {
   const view = new DataView(txn.buffer, txn.byteOffset, txn.byteLength)
   if (txn.length < 40 || view.getInt32(28) !== OpCode.reconfig) return undefined

@@ -1,4 +1,4 @@
-/** A packet of the quorum port. */
+/** A packet on the quorum port. */
 export interface QuorumPacket {
   readonly type: number
   readonly zxid: number
@@ -21,15 +21,18 @@ export const PacketType = {
   INFORMANDACTIVATE: 19,
 } as const
 
-/** What ends the bytes of a snapshot on the wire: a string with its length before it. */
+/** The end of a snapshot on the wire: a string with its length. */
 const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWasHere'))
 
-/** Cuts one direction of a connection on the quorum port into packets; written anew here, so as not to share mistakes. */
+/**
+ * Parses one direction of a connection on the quorum port. Written independently of the server's codec, so as not to
+ * share its defects.
+ */
 export class QuorumPacketParser {
   readonly #heard: (packet: QuorumPacket) => void
   #rest = new Uint8Array(0)
   #inSnapshot = false
-  /** Bytes that are no packets were met; nothing more is read. */
+  /** Set when bytes cannot be parsed; the rest of the stream is ignored. */
   isBroken = false
 
   constructor(heard: (packet: QuorumPacket) => void) {
@@ -56,12 +59,12 @@ export class QuorumPacketParser {
       this.#inSnapshot = false
       return i + SIGNATURE.length
     }
-    // The signature may have begun.
+    // The signature may have begun in the last bytes.
     const kept = bytes.length - SIGNATURE.length + 1
     return kept > at ? kept : -1
   }
 
-  /** Where the packet at `at` ends; -1 when it is not whole yet. */
+  /** Returns the end of the packet at `at`; -1 while it is incomplete. */
   #packet(bytes: Uint8Array, at: number): number {
     if (bytes.length - at < 20) return -1
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)

@@ -35,12 +35,12 @@ import { maxStalenessOf } from './staleness.ts'
 import { Stats } from './stats.ts'
 import { QuorumMonitor } from './quorum-monitor.ts'
 
-/** Bounds of the liveness that is demanded once all is healed, in milliseconds of the world. */
+/** Liveness bounds after healing, in milliseconds of world time. */
 const WRITE_WITHIN_MS = 15_000
 const READ_WITHIN_MS = 60_000
-/** What a session may outlive its timeout by: an election and some ticks. */
+/** How long a session may outlive its timeout: an election and some ticks. */
 const GRACE_MS = 6_000
-/** What a call of a real client may take once all is healed: sessions that ended must be noticed first. */
+/** How long a call of a library client may take after healing: sessions that have ended must be detected first. */
 const SETTLED_WITHIN_MS = 30_000
 const QUIET_MS = 2_000
 
@@ -63,7 +63,7 @@ export interface RunOptions {
   readonly onLog?: (who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void
 }
 
-/** Plays a plan from its first event to its last and judges what happened. */
+/** Runs a plan from its first event to its last and checks the result. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
   return new Run(plan, options).play()
 }
@@ -196,7 +196,7 @@ class Run {
     await this.#world.run(this.#world.now + this.#plan.loadMs)
   }
 
-  /** Everything works again: so must the servers, soon. */
+  /** Ends all faults and checks that the servers recover in time. */
   async #heal(): Promise<void> {
     this.#faults.heal()
     this.#healedAt = this.#world.now
@@ -237,7 +237,7 @@ class Run {
     await this.#readAll('restarted')
   }
 
-  /** What real clients still wait for must be answered now; then they look at everything once more, and go. */
+  /** Checks that pending calls of library clients settle; then each client reads all its paths once more and ends. */
   async #finishParticipants(prng: Prng): Promise<void> {
     const all = this.#participants
     for (const one of all) one.stop()
@@ -315,7 +315,7 @@ class Run {
       readers: this.#readers,
       healedAt: this.#healedAt,
       silentSessions,
-      // A follower that is cut off answers for a while before it notices.
+      // A follower that is cut off serves reads until it notices.
       maxClockErrorMs: clocksAreTrue ? (this.#plan.servers > 1 ? 6 * tickTimeMs : 0) : undefined,
       maxStalenessMs: maxStalenessOf(this.#plan),
       diskWasFull: this.#plan.faults.some(({ kind }) => kind === 'fullDisk'),
@@ -327,13 +327,13 @@ class Run {
     this.#checkStops()
   }
 
-  /** Sessions of read-only servers end without a transaction too. */
+  /** Marks closes of read-only sessions, which no transaction records. */
   #markReadOnlySessions(): void {
     for (const operation of this.#history.operations)
       if (operation.isReadOnly === true && operation.request.op === 'close') operation.isLocal = true
   }
 
-  /** Sessions of which no transaction tells end without one. */
+  /** Marks closes of local sessions, which no transaction records. */
   #markLocalSessions({ model }: CommittedHistory): void {
     for (const operation of this.#history.operations)
       if (operation.request.op === 'close' && !model.sessions.has(operation.session)) operation.isLocal = true
@@ -344,7 +344,7 @@ class Run {
     this.#stats.add('local sessions that became global', upgraded)
   }
 
-  /** A server may stop when its disk failed; for nothing else. */
+  /** A server may stop only because its disk failed. */
   #checkStops(): void {
     for (const { stops } of this.#servers)
       for (const { server, at, during, reason, code } of stops)

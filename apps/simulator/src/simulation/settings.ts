@@ -6,26 +6,28 @@ import { CLIENT_PORT } from '@zabra/testing'
 
 export const DATA_DIR = '/data'
 
-/** Ticks that a member may be silent. */
+/** `syncLimit` of all servers, in ticks. */
 export const SYNC_LIMIT = 4
 
 const QUORUM_PORT = 2888
 const ELECTION_PORT = 3888
 
-/** Who the operator of a run is, with the digest that servers know, and how it proves that. */
+/** The operator's identity: the digest in the settings of servers, and the credentials. */
 export const SUPER_USER = { digest: 'super:lK75jTNcA+U9vtVEw5vB51mj/w4=', credentials: 'super:secret' }
 
-/** The line of a server in a configuration. */
+/** Returns the line of a server in a configuration. */
 export const memberLine = (id: number, role: Role): string =>
   `server.${id}=s${id}:${QUORUM_PORT}:${ELECTION_PORT}:${role};${CLIENT_PORT}`
 
-/** What members are in the beginning. */
+/** Returns the initial roles. */
 export function initialRoles({ servers, observers, nonMembers }: Plan): Map<number, Role> {
-  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter((id) => !nonMembers.includes(id))
+  const ids = Array.from({ length: servers }, (_, index) => index + 1).filter(
+    (id) => !nonMembers.includes(id),
+  )
   return new Map(ids.map((id) => [id, observers.includes(id) ? 'observer' : 'participant']))
 }
 
-/** The text of a configuration, without a version. */
+/** Returns the text of a configuration, without a version. */
 export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsPlan | undefined): string {
   const lines = [...roles].map(([id, role]) => memberLine(id, role))
   const votes = (id: number): boolean => roles.get(id) === 'participant'
@@ -37,7 +39,10 @@ export function membershipText(roles: ReadonlyMap<number, Role>, groups: GroupsP
   return lines.join('\n')
 }
 
-/** What the operator writes down for a server: the members, and the server itself, without a voice unless it is one of them. */
+/**
+ * Returns the configuration that the operator writes for a server: the members, and the server itself as an observer
+ * unless it is one of them.
+ */
 export function configurationFor(
   id: number,
   roles: ReadonlyMap<number, Role>,
@@ -46,14 +51,14 @@ export function configurationFor(
   return parseConfiguration(membershipText(new Map<number, Role>([[id, 'observer'], ...roles]), groups))
 }
 
-/** The settings of one server of a run. */
+/** Returns the settings of one server of a run. */
 export function serverSettings(plan: Plan, id: number): ServerSettings {
   const { settings, servers, faults, nonMembers } = plan
   return defaults({
     ...(servers > 1
       ? {
           ensemble: configurationFor(id, initialRoles(plan), plan.groups),
-          // Nobody lets in strangers without it.
+          // Servers outside of the ensemble can only join by reconfig.
           reconfigEnabled: nonMembers.length > 0 || faults.some(({ kind }) => MEMBERSHIP_CHANGES.has(kind)),
           initLimit: 10,
           syncLimit: SYNC_LIMIT,

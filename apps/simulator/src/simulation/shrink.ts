@@ -1,10 +1,12 @@
 import type { Plan } from './plan.ts'
 import { runPlan } from './run.ts'
 
-/** Most runs that a search may take. */
+/** Maximum number of runs for one search. */
 const TRIES = 400
 
-/** Looks for a smaller plan that violates the same promise: fewer faults, fewer clients, less time, fewer servers. */
+/**
+ * Searches for a smaller plan that violates the same checker: fewer faults, fewer clients, less time, fewer servers.
+ */
 export async function shrink(plan: Plan, checker: string, tries: number = TRIES): Promise<Plan> {
   let best = plan
   let left = tries

@@ -7,12 +7,12 @@ import { drawPlan } from './plan.ts'
 import { runPlan } from './run.ts'
 import { shrink } from './shrink.ts'
 
-/** How many seeds are played beside those with a name; more where there is time. */
+/** Seeds beyond the listed ones; ZABRA_SIM_SEEDS overrides it. */
 const SEEDS = Number(process.env['ZABRA_SIM_SEEDS'] ?? 11)
 
 const line = (seed: number, servers: number): string => `pnpm sim --seed ${seed} --servers ${servers}`
 
-/** Runs the command in processes of its own, as `pnpm sim` does. */
+/** Runs the command in a process of its own, as `pnpm sim` does. */
 function sim(args: readonly string[]): Promise<{ code: number | null; output: string }> {
   const command = fileURLToPath(new URL('../../bin/sim.mjs', import.meta.url))
   return new Promise((resolve, reject) => {

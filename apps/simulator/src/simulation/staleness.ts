@@ -1,17 +1,19 @@
 import type { Plan } from './plan.ts'
 import { SYNC_LIMIT } from './settings.ts'
 
-/** Ticks that a leader or a learner may take to see that the other one has been silent for `syncLimit` ticks, and to hang up. */
+/**
+ * Ticks in which a leader or a learner notices that its peer has been silent for `syncLimit` ticks, and disconnects.
+ */
 const NOTICE_TICKS = 3
-/** What the ways of a network may take beside that, in milliseconds. */
+/** Network delays on top, in milliseconds. */
 const NETWORK_MS = 1000
-/** The slowest of all clocks beside those of who is deposed. */
+/** Rate of the slowest clock, except that of a stale leader. */
 const SLOWEST_CLOCK_RATE = 0.9
 
 /**
- * How old a read may be, in milliseconds: a server alone always knows everything, a member has to notice first that it does not
- * hear of the others, by its own clock, and a process that stands still notices nothing. An observer behind a follower notices
- * after that one has.
+ * Returns how old the state that a read shows may be, in milliseconds. A standalone server is always current. A member
+ * first has to notice by its own clock that it has lost the others, and a paused process notices nothing. An observer
+ * behind a follower notices after that follower.
  */
 export function maxStalenessOf({ servers, faults, settings, observerMasters }: Plan): number {
   if (servers === 1) return 0

@@ -4,7 +4,7 @@ import type { Call } from '../participants/calls.ts'
 import type { SimulatedServer } from '@zabra/testing'
 import type { QuorumMonitor } from './quorum-monitor.ts'
 
-/** Requests that are counted by what they are. */
+/** Requests that are counted by kind. */
 const COUNTED: Readonly<Partial<Record<Request['op'], string>>> = {
   sync: 'syncs',
   multiRead: 'multiReads',
@@ -17,10 +17,10 @@ const COUNTED: Readonly<Partial<Record<Request['op'], string>>> = {
   setAcl: 'changes of access lists',
 }
 
-/** What happened in a run, or in many: the proof that they were not empty. */
+/** Counts of what happened in one run or many: evidence that the runs were not vacuous. */
 export class Stats {
   readonly counts: Record<string, number> = {}
-  /** From healing to the first answered write, in milliseconds. */
+  /** Time from healing to the first acknowledged write, in milliseconds; the maximum over runs. */
   recoveryMs = 0
 
   add(name: string, count: number): void {
@@ -33,7 +33,7 @@ export class Stats {
       this.add('epochs used up', 1)
   }
 
-  /** What real clients called for. */
+  /** Counts the calls of library clients. */
   recordCalls(calls: readonly Call[]): void {
     for (const { outcome, maybeApplied } of calls) {
       this.add('calls of real clients', 1)

@@ -59,7 +59,7 @@ const watcherTypes: Readonly<Record<WatchKind, number>> = {
   persistent: WatcherType.Persistent,
   recursive: WatcherType.PersistentRecursive,
 }
-/** Short enough for nodes to go while clients work. */
+/** Short enough for nodes to expire while clients run. */
 const TTL_MS = 700n
 
 export function opCodeOf(request: Request): number {
@@ -163,10 +163,10 @@ export function writeRequest(w: Writer, request: Request): void {
   }
 }
 
-/** Reads the body of a reply without error. */
+/** Reads the body of a successful reply. */
 export function readResult(r: Reader, request: Request): { result: Result; results: readonly Result[] } {
   if (request.op === 'multi') {
-    // The header of a transaction that failed shows no error; its parts do.
+    // The header of a failed multi shows no error; the results do.
     const results = readMultiResponse(r).map(resultOf)
     return {
       result: {

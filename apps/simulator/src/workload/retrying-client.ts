@@ -2,7 +2,7 @@ import { ErrorCode } from '@zabra/protocol'
 import type { Operation, Request } from '../history/records.ts'
 import type { SessionClient } from './session-client.ts'
 
-/** Sends requests one after another, each again until it is answered. Give it a client that does nothing else. */
+/** Sends one request at a time and retries it until it is answered. Requires exclusive use of its client. */
 export class RetryingClient {
   readonly #client: SessionClient
   #request: Request | undefined
@@ -32,7 +32,7 @@ export class RetryingClient {
   }
 }
 
-/** Makes nodes that do not exist yet, in their order, empty unless they come with data. */
+/** Creates nodes that do not exist yet, in order, empty unless data is given. */
 export async function createAll(
   asking: RetryingClient,
   nodes: readonly (string | readonly [path: string, data: string])[],
@@ -46,7 +46,7 @@ export async function createAll(
   }
 }
 
-/** Reads a tree: every node and its children. */
+/** Reads every node of a tree and its children. */
 export async function readTree(asking: RetryingClient, path: string): Promise<void> {
   await asking.request({ op: 'get', path, watch: false })
   const { result } = await asking.request({ op: 'children', path, watch: false })

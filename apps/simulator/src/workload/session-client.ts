@@ -33,23 +33,23 @@ export interface SessionClientOptions {
   readonly history: History
   readonly servers: () => readonly ServerEndpoint[]
   readonly timeoutMs: number
-  /** Name and password, with a colon between them, that each connection begins with. */
+  /** Credentials (`name:password`) sent first on each connection. */
   readonly credentials?: string
-  /** Number for the next connection, over all clients. */
+  /** Returns a number for the next connection, unique over all clients. */
   readonly nextConnection: () => number
   /**
-   * Whether a server without a quorum may serve it. It stays there for a moment, and when nobody goes on with its session it
-   * begins another one, with what it has seen.
+   * Whether read-only servers are acceptable. The client stays on one for a moment; when no other server resumes the
+   * session it starts a new one, keeping the last zxid it has seen.
    */
   readonly readOnly?: boolean
 }
 
-/** How often in a row such a client asks for its session before it begins another one. */
+/** Consecutive refusals after which a read-only client starts a new session. */
 const REFUSALS = 4
 
 type Armed = 'data' | 'exist' | 'child' | 'persistent' | 'recursive'
 
-/** What a removal of watches takes. */
+/** The watches that a removal of each kind removes. */
 const REMOVED: Readonly<Record<WatchKind, readonly Armed[]>> = {
   any: ['data', 'exist', 'child', 'persistent', 'recursive'],
   data: ['data', 'exist'],
@@ -59,8 +59,9 @@ const REMOVED: Readonly<Record<WatchKind, readonly Armed[]>> = {
 }
 
 /**
- * A client that speaks the protocol itself, so that it sees everything: the zxid of each reply, the order of replies and
- * notifications, each connection. It re-attaches its session as ZooKeeper's clients do, and begins a new one when it is over.
+ * A client that speaks the protocol itself and records everything: the zxid of each reply, the order of replies and
+ * notifications, each connection. It resumes its session as ZooKeeper clients do, and starts a new one when the session
+ * has ended.
  */
 export class SessionClient {
   readonly name: string
@@ -80,12 +81,12 @@ export class SessionClient {
   #serverIndex = -1
   #connection: ClientConnection | undefined
   #stopped = false
-  /** The session is known to one read-only server alone. */
+  /** Whether the session exists on one read-only server only. */
   #hasReadOnlySession = false
   #refusals = 0
-  /** Called when a request is answered or its fate is unknown. */
+  /** Called when a request is answered or its outcome is unknown. */
   onEnd: (operation: Operation) => void = () => {}
-  /** Called when requests may be sent. */
+  /** Called when the session is attached and requests may be sent. */
   onAttached: () => void = () => {}
 
   constructor(options: SessionClientOptions) {
@@ -104,7 +105,7 @@ export class SessionClient {
   get isAttached(): boolean {
     return this.#connection?.attached === true
   }
-  /** Whether the server has a quorum. */
+  /** Whether it is attached to a server with a quorum. */
   get isAttachedToQuorum(): boolean {
     return this.isAttached && this.#connection?.isReadOnly === false
   }
@@ -119,31 +120,31 @@ export class SessionClient {
     this.#scheduleConnect(0)
   }
 
-  /** Ends the connection and goes to another server; what is in flight becomes unknown. */
+  /** Reconnects to another server; the outcome of requests in flight is unknown. */
   reconnect(): void {
     if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
-  /** Says once more who it is, amid its requests. */
+  /** Authenticates again between requests. */
   authenticate(): void {
     if (this.#connection?.attached === true && !this.#connection.isClosing)
       this.#authenticate(this.#connection)
   }
 
-  /** Ends without a word: the session runs out. */
+  /** Disconnects without closing the session, which then expires. */
   abandon(): void {
     this.#stopped = true
     if (this.#connection !== undefined) this.#drop(this.#connection, 0)
   }
 
-  /** Goes on with this session as another client would that knows its password. */
+  /** Takes over the session of another client with its password. */
   resumeSessionOf(other: SessionClient): void {
     this.#session = other.#session
     this.#password = other.#password
     this.#lastZxidSeen = other.#lastZxidSeen
   }
 
-  /** Sends a request, which the history keeps. Undefined while there is no connection. */
+  /** Sends a request and records it. Returns undefined while not attached. */
   send(request: Request): Operation | undefined {
     const wire = this.#connection
     if (wire?.attached !== true || wire.isClosing) return undefined
@@ -169,8 +170,6 @@ export class SessionClient {
     if (request.op === 'close') wire.isClosing = true
     return operation
   }
-
-  // Connections
 
   #scheduleConnect(ms: number): void {
     if (this.#stopped) return
@@ -223,7 +222,7 @@ export class SessionClient {
     this.#startHeartbeats(wire)
   }
 
-  /** Sends pings, and gives a server up that says nothing for too long. */
+  /** Sends pings, and disconnects from a server that is silent for two thirds of the timeout. */
   #startHeartbeats(wire: ClientConnection): void {
     const { clock } = this.#o.incarnation.ports
     wire.heard = clock.monotonic()
@@ -249,21 +248,22 @@ export class SessionClient {
     this.#maybeForgetSession(wire)
     for (const operation of wire.pending) {
       operation.outcome = 'unknown'
-      // Whether the session has ended is known to the server alone: it is asked for its old one again.
+      // Only the server knows whether a close took effect: the next connection asks for the same session.
       this.onEnd(operation)
     }
     this.#scheduleConnect(again)
   }
 
-  /** A session of a read-only server is no other server's; one that nobody goes on with may not be to be had for long. */
+  /**
+   * Decides whether to give up a session that no other server may resume: one of a read-only server, or one refused
+   * repeatedly.
+   */
   #maybeForgetSession(wire: ClientConnection): void {
     if (this.#o.readOnly !== true || this.#session === 0n) return
     this.#refusals = wire.attached ? 0 : this.#refusals + 1
     const gives = this.#hasReadOnlySession ? this.#o.prng.chance(0.7) : this.#refusals >= REFUSALS
     if (gives) this.#forgetSession(this.#lastZxidSeen)
   }
-
-  // Frames
 
   #frame(wire: ClientConnection, reader: Reader): void {
     if (this.#connection !== wire) return
@@ -378,7 +378,7 @@ export class SessionClient {
       return this.#drop(wire)
     }
     const { request } = operation
-    // A transaction that failed lists what each part came to.
+    // The reply to a failed multi lists the result of each operation.
     const hasBody = err === 0 || (request.op === 'multi' && reader.remaining > 0)
     const { result, results } = hasBody ? readResult(reader, request) : { result: { err }, results: [] }
     history.complete(operation, now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
@@ -421,7 +421,7 @@ export class SessionClient {
     })
   }
 
-  /** The session is over, or given up; the next connection begins another, and knows what was seen so far. */
+  /** Forgets a session that has ended or is given up; the next connection starts a new one with this last zxid. */
   #forgetSession(seen = 0): void {
     this.#session = 0n
     this.#password = new Uint8Array(16)

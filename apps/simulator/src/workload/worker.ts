@@ -5,7 +5,7 @@ import type { ClientPlan, ClientOperation } from '../simulation/plan.ts'
 import type { Host, Prng, ServerEndpoint } from '@zabra/testing'
 import { SessionClient } from './session-client.ts'
 
-/** What is there before clients begin. */
+/** Nodes created before clients start. */
 export const BASE_PATHS: readonly string[] = [
   '/w',
   '/w/r',
@@ -18,10 +18,10 @@ export const BASE_PATHS: readonly string[] = [
   ...registers(6),
 ]
 
-/** Where lasting watches tell of everything below as well; elsewhere they tell of the node alone. */
+/** Paths on which persistent watches are recursive; on others they are not. */
 const RECURSIVE: ReadonlySet<string> = new Set(['/w/t', '/w/r'])
 
-/** What a server without a quorum can answer. */
+/** Operations that a server without a quorum can answer. */
 const READS: ReadonlySet<ClientOperation> = new Set([
   'get',
   'exists',
@@ -53,11 +53,11 @@ export interface WorkerOptions {
   readonly nextConnection: () => number
 }
 
-/** One client that works: bursts of requests, with pauses, until it is told to stop. */
+/** A client that sends bursts of requests with think times between them, until it is stopped. */
 export class Worker {
   readonly host: Host
   client!: SessionClient
-  /** What did things since the world began. */
+  /** Number of operations of each kind. */
   readonly operationCounts: Partial<Record<ClientOperation, number>> = {}
   readonly #o: WorkerOptions
   readonly #versions = new Map<string, number>()
@@ -70,19 +70,19 @@ export class Worker {
     this.host = options.host
   }
 
-  /** Whether it asks for nothing that only a quorum can do. */
+  /** Whether all its operations can be answered without a quorum. */
   get isReadOnly(): boolean {
     return Object.entries(this.#o.plan.weights).every(
       ([deed, weight]) => weight === 0 || READS.has(deed as ClientOperation),
     )
   }
 
-  /** Whether it may be served by a server without a quorum. */
+  /** Whether read-only servers may serve it. */
   get acceptsReadOnlyServers(): boolean {
     return this.#o.plan.readOnly === true
   }
 
-  /** Begins, or begins anew after a crash, with a session of its own. */
+  /** Starts the process with a new session, also after a crash. */
   start(): void {
     const incarnation = this.host.start()
     const { history, servers, plan, nextConnection, prng } = this.#o
@@ -207,7 +207,7 @@ export class Worker {
     }
   }
 
-  /** Something with a node that has an access list of its own. */
+  /** Returns an operation on a node with an access list of its own. */
   #secure(): Request {
     const { prng } = this.#o
     const path = this.#guarded()
@@ -251,7 +251,7 @@ export class Worker {
     }
   }
 
-  /** Something below a limit. */
+  /** Returns an operation below the quota. */
   #limited(): Request {
     const { prng } = this.#o
     const path = `${QUOTA_PATH}/${prng.below(8)}`
@@ -291,8 +291,7 @@ export class Worker {
   #parts(): MultiPart[] {
     const { prng } = this.#o
     const parts: MultiPart[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
-    if (prng.chance(0.5))
-      parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
+    if (prng.chance(0.5)) parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
     if (prng.chance(0.4))
       parts.push({ op: 'create', path: this.#leaf(), data: this.#value(), mode: 'persistent' })
     if (prng.chance(0.3)) parts.push({ op: 'create', path: '/w/s/m', data: '', mode: 'sequential' })
@@ -300,7 +299,10 @@ export class Worker {
     return prng.shuffled(parts)
   }
 
-  /** So many that a server needs several turns for them. A few are about a node that only they know; seldom one fails. */
+  /**
+   * Returns so many operations that a server applies them in several turns. A few concern a node of their own;
+   * occasionally one fails.
+   */
   #manyParts(): MultiPart[] {
     const { prng } = this.#o
     const parts: MultiPart[] = Array.from({ length: prng.integer(250, 500) }, () => ({
@@ -328,7 +330,7 @@ export class Worker {
     return `${parent}/${prng.below(6)}`
   }
 
-  /** Something to delete; a container with children among it, which must stay. */
+  /** Returns a path to delete; among them containers with children, whose deletion must fail. */
   #victim(): string {
     const { prng } = this.#o
     return prng.pick([

@@ -54,7 +54,6 @@ export class SimulatedNetwork {
     this.#prng = world.prng.fork('network')
   }
 
-
   /** Drops everything from one host to another; the other direction is unaffected. */
   cut(from: Host, to: Host): void {
     this.#cutLinks.add(`${from.name}>${to.name}`)
@@ -97,7 +96,6 @@ export class SimulatedNetwork {
     }
     return count
   }
-
 
   resolve(name: string, from: Host): Host | undefined {
     if (name === 'localhost' || name === '127.0.0.1') return from
@@ -183,7 +181,6 @@ export class SimulatedNetwork {
     ended.connections.clear()
     for (const settle of ended.pendingConnects) settle()
   }
-
 
   /** Sends a packet from one side of a connection to the other. */
   send(from: SimulatedConnection, packet: Packet): void {

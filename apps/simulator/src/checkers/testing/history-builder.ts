@@ -46,7 +46,7 @@ export const put = (zxid: number, cxid: number, path: string, version: number): 
 export const remove = (zxid: number, path: string): LoggedTxn =>
   logged(zxid, 5, { type: OpCode.delete, path })
 
-/** A history of one session, with what it was answered. */
+/** Builds the history of one session. */
 export class HistoryBuilder {
   readonly history = new History()
   readonly transactions: LoggedTxn[] = [begin(1), make(2, 0, '/w', 1), make(3, 1, '/w/a', 1)]
@@ -128,7 +128,7 @@ export const stat = (fields: Partial<PlainStat>): PlainStat => ({
   children: 0,
   ...fields,
 })
-/** The access list that `ann` gets who asks for one of this kind. */
+/** Returns the access list that the server stores when `ann` sets this kind. */
 export const aclOf = (kind: AclKind): ACL[] =>
   storedAcl(kind, 'ann')!.map((one) => {
     const [, perms, scheme, id] = /^(\d+) (\w+):(.*)$/.exec(one)!
@@ -145,7 +145,7 @@ export const notice = (type: number, path: string): WatchNotification => ({
   type,
   path,
 })
-/** Watches set again at a zxid by a client that says it knows everything up to another. */
+/** Returns a reset of watches, answered at `zxid`, of a client whose last zxid is `since`. */
 export const rearmed = (
   zxid: number,
   since: number,
