@@ -1,22 +1,18 @@
-// Bundles the simulation with all sources of the server into one file, with one mistake planted on request. Nothing of
-// this is part of a published package.
-import { build } from 'esbuild'
-import { mkdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative, resolve } from 'node:path'
+// Bundles a program of the simulator with the sources of all packages into one file, with a mutant on request.
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { esbuildPlugin } from '@zabra/testkit/mutants'
+import { build } from 'esbuild'
 
 const here = dirname(fileURLToPath(import.meta.url))
-const packages = resolve(here, '../../../packages')
 const target = join(here, '../node_modules/.cache/zabra-sim')
 
-/** Bundles `entry` and resolves to the file. `mutation`, or a variant, has a name and a list of replacements in source files; plugins may do more. */
-export async function bundle(entry, mutation, plugins = []) {
+/** Bundles `entry`, a file below `src`, and resolves to the bundle. Rejects when the mutant does not apply. */
+export async function bundle(entry, mutant) {
   mkdirSync(target, { recursive: true })
-  const outfile = join(
-    target,
-    `${entry.replace('.ts', '').replaceAll('/', '-')}${mutation ? `-${mutation.name}` : ''}.mjs`,
-  )
-  const planted = new Set()
+  const name = entry.replace('.ts', '').replaceAll('/', '-')
+  const outfile = join(target, `${name}${mutant ? `-${mutant.name.replaceAll(':', '-')}` : ''}.mjs`)
   await build({
     entryPoints: [join(here, '../src', entry)],
     outfile,
@@ -31,34 +27,7 @@ export async function bundle(entry, mutation, plugins = []) {
     banner: {
       js: "import { createRequire as zabraRequire } from 'node:module'; const require = zabraRequire(import.meta.url)",
     },
-    plugins: mutation ? [planting(mutation, planted), ...plugins] : plugins,
+    plugins: mutant ? [esbuildPlugin(mutant)] : [],
   })
-  const missing = mutation?.changes.filter((change) => !planted.has(change)) ?? []
-  if (missing.length > 0) {
-    throw new Error(
-      `Mutation ${mutation.name} does not fit the sources any more: ${missing.map(({ file }) => file).join(', ')}. Adapt it in apps/simulator/src/mutants`,
-    )
-  }
   return outfile
-}
-
-function planting({ changes }, planted) {
-  return {
-    name: 'planting',
-    setup(builder) {
-      builder.onLoad({ filter: /\.ts$/ }, ({ path }) => {
-        const file = relative(packages, path)
-        const here = changes.filter((change) => change.file === file)
-        if (here.length === 0) return undefined
-        let contents = readFileSync(path, 'utf8')
-        for (const change of here) {
-          const parts = contents.split(change.find)
-          if (parts.length !== 2) continue
-          contents = parts.join(change.replace)
-          planted.add(change)
-        }
-        return { contents, loader: 'ts' }
-      })
-    },
-  }
 }

@@ -1,57 +1,68 @@
-// Plants one mistake after another and plays seeds until the simulation finds it.
+// Plants one mutant after another and runs seeds until the simulation detects it.
 import { spawn } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { missingChanges, repository } from '@zabra/testkit/mutants'
 import { bundle } from './bundle.mjs'
 
-const docs = join(dirname(fileURLToPath(import.meta.url)), '../../../docs/simulation.md')
-
-/** The mistakes with these names, with commas between them, or `all`. */
-export async function mutationsOf(names) {
-  const { mutations } = await import(pathToFileURL(await bundle('mutants/index.ts')).href)
-  const chosen = names === 'all' ? mutations : mutations.filter(({ name }) => names.split(',').includes(name))
+/** Resolves to the mutants with these names, separated by commas; `all` and `recipes` name many. */
+export async function mutantsOf(names) {
+  const { mutants } = await import(pathToFileURL(await bundle('mutants/index.ts')).href)
+  const isChosen = ({ name }) =>
+    names === 'all' || (names === 'recipes' ? name.startsWith('recipe:') : names.split(',').includes(name))
+  const chosen = mutants.filter(isChosen)
   if (chosen.length > 0) return chosen
   throw new RangeError(
-    `Expected a mutation, got ${names}. There are ${mutations.map(({ name }) => name).join(', ')}`,
+    `Expected a mutant, got ${names}. There are ${mutants.map(({ name }) => name).join(', ')}`,
   )
 }
 
-/** Resolves to the number of mistakes that were not found. */
-export async function mutate(names, { seeds, processes, write }) {
-  const chosen = await mutationsOf(names)
+/** Hunts mutants and prints the results. Resolves to the number of mutants that were not detected or do not apply. */
+export async function huntMutants(names, { seeds, processes, write }) {
+  const chosen = await mutantsOf(names)
   const rows = []
   const left = [...chosen.entries()]
   const work = async () => {
     for (let next = left.shift(); next !== undefined; next = left.shift()) {
-      const [place, mutation] = next
-      const row = { ...mutation, ...(await hunt(mutation, seeds).catch(notFound)) }
-      rows[place] = row
-      const how = row.found ? `found by ${row.checkers} with seed ${row.seed}` : 'NOT FOUND'
-      console.log(`${mutation.name.padEnd(32)} ${how}, ${row.tried} seeds, ${row.seconds.toFixed(1)} s`)
+      const [index, mutant] = next
+      const row = { ...mutant, ...(await hunt(mutant, seeds)) }
+      rows[index] = row
+      console.log(`${mutant.name.padEnd(34)} ${outcomeOf(row)}`)
     }
   }
   await Promise.all(Array.from({ length: processes }, work))
-  const missed = rows.filter(({ found }) => !found).length
+  const stale = rows.filter(({ missing }) => missing !== undefined)
+  const missed = rows.filter(({ missing, by }) => missing === undefined && by === undefined)
   if (write) writeTable(rows)
-  console.log(`mutations: ${rows.length} planted, ${missed} not found`)
-  return missed
+  for (const { name, missing } of stale)
+    for (const { file, find } of missing)
+      console.log(`${name} does not apply: ${file} has no single ${JSON.stringify(find)}`)
+  console.log(`mutants: ${rows.length} planted, ${missed.length} not found, ${stale.length} do not apply`)
+  return missed.length + stale.length
 }
 
-function notFound(error) {
-  console.log(String(error))
-  return { found: false, tried: 0, seconds: 0 }
+function outcomeOf({ missing, by, tried, seconds, error }) {
+  if (missing !== undefined) return 'DOES NOT APPLY'
+  if (by === undefined) return `NOT FOUND, ${tried} seeds, ${seconds.toFixed(1)} s ${error ?? ''}`
+  return `found by ${by} with seed ${tried}, ${seconds.toFixed(1)} s`
 }
 
-async function hunt(mutation, seeds) {
-  const file = await bundle('mutants/hunt.ts', mutation)
+async function hunt(mutant, seeds) {
+  const missing = missingChanges(mutant)
+  if (missing.length > 0) return { missing }
   const begun = performance.now()
-  const output = await run(file, [String(mutation.servers), String(seeds), mutation.with ?? ''])
-  const result = JSON.parse(output.trim().split('\n').at(-1))
-  return { ...result, seconds: (performance.now() - begun) / 1000 }
+  const seconds = () => (performance.now() - begun) / 1000
+  try {
+    const file = await bundle('mutants/hunt.ts', mutant)
+    const output = await run(file, [JSON.stringify([mutant.hunt, seeds])])
+    return { ...JSON.parse(output.trim().split('\n').at(-1)), seconds: seconds() }
+  } catch (error) {
+    return { tried: 0, seconds: seconds(), error }
+  }
 }
 
-export function run(file, args) {
+function run(file, args) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] })
     let output = ''
@@ -64,23 +75,19 @@ export function run(file, args) {
 
 function writeTable(rows) {
   const lines = rows.map(
-    ({ name, mistake, servers, found, checkers, tried, seconds }) =>
-      `| ${name} | ${mistake} | ${servers} | ${found ? checkers : '**not found**'} | ${tried} | ${seconds.toFixed(1)} |`,
+    ({ name, defect, hunt, by, tried, seconds }) =>
+      `| ${name} | ${defect} | ${hunt.servers ?? ''} | ${by === undefined ? '**not found**' : by.replaceAll('|', '\\|').slice(0, 120)} | ${tried ?? ''} | ${seconds?.toFixed(1) ?? ''} |`,
   )
-  const table = [
-    '| mutation | the mistake | servers | found by | seeds | seconds |',
+  const text = [
+    '# Mutants and the checkers that detect them',
+    '',
+    'Written by `pnpm --filter zabra-simulator gen:docs`. `seeds` is the first seed that detects the mutant; the times are',
+    'those of a machine under load.',
+    '',
+    '| mutant | defect | servers | detected by | seeds | seconds |',
     '| --- | --- | ---: | --- | ---: | ---: |',
     ...lines,
+    '',
   ].join('\n')
-  replaceBetween('mutations', table)
-}
-
-/** Puts a text between the marks of a name in the documentation. */
-export function replaceBetween(name, text) {
-  const file = docs
-  const marks = [`<!-- begin ${name} -->`, `<!-- end ${name} -->`]
-  const old = readFileSync(file, 'utf8')
-  const [start, end] = marks.map((mark) => old.indexOf(mark))
-  if (start < 0 || end < 0) throw new Error(`Expected the marks of ${name} in ${file}`)
-  writeFileSync(file, `${old.slice(0, start + marks[0].length)}\n${text}\n${old.slice(end)}`)
+  writeFileSync(join(repository, 'lab/mutants.md'), text)
 }

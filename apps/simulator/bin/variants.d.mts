@@ -1,3 +1,3 @@
-import type { Change } from '../src/mutants/mutant.ts'
+import type { SourceMutant } from '@zabra/testkit/mutants'
 
-export const variants: readonly { readonly name: string; readonly changes: readonly Change[] }[]
+export const variants: readonly SourceMutant[]

@@ -1,10 +1,10 @@
-// Changes of the sources under which the simulation must find nothing: what is rare becomes common. They are no mistakes.
+// Changes of the sources that make rare states common. They are no defects: the simulation must find nothing.
 export const variants = [
   {
     name: 'short-epochs',
     changes: [
       {
-        file: 'server/src/core/zab/step-down.ts',
+        file: 'packages/server/src/core/zab/step-down.ts',
         find: 'const LAST_COUNTER = 0xffff_fffe',
         replace: 'const LAST_COUNTER = 150',
       },
@@ -12,7 +12,7 @@ export const variants = [
   },
 ]
 
-/** The variant of a name; undefined without one. */
+/** Returns the variant with a name; undefined without a name. */
 export function variantOf(name) {
   const variant = variants.find((one) => one.name === name)
   if (name === undefined || variant !== undefined) return variant

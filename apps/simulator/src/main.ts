@@ -1,9 +1,9 @@
 import { parseArgs } from 'node:util'
 import { FEATURES, type Feature } from './simulation/plan.ts'
-import { campaign, play, type CampaignOptions } from './campaign/campaign.ts'
-import { answer } from './campaign/child-process.ts'
+import { campaign, runSeeds, type CampaignOptions } from './campaign/campaign.ts'
+import { runForParent } from './campaign/child-process.ts'
 import { replay } from './campaign/replay.ts'
-import { playShared } from './campaign/processes.ts'
+import { runInProcesses } from './campaign/run-in-processes.ts'
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
@@ -53,9 +53,9 @@ function run(): Promise<number> {
   const processes = number(values.processes, 'processes')!
   const range = { seeds: number(values.seeds, 'seeds')!, start: number(values.start, 'start')! }
   return campaign({ ...range, ...options, shrink, twice, quiet }, async (all) =>
-    processes > 1 ? playShared(all, processes) : [await play(all)],
+    processes > 1 ? runInProcesses(all, processes) : [await runSeeds(all)],
   )
 }
 
 if (values.part === undefined) process.exitCode = (await run()) > 0 ? 1 : 0
-else await answer(() => play(JSON.parse(values.part!) as CampaignOptions))
+else await runForParent(() => runSeeds(JSON.parse(values.part!) as CampaignOptions))

@@ -1,8 +1,8 @@
 import { drawPlan, type Feature } from '../simulation/plan.ts'
 import { runPlan, type RunReport } from '../simulation/run.ts'
 import { Stats } from '../simulation/stats.ts'
-import { report, tellViolations } from './report.ts'
-import { guarded } from './unhandled-rejections.ts'
+import { report, reportViolations } from './report.ts'
+import { catchUnhandledRejections } from './unhandled-rejections.ts'
 
 export interface Range {
   readonly seeds: number
@@ -34,11 +34,11 @@ export interface Outcome {
 /** Runs many seeds and prints a summary. Resolves to the number of seeds with violations. */
 export async function campaign(
   options: CampaignOptions,
-  playAll: (options: CampaignOptions) => Promise<readonly Outcome[]>,
+  runAll: (options: CampaignOptions) => Promise<readonly Outcome[]>,
 ): Promise<number> {
   const { seeds } = options
   const begun = performance.now()
-  const outcomes = await playAll(options)
+  const outcomes = await runAll(options)
   const sum = (of: (outcome: Outcome) => number): number =>
     outcomes.reduce((sum, outcome) => sum + of(outcome), 0)
   const stats = new Stats()
@@ -62,22 +62,22 @@ export async function campaign(
 }
 
 /** Runs seeds one after another in this process and prints their violations. */
-export async function play(options: CampaignOptions): Promise<Outcome> {
+export async function runSeeds(options: CampaignOptions): Promise<Outcome> {
   const { seeds, start, twice } = options
   const stats = new Stats()
   let [failed, eventCount, virtualMs, compared] = [0, 0, 0, 0]
   for (let seed = start; seed < start + seeds; seed++) {
     const plan = drawPlan(seed, options)
-    const result = await guarded(plan, () => runPlan(plan))
+    const result = await catchUnhandledRejections(() => runPlan(plan))
     stats.merge(result.stats)
     eventCount += result.eventCount
     virtualMs += result.virtualMs
     if (result.violations.length > 0) {
       failed++
-      await tellViolations(result, options)
+      await reportViolations(result, options)
     } else if (twice || seed % 50 === 0) {
       compared++
-      if (!(await isSame(result))) failed++
+      if (!(await isReproducible(result))) failed++
     }
     if (!options.quiet) progress(seed - start + 1, seeds, failed)
   }
@@ -85,7 +85,7 @@ export async function play(options: CampaignOptions): Promise<Outcome> {
 }
 
 /** Returns whether a second run of the plan has the same hash and event count. */
-async function isSame({ plan, hash, eventCount }: RunReport): Promise<boolean> {
+async function isReproducible({ plan, hash, eventCount }: RunReport): Promise<boolean> {
   const again = await runPlan(plan)
   if (again.hash === hash && again.eventCount === eventCount) return true
   console.log(

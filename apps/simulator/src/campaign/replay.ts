@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { drawPlan, type Feature, type Plan } from '../simulation/plan.ts'
 import { runPlan } from '../simulation/run.ts'
-import { guarded } from './unhandled-rejections.ts'
-import { report, tellViolations, writeTrace } from './report.ts'
+import { catchUnhandledRejections } from './unhandled-rejections.ts'
+import { report, reportViolations, writeTrace } from './report.ts'
 
 export interface ReplayOptions {
   readonly seed: number | undefined
@@ -22,9 +22,11 @@ export async function replay(options: ReplayOptions): Promise<number> {
       : (JSON.parse(readFileSync(options.plan, 'utf8')) as Plan)
   const begun = performance.now()
   const { trace } = options
-  const result = await guarded(plan, () => (trace === undefined ? runPlan(plan) : writeTrace(plan, trace)))
+  const result = await catchUnhandledRejections(() =>
+    trace === undefined ? runPlan(plan) : writeTrace(plan, trace),
+  )
   const { stats, eventCount, virtualMs, violations } = result
-  if (violations.length > 0) await tellViolations(result, options)
+  if (violations.length > 0) await reportViolations(result, options)
   report({ stats, eventCount, virtualMs, seconds: (performance.now() - begun) / 1000, compared: 0 })
   console.log(
     `simulation: 1 seeds, ${violations.length > 0 ? 1 : 0} violations (fingerprint ${result.hash >>> 0})`,

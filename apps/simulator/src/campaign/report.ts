@@ -6,7 +6,7 @@ import { runPlan, type RunReport } from '../simulation/run.ts'
 import { shrink } from '../simulation/shrink.ts'
 import type { Stats } from '../simulation/stats.ts'
 
-export interface Told {
+export interface ReportOptions {
   readonly servers?: number
   readonly minutes?: number
   readonly features?: readonly Feature[]
@@ -14,28 +14,28 @@ export interface Told {
 }
 
 /** Returns the command that replays a seed. */
-export function replayLine({ seed }: Plan, { servers, minutes, features }: Told): string {
+export function replayCommand({ seed }: Plan, { servers, minutes, features }: ReportOptions): string {
   const options = { servers, minutes, with: features?.join() }
-  const told = Object.entries(options).filter(([, value]) => value !== undefined)
-  return ['pnpm sim --seed', seed, ...told.map(([name, value]) => `--${name} ${value}`)].join(' ')
+  const given = Object.entries(options).filter(([, value]) => value !== undefined)
+  return ['pnpm sim --seed', seed, ...given.map(([name, value]) => `--${name} ${value}`)].join(' ')
 }
 
 /** Prints violations and the command that replays them, writes the trace, and shrinks the plan on request. */
-export async function tellViolations(result: RunReport, told: Told): Promise<void> {
+export async function reportViolations(result: RunReport, options: ReportOptions): Promise<void> {
   const { plan, violations } = result
   console.log(
     `\nseed ${plan.seed}: ${violations.length} violations with ${plan.servers} servers, ${plan.faults.length} faults, ${plan.clients.length} clients`,
   )
-  for (const { checker, message: what } of violations.slice(0, 6))
-    console.log(`  VIOLATION ${checker}: ${what.slice(0, 1500)}`)
+  for (const { checker, message } of violations.slice(0, 6))
+    console.log(`  VIOLATION ${checker}: ${message.slice(0, 1500)}`)
   if (violations.length > 6) console.log(`  and ${violations.length - 6} more`)
-  console.log(`  replay: ${replayLine(plan, told)} --trace trace.txt`)
+  console.log(`  replay: ${replayCommand(plan, options)} --trace trace.txt`)
   const folder = join(tmpdir(), 'zabra-sim')
   mkdirSync(folder, { recursive: true })
   const file = join(folder, `seed-${plan.seed}-${plan.servers}.txt`)
   await writeTrace(plan, file)
   console.log(`  trace: ${file}`)
-  if (!told.shrink) return
+  if (!options.shrink) return
   const smaller = await shrink(plan, violations[0]!.checker)
   const planFile = join(folder, `seed-${plan.seed}-${plan.servers}.plan.json`)
   writeFileSync(planFile, `${JSON.stringify(smaller, undefined, 1)}\n`)
@@ -48,14 +48,13 @@ export async function tellViolations(result: RunReport, told: Told): Promise<voi
 export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
   const lines: string[] = []
   const result = await runPlan(plan, {
-    onTrace: ({ at, host: who, event: what, detail }) =>
-      lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+    onTrace: ({ at, host, event, detail }) => lines.push(`${at.toFixed(3)} ${host} ${event} ${detail}`),
     onLog: (who, level, facts, sentence) =>
       lines.push(
         `${who.host.world.now.toFixed(3)} ${who.host.name} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`,
       ),
   })
-  for (const { checker, message: what } of result.violations) lines.push(`VIOLATION ${checker}: ${what}`)
+  for (const { checker, message } of result.violations) lines.push(`VIOLATION ${checker}: ${message}`)
   writeFileSync(file, `${lines.join('\n')}\n`)
   return result
 }

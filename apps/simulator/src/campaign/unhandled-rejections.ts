@@ -1,8 +1,7 @@
-import type { Plan } from '../simulation/plan.ts'
 import type { RunReport } from '../simulation/run.ts'
 
 /** Runs a plan and reports unhandled rejections, which would end a real process, as violations. */
-export async function guarded(_plan: Plan, run: () => Promise<RunReport>): Promise<RunReport> {
+export async function catchUnhandledRejections(run: () => Promise<RunReport>): Promise<RunReport> {
   const unhandled: string[] = []
   const hear = (reason: unknown): void =>
     void unhandled.push(reason instanceof Error ? (reason.stack ?? reason.message) : String(reason))

@@ -1,14 +1,14 @@
-import type { Change, Mutation } from './mutant.ts'
+import type { Change, ServerMutant } from './mutant.ts'
 
-const preparer = 'server/src/core/prepare/preparer.ts'
-const tracker = 'server/src/core/sessions/session-tracker.ts'
-const reads = 'server/src/core/reads/chunked-reply.ts'
-const watches = 'server/src/core/watches/watch-manager.ts'
+const preparer = 'packages/server/src/core/prepare/preparer.ts'
+const tracker = 'packages/server/src/core/sessions/session-tracker.ts'
+const reads = 'packages/server/src/core/reads/chunked-reply.ts'
+const watches = 'packages/server/src/core/watches/watch-manager.ts'
 
 /** Keeps the digest of the tree consistent, which would otherwise detect the mutant. */
 const WITHOUT_DIGESTS: readonly Change[] = [
   {
-    file: 'server/src/pipeline/apply-queue.ts',
+    file: 'packages/server/src/pipeline/apply-queue.ts',
     find: 'digest !== undefined && !tree.matches(digest)',
     replace: 'header.zxid < 0',
   },
@@ -19,10 +19,10 @@ const WITHOUT_DIGESTS: readonly Change[] = [
   },
 ]
 
-export const clients: readonly Mutation[] = [
+export const clients: readonly ServerMutant[] = [
   {
     name: 'sequence-from-children',
-    mistake: 'Numbers of sequential znodes come from how many children there are, and are used again.',
+    defect: 'Sequence numbers come from the number of children, so that they repeat.',
     servers: 1,
     changes: [
       {
@@ -34,7 +34,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'version-ignored',
-    mistake: 'A write with an expected version succeeds whatever the version is.',
+    defect: 'A write with an expected version succeeds whatever the version is.',
     servers: 1,
     changes: [
       {
@@ -46,7 +46,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'delete-with-children',
-    mistake: 'A znode with children can be deleted.',
+    defect: 'A znode with children can be deleted.',
     servers: 1,
     changes: [
       {
@@ -58,11 +58,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'multi-not-rolled-back',
-    mistake: 'Parts before the one that failed stay in the view that the next writes are prepared against.',
+    defect: 'The operations before a failed one of a multi stay in the pending tree.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/prepare/pending-tree.ts',
+        file: 'packages/server/src/core/prepare/pending-tree.ts',
         find: 'if (last === undefined) break',
         replace: 'if (last === undefined || this.#undo!.length === 0) break',
       },
@@ -70,11 +70,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'multi-part-lost',
-    mistake: 'The last part of a transaction is logged and not applied.',
+    defect: 'The last operation of a multi is logged and not applied.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/tree/stepwise.ts',
+        file: 'packages/server/src/core/tree/stepwise.ts',
         find: 'undefined\n  for (const sub of txns) {',
         replace: 'undefined\n  for (const sub of [...txns].slice(0, -1)) {',
       },
@@ -83,11 +83,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'large-multi-part-lost',
-    mistake: 'The last part of a large transaction is logged and not applied.',
+    defect: 'The last operation of a large multi is logged and not applied.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/tree/stepwise.ts',
+        file: 'packages/server/src/core/tree/stepwise.ts',
         find: 'i++\n    if (isApplied)',
         replace: 'i++\n    if (isApplied && i < txns.length)',
       },
@@ -96,11 +96,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'ephemeral-left-behind',
-    mistake: 'The end of a session names all of its ephemeral znodes but the first.',
+    defect: 'The end of a session deletes all of its ephemeral znodes but the first.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/prepare/pending-tree.ts',
+        file: 'packages/server/src/core/prepare/pending-tree.ts',
         find: 'for (const node of this.#tree.owners.ofSession(session)) yield',
         replace: 'for (const node of [...this.#tree.owners.ofSession(session)].slice(1)) yield',
       },
@@ -108,7 +108,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'expiry-early',
-    mistake: 'Sessions live half of their timeouts.',
+    defect: 'Sessions expire after half of their timeouts.',
     servers: 1,
     changes: [
       {
@@ -120,17 +120,17 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'expiry-ignored',
-    mistake: 'Sessions whose time is over go on.',
+    defect: 'Sessions never expire.',
     servers: 1,
     changes: [{ file: tracker, find: 'over.push(session)', replace: 'void over' }],
   },
   {
     name: 'session-ids-repeat',
-    mistake: 'Ids of sessions do not depend on time, so that a restart gives them out again.',
+    defect: 'Session ids do not depend on time, so that a restart issues them again.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/sessions/session-id-generator.ts',
+        file: 'packages/server/src/core/sessions/session-id-generator.ts',
         find: 'BigInt.asIntN(64, time | (BigInt(serverId & 0xff) << 56n))',
         replace: 'BigInt.asIntN(64, (time & 0n) | (BigInt(serverId & 0xff) << 56n)) + 1n',
       },
@@ -138,7 +138,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'watch-dropped-on-return',
-    mistake: 'A change of data that happened while a session was away is not told to it.',
+    defect: 'A reset of watches misses a change of data.',
     servers: 1,
     changes: [
       {
@@ -150,7 +150,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'exist-watch-dropped-on-return',
-    mistake: 'A node that was made while a session was away that waits for it is not told to it.',
+    defect: 'A reset of watches misses the creation of a node.',
     servers: 1,
     changes: [
       {
@@ -162,7 +162,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'watch-told-on-return-unchanged',
-    mistake: 'A session that returns is told that data have changed which it knows.',
+    defect: 'A reset of watches reports a change of data that the client has seen.',
     servers: 1,
     changes: [
       {
@@ -174,7 +174,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'watch-told-twice-on-return',
-    mistake: 'A session that returns is told of changed data twice.',
+    defect: 'A reset of watches reports a change of data twice.',
     servers: 1,
     changes: [
       {
@@ -187,7 +187,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'child-watch-dropped-on-return',
-    mistake: 'A change of children that happened while a session was away is not told to it.',
+    defect: 'A reset of watches misses a change of children.',
     servers: 1,
     changes: [
       {
@@ -199,7 +199,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'recursive-watch-dropped-on-return',
-    mistake: 'A watch on a whole subtree is not set again when its session returns.',
+    defect: 'A reset of watches does not register recursive watches.',
     servers: 1,
     changes: [
       {
@@ -211,7 +211,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'access-list-ignored',
-    mistake: 'Writes do not look at access lists.',
+    defect: 'Writes ignore access lists.',
     servers: 1,
     changes: [
       {
@@ -223,11 +223,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'events-for-all',
-    mistake: 'An event of a node is told to whoever watches it, allowed to read it or not.',
+    defect: 'Events are sent to watchers that may not read the node.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/watches/watch-notifier.ts',
+        file: 'packages/server/src/core/watches/watch-notifier.ts',
         find: 'if (!this.#rules.allows(acl, Perms.READ, listener.identities)) return\n      frame',
         replace: 'frame',
       },
@@ -235,7 +235,7 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'watch-fires-twice',
-    mistake: 'A watch stays when it has fired.',
+    defect: 'A one-shot watch stays registered after it has fired.',
     servers: 1,
     changes: [
       {
@@ -247,11 +247,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'child-watch-deaf',
-    mistake: 'Watches on children do not hear of deletions.',
+    defect: 'Child watches do not fire on deletions.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/watches/watch-notifier.ts',
+        file: 'packages/server/src/core/watches/watch-notifier.ts',
         find: 'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
         replace:
           'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
@@ -260,11 +260,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'events-after-replies',
-    mistake: 'Notifications are held back until the next turn, behind the replies that show the change.',
+    defect: 'Notifications are delayed until the next turn, after replies that show the change.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/connections/client-connection.ts',
+        file: 'packages/server/src/connections/client-connection.ts',
         find: "if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)",
         replace:
           "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
@@ -273,11 +273,11 @@ export const clients: readonly Mutation[] = [
   },
   {
     name: 'quota-use-not-lowered',
-    mistake: 'Deletions do not lower the use of a quota.',
+    defect: 'Deletions do not lower the usage of a quota.',
     servers: 1,
     changes: [
       {
-        file: 'server/src/core/tree/quota-tracker.ts',
+        file: 'packages/server/src/core/tree/quota-tracker.ts',
         find: 'this.#add(path, -1, -bytes)',
         replace: '',
       },
@@ -286,5 +286,5 @@ export const clients: readonly Mutation[] = [
 ]
 
 function recover(): string {
-  return 'server/src/persistence/recover.ts'
+  return 'packages/server/src/persistence/recover.ts'
 }

@@ -1,21 +1,25 @@
+import type { SourceChange, SourceMutant } from '@zabra/testkit/mutants'
 import type { Feature } from '../simulation/plan.ts'
 
-/** A mistake that can be planted in the sources for one run of the simulation. */
-export interface Mutation {
-  readonly name: string
-  /** One sentence about the mistake. */
-  readonly mistake: string
-  /** With how many servers it shows. */
+export type Change = SourceChange
+
+/** A defect on purpose in the sources of the server, which the simulation must detect. */
+export interface ServerMutant extends SourceMutant {
+  /** The defect, in one sentence. */
+  readonly defect: string
+  /** The size of the ensembles that show it. */
   readonly servers: 1 | 3 | 5
-  /** What the ensemble must have for it. */
+  /** A feature that the ensembles need for it. */
   readonly with?: Feature
-  readonly changes: readonly Change[]
 }
 
-/** A piece of a source file, which must be there once, and what takes its place. */
-export interface Change {
-  /** Below `packages`. */
-  readonly file: string
-  readonly find: string
-  readonly replace: string
+/** What a hunt runs until a checker detects the mutant: ensembles, or the scenario of a recipe. */
+export type Hunt =
+  | { readonly servers: number; readonly features: readonly Feature[] }
+  | { readonly recipe: string }
+
+/** A mutant with the runs that must detect it. */
+export interface Mutant extends SourceMutant {
+  readonly defect: string
+  readonly hunt: Hunt
 }

@@ -1,17 +1,17 @@
-import type { Mutation } from './mutant.ts'
+import type { ServerMutant } from './mutant.ts'
 
-const learner = 'server/src/core/zab/learner.ts'
-const commits = 'server/src/core/zab/commit-tracker.ts'
-const plan = 'server/src/core/zab/sync-plan.ts'
-const leaderSessions = 'server/src/pipeline/leader-sessions.ts'
-const leaderWrites = 'server/src/pipeline/leader-pipeline.ts'
-const readOnly = 'server/src/pipeline/read-only-pipeline.ts'
-const observers = 'server/src/ensemble/observer-master-role.ts'
+const learner = 'packages/server/src/core/zab/learner.ts'
+const commits = 'packages/server/src/core/zab/commit-tracker.ts'
+const plan = 'packages/server/src/core/zab/sync-plan.ts'
+const leaderSessions = 'packages/server/src/pipeline/leader-sessions.ts'
+const leaderWrites = 'packages/server/src/pipeline/leader-pipeline.ts'
+const readOnly = 'packages/server/src/pipeline/read-only-pipeline.ts'
+const observers = 'packages/server/src/ensemble/observer-master-role.ts'
 
-export const replication: readonly Mutation[] = [
+export const replication: readonly ServerMutant[] = [
   {
     name: 'acknowledge-proposals-early',
-    mistake: 'A follower acknowledges all that it has logged when the first of it is durable.',
+    defect: 'A follower acknowledges everything it has logged when the first proposal is durable.',
     servers: 3,
     changes: [
       {
@@ -23,7 +23,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'acknowledge-leader-early',
-    mistake: 'A follower acknowledges NEWLEADER before the epoch is on its disk.',
+    defect: 'A follower acknowledges NEWLEADER before the epoch is on disk.',
     servers: 3,
     changes: [
       {
@@ -36,7 +36,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'epoch-before-history',
-    mistake: 'A follower writes the epoch down before the history that it stands for is durable.',
+    defect: 'A follower stores the current epoch before the history of that epoch is durable.',
     servers: 3,
     changes: [
       { file: learner, find: "this.#work.push({ do: 'harden' })", replace: "this.#store('currentEpoch')" },
@@ -44,7 +44,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'epoch-promised-early',
-    mistake: 'A follower promises an epoch before it is on its disk.',
+    defect: 'A follower accepts an epoch before it is on disk.',
     servers: 3,
     changes: [
       {
@@ -56,11 +56,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'epoch-reused',
-    mistake: 'A leader takes the epoch that was accepted last instead of the next one.',
+    defect: 'A leader uses the last accepted epoch instead of the next one.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/core/zab/discovery.ts',
+        file: 'packages/server/src/core/zab/discovery.ts',
         find: 'Math.max(this.#epoch, acceptedEpoch + 1)',
         replace: 'Math.max(this.#epoch, acceptedEpoch, 1)',
       },
@@ -68,7 +68,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'commit-without-quorum',
-    mistake: 'A leader commits what it has on its own disk.',
+    defect: 'A leader commits what is on its own disk.',
     servers: 3,
     changes: [
       {
@@ -80,11 +80,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'half-is-a-quorum',
-    mistake: 'Half of the voters, rounded down, decide.',
+    defect: 'Half of the voters, rounded down, are a quorum.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/core/quorum/verifier.ts',
+        file: 'packages/server/src/core/quorum/verifier.ts',
         find: 'isQuorum: (ids) => countIn(all, ids) > half,',
         replace: 'isQuorum: (ids) => countIn(all, ids) >= half,',
       },
@@ -92,12 +92,13 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'groups-ignored',
-    mistake: 'Where voters are in groups, more than half of them decide, whatever their groups and weights.',
+    defect:
+      'With hierarchical quorums a majority of all voters is a quorum, whatever the groups and weights.',
     servers: 5,
     with: 'groups',
     changes: [
       {
-        file: 'server/src/core/quorum/verifier.ts',
+        file: 'packages/server/src/core/quorum/verifier.ts',
         find: 'isQuorum: (ids) => counted.filter((group) => weigh(group.members, ids) > group.half).length > half,',
         replace: 'isQuorum: (ids) => (counted, countIn(new Set(weightOf.keys()), ids) > weightOf.size / 2),',
       },
@@ -105,12 +106,12 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'half-a-group-decides',
-    mistake: 'Half of the weight of a group is enough for its voice.',
+    defect: 'Half of the weight of a group counts as the group.',
     servers: 5,
     with: 'groups',
     changes: [
       {
-        file: 'server/src/core/quorum/verifier.ts',
+        file: 'packages/server/src/core/quorum/verifier.ts',
         find: 'weigh(group.members, ids) > group.half)',
         replace: 'weigh(group.members, ids) >= Math.max(1, group.half))',
       },
@@ -118,7 +119,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'read-only-writes',
-    mistake: 'A server without a quorum says that it has deleted a znode.',
+    defect: 'A read-only server acknowledges a deletion.',
     servers: 3,
     with: 'read-only',
     changes: [
@@ -134,7 +135,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'read-only-syncs',
-    mistake: 'A server without a quorum answers sync.',
+    defect: 'A read-only server answers sync.',
     servers: 3,
     with: 'read-only',
     changes: [
@@ -148,12 +149,12 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'read-only-behind',
-    mistake: 'A server without a quorum lets in whoever has seen more than it has.',
+    defect: 'A read-only server accepts clients that have seen a later zxid.',
     servers: 5,
     with: 'read-only',
     changes: [
       {
-        file: 'server/src/connections/handshake-validation.ts',
+        file: 'packages/server/src/connections/handshake-validation.ts',
         find: 'if (lastZxidSeen > BigInt(horizon)) {',
         replace: 'if (!core.readOnly && lastZxidSeen > BigInt(horizon)) {',
       },
@@ -161,12 +162,12 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'read-only-unasked',
-    mistake: 'A server without a quorum serves those who have not said that it may.',
+    defect: 'A read-only server accepts clients that did not allow it.',
     servers: 3,
     with: 'read-only',
     changes: [
       {
-        file: 'server/src/connections/handshake-validation.ts',
+        file: 'packages/server/src/connections/handshake-validation.ts',
         find: 'if (core.readOnly && readOnly !== true)',
         replace: 'if (core.readOnly && readOnly === undefined)',
       },
@@ -174,18 +175,18 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'observer-told-early',
-    mistake: 'A follower tells its observers of a transaction when it is proposed.',
+    defect: 'A follower informs its observers of a transaction when it is proposed.',
     servers: 3,
     with: 'observer-masters',
     changes: [
       {
-        file: 'server/src/ensemble/learner-role.ts',
+        file: 'packages/server/src/ensemble/learner-role.ts',
         find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
         replace:
           'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
       },
       {
-        file: 'server/src/ensemble/learner-role.ts',
+        file: 'packages/server/src/ensemble/learner-role.ts',
         find: 'return this.#observers?.committed(zxid, payload)',
         replace: 'return',
       },
@@ -193,7 +194,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'observer-synced-by-follower',
-    mistake: 'A follower answers the sync of its observer by itself.',
+    defect: 'A follower answers the sync of its observer itself.',
     servers: 5,
     with: 'observer-masters',
     changes: [
@@ -207,16 +208,16 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'observer-counts',
-    mistake: 'An observer that is up to date counts for the quorum of a new leader.',
+    defect: 'An observer that is synced counts for the quorum of a new leader.',
     servers: 5,
     changes: [
       {
-        file: 'server/src/core/quorum/verifier.ts',
+        file: 'packages/server/src/core/quorum/verifier.ts',
         find: 'isQuorum: (ids) => countIn(all, ids) > half,',
         replace: 'isQuorum: (ids) => Math.max(ids.size, countIn(all, ids)) > half,',
       },
       {
-        file: 'server/src/core/zab/leader.ts',
+        file: 'packages/server/src/core/zab/leader.ts',
         find: 'if (!handle.observer) this.#inStep.add(handle.server)',
         replace: 'this.#inStep.add(handle.server)',
       },
@@ -224,7 +225,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'change-by-old-quorum',
-    mistake: 'A change of the ensemble is committed by a quorum of its old members alone.',
+    defect: 'A reconfiguration is committed by a quorum of the old voters alone.',
     servers: 5,
     changes: [
       {
@@ -236,11 +237,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'change-told-early',
-    mistake: 'A learner that comes to a leader is given a change of the ensemble that is not committed.',
+    defect: 'A learner that joins a leader gets an uncommitted reconfiguration.',
     servers: 5,
     changes: [
       {
-        file: 'server/src/core/zab/leader.ts',
+        file: 'packages/server/src/core/zab/leader.ts',
         find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
         replace: 'printConfiguration(this.proposed)',
       },
@@ -248,12 +249,12 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'change-forgotten',
-    mistake:
-      'A leader that lost its role before a change of the ensemble was committed forgets it, and leads again by the old quorum alone.',
+    defect:
+      'A leader that lost its role before a reconfiguration was committed forgets it, and leads again with the old quorum alone.',
     servers: 5,
     changes: [
       {
-        file: 'server/src/ensemble/membership.ts',
+        file: 'packages/server/src/ensemble/membership.ts',
         find: 'if (configuration.version === zxid) this.#logged = configuration',
         replace: 'if (configuration.version < 0) this.#logged = configuration',
       },
@@ -261,11 +262,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'local-session-stays-local',
-    mistake: 'A leader refuses ephemeral znodes of local sessions instead of making them known to all.',
+    defect: 'A leader refuses ephemeral znodes of local sessions instead of upgrading the sessions.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/ensemble/leader-role.ts',
+        file: 'packages/server/src/ensemble/leader-role.ts',
         find: 'upgradesSessions: settings.localSessionsUpgradingEnabled,',
         replace: '',
       },
@@ -273,7 +274,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'uncommitted-tail-kept',
-    mistake: 'A server that logged more than was committed keeps it and goes on behind the new leader.',
+    defect: 'A learner that logged more than was committed keeps the tail and follows the new leader.',
     servers: 3,
     changes: [
       {
@@ -285,11 +286,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'deposed-notices-late',
-    mistake: 'A leader looks only once in 32 ticks whether its followers are still there.',
+    defect: 'A leader checks its followers only once in 32 ticks.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/core/zab/leader.ts',
+        file: 'packages/server/src/core/zab/leader.ts',
         find: 'if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
         replace:
           'if (this.#tick % 32 === 0 && this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
@@ -298,7 +299,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'sync-unconfirmed',
-    mistake: 'A leader answers sync without asking whether it still leads.',
+    defect: 'A leader answers sync without confirming its leadership.',
     servers: 3,
     changes: [
       {
@@ -315,11 +316,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'sync-not-forwarded',
-    mistake: 'A follower answers sync by itself.',
+    defect: 'A follower answers sync itself.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/pipeline/learner-pipeline.ts',
+        file: 'packages/server/src/pipeline/learner-pipeline.ts',
         find: 'this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })',
         replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
       },
@@ -327,7 +328,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'owner-ignored',
-    mistake: 'A leader carries out what comes from a server that the session has left.',
+    defect: 'A leader applies requests from a server that the session has left.',
     servers: 3,
     changes: [
       {
@@ -339,13 +340,12 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'observer-links-ignored',
-    mistake:
-      'A follower passes on what a session had sent by an observer, or by itself, before it came by another way.',
+    defect: 'A follower forwards requests of a session that arrived by a route the session has left.',
     servers: 3,
     with: 'observer-masters',
     changes: [
       {
-        file: 'server/src/pipeline/session-routes.ts',
+        file: 'packages/server/src/pipeline/session-routes.ts',
         find: 'if (last !== undefined) return last === from',
         replace: 'if (last !== undefined) return from >= 0',
       },
@@ -353,7 +353,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'touches-ignored',
-    mistake: 'A leader does not hear of the sessions that live at its followers.',
+    defect: 'A leader ignores the session heartbeats of its followers.',
     servers: 3,
     changes: [
       {
@@ -365,7 +365,7 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'request-carried-out-twice',
-    mistake: 'A leader prepares the request of a follower two times.',
+    defect: 'A leader prepares the request of a follower twice.',
     servers: 3,
     changes: [
       {
@@ -378,11 +378,11 @@ export const replication: readonly Mutation[] = [
   },
   {
     name: 'commit-not-applied',
-    mistake: 'A follower leaves out one committed transaction of a hundred.',
+    defect: 'A follower skips one of a hundred committed transactions.',
     servers: 3,
     changes: [
       {
-        file: 'server/src/pipeline/learner-pipeline.ts',
+        file: 'packages/server/src/pipeline/learner-pipeline.ts',
         find: 'if (logged === undefined) return\n',
         replace: 'if (logged === undefined || zxid % 100 === 50) return\n',
       },

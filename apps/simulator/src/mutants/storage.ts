@@ -1,12 +1,12 @@
-import type { Mutation } from './mutant.ts'
+import type { ServerMutant } from './mutant.ts'
 
-const log = 'server/src/persistence/txn-log.ts'
-const recover = 'server/src/persistence/recover.ts'
+const log = 'packages/server/src/persistence/txn-log.ts'
+const recover = 'packages/server/src/persistence/recover.ts'
 
-export const storage: readonly Mutation[] = [
+export const storage: readonly ServerMutant[] = [
   {
     name: 'acknowledge-before-sync',
-    mistake: 'Writes are answered when the system has them, before they are on the disk.',
+    defect: 'Writes are acknowledged when the system has them, before they are on disk.',
     servers: 1,
     changes: [
       { file: log, find: '{ create: true, durable })', replace: '{ create: true, durable: false })' },
@@ -14,7 +14,7 @@ export const storage: readonly Mutation[] = [
   },
   {
     name: 'log-folder-not-synced',
-    mistake: 'The name of a new log is not made durable.',
+    defect: 'The folder is not synced after a new log file is created.',
     servers: 1,
     changes: [
       { file: log, find: 'if (batch.startsFile) await this.#o.disk.syncFolder(this.#o.folder)', replace: '' },
@@ -22,13 +22,13 @@ export const storage: readonly Mutation[] = [
   },
   {
     name: 'unsynced-tail-trusted',
-    mistake: 'A start serves what the system shows of the log without making it durable.',
+    defect: 'Recovery serves an unsynced tail of the log without making it durable.',
     servers: 1,
     changes: [{ file: recover, find: 'await replay.vouch()', replace: '' }],
   },
   {
     name: 'sync-error-ignored',
-    mistake: 'A failed sync of the log counts as done.',
+    defect: 'A failed write of the log counts as done.',
     servers: 1,
     changes: [
       {
@@ -40,7 +40,7 @@ export const storage: readonly Mutation[] = [
   },
   {
     name: 'sessions-lost-in-replay',
-    mistake: 'Sessions that began behind the newest snapshot are forgotten by a restart.',
+    defect: 'Recovery forgets sessions that were created after the newest snapshot.',
     servers: 1,
     changes: [
       {
@@ -52,7 +52,7 @@ export const storage: readonly Mutation[] = [
   },
   {
     name: 'ended-sessions-return',
-    mistake: 'Sessions that ended behind the newest snapshot are back after a restart.',
+    defect: 'Recovery keeps sessions that ended after the newest snapshot.',
     servers: 1,
     changes: [
       {

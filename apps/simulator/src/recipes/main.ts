@@ -2,8 +2,8 @@ import { fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { scenarios } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
-import { answer } from '../campaign/child-process.ts'
-import { runScenario } from './run-scenario.ts'
+import { runForParent } from '../campaign/child-process.ts'
+import { runScenario, serversOf } from './run-scenario.ts'
 
 const { values } = parseArgs({
   args: process.argv.slice(2).filter((argument) => argument !== '--'),
@@ -15,21 +15,20 @@ const { values } = parseArgs({
     processes: { type: 'string', default: '1' },
     trace: { type: 'string' },
     part: { type: 'string' },
-    hunt: { type: 'boolean', default: false },
   },
 })
 
-interface Work {
+/** Some seeds of one recipe. */
+interface SeedRange {
   readonly name: string
   readonly start: number
   readonly seeds: number
 }
 
+/** The result of a part, in a form that can be sent between processes. */
 interface Outcome {
   readonly violated: number
   readonly eventCount: number
-  /** The first seed with a violation, and the violation. */
-  readonly first?: { readonly seed: number; readonly what: string }
 }
 
 function number(text: string, name: string): number {
@@ -38,15 +37,14 @@ function number(text: string, name: string): number {
   throw new RangeError(`Expected --${name} to be a whole number from 0 up, got ${text}`)
 }
 
-/** Alternates between one server and three, by seed, unless --servers is given. */
-const serversOf = (seed: number): number =>
-  values.servers === undefined ? [3, 1, 3][seed % 3]! : number(values.servers, 'servers')
+const serversFor = (seed: number): number =>
+  values.servers === undefined ? serversOf(seed) : number(values.servers, 'servers')
 
-async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outcome> {
+/** Runs the seeds of one part and prints their violations. */
+async function runPart({ name, start, seeds }: SeedRange): Promise<Outcome> {
   let [violated, eventCount] = [0, 0]
-  let first: Outcome['first']
   for (let seed = start; seed < start + seeds; seed++) {
-    const servers = serversOf(seed)
+    const servers = serversFor(seed)
     const lines: string[] = []
     const result = await runScenario(
       name,
@@ -54,22 +52,21 @@ async function work({ name, start, seeds }: Work, isHunt: boolean): Promise<Outc
       servers,
       values.trace === undefined
         ? undefined
-        : ({ at, host: who, event: what, detail }) => lines.push(`${at.toFixed(3)} ${who} ${what} ${detail}`),
+        : ({ at, host, event, detail }) => lines.push(`${at.toFixed(3)} ${host} ${event} ${detail}`),
     )
     if (values.trace !== undefined) writeFileSync(values.trace, `${lines.join('\n')}\n`)
     eventCount += result.eventCount
     if (result.violations.length === 0) continue
     violated++
-    first ??= { seed, what: result.violations[0]!.split('\n')[0]! }
-    if (isHunt) break
     console.log(`\n${name}, seed ${seed}: ${result.violations.length} violations with ${servers} servers`)
     for (const what of result.violations.slice(0, 6)) console.log(`  VIOLATION ${what.slice(0, 1500)}`)
     console.log(`  replay: pnpm sim --recipes ${name} --seeds 1 --start ${seed} --servers ${servers}`)
   }
-  return { violated, eventCount, ...(first === undefined ? {} : { first }) }
+  return { violated, eventCount }
 }
 
-function elsewhere(part: Work): Promise<Outcome> {
+/** Runs a part in a child process. */
+function runInChild(part: SeedRange): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     const args = [
       '--part',
@@ -82,7 +79,7 @@ function elsewhere(part: Work): Promise<Outcome> {
     child.on('error', reject)
     child.on('exit', (code, signal) =>
       outcome === undefined
-        ? reject(new Error(`The process that played ${part.name} ended with ${signal ?? code}`))
+        ? reject(new Error(`The process that ran ${part.name} ended with ${signal ?? code}`))
         : resolve(outcome),
     )
   })
@@ -98,21 +95,21 @@ async function campaign(): Promise<number> {
   if (unknown !== undefined)
     throw new RangeError(`Expected --recipes to be all or some of ${known.join(', ')}, got ${unknown}`)
   const [seeds, start] = [number(values.seeds, 'seeds'), number(values.start, 'start')]
-  const parts: Work[] = []
+  const parts: SeedRange[] = []
   for (let at = 0; at < seeds; at += PART)
     for (const name of names) parts.push({ name, start: start + at, seeds: Math.min(PART, seeds - at) })
   const begun = performance.now()
   const violated = new Map(names.map((name) => [name, 0]))
   let eventCount = 0
   const processes = number(values.processes, 'processes')
-  const take = async (): Promise<void> => {
+  const worker = async (): Promise<void> => {
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
-      const outcome = await (processes > 1 ? elsewhere(part) : work(part, false))
+      const outcome = await (processes > 1 ? runInChild(part) : runPart(part))
       violated.set(part.name, (violated.get(part.name) ?? 0) + outcome.violated)
       eventCount += outcome.eventCount
     }
   }
-  await Promise.all(Array.from({ length: Math.max(1, processes) }, take))
+  await Promise.all(Array.from({ length: Math.max(1, processes) }, worker))
   const seconds = (performance.now() - begun) / 1000
   const all = seeds * names.length
   const sum = [...violated.values()].reduce((total, count) => total + count, 0)
@@ -123,12 +120,5 @@ async function campaign(): Promise<number> {
   return sum
 }
 
-if (values.part !== undefined) await answer(() => work(JSON.parse(values.part!) as Work, false))
-else if (values.hunt) {
-  const part = {
-    name: values.recipes,
-    start: number(values.start, 'start'),
-    seeds: number(values.seeds, 'seeds'),
-  }
-  console.log(JSON.stringify(await work(part, true)))
-} else process.exitCode = (await campaign()) > 0 ? 1 : 0
+if (values.part !== undefined) await runForParent(() => runPart(JSON.parse(values.part!) as SeedRange))
+else process.exitCode = (await campaign()) > 0 ? 1 : 0

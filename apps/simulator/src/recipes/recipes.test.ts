@@ -64,7 +64,7 @@ describe('recipes in a simulated world', () => {
 
   it('are caught when a bug is planted in one', { timeout: 120_000 }, async () => {
     const { code, output } = await sim(['--recipes', 'mutex', '--plants', '--seeds', '5'])
-    expect(output).toContain('plants: 1 planted, 0 not found')
+    expect(output).toContain('mutants: 1 planted, 0 not found')
     expect(code).toBe(0)
   })
 

@@ -20,6 +20,9 @@ export interface ScenarioResult {
   readonly counts: Readonly<Record<string, number>>
 }
 
+/** Alternates between one server and three, by seed. */
+export const serversOf = (seed: number): number => [3, 1, 3][seed % 3]!
+
 /** Runs the scenario of one recipe with one seed. */
 export async function runScenario(
   name: string,
