@@ -15,7 +15,7 @@ import type { MemberContext } from './context.ts'
  * the error number of why not.
  */
 export function validateReconfiguration(
-  { settings, ports }: MemberContext,
+  { settings, platform }: MemberContext,
   leader: Pick<Leader, 'activeConfiguration' | 'lastSeenConfiguration' | 'syncedVoters'>,
   request: ReconfigRequest & { readonly curConfigId: bigint },
   zxid: Zxid,
@@ -32,7 +32,7 @@ export function validateReconfiguration(
     return printConfiguration(next)
   } catch (error) {
     if (!(error instanceof ReconfigurationError)) throw error
-    ports.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
+    platform.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
     return error.code
   }
 }

@@ -1,11 +1,10 @@
 import { ErrorCode, OpCode } from '@zabra/protocol'
+import { STEP } from '../steps.ts'
 import type { CloseSessionTxn, ErrorTxn, MultiTxn, MultiParts, Txn, TxnHeader } from '../types.ts'
 import type { ChangeSink, PartCallback } from './types.ts'
 import { quotaTarget, STATS_NAME } from './quotas.ts'
 import type { Tree } from './tree.ts'
 
-/** Parts of a large transaction that are prepared, encoded or applied in one turn of the event loop. */
-export const STEP = 100
 /** From so many nodes on, counting the use of a quota takes several turns. */
 const COUNTED_AT_ONCE = 10_000
 
