@@ -199,7 +199,7 @@ export class Member implements Server {
     platform.logger.info(facts, 'Looking for a leader')
     this.#election?.step({
       type: 'look',
-      footing: {
+      state: {
         zxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
         epoch: database.epochs.current,
         ...membership.configurations,
@@ -214,7 +214,7 @@ export class Member implements Server {
     this.#state = 'looking'
     this.#election?.step({
       type: 'look',
-      footing: { zxid: UNTRUSTED_ZXID, epoch: database.epochs.current, ...membership.configurations },
+      state: { zxid: UNTRUSTED_ZXID, epoch: database.epochs.current, ...membership.configurations },
     })
     this.#schedule(settings.syncLimit * settings.tickTimeMs, 'end of a deferred election', () =>
       this.#startElection(),
@@ -262,7 +262,7 @@ export class Member implements Server {
 
   #onEstablished(epoch: number): void {
     if (this.#election === undefined) return
-    this.#election.step({ type: 'installed', epoch })
+    this.#election.step({ type: 'established', epoch })
     const { membership, settings, platform } = this.#context
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes
