@@ -98,7 +98,10 @@ export class LearnerRole implements ActiveRole {
     })
     this.#executor = new SerialExecutor({
       resume: (action) => this.#mailbox.run(action),
-      failed: (error) => this.#onWorkFailed(error),
+      failed: (error) => {
+        if (error instanceof ProtocolError) this.#leave({ reason: error.message })
+        else context.failed(error)
+      },
     })
     this.#mailbox = new Mailbox({
       step: (input) => this.#learner.step(input),
@@ -224,11 +227,9 @@ export class LearnerRole implements ActiveRole {
         return this.#connection!.send(type, zxid, data, auth)
       }
       case 'store':
-        return this.#postAfter(this.#durability.storeEpoch(work.what, work.epoch), {
-          type: 'stored',
-          what: work.what,
-          epoch: work.epoch,
-        })
+        return this.#durability
+          .storeEpoch(work.what, work.epoch)
+          .then(() => this.#mailbox.post({ type: 'stored', what: work.what, epoch: work.epoch }))
       case 'truncate':
         return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
       case 'install':
@@ -238,7 +239,7 @@ export class LearnerRole implements ActiveRole {
       case 'commit':
         return this.#commit(work.zxid, work.payload)
       case 'harden':
-        return this.#postAfter(this.#durability.flush(), { type: 'hardened' })
+        return this.#durability.flush().then(() => this.#mailbox.post({ type: 'hardened' }))
       case 'proposeConfiguration':
         configurationChanged()
         return membership.propose(work.configuration).then(configurationChanged)
@@ -261,10 +262,6 @@ export class LearnerRole implements ActiveRole {
       case 'warn':
         return platform.logger.warn(work.facts, work.sentence)
     }
-  }
-
-  #postAfter(done: Promise<void>, input: LearnerInput): Promise<void> {
-    return done.then(() => this.#mailbox.post(input))
   }
 
   // Snapshots
@@ -309,11 +306,6 @@ export class LearnerRole implements ActiveRole {
     }
     const input = this.#durability.apply(zxid, payload)
     if (input !== undefined) this.#mailbox.enqueue(input)
-  }
-
-  #onWorkFailed(error: unknown): void {
-    if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
-    this.#context.failed(error)
   }
 
   #activate({
