@@ -1,6 +1,7 @@
 import type { ServerMutant } from './mutant.ts'
 
 const learner = 'packages/server/src/core/zab/learner.ts'
+const leader = 'packages/server/src/core/zab/leader.ts'
 const commits = 'packages/server/src/core/zab/commit-tracker.ts'
 const plan = 'packages/server/src/core/zab/sync-plan.ts'
 const leaderSessions = 'packages/server/src/pipeline/leader-sessions.ts'
@@ -16,8 +17,8 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: learner,
-        find: 'const upTo = Math.min(zxid, this.#lastLogged)',
-        replace: 'const upTo = zxid < 0 ? zxid : this.#lastLogged',
+        find: 'const last = Math.min(zxid, this.#lastLogged)',
+        replace: 'const last = zxid < 0 ? zxid : this.#lastLogged',
       },
     ],
   },
@@ -30,7 +31,7 @@ export const replication: readonly ServerMutant[] = [
         file: learner,
         find: "if (this.#phase === 'waiting') this.#store('currentEpoch')",
         replace:
-          "if (this.#phase === 'waiting') { this.#acknowledge(this.#epoch); this.#store('currentEpoch') }",
+          "if (this.#phase === 'waiting') { this.#ackNewLeader(this.#epoch); this.#store('currentEpoch') }",
       },
     ],
   },
@@ -39,7 +40,7 @@ export const replication: readonly ServerMutant[] = [
     defect: 'A follower stores the current epoch before the history of that epoch is durable.',
     servers: 3,
     changes: [
-      { file: learner, find: "this.#work.push({ do: 'harden' })", replace: "this.#store('currentEpoch')" },
+      { file: learner, find: "this.#work.push({ do: 'flush' })", replace: "this.#store('currentEpoch')" },
     ],
   },
   {
@@ -50,7 +51,7 @@ export const replication: readonly ServerMutant[] = [
       {
         file: learner,
         find: "if (epoch > acceptedEpoch) this.#store('acceptedEpoch')",
-        replace: "if (epoch > acceptedEpoch) { this.#promise(epoch); this.#store('acceptedEpoch') }",
+        replace: "if (epoch > acceptedEpoch) { this.#acceptEpoch(epoch); this.#store('acceptedEpoch') }",
       },
     ],
   },
@@ -60,7 +61,7 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: 'packages/server/src/core/zab/discovery.ts',
+        file: 'packages/server/src/core/zab/epoch-agreement.ts',
         find: 'Math.max(this.#epoch, acceptedEpoch + 1)',
         replace: 'Math.max(this.#epoch, acceptedEpoch, 1)',
       },
@@ -73,7 +74,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: commits,
-        find: 'if (!this.#isAlone(verifier)) return this.#proposals.point(verifier, this.lastCommitted, limit)',
+        find: 'if (!this.#canCommitAlone(verifier)) return this.#acks.quorumZxid(verifier, this.#lastCommitted, limit)',
         replace: '',
       },
     ],
@@ -181,9 +182,9 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
-        find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
+        find: 'return this.#durability.append(work.zxid, work.payload)',
         replace:
-          'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
+          'return (this.#observers?.committed(work.zxid, work.payload), this.#durability.append(work.zxid, work.payload))',
       },
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
@@ -217,9 +218,9 @@ export const replication: readonly ServerMutant[] = [
         replace: 'isQuorum: (ids) => Math.max(ids.size, countIn(all, ids)) > half,',
       },
       {
-        file: 'packages/server/src/core/zab/leader.ts',
-        find: 'if (!handle.observer) this.#inStep.add(handle.server)',
-        replace: 'this.#inStep.add(handle.server)',
+        file: leader,
+        find: 'if (!learner.isObserver) this.#newLeaderAcks.add(learner.serverId)',
+        replace: 'this.#newLeaderAcks.add(learner.serverId)',
       },
     ],
   },
@@ -230,8 +231,8 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: commits,
-        find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
-        replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+        find: 'if (this.#quorumZxid(active, zxid) < zxid || this.#quorumZxid(proposed!, zxid) < zxid) return false',
+        replace: 'if (this.#quorumZxid(active, zxid) < zxid || proposed === undefined) return false',
       },
     ],
   },
@@ -241,9 +242,9 @@ export const replication: readonly ServerMutant[] = [
     servers: 5,
     changes: [
       {
-        file: 'packages/server/src/core/zab/leader.ts',
-        find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
-        replace: 'printConfiguration(this.proposed)',
+        file: leader,
+        find: "this.#phase === 'broadcast' ? this.activeConfiguration : this.lastSeenConfiguration",
+        replace: 'this.lastSeenConfiguration',
       },
     ],
   },
@@ -267,7 +268,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/ensemble/leader-role.ts',
-        find: 'upgradesSessions: settings.localSessionsUpgradingEnabled,',
+        find: 'canUpgradeSessions: settings.localSessionsUpgradingEnabled,',
         replace: '',
       },
     ],
@@ -279,7 +280,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: plan,
-        find: 'if (learner > window.max) return planAhead(learner, sources)',
+        find: 'if (learner > window.max) return planForLearnerAhead(learner, sources)',
         replace: "if (learner > window.max) return { how: 'diff', zxid: learner, entries: [] }",
       },
     ],
@@ -290,10 +291,10 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: 'packages/server/src/core/zab/leader.ts',
-        find: 'if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+        file: leader,
+        find: 'if (this.#tracker.designatedLeader === undefined && !this.#tracker.isQuorum(servers))',
         replace:
-          'if (this.#tick % 32 === 0 && this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+          'if (this.#ticks.now % 32 === 0 && this.#tracker.designatedLeader === undefined && !this.#tracker.isQuorum(servers))',
       },
     ],
   },
