@@ -71,8 +71,8 @@ export class CommitTracker {
   }
 
   /**
-   * The server designated to lead instead of this one, which commits nothing more (quorum-protocol 14.4, quorum-protocol
-   * invariant 20).
+   * The server designated to lead instead of this one, which commits nothing more (quorum-protocol 14.4,
+   * quorum-protocol invariant 20).
    */
   get designatedLeader(): ServerId | undefined {
     return this.#designatedLeader

@@ -285,8 +285,8 @@ export class Leader {
   }
 
   /**
-   * Processes an ACK of a syncing learner. A learner before 3.9.3 may acknowledge proposals before NEWLEADER (quorum-protocol
-   * 9.6, ZOOKEEPER-4685). Such an ACK counts from the ACK of NEWLEADER on: before that, earlier history may not be durable.
+   * Processes an ACK of a syncing learner. A learner before 3.9.3 may acknowledge proposals before NEWLEADER
+   * (quorum-protocol 9.6, ZOOKEEPER-4685). Such an ACK counts from the ACK of NEWLEADER on: before that, earlier history may not be durable.
    */
   #receiveSyncAck(learner: LearnerProgress, zxid: Zxid): void {
     if (counterOf(zxid) !== 0) return this.#noteEarlyAck(learner, zxid)

@@ -391,8 +391,8 @@ export class Learner {
   // End of the role
 
   /**
-   * Leaves a silent leader. An established leader sends PINGs twice a tick; before, it may wait for others (quorum-protocol
-   * 11).
+   * Leaves a silent leader. An established leader sends PINGs twice a tick; before, it may wait for others
+   * (quorum-protocol 11).
    */
   #halfTick(): void {
     this.#halfTicks++
