@@ -8,7 +8,7 @@ import { ClientService } from './connections/client-service.ts'
 import { startMember } from './ensemble/member.ts'
 import { Listeners, type ServedPort } from './connections/listeners.ts'
 import { ContainerManager } from './connections/container-manager.ts'
-import { SnapshotScheduler } from './database/snapshot-scheduler.ts'
+import { SnapshotScheduler } from './database/index.ts'
 import { openDatabase, type LogWriter, type Database } from './database/index.ts'
 import { LeaderPipeline, type PipelineLog } from './pipeline/index.ts'
 
@@ -108,7 +108,14 @@ class RunningServer implements Server {
     })
     this.#listeners = new Listeners(settings, ports)
     this.#core.commands = new FourLetterCommands(this.#core, vault.folders, ports.clock.monotonic())
-    this.#snapshots = new SnapshotScheduler(this.#core, vault)
+    this.#snapshots = new SnapshotScheduler({
+      settings,
+      clock: ports.clock,
+      logger: ports.logger,
+      database: vault,
+      stats: this.#core.stats,
+      sessions: () => [...this.#core.sessions].map(({ id, timeout }) => [id, timeout] as const),
+    })
     this.#reaper = new ContainerManager(this.#core)
   }
 

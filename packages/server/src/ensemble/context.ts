@@ -6,7 +6,7 @@ import type { ServerSettings } from '../settings/index.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { Database } from '../database/index.ts'
 import type { ClientPorts } from '../connections/client-ports.ts'
-import type { MemberSnapshotScheduler } from '../database/member-snapshot-scheduler.ts'
+import type { SnapshotScheduler } from '../database/index.ts'
 import type { Membership } from './membership.ts'
 
 /** What stays the same through all roles of a member. */
@@ -21,7 +21,7 @@ export interface MemberContext {
   readonly stats: ServerStats
   /** One source for all roles, so that no id is given twice. */
   readonly sessionIds: SessionIdGenerator
-  readonly snapshots: MemberSnapshotScheduler
+  readonly snapshots: SnapshotScheduler
   /** The member can no longer vouch for its state: the process is to end. */
   readonly failed: (error: unknown) => void
   /** Members, roles or addresses have changed, or a newer configuration was proposed. */

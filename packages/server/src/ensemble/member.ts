@@ -26,7 +26,7 @@ import { LearnerRole } from './learner-role.ts'
 import { LeaderRole } from './leader-role.ts'
 import type { MemberContext, RoleExit, MemberRole } from './context.ts'
 import { memberElectionConnections } from './member-election-connections.ts'
-import { MemberSnapshotScheduler } from '../database/member-snapshot-scheduler.ts'
+import { SnapshotScheduler } from '../database/index.ts'
 import { Membership } from './membership.ts'
 import { Oracle } from './oracle.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
@@ -105,7 +105,13 @@ class Member implements Server {
       clientPorts: new ClientPorts(settings, ports, membership.clientAddresses, (core) => {
         core.commands = new FourLetterCommands(core, vault.folders, startedAt)
       }),
-      snapshots: new MemberSnapshotScheduler(settings, ports, vault, stats),
+      snapshots: new SnapshotScheduler({
+        settings,
+        clock: ports.clock,
+        logger: ports.logger,
+        database: vault,
+        stats,
+      }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#configured(),
     }

@@ -11,10 +11,10 @@ import {
 } from '@zabra/protocol'
 import type { CreateTxn, Digest, LoggedTxn, SubTxn, Txn } from '../core/types.ts'
 
-/** The definition of the digest that transactions carry; others are ignored. */
+/** Version of the digest that transactions carry (disk-format 6); digests of other versions are ignored. */
 export const TXN_DIGEST_VERSION = 2
 
-/** Writes a transaction as the log and a proposal carry it: header, record, digest. */
+/** Writes a transaction as the log and a proposal carry it: header, record, digest (disk-format 5). */
 export function encodeLoggedTxn(writer: Writer, logged: LoggedTxn): void {
   encodeHeader(writer, logged)
   encodeTxn(writer, logged.txn)
@@ -37,18 +37,17 @@ export function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
   writer.int(digest.lo | 0)
 }
 
-/** The paths of the nodes of a tree. */
+/** Finds nodes by their encoded path and returns the strings that the tree has for them. */
 export interface PathLookup {
-  /** The node whose path comes next in a reader, which is behind it then; -1, and the reader stays, where none is known. */
+  /** Returns the node whose path is next in the reader and consumes the path; returns -1 and consumes nothing for an unknown path. */
   findFromReader(reader: Reader): number
   pathOf(node: number): string
 }
 
 /**
- * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes, since a tree
- * copies what it keeps.
- * The path of a change is the one that `known` has for it, which saves a string.
- * Throws a `ProtocolError` when the bytes are no transaction.
+ * Reads a transaction that `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes; the tree
+ * copies what it keeps. Paths that `known` finds are its strings, which saves creating them. Throws a `ProtocolError` when the
+ * bytes are no transaction.
  */
 export function decodeLoggedTxn(reader: Reader, known?: PathLookup): LoggedTxn {
   const header = decodeHeader(reader)
@@ -119,7 +118,7 @@ function encodeTxn(w: Writer, txn: Txn): void {
 }
 
 export function encodePart(w: Writer, part: SubTxn): void {
-  // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
+  // Servers before 3.8.2 do not know create2 in a multi and silently skip the whole transaction.
   w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
   const mark = w.beginFrame()
   encodeTxn(w, part)
@@ -158,8 +157,8 @@ export function decodeTop(r: Reader, type: number, known?: PathLookup): Txn {
 }
 
 /**
- * The paths of a session's end, so many in a step. Without the record, 12 bytes of digest remain; a count that cannot be one
- * says so.
+ * Decodes the paths of a closeSession, `inStep` paths in a step. A payload without the record (disk-format 5.8) has only 12 bytes of
+ * digest left, which do not decode as a vector of paths.
  */
 export function* decodePaths(r: Reader, inStep: number): Generator<void, string[]> {
   const start = r.offset
@@ -180,7 +179,7 @@ export function* decodePaths(r: Reader, inStep: number): Generator<void, string[
   }
 }
 
-/** A part of a multi, by a reader for itself: its bytes are bounded, and of a failed part only the code counts. */
+/** Decodes a part of a multi with the reader `part`, which is bounded to the part: of a failed part only the code counts (disk-format 5.6). */
 export function decodePart(r: Reader, part: Reader, known?: PathLookup): SubTxn {
   const type = r.int()
   const start = r.skipBuffer()
@@ -197,7 +196,7 @@ function decodeSub(r: Reader, type: number, known?: PathLookup): SubTxn {
     case OpCode.create2: {
       const base = decodeCreate(r)
       const ephemeral = r.bool()
-      // Logs of before 3.4 lack the last field.
+      // Logs of servers before 3.4 lack the last field (disk-format 5.9).
       const parentCVersion = type === OpCode.create && r.remaining < 4 ? -1 : r.int()
       return { type, ...base, ephemeral, parentCVersion }
     }

@@ -1,7 +1,7 @@
 import type { Mutation } from './mutation.ts'
 
-const log = 'server/src/persistence/txn-log.ts'
-const recover = 'server/src/persistence/recover.ts'
+const logFile = 'server/src/persistence/log-file.ts'
+const replay = 'server/src/persistence/replay.ts'
 
 export const storage: readonly Mutation[] = [
   {
@@ -9,7 +9,7 @@ export const storage: readonly Mutation[] = [
     mistake: 'Writes are answered when the system has them, before they are on the disk.',
     servers: 1,
     changes: [
-      { file: log, find: '{ create: true, durable })', replace: '{ create: true, durable: false })' },
+      { file: logFile, find: '{ create: true, durable })', replace: '{ create: true, durable: false })' },
     ],
   },
   {
@@ -17,14 +17,24 @@ export const storage: readonly Mutation[] = [
     mistake: 'The name of a new log is not made durable.',
     servers: 1,
     changes: [
-      { file: log, find: 'if (batch.startsFile) await this.#o.disk.syncFolder(this.#o.folder)', replace: '' },
+      {
+        file: logFile,
+        find: 'if (isNew) await this.#options.disk.syncFolder(this.#options.folder)',
+        replace: '',
+      },
     ],
   },
   {
     name: 'unsynced-tail-trusted',
     mistake: 'A start serves what the system shows of the log without making it durable.',
     servers: 1,
-    changes: [{ file: recover, find: 'await replay.vouch()', replace: '' }],
+    changes: [
+      {
+        file: replay,
+        find: 'await rewriteTail(disk, folder, this.#newestFile.path, this.#newestFile.end)',
+        replace: '{}',
+      },
+    ],
   },
   {
     name: 'sync-error-ignored',
@@ -32,9 +42,9 @@ export const storage: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: log,
-        find: 'await this.#file!.write(bytes, this.#position)',
-        replace: 'await this.#file!.write(bytes, this.#position).catch(() => {})',
+        file: logFile,
+        find: 'await this.#writer!.write(bytes, this.#position)',
+        replace: 'await this.#writer!.write(bytes, this.#position).catch(() => {})',
       },
     ],
   },
@@ -44,7 +54,7 @@ export const storage: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: recover,
+        file: replay,
         find: 'if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)',
         replace: '',
       },
@@ -56,7 +66,7 @@ export const storage: readonly Mutation[] = [
     servers: 1,
     changes: [
       {
-        file: recover,
+        file: replay,
         find: 'if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)',
         replace: '',
       },

@@ -28,7 +28,7 @@ export interface ParticipantPlan {
   /** Whether it follows znodes through streams of events. */
   readonly follows: boolean
   /** Whether reads of one turn leave together, and how many at most. Drawn from a branch of its own. */
-  readonly batchReads: false | { readonly most: number }
+  readonly batchReads: false | { readonly maxReads: number }
   readonly weights: Readonly<Record<ParticipantOperation, number>>
 }
 
@@ -64,7 +64,7 @@ export function drawParticipants(chance: Prng): ParticipantPlan[] {
 }
 
 const batchesOf = (chance: Prng): ParticipantPlan['batchReads'] =>
-  chance.chance(0.5) && { most: chance.pick([2, 3, 64]) }
+  chance.chance(0.5) && { maxReads: chance.pick([2, 3, 64]) }
 
 /** What happens to real clients, whose numbers follow those of the others. */
 export function drawParticipantFaults(
