@@ -103,11 +103,6 @@ export interface Network {
   ): Promise<Listener>
   /** Opens a connection. Rejects when it fails, or when `signal` aborts before it is open. */
   connect(to: Address, options?: { signal?: AbortSignalLike }): Promise<Connection>
-  /**
-   * Runs something that writes a little to each of very many connections, whose bytes may go out together at its end. Absent where
-   * that would gain nothing.
-   */
-  together?(action: () => void): void
 }
 
 /** A port that cannot be opened, or a peer that cannot be reached. `code` is the error code of the system, such as EADDRINUSE. */

@@ -7,20 +7,13 @@ import {
   type Listener,
   type Network,
 } from '../network.ts'
-import { acceptedConnection } from './accepted.ts'
 import { connected, sharedReadBuffer, SocketConnection } from './socket-connection.ts'
-import { theCrew } from './the-crew.ts'
 
 /** TCP of the operating system, without delay of small writes. */
 export const nodeNetwork: Network = {
   listen: (at, accepted, refused) =>
-    listenForSockets(at, (socket) => accepted(acceptedConnection(socket)), refused),
+    listenForSockets(at, (socket) => accepted(new SocketConnection(socket, { transport: 'tcp' })), refused),
   connect,
-  together(action) {
-    const crew = theCrew()
-    if (crew === undefined) action()
-    else crew.gather(action)
-  },
 }
 
 export type ListenAt = Parameters<Network['listen']>[0]

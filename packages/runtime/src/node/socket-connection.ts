@@ -7,7 +7,6 @@ import {
   type ConnectionHandler,
   type PeerIdentity,
 } from '../network.ts'
-import { underWay } from './gathering.ts'
 import { queueClose } from './close-queue.ts'
 
 /** Node reports a chunk as written when the system has copied it; Bun and Deno may still hold it then. */
@@ -40,9 +39,7 @@ export class SocketConnection implements Connection {
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
-  /** The round of a gathering that has bytes of it. */
-  #round = -1
-  /** Copies of bytes read while paused: a socket with `onread` may read once more after `pause`. */
+  /** Copies of bytes read while paused: a socket may read once more after `pause`. */
   #kept: Uint8Array[] | undefined
 
   constructor(
@@ -94,23 +91,7 @@ export class SocketConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (this.#socket.destroyed || this.#isGathered(bytes)) return true
-    return this.#socket.write(bytes)
-  }
-
-  /** Whether a gathering has taken the bytes. What it has of this connection already goes out before them. */
-  #isGathered(bytes: Uint8Array): boolean {
-    const { gathering } = underWay
-    if (gathering === undefined) return false
-    this.#settle()
-    if (!this.canReuseBuffers || !gathering.take(this.#socket, bytes)) return false
-    this.#round = gathering.round
-    return true
-  }
-
-  #settle(): void {
-    const { gathering } = underWay
-    if (this.#round === gathering?.round) gathering.settle()
+    return this.#socket.destroyed || this.#socket.write(bytes)
   }
 
   pause(): void {
@@ -135,14 +116,12 @@ export class SocketConnection implements Connection {
   }
 
   end(): void {
-    this.#settle()
     // Not destroyed at once: unread bytes of the peer would cause a reset, which drops the last bytes sent.
     this.#socket.end()
   }
 
   destroy(cause?: Error): void {
     this.#cause ??= cause
-    this.#settle()
     this.#socket.destroy()
   }
 

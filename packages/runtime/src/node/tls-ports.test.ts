@@ -1,12 +1,11 @@
 import { once } from 'node:events'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as connectPlain } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Connection, Listener, Network } from '../network.ts'
 import type { TlsOptions } from '../tls.ts'
-import { Crew } from './crew.ts'
 import { nodeNetwork } from './network.ts'
 import { tlsNetwork } from './tls.ts'
 
@@ -74,43 +73,6 @@ describe('a listener of withPlaintext', () => {
     expect(await server.next()).toMatchObject({ transport: 'tls', isSecure: true })
     expect(await echoOf(nodeNetwork, server.port, 'srvr')).toBe('srvr')
     expect(await server.next()).toMatchObject({ transport: 'tcp', isSecure: false })
-  })
-
-  it('writes to peers without TLS together, and to those with it as ever', async () => {
-    const server = await serve(both().mixed)
-    const heard: string[] = []
-    let wake = (): void => {}
-    const until = async (words: string): Promise<void> => {
-      while (heard.some((one) => one !== words)) await new Promise<void>((resolve) => (wake = resolve))
-    }
-    const peers: Connection[] = []
-    const ours: Connection[] = []
-    for (const [number, network] of [client, nodeNetwork, client, nodeNetwork].entries()) {
-      const peer = await network.connect({ host: '127.0.0.1', port: server.port })
-      heard.push('')
-      peers.push(peer)
-      peer.setHandler({
-        data: (chunk) => {
-          heard[number] += new TextDecoder().decode(chunk)
-          wake()
-        },
-        drain() {},
-        closed() {},
-      })
-      peer.write(new TextEncoder().encode('echo'))
-      ours.push((await server.next()) as Connection)
-    }
-    await until('echo')
-    let together = 0
-    const write: typeof writeSync = (descriptor, bytes, offset, length) => {
-      together++
-      return writeSync(descriptor, bytes as Uint8Array, offset as number, length as number)
-    }
-    const words = new TextEncoder().encode(' and more')
-    new Crew(write).gather(() => ours.forEach((connection) => connection.write(words)))
-    await until('echo and more')
-    expect(together).toBe(2)
-    for (const peer of peers) peer.destroy()
   })
 
   it('asks TLS clients for a certificate', async () => {

@@ -22,7 +22,8 @@ import { httpUpgrades, nodeClock, nodePlatform, NodeTlsNetwork, tlsNetwork } fro
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../settings/index.ts'
-import { createServer, type Server } from '../server.ts'
+import type { Server } from '../server-types.ts'
+import { createServer } from '../server.ts'
 import { NetworkClient } from '../testing/network-client.ts'
 
 const path = (name: string): string =>

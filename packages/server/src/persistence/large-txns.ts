@@ -1,4 +1,5 @@
 import { OpCode, Reader, type Writer } from '@zabra/protocol'
+import type { PathLookup } from '../core/operations/index.ts'
 import type { ErrorTxn, LoggedTxn, Txn } from '../core/types.ts'
 import { PackedParts } from './packed-parts.ts'
 import {
@@ -11,7 +12,6 @@ import {
   encodeHeader,
   encodeLoggedTxn,
   encodePart,
-  type PathLookup,
 } from './txn-codec.ts'
 
 /** Encodes as `encodeLoggedTxn` does, `parts` parts in a step. */

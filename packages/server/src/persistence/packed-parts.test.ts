@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import type { LoggedTxn, SubTxn } from '../core/types.ts'
 import { decodeInSteps } from './large-txns.ts'
 import { PartsPacker } from './packed-parts.ts'
-import { decodeLoggedTxn, encodeLoggedTxn, type PathLookup } from './txn-codec.ts'
+import type { PathLookup } from '../core/operations/index.ts'
+import { decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
 
 const path = fc.constantFrom('/a', '/b/c', '/ü')
 const data = fc.option(fc.uint8Array({ maxLength: 5 }), { nil: null })

@@ -1,6 +1,7 @@
 import { OpCode, Reader, Writer } from '@zabra/protocol'
+import type { PathLookup } from '../core/operations/index.ts'
 import type { ErrorTxn, Packed, MultiPartsBuilder, SubTxn } from '../core/types.ts'
-import { decodePart, encodePart, type PathLookup } from './txn-codec.ts'
+import { decodePart, encodePart } from './txn-codec.ts'
 
 /**
  * The parts of a large multi, kept as the bytes that the log has for them.

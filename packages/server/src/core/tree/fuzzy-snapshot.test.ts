@@ -15,6 +15,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
 import { Preparer } from '../prepare/index.ts'
+import { runToEnd } from '../steps.ts'
 import type { LoggedTxn, StoredStat } from '../types.ts'
 import { childPaths } from '../testing/child-paths.ts'
 import { Tree } from './index.ts'
@@ -79,7 +80,7 @@ class World {
     const acl = OPEN_ACL_UNSAFE
     if (what === 'close') {
       const closing = SESSIONS[(step as { session: number }).session]!
-      this.#apply(closing, this.#preparer.closeSession(closing, this.#zxid + 1))
+      this.#apply(closing, runToEnd(this.#preparer.closeSession(closing, this.#zxid + 1)))
       return
     }
     const { path: at } = step as { path: string }

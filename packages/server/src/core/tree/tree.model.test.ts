@@ -22,6 +22,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { AclRules } from '../auth/index.ts'
 import { Preparer, type PreparedTxn } from '../prepare/index.ts'
+import { runToEnd } from '../steps.ts'
 import {
   NaiveTree,
   type NaiveAcl,
@@ -185,7 +186,7 @@ class Pair {
     if (one.do === 'close') {
       const owner = SESSIONS[one.session]!
       this.model.closeSession(owner, zxid)
-      return this.#prepared(owner, this.#preparer.closeSession(owner, zxid), [0])
+      return this.#prepared(owner, runToEnd(this.#preparer.closeSession(owner, zxid)), [0])
     }
     if (one.do === 'reap')
       return this.#prepared(0n, this.#preparer.deleteContainer(one.path, zxid), [
