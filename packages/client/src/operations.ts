@@ -367,12 +367,15 @@ function resolveAmbiguousSetData(
   if (code !== ErrorCode.BADVERSION) return false
   readNode(request, resolver).then(
     ({ data, stat, order }) => {
-      const next = stat.version === request.intArgument + 1
+      const isNextVersion = stat.version === request.intArgument + 1
       // The next version with other data was written by another client; a later version may follow ours.
-      const refused = errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: !next })
-      if (!next || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, refused)
+      const rejection = errorFromCode(code, {
+        ...resolver.errorContext(request),
+        maybeApplied: !isNextVersion,
+      })
+      if (!isNextVersion || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, rejection)
       else if (request.params === true) resolver.resolveTakenOver(request, { ...stat, order })
-      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, refused))
+      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, rejection))
     },
     (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
@@ -381,13 +384,16 @@ function resolveAmbiguousSetData(
 
 function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const refused = errorFromCode(code, resolver.errorContext(request))
-  const look = resolver.acquire(exists)
-  look.path = request.path
-  resolver.submit<Stat | undefined>(look).then(
+  const rejection = errorFromCode(code, resolver.errorContext(request))
+  const read = resolver.acquire(exists)
+  read.path = request.path
+  resolver.submit<Stat | undefined>(read).then(
     (stat) => {
-      const ours = stat !== undefined && stat.aversion === request.intArgument + 1
-      resolver.rejectTakenOver(request, ours ? unknownOutcomeError(request, resolver, refused) : refused)
+      const isOurs = stat !== undefined && stat.aversion === request.intArgument + 1
+      resolver.rejectTakenOver(
+        request,
+        isOurs ? unknownOutcomeError(request, resolver, rejection) : rejection,
+      )
     },
     (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
@@ -419,9 +425,9 @@ function readNode(
   request: PendingRequest,
   resolver: AmbiguityResolver,
 ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-  const look = resolver.acquire(getData)
-  look.path = request.path
-  return resolver.submit(look)
+  const read = resolver.acquire(getData)
+  read.path = request.path
+  return resolver.submit(read)
 }
 
 const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
@@ -430,7 +436,7 @@ const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
 /** The watch that a request registers. */
 export interface WatchRegistration {
   /** The server replied, or the request failed for good. `abandoned`: the caller has given up meanwhile. */
-  onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, nodeExists: boolean): void
 }
 
 const registrationCallbacks: Pick<Operation, 'onReply' | 'onDrop'> = {

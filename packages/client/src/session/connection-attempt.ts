@@ -108,9 +108,9 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   #sendHandshake(framed: FramedConnection): void {
     this.#connection = framed
     const writer = new Writer(64)
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writeConnectRequest(writer, this.#connectRequest)
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     framed.send(writer.take())
   }
 

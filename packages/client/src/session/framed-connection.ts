@@ -96,10 +96,10 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   ping(): void {
     // A client without requests does not create a writer for pings.
     const writer = this.#isBlocked ? this.writer : (this.#writer ?? new Writer(16))
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writer.int(Xid.ping)
     writer.int(OpCode.ping)
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     if (writer === this.#writer) this.flush()
     else if (this.#isOpen) this.send(writer.take())
   }

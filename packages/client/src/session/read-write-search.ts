@@ -66,17 +66,18 @@ export class ReadWriteSearch implements AttemptCallbacks {
     const abort = new AbortController()
     this.#abort = abort
     this.#cancelLimit = clock.after(this.#callbacks.attemptTimeoutMs(), 'probe', () => abort.abort())
-    const told = (answer: 'rw' | 'ro' | 'unknown'): void => {
+    const onProbed = (result: 'rw' | 'ro' | 'unknown'): void => {
       if (this.#abort !== abort) return
       this.#cancelLimit()
-      this.#unknownProbes = answer === 'unknown' ? this.#unknownProbes + 1 : 0
-      if (answer === 'rw') this.#connect(server)
+      this.#unknownProbes = result === 'unknown' ? this.#unknownProbes + 1 : 0
+      if (result === 'rw') this.#connect(server)
       else this.#scheduleProbe()
     }
     const probe = transport.probe.bind(transport)
     // A transport may throw instead of rejecting.
-    new Promise<'rw' | 'ro' | 'unknown'>((resolve) => resolve(probe(server, abort.signal))).then(told, () =>
-      told('unknown'),
+    new Promise<'rw' | 'ro' | 'unknown'>((resolve) => resolve(probe(server, abort.signal))).then(
+      onProbed,
+      () => onProbed('unknown'),
     )
   }
 

@@ -52,13 +52,13 @@ async function logIn(
   connection: FramedConnection,
   next: (take: ReplyHandler) => void,
 ): Promise<void> {
-  const refused = (message: string, cause?: unknown): AuthFailedError =>
+  const rejected = (message: string, cause?: unknown): AuthFailedError =>
     new AuthFailedError(`SASL ${mechanism.name}: ${message}`, 'AUTH_FAILED', { operation: 'sasl', cause })
   const step = async (challenge?: Bytes): Promise<Bytes | undefined> => {
     try {
       return await mechanism.step(challenge)
     } catch (cause) {
-      throw refused(cause instanceof Error ? cause.message : String(cause), cause)
+      throw rejected(cause instanceof Error ? cause.message : String(cause), cause)
     }
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
@@ -66,7 +66,7 @@ async function logIn(
     if (!connection.isOpen) throw new Error('The connection broke during the login')
     const challenge = await sendToken(connection, next, xid, token)
     if (challenge.code !== 0) {
-      throw refused('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
+      throw rejected('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
     }
     token = await step(challenge.token)
   }
@@ -82,11 +82,11 @@ function sendToken(
     next((reader, code) =>
       resolve({ code, token: code === 0 ? copyBytes(readSetSASLResponse(reader).token ?? EMPTY) : EMPTY }),
     )
-    const mark = connection.writer.beginFrame()
+    const frameStart = connection.writer.beginFrame()
     connection.writer.int(xid)
     connection.writer.int(OpCode.sasl)
     writeGetSASLRequest(connection.writer, { token })
-    connection.writer.endFrame(mark)
+    connection.writer.endFrame(frameStart)
     connection.schedule()
   })
 }

@@ -590,10 +590,10 @@ describe('a lost reply', () => {
 
   it('to a versioned setData rejects when the data may be ours, and resolves with idempotent', async () => {
     loseReply()
-    const told = client.setData('/a', bytes('1'), { version: 0 })
-    told.catch(() => {})
+    const received = client.setData('/a', bytes('1'), { version: 0 })
+    received.catch(() => {})
     await world.advance(2000)
-    await expect(run(told)).rejects.toMatchObject({
+    await expect(run(received)).rejects.toMatchObject({
       code: 'CONNECTION_LOSS',
       maybeApplied: true,
       cause: { code: 'BAD_VERSION' },
@@ -614,7 +614,7 @@ describe('a lost reply', () => {
     await expect(run(written)).rejects.toMatchObject({ code: 'BAD_VERSION', maybeApplied: false })
   })
 
-  it('to a setACL rejects with the error that the stat proves', async () => {
+  it('to a setACL rejects with maybeApplied only when the stat may be its own', async () => {
     const acl = [{ perms: 31, scheme: 'world', id: 'anyone' }]
     loseReply()
     const changed = client.setACL('/a', acl, { version: 0 })
@@ -806,41 +806,41 @@ describe('a server list update', () => {
 
 describe('observers', () => {
   it('receive redacted paths', async () => {
-    const heard: (string | undefined)[] = []
+    const received: (string | undefined)[] = []
     const client = await world.client({
       instrumentation: {
-        request: ({ path }) => void heard.push(path),
-        event: ({ path }) => void heard.push(path),
+        request: ({ path }) => void received.push(path),
+        event: ({ path }) => void received.push(path),
       },
       redactPath: (path) => path.replace(/\d+/, '#'),
     })
     await run(client.watchOnce('/customer7', 'exists'))
     await run(client.create('/customer7'))
-    expect(heard).toEqual(['/customer#', '/customer#', '/customer#'])
+    expect(received).toEqual(['/customer#', '/customer#', '/customer#'])
   })
 
   it('receive requests, states, events and attempts, never data, and cannot break the client', async () => {
-    const heard: string[] = []
+    const received: string[] = []
     const instrumentation = {
       request({ operation, path }: { operation: string; path?: string }) {
-        heard.push(`${operation} ${path ?? ''}`)
+        received.push(`${operation} ${path ?? ''}`)
         return ({ error }: { error?: Error }) => {
-          heard.push(`${operation} ended${error ? ` with ${(error as { code?: string }).code}` : ''}`)
+          received.push(`${operation} ended${error ? ` with ${(error as { code?: string }).code}` : ''}`)
           throw new Error('broken observer')
         }
       },
       state: ({ state }: { state: string }) => {
-        heard.push(state)
+        received.push(state)
         throw new Error('broken observer')
       },
       event: ({ type, watchers }: { type: string; watchers: number }) =>
-        void heard.push(`${type} to ${watchers}`),
+        void received.push(`${type} to ${watchers}`),
     }
     const client = await world.client({ instrumentation })
     await run(client.watchOnce('/a', 'exists'))
     await run(client.create('/a', bytes('secret')))
     await expect(run(client.delete('/none'))).rejects.toThrow()
-    expect(heard).toEqual([
+    expect(received).toEqual([
       'connected',
       'exists /a',
       'exists ended',

@@ -36,9 +36,9 @@ export class TappedConnection implements Connection {
   readonly server: ServerAddress
   isCut = false
 
-  constructor(inner: Connection, interference: ConnectionFaults, server: ServerAddress) {
+  constructor(inner: Connection, faults: ConnectionFaults, server: ServerAddress) {
     this.#inner = inner
-    this.#faults = interference
+    this.#faults = faults
     this.server = server
   }
 
@@ -61,17 +61,17 @@ export class TappedConnection implements Connection {
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
       data: (chunk) => {
-        const between = this.#faults
+        const faults = this.#faults
         // The test may keep the chunk, which is valid during this call only.
-        const passed = between.toClient === undefined ? chunk : between.toClient(chunk.slice(), this)
-        if (passed !== undefined) events.data(passed)
+        const result = faults.toClient === undefined ? chunk : faults.toClient(chunk.slice(), this)
+        if (result !== undefined) events.data(result)
       },
     })
   }
 
   write(chunk: Uint8Array): boolean {
-    const passed = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
-    return passed === undefined ? true : this.#inner.write(passed)
+    const result = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
+    return result === undefined ? true : this.#inner.write(result)
   }
 
   /** Delivers held-back bytes to the client. */
@@ -151,10 +151,10 @@ export class ManualWorld {
         random: new SeededRandom(1),
         compression: {
           gzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
           gunzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
         },
         logger: silentLogger,
@@ -228,7 +228,7 @@ export class ManualWorld {
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let turns = 0; turns < 50 && !settled; turns++) await this.settle()
-    if (!settled) throw new Error('Expected the promise to settle without time going by; it still waits')
+    if (!settled) throw new Error('Expected the promise to settle without time passing; it is pending')
     return promise
   }
 
@@ -238,7 +238,7 @@ export class ManualWorld {
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let left = ms; left > 0 && !settled; left -= 50) await this.advance(50)
-    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it still waits`)
+    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it is pending`)
     return promise
   }
 
@@ -253,11 +253,11 @@ export class ManualWorld {
 
   /** Collects the states of a client from now on. */
   states(client: Client): string[] {
-    const words: string[] = []
+    const states: string[] = []
     void (async () => {
-      for await (const { state } of client.states() as AsyncIterable<StateChange>) words.push(state)
+      for await (const { state } of client.states() as AsyncIterable<StateChange>) states.push(state)
     })()
-    return words
+    return states
   }
 
   async end(): Promise<void> {

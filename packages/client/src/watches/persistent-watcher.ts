@@ -45,10 +45,10 @@ export class PersistentWatcher implements Watcher, WatchListener {
   }
 
   /** The request that sets the watch was answered, or failed for good. */
-  onRegistrationReply(armed: boolean, abandoned: boolean): void {
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#serverPath)
-    if (!armed) return
-    if (abandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
+    if (!isRegistered) return
+    if (isAbandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
     else {
       this.#isRegistered = true
       this.#session.watches.add(this.#kind, this.#serverPath, this)
@@ -56,9 +56,9 @@ export class PersistentWatcher implements Watcher, WatchListener {
   }
 
   notify({ type, path, zxid, order }: ServerEvent): void {
-    const own = toClientPath(this.#chroot, path)
-    if (own !== undefined)
-      this.#stream.push({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+    const clientPath = toClientPath(this.#chroot, path)
+    if (clientPath !== undefined)
+      this.#stream.push({ type, path: clientPath, order, ...(zxid === undefined ? {} : { zxid }) })
   }
 
   resync(reason: 'reconnected' | 'newSession', order: number): void {
