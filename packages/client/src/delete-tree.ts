@@ -87,12 +87,12 @@ async function listDeepestFirst(
   return paths.reverse()
 }
 
-/** Splits paths into batches of at most `most` paths, fewer where the paths are long. */
-function* splitIntoBatches(paths: readonly string[], most: number): Generator<string[]> {
+/** Splits paths into batches of at most `maxPaths` paths, fewer where the paths are long. */
+function* splitIntoBatches(paths: readonly string[], maxPaths: number): Generator<string[]> {
   let batch: string[] = []
   let length = 0
   for (const path of paths) {
-    if (batch.length >= most || (batch.length > 0 && length + path.length > MAX_PATH_CHARS)) {
+    if (batch.length >= maxPaths || (batch.length > 0 && length + path.length > MAX_PATH_CHARS)) {
       yield batch
       batch = []
       length = 0
@@ -103,12 +103,12 @@ function* splitIntoBatches(paths: readonly string[], most: number): Generator<st
   if (batch.length > 0) yield batch
 }
 
-/** Deletes one batch. Calls `done` with the number of znodes deleted, also when some could not be. */
+/** Deletes one batch. Calls `onDeleted` with the number of znodes deleted, also when some could not be. */
 async function deleteBatch(
   client: InternalClient,
   paths: readonly string[],
   call: () => CallOptions,
-  done: (count: number) => void,
+  onDeleted: (count: number) => void,
 ): Promise<void> {
   if (paths.length > 1) {
     try {
@@ -116,15 +116,15 @@ async function deleteBatch(
         paths.map((path) => ({ op: 'delete' as const, path })),
         call(),
       )
-      return done(paths.length)
+      return onDeleted(paths.length)
     } catch (error) {
       // One of them is gone already, or the outcome of the transaction is unknown: delete them one by one.
-      const isOpen = error instanceof RecoverableError && error.maybeApplied
-      if (!isOpen && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
+      const isOutcomeUnknown = error instanceof RecoverableError && error.maybeApplied
+      if (!isOutcomeUnknown && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
     }
   }
   for await (const isDeleted of mapConcurrent(paths, (path) => deleteOne(client, path, call())))
-    if (isDeleted) done(1)
+    if (isDeleted) onDeleted(1)
 }
 
 async function deleteOne(client: InternalClient, path: string, call: CallOptions): Promise<boolean> {

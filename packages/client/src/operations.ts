@@ -131,9 +131,9 @@ export const exists: Operation = {
   opCode: OpCode.exists,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: always,
-  recover: (_slot, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
+  recover: (_request, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
 }
 
 export const getData: Operation = {
@@ -142,7 +142,7 @@ export const getData: Operation = {
   opCode: OpCode.getData,
   isWrite: false,
   encode: writePathAndWatch,
-  decode(r, _slot, order) {
+  decode(r, _request, order) {
     const data = r.bufferCopy()
     return { data: data ?? EMPTY, isNull: data === null, stat: readStat(r), order }
   },
@@ -159,7 +159,7 @@ export const setData: Operation = {
     w.buffer(request.data)
     w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   // With a version, a retry fails if the first try was applied; without one the caller declares the write idempotent.
   isIdempotent: (request) => request.intArgument !== -1 || request.params === true,
   resolveAmbiguous: resolveAmbiguousSetData,
@@ -171,7 +171,7 @@ export const getChildren: Operation = {
   opCode: OpCode.getChildren2,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order) => ({ children: readNames(r), stat: readStat(r), order }),
+  decode: (r, _request, order) => ({ children: readNames(r), stat: readStat(r), order }),
   isIdempotent: always,
 }
 
@@ -195,7 +195,7 @@ export const setACL: Operation = {
     writeAcl(w, (request.params as { acl: readonly ACL[] }).acl)
     w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: (request) => request.intArgument !== -1,
   resolveAmbiguous: resolveAmbiguousSetACL,
 }
@@ -317,7 +317,7 @@ export const reconfig: Operation = {
     w.string(members)
     w.long(version)
   },
-  decode: (r, _slot, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
+  decode: (r, _request, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
   isIdempotent: (request) => (request.params as ReconfigParams).version !== -1n,
   resolveAmbiguous: (request, code, resolver) =>
     code === ErrorCode.BADVERSION && rejectAsUnknown(request, code, resolver),
@@ -435,7 +435,7 @@ const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
 
 /** The watch that a request registers. */
 export interface WatchRegistration {
-  /** The server replied, or the request failed for good. `abandoned`: the caller has given up meanwhile. */
+  /** The server replied, or the request failed for good. `isAbandoned`: the caller has given up meanwhile. */
   onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, nodeExists: boolean): void
 }
 
@@ -462,8 +462,8 @@ export const watchChildren: Operation = { ...getChildren, ...registrationCallbac
 export const watchExists: Operation = {
   ...exists,
   ...registrationCallbacks,
-  decode: (r, _slot, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
-  recover: (_slot, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
+  decode: (r, _request, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
+  recover: (_request, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
   onReply: (request, code) =>
     (request.params as WatchRegistration).onRegistrationReply(
       code === 0 || code === ErrorCode.NONODE,

@@ -102,8 +102,8 @@ async function findCreated(search: OrphanSearch, options: CallOptions): Promise<
   const path = parent === '/' ? `/${name}` : `${parent}/${name}`
   const stat = await client.exists(path, options)
   if (stat === undefined || (isEphemeral && stat.ephemeralOwner !== client.session.id)) return undefined
-  const { order, ...own } = stat
-  return { path, stat: own, order }
+  const { order, ...bareStat } = stat
+  return { path, stat: bareStat, order }
 }
 
 /**

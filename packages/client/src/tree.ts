@@ -20,20 +20,20 @@ export async function mkdirp(client: InternalClient, path: string, options: Mkdi
   const { mode = 'container', acl } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
-  const from = path === '/' ? client.withoutChroot() : client
+  const creator = path === '/' ? client.withoutChroot() : client
   const ensure = async (at: string): Promise<void> => {
     if (at === '' || at === '/') return
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
-        await from.createOnce(at, EMPTY, { ...create, ...nextOptions() })
+        await creator.createOnce(at, EMPTY, { ...create, ...nextOptions() })
         return
       } catch (error) {
         if (error instanceof NodeExistsError) return
         const parent = at.slice(0, at.lastIndexOf('/'))
-        if (!(error instanceof NoNodeError) || parent === '' || tries === MAX_ATTEMPTS) throw error
+        if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
         // A parent created a moment ago is gone again: another client, or the container manager, removes empty
         // znodes.
-        if (tries > 1) await backoff(client, tries)
+        if (attempt > 1) await backoff(client, attempt)
         await ensure(parent)
       }
     }
@@ -54,13 +54,13 @@ export async function createWithParents(
   const { parents, ...rest } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   const mode = parents === 'persistent' ? 'persistent' : 'container'
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
       return await client.create(path, data, { ...rest, ...nextOptions() })
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
-      if (!(error instanceof NoNodeError) || parent === '' || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(client, tries)
+      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
       await mkdirp(client, parent, { ...nextOptions(), mode, ...(options.acl ? { acl: options.acl } : {}) })
     }
   }
@@ -69,7 +69,7 @@ export async function createWithParents(
 /** Alternates between a create, when the write found no znode, and a write, when the create found one. */
 export async function setDataOrCreate(
   client: InternalClient,
-  written: Promise<Stat & Ordered>,
+  firstWrite: Promise<Stat & Ordered>,
   path: string,
   data: Bytes | null,
   options: SetDataOptions,
@@ -77,9 +77,9 @@ export async function setDataOrCreate(
   const { version = -1, idempotent = false } = options
   const nextOptions = remainingCallOptions(options, client.platform.clock)
   for (
-    let write = written, tries = 1;
+    let write = firstWrite, attempt = 1;
     ;
-    write = client.setData(path, data, { idempotent, ...nextOptions() }), tries++
+    write = client.setData(path, data, { idempotent, ...nextOptions() }), attempt++
   ) {
     try {
       return await write
@@ -90,8 +90,8 @@ export async function setDataOrCreate(
       const { stat, order } = await client.create(path, data, { idempotent, ...nextOptions(), parents: true })
       return { ...stat, order }
     } catch (error) {
-      if (!(error instanceof NodeExistsError) || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(client, tries)
+      if (!(error instanceof NodeExistsError) || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
     }
   }
 }

@@ -30,8 +30,8 @@ export class StateNotifier {
   #firstConnection: { resolve(): void; reject(error: unknown): void } | undefined
   readonly #callbacks: StateCallbacks
 
-  constructor(owner: StateCallbacks) {
-    this.#callbacks = owner
+  constructor(callbacks: StateCallbacks) {
+    this.#callbacks = callbacks
   }
 
   get state(): ConnectionState {

@@ -1,4 +1,5 @@
 import { toClientPath } from '../chroot.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import type { NodeEvent } from '../types.ts'
 import { ClosedError } from '../errors.ts'
@@ -8,7 +9,7 @@ import type { ServerEvent, WatchListener } from './watch-registry.ts'
 type OneShotKind = 'data' | 'exists' | 'children'
 
 /** The listener of a watch that fires once. */
-export class OneShotListener implements WatchListener {
+export class OneShotListener implements WatchListener, WatchRegistration {
   readonly #session: Session
   #kind: OneShotKind
   /** Server path. */
@@ -40,7 +41,7 @@ export class OneShotListener implements WatchListener {
     session.watches.addPending(kind, path)
   }
 
-  /** The request that sets the watch was answered, or failed for good. `found` says whether the znode existed. */
+  /** The request that sets the watch was answered, or failed for good. `exists` says whether the znode existed. */
   onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, exists: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#path)
     if (!isRegistered) return

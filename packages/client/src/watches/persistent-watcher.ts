@@ -1,5 +1,6 @@
 import { toClientPath } from '../chroot.ts'
 import { ClosedError } from '../errors.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import { AsyncQueue } from '../async-queue.ts'
 import type { WatchedEvent, Watcher } from '../types.ts'
@@ -7,7 +8,7 @@ import { removeWatch } from './remove-watch.ts'
 import type { ServerEvent, WatchListener } from './watch-registry.ts'
 
 /** The listener of a persistent watch: a bounded queue of events. */
-export class PersistentWatcher implements Watcher, WatchListener {
+export class PersistentWatcher implements Watcher, WatchListener, WatchRegistration {
   readonly path: string
   readonly #session: Session
   readonly #kind: 'persistent' | 'recursive'
