@@ -10,6 +10,7 @@ import {
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
+import { FrameLog } from './frame-log.ts'
 import { networkTransport } from '../transport.ts'
 import type { Client } from '../client-api.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
@@ -192,6 +193,31 @@ export class ManualWorld {
   /** The connection opened last. */
   get lastConnection(): TappedConnection {
     return this.connections.at(-1)!
+  }
+
+  /** Blocks new connections, and all bytes of the existing ones in both directions, until `endIsolation` is called. */
+  isolate(): void {
+    this.faults.open = () => {
+      throw new Error('unreachable')
+    }
+    this.faults.toServer = () => undefined
+    this.faults.toClient = () => undefined
+  }
+
+  endIsolation(): void {
+    delete this.faults.open
+    delete this.faults.toServer
+    delete this.faults.toClient
+  }
+
+  /** Logs the frames that clients send from now on. */
+  logFrames(): FrameLog {
+    const log = new FrameLog(this.connections)
+    this.faults.toServer = (chunk, connection) => {
+      log.take(connection, chunk)
+      return chunk
+    }
+    return log
   }
 
   /** Starts connecting a client. */
