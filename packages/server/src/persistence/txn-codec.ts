@@ -152,7 +152,7 @@ function decodeTxn(r: Reader, type: number, known?: PathLookup): Txn {
 
 export function decodeTop(r: Reader, type: number, known?: PathLookup): Txn {
   if (type === OpCode.createSession) return { type, timeOut: r.int() }
-  if (type === OpCode.check) r.fail('Expected a transaction, got a check outside a multi', 'type')
+  if (type === OpCode.check) r.fail('Expected a transaction that stands alone, got a check', 'type')
   return decodeSub(r, type, known)
 }
 
