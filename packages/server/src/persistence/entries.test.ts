@@ -19,7 +19,7 @@ const multi = (parts: number): LoggedTxn => ({
 
 it.each([1, 100, 5000, 20_000])('an entry made in steps is the one made at once, with %i parts', (parts) => {
   const [inSteps, atOnce] = [new Writer(), new Writer()]
-  const making = encodePayloadInSteps(multi(parts), 100)
+  const making = encodePayloadInSteps(multi(parts))
   let steps = 1
   let made = making.next()
   for (; made.done !== true; made = making.next()) steps++

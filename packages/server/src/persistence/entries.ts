@@ -1,8 +1,7 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { ENTRY_END, ENTRY_HEAD_BYTES } from './log-format.ts'
-import { encodeInSteps } from './large-txns.ts'
-import { encodeLoggedTxn } from './txn-codec.ts'
+import { encodeInSteps, encodeLoggedTxn } from './txn-codec.ts'
 
 /** The zxid that a payload carries; undefined when it is too short for a header. */
 export function payloadZxid(payload: Uint8Array): Zxid | undefined {
@@ -15,13 +14,12 @@ const intAt = (bytes: Uint8Array, at: number): number =>
 /** What of a checksum is taken in one step. Before they are compiled, four times as many bytes take up to 7 ms. */
 const CHECKED_AT_ONCE = 1 << 16
 
-/** Encodes a transaction, so many parts in a step, and takes the checksum of that in steps too. */
+/** Encodes a transaction, then computes its Adler-32, both in steps. */
 export function* encodePayloadInSteps(
   logged: LoggedTxn,
-  parts: number,
 ): Generator<void, { payload: Uint8Array; adler: number }> {
   const writer = new Writer(1 << 12)
-  yield* encodeInSteps(writer, logged, parts)
+  yield* encodeInSteps(writer, logged)
   const payload = writer.take()
   let adler = 1
   for (let at = 0; at < payload.length; at += CHECKED_AT_ONCE) {

@@ -3,7 +3,7 @@ import { invariant } from '@zabra/runtime'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Preparer } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
-import { applyInSteps, isLarge, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { AcceptedWrite, WriteCallback, PipelineContext } from './types.ts'
@@ -144,8 +144,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       }
       const entry = this.#queue.shift()!
       if (entry.callback === undefined) this.#foreign--
-      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
-        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
+      if (appliesInSteps(this.#parts.tree, entry.logged.txn)) this.#applying.run(this.#applyInSteps(entry))
       else this.#apply(entry)
     }
     this.#tell()
@@ -180,16 +179,23 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     const { header, txn } = entry.logged
     const steps = applyInSteps(tree, header, txn, firing, partsOf(entry))
     let err: number | undefined
+    let isOneStep = true
     while (err === undefined) {
       // Between two steps others may have had events.
       firing.zxid = header.zxid
       const { done, value } = steps.next()
       if (done === true) err = value
-      else yield
+      else {
+        isOneStep = false
+        yield
+      }
     }
-    while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) yield
+    while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) {
+      isOneStep = false
+      yield
+    }
     if (!this.#ended) this.#isApplied(entry, err)
-    this.#advanceLater()
+    if (!isOneStep) this.#advanceLater()
   }
 
   #isApplied(entry: AcceptedWrite, err: number): void {

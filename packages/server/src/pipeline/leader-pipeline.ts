@@ -445,7 +445,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     startedAt: number,
   ): Generator<void> {
     const entry = new InFlightWrite(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
-    const { payload, adler } = yield* encodePayloadInSteps(entry, STEP)
+    const { payload, adler } = yield* encodePayloadInSteps(entry)
     this.#append(entry, payload, adler)
   }
 
