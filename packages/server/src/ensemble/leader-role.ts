@@ -1,6 +1,6 @@
 import type { Cancel } from '@zabra/runtime'
 import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
 import type { Zxid } from '../core/types.ts'
@@ -38,7 +38,7 @@ export class LeaderRole implements ActiveRole {
   /** Undefined on a standalone server. */
   readonly #learners: Learners | undefined
   readonly #durability: Durability
-  #clients: RoleClients<LeaderPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
   #nextTicket = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
@@ -84,7 +84,7 @@ export class LeaderRole implements ActiveRole {
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
       diskFull: (durable, error) => this.#onDiskFull(durable, error),
-      spaceAvailable: () => this.#mailbox.run(() => this.#clients?.service.expireSessions()),
+      spaceAvailable: () => this.#mailbox.run(() => this.#clients?.service.expiry.run()),
     })
   }
 
@@ -213,7 +213,7 @@ export class LeaderRole implements ActiveRole {
     this.#quorum.markDurable(zxid)
     if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
     this.#lastDurable = zxid
-    this.#clients?.service.releaseThrottled()
+    this.#clients?.service.throttler.release()
   }
 
   /**
@@ -228,7 +228,7 @@ export class LeaderRole implements ActiveRole {
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
       quorum.discardAfter(durable)
-      this.#clients!.service.releaseThrottled()
+      this.#clients!.service.throttler.release()
     })
   }
 

@@ -17,7 +17,7 @@ import {
   type LearnerWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { activateConfiguration } from './activation.ts'
 import { RoleClients } from './role-clients.ts'
@@ -59,7 +59,7 @@ export class LearnerRole implements ActiveRole {
   /** The snapshot is whole: the splitter goes on with packets. */
   #snapshotOver = false
   #sessions: LearnerSessions | undefined
-  #clients: RoleClients<LearnerPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LearnerPipeline<ClientChannel>> | undefined
   /** Who keeps this server up to date: the leader, or a follower of it. */
   #master: ServerId
   /** Those that this server keeps up to date. */

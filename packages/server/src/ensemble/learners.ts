@@ -1,7 +1,7 @@
 import { ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
 import type { LeaderStatus } from '../admin/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
   decodeForwardedRequest,
@@ -36,7 +36,7 @@ export interface LearnersOptions {
   readonly connections: Map<ConnectionId, LearnerConnection>
   readonly mailbox: Mailbox<LeaderInput, LeaderWork>
   /** Undefined until the leader is established. */
-  readonly pipeline: () => LeaderPipeline<ClientConnection> | undefined
+  readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
 }
 
 /** The learners of a leader: accepts them on the quorum port, syncs them, and carries packets between them, the leader and its pipeline. */
@@ -202,7 +202,7 @@ export class Learners {
 
   #handle(
     learner: LearnerConnection,
-    pipeline: LeaderPipeline<ClientConnection>,
+    pipeline: LeaderPipeline<ClientChannel>,
     { type, data, auth }: QuorumPacket,
   ): void {
     if (type === PacketType.ping)

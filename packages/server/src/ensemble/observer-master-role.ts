@@ -18,7 +18,7 @@ import {
   type ObserverMasterWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import { listenAddresses } from './addresses.ts'
 import { unknownServerRefusal } from './admission.ts'
@@ -32,7 +32,7 @@ import { Mailbox } from './mailbox.ts'
 /** The follower behind which observers stand. */
 export interface FollowerContext {
   readonly epoch: number
-  readonly pipeline: LearnerPipeline<ClientConnection>
+  readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
   /** Runs what belongs to one turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void

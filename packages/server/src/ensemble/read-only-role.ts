@@ -1,5 +1,5 @@
 import { LearnerSessions } from '../core/sessions/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
 import { RoleClients } from './role-clients.ts'
 import { roleMetrics } from './role-metrics.ts'
@@ -7,7 +7,7 @@ import type { MemberContext } from './context.ts'
 
 /** What a member does for clients that only want to look, while it has no leader. Nothing reaches the tree or the log. */
 export class ReadOnlyRole {
-  readonly #clients: RoleClients<ReadOnlyPipeline<ClientConnection>>
+  readonly #clients: RoleClients<ReadOnlyPipeline<ClientChannel>>
 
   constructor(context: MemberContext) {
     this.#clients = new RoleClients(context, {

@@ -1,6 +1,6 @@
 import type { Cancel } from '@zabra/runtime'
 import type { RoleMetrics } from '../admin/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
 import type { Reconfigure } from '../core/prepare/index.ts'
@@ -10,7 +10,7 @@ import type { MemberContext } from './context.ts'
 
 export interface RoleClientsOptions<P extends RequestPipeline> {
   readonly sessions: SessionRegistry
-  readonly pipeline: (context: PipelineContext<ClientConnection>) => P
+  readonly pipeline: (context: PipelineContext<ClientChannel>) => P
   /** What four-letter commands report of the role. */
   readonly role: RoleMetrics
   /** Validates a change of the ensemble; only where this server decides. */
@@ -81,9 +81,9 @@ export class RoleClients<P extends RequestPipeline> {
   #scheduleExpiry(): void {
     const { clock } = this.#context.platform
     const { tickTimeMs } = this.#context.settings
-    const wait = Math.max(1, Math.min(tickTimeMs, this.service.nextExpiry - clock.monotonic()))
+    const wait = Math.max(1, Math.min(tickTimeMs, this.service.expiry.nextAt - clock.monotonic()))
     this.#cancelExpiry = clock.after(wait, 'session expiry', () => {
-      this.service.runTurn(() => this.service.expireSessions())
+      this.service.runTurn(() => this.service.expiry.run())
       this.#scheduleExpiry()
     })
   }
