@@ -49,10 +49,8 @@ export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
   const lines: string[] = []
   const result = await runPlan(plan, {
     onTrace: ({ at, host, event, detail }) => lines.push(`${at.toFixed(3)} ${host} ${event} ${detail}`),
-    onLog: (who, level, facts, sentence) =>
-      lines.push(
-        `${who.host.world.now.toFixed(3)} ${who.host.name} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`,
-      ),
+    onLog: ({ at, host, level, facts, sentence }) =>
+      lines.push(`${at.toFixed(3)} ${host} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`),
   })
   for (const { checker, message } of result.violations) lines.push(`VIOLATION ${checker}: ${message}`)
   writeFileSync(file, `${lines.join('\n')}\n`)

@@ -17,7 +17,7 @@ import type { SimulatedWorld } from '@zabra/testing'
 import { decodeRequest } from './decode.ts'
 
 export interface RecordingOptions {
-  readonly world: SimulatedWorld
+  readonly world: Pick<SimulatedWorld, 'now'>
   readonly history: History
   /** The client that owns the connection. */
   readonly client: string

@@ -1,13 +1,14 @@
 import type { Worker } from '../workload/worker.ts'
 import {
   type Host,
+  type HostState,
   jumpWallClock,
   setClockRate,
   type SimulatedServer,
   type SimulatedWorld,
 } from '@zabra/testing'
 import type { Operator } from './operator.ts'
-import type { Fault } from './plan.ts'
+import type { Fault } from './fault.ts'
 
 /** What faults act on. */
 export interface FaultTargets {
@@ -17,9 +18,9 @@ export interface FaultTargets {
   /** Changes the membership; undefined for a standalone server. */
   readonly operator: Operator | undefined
   /** Returns the host of the current leader, as far as the quorum traffic shows. */
-  readonly leader: () => Host | undefined
+  readonly leader: () => HostState | undefined
   /** Calls back once, when a leader proposes a reconfiguration. */
-  readonly onNextReconfig: (proposed: (leader: Host) => void) => void
+  readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
 }
 
 /** Injects the faults of a plan and ends them. */
@@ -144,7 +145,7 @@ export class FaultInjector {
   }
 
   /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
-  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: Host): void {
+  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: HostState): void {
     const { world, servers } = this.#targets
     const server = servers.find(({ host }) => host === leader)
     if (server === undefined) return

@@ -1,5 +1,5 @@
 import { formatZxid } from '../history/records.ts'
-import type { Host } from '@zabra/testing'
+import type { HostState } from '@zabra/testing'
 import { PacketType, type QuorumPacket } from './quorum-packet-parser.ts'
 
 /** The port on which followers serve observers. */
@@ -15,11 +15,11 @@ export interface ObserverMonitorOptions {
 /** Checks what a follower sends an observer against what its leader has committed by then. */
 export class ObserverMonitor {
   readonly #parts: ObserverMonitorOptions
-  readonly #master: Host
-  readonly #learner: Host
+  readonly #master: HostState
+  readonly #learner: HostState
   #lastInform = 0
 
-  constructor(parts: ObserverMonitorOptions, master: Host, learner: Host) {
+  constructor(parts: ObserverMonitorOptions, master: HostState, learner: HostState) {
     this.#parts = parts
     this.#master = master
     this.#learner = learner

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { MEMBERSHIP_CHANGES, drawPlan } from './plan.ts'
+import { MEMBERSHIP_CHANGES } from './fault.ts'
+import { drawPlan } from './plan.ts'
 
 it('gives every leader that is deposed clients that only read', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { minutes: 0.05 }))

@@ -1,5 +1,5 @@
 import { formatZxid } from '../history/records.ts'
-import type { Host, SimulatedConnection, SimulatedWorld } from '@zabra/testing'
+import type { HostState, SimulatedConnection, SimulatedWorld } from '@zabra/testing'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
 import { ConfigurationHistory, readMembers, type VoterSet } from './membership.ts'
@@ -18,8 +18,8 @@ export interface QuorumRecord {
 
 /** The packets from a leader to one learner. */
 interface LearnerChannel {
-  readonly leader: Host
-  readonly learner: Host
+  readonly leader: HostState
+  readonly learner: HostState
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they count once the leader is established. */
@@ -42,9 +42,9 @@ export class QuorumMonitor {
   readonly record: QuorumRecord = { committed: this.committed, violations: this.violations }
   readonly counts: Record<string, number> = {}
   readonly configurations: ConfigurationHistory
-  leader: Host | undefined
+  leader: HostState | undefined
   /** Callbacks for the next proposed reconfiguration. */
-  #onChange: ((leader: Host) => void)[] = []
+  #onChange: ((leader: HostState) => void)[] = []
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
   /** The version of the configuration with which the leader of an epoch began. */
@@ -53,10 +53,10 @@ export class QuorumMonitor {
   readonly #streams = new Map<SimulatedConnection, QuorumPacketParser>()
   /** The epoch offered to a learner, by the learner's side of the connection. */
   readonly #offered = new WeakMap<SimulatedConnection, number>()
-  readonly #leaders = new Map<number, Host>()
-  readonly #logs = new Map<Host, DurableLog>()
+  readonly #leaders = new Map<number, HostState>()
+  readonly #logs = new Map<HostState, DurableLog>()
   /** The last zxid of each leader's history, as the leader announced it. */
-  readonly #reach = new Map<Host, number>()
+  readonly #reach = new Map<HostState, number>()
 
   /** `voters` are the initial ones. Server hosts are named `s` and a number. */
   constructor(world: SimulatedWorld, voices: VoterSet) {
@@ -66,7 +66,7 @@ export class QuorumMonitor {
   }
 
   /** Calls back once, when a leader proposes a reconfiguration that is new. */
-  onNextReconfig(proposed: (leader: Host) => void): void {
+  onNextReconfig(proposed: (leader: HostState) => void): void {
     this.#onChange.push(proposed)
   }
 
@@ -84,7 +84,12 @@ export class QuorumMonitor {
     stream.push(bytes)
   }
 
-  #toLearner(port: number, master: Host, learner: Host, answers: SimulatedConnection): QuorumPacketParser {
+  #toLearner(
+    port: number,
+    master: HostState,
+    learner: HostState,
+    answers: SimulatedConnection,
+  ): QuorumPacketParser {
     const heard = port === OBSERVER_PORT ? this.#behind(master, learner) : this.#channel(master, learner)
     return new QuorumPacketParser((packet) => {
       if (packet.type === PacketType.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
@@ -94,7 +99,7 @@ export class QuorumMonitor {
   }
 
   /** Monitors what an observer receives from its follower. */
-  #behind(master: Host, learner: Host): (packet: QuorumPacket) => void {
+  #behind(master: HostState, learner: HostState): (packet: QuorumPacket) => void {
     const { committed } = this
     const parts = {
       committed,
@@ -105,7 +110,7 @@ export class QuorumMonitor {
     return (packet) => channel.receive(packet)
   }
 
-  #channel(leader: Host, learner: Host): (packet: QuorumPacket) => void {
+  #channel(leader: HostState, learner: HostState): (packet: QuorumPacket) => void {
     const channel: LearnerChannel = {
       leader,
       learner,
@@ -121,7 +126,7 @@ export class QuorumMonitor {
   }
 
   /** Records the durable state of a disk that is about to be replaced. */
-  diskReplaced(host: Host): void {
+  diskReplaced(host: HostState): void {
     this.#logOf(host).retainHistory()
   }
 
@@ -170,7 +175,7 @@ export class QuorumMonitor {
   }
 
   /** Checks a configuration that a learner activates: once its leader is established, it must be committed. */
-  #shows(master: Host, learner: Host, { zxid, data }: QuorumPacket): void {
+  #shows(master: HostState, learner: HostState, { zxid, data }: QuorumPacket): void {
     const epoch = zxid / 2 ** 32
     if (data === undefined) return
     const { version } = readMembers(new TextDecoder().decode(data))
@@ -181,7 +186,7 @@ export class QuorumMonitor {
     )
   }
 
-  #proposed(leader: Host, zxid: number, data: Uint8Array | undefined): void {
+  #proposed(leader: HostState, zxid: number, data: Uint8Array | undefined): void {
     const text = data === undefined ? undefined : configurationIn(data)
     if (text === undefined) return
     if (!this.configurations.propose(zxid, text)) return
@@ -279,7 +284,7 @@ export class QuorumMonitor {
       )
   }
 
-  #ofLearner(learner: Host, { type, zxid }: QuorumPacket, from: SimulatedConnection): void {
+  #ofLearner(learner: HostState, { type, zxid }: QuorumPacket, from: SimulatedConnection): void {
     const log = this.#logOf(learner)
     const offered = this.#offered.get(from) ?? 0
     if (type === PacketType.ACKEPOCH && log.epochIn('acceptedEpoch') < offered)
@@ -296,7 +301,7 @@ export class QuorumMonitor {
       this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may lose`)
   }
 
-  #logOf(host: Host): DurableLog {
+  #logOf(host: HostState): DurableLog {
     let log = this.#logs.get(host)
     if (log === undefined) this.#logs.set(host, (log = new DurableLog(host.disk)))
     return log

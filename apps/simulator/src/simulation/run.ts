@@ -1,4 +1,3 @@
-import type { Logger } from '@zabra/runtime'
 import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
 import {
@@ -10,12 +9,13 @@ import {
 import { QUOTA_NODES } from '../history/quota.ts'
 import { History } from '../history/records.ts'
 import {
-  type Incarnation,
   type Prng,
   type ServerEndpoint,
   SimulatedServer,
   SimulatedWorld,
   type TraceEvent,
+  type LogLine,
+  type ProcessState,
 } from '@zabra/testing'
 import { SessionClient, type SessionClientOptions } from '../workload/session-client.ts'
 import { RetryingClient, createAll, readTree } from '../workload/retrying-client.ts'
@@ -59,8 +59,8 @@ export interface RunReport {
 }
 
 export interface RunOptions {
-  readonly onTrace?: (note: TraceEvent) => void
-  readonly onLog?: (who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void
+  readonly onTrace?: (event: TraceEvent) => void
+  readonly onLog?: (line: LogLine) => void
 }
 
 /** Runs a plan from its first event to its last and checks the result. */
@@ -91,11 +91,11 @@ class Run {
     const world = new SimulatedWorld(plan.seed)
     this.#world = world
     world.onTrace = options.onTrace
-    world.onLog = (who, level, facts, sentence) => {
-      this.#stats.recordLogLine(sentence, facts)
-      options.onLog?.(who, level, facts, sentence)
+    world.onLog = (line) => {
+      this.#stats.recordLogLine(line)
+      options.onLog?.(line)
     }
-    world.onError = (error, who) => this.#handleError(error, who)
+    world.onError = (error, owner) => this.#handleError(error, owner)
     Object.assign(world.network.conditions, plan.network)
     this.#servers = Array.from({ length: plan.servers }, (_, index) => {
       const host = world.addHost(`s${index + 1}`)
@@ -352,8 +352,8 @@ class Run {
           this.#violate('stops', `${server} stopped in ${during} at ${at.toFixed(1)} ms: ${reason}`)
   }
 
-  #handleError(error: unknown, who: Incarnation | undefined): void {
-    const server = this.#servers.find(({ host }) => host === who?.host)
+  #handleError(error: unknown, owner: ProcessState | undefined): void {
+    const server = this.#servers.find(({ host }) => host === owner?.host)
     if (server === undefined) throw error
     server.handleError(error)
   }

@@ -1,7 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import { isWrite, type History, type Request } from '../history/records.ts'
 import type { Call } from '../participants/calls.ts'
-import type { SimulatedServer } from '@zabra/testing'
+import type { SimulatedServer, LogLine } from '@zabra/testing'
 import type { QuorumMonitor } from './quorum-monitor.ts'
 
 /** Requests that are counted by kind. */
@@ -27,7 +27,7 @@ export class Stats {
     if (count > 0) this.counts[name] = (this.counts[name] ?? 0) + count
   }
 
-  recordLogLine(sentence: string, facts: object): void {
+  recordLogLine({ sentence, facts }: LogLine): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
     if ('reason' in facts && facts.reason === 'the transactions of this epoch are used up')
       this.add('epochs used up', 1)

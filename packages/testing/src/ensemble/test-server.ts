@@ -1,7 +1,6 @@
 import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
 import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
-import { ChildServer, type ChildServerOptions } from './child-server.ts'
 import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
 import type { Role, TestMember } from './test-member.ts'
 
@@ -126,21 +125,5 @@ export class TestServer implements TestMember {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-}
-
-/**
- * Starts a server on a free loopback port, with an in-memory disk by default. Close it, or use `await using`. With
- * `process: 'child'` the server runs in a process of its own and stores its data in files.
- */
-export function startServer(options: ChildServerOptions): Promise<ChildServer>
-export function startServer(options?: TestServerOptions): Promise<TestServer>
-export async function startServer(options: TestServerOptions | ChildServerOptions = {}): Promise<TestMember> {
-  const server = options.process === 'child' ? new ChildServer(options) : new TestServer(options)
-  try {
-    return await server.start()
-  } catch (error) {
-    await server.close()
-    throw error
   }
 }

@@ -33,7 +33,7 @@ describe('a story in a simulated world', () => {
 
   it('tells who waits for something that never comes', async () => {
     await expect(simulate({ seed: 1, limitMs: 1000 }, () => new Promise(() => {}))).rejects.toThrow(
-      'still waits',
+      'still pending',
     )
     await expect(simulate({ seed: 1 }, (stage) => Promise.resolve(stage.server(2)))).rejects.toThrow(
       'from 1 to 1',

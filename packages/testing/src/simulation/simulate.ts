@@ -1,7 +1,8 @@
 import { connectWith, type Client, type ConnectOptions } from '@zabra/client/core'
 import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server'
 import { CLIENT_PORT, SimulatedServer } from './simulated-server.ts'
-import type { CrashKind, Host } from '../world/process.ts'
+import type { CrashKind } from '../world/disk-image.ts'
+import type { Host } from '../world/process.ts'
 import { SimulatedWorld } from '../world/world.ts'
 
 export interface SimulateOptions {

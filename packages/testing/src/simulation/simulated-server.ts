@@ -7,7 +7,8 @@ import {
 } from '@zabra/server'
 import { readLog, repairLog } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
-import type { CrashKind, Host } from '../world/process.ts'
+import type { CrashKind } from '../world/disk-image.ts'
+import type { Host } from '../world/process.ts'
 import type { SimulatedWorld } from '../world/world.ts'
 
 /** The client port of every simulated server. */

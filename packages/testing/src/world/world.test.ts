@@ -1,6 +1,6 @@
 import type { Connection } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { jumpWallClock, setClockRate } from './clock.ts'
+import { jumpWallClock, setClockRate } from './clock-skew.ts'
 import type { Host } from './process.ts'
 import { SimulatedWorld } from './world.ts'
 
