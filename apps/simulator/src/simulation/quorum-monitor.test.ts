@@ -63,10 +63,10 @@ function channel(
   port = QUORUM_PORT,
 ): (type: number, zxid: number, data?: Uint8Array) => void {
   const connection = {
-    isDialer: false,
+    isInitiator: false,
     local: { port },
     owner: { host: leader },
-    other: { owner: { host: learner } },
+    remoteEnd: { owner: { host: learner } },
   } as unknown as SimulatedConnection
   return (type, zxid, data) => world.network.tap?.(connection, packet(type, zxid, data))
 }
