@@ -71,8 +71,8 @@ export function report(sums: {
   const width = Math.max(...rows.map(([name]) => name.length), 20)
   console.log('\nWhat happened:')
   for (const [name, count] of rows) console.log(`  ${name.padEnd(width)} ${count}`)
-  console.log(`  ${'longest healing, ms'.padEnd(width)} ${stats.recoveryMs.toFixed(0)}`)
-  console.log(`  ${'played twice'.padEnd(width)} ${compared}`)
+  console.log(`  ${'longest recovery, ms'.padEnd(width)} ${stats.recoveryMs.toFixed(0)}`)
+  console.log(`  ${'run twice'.padEnd(width)} ${compared}`)
   console.log(
     `${eventCount} events in ${seconds.toFixed(1)} s, ${Math.round(eventCount / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,
   )

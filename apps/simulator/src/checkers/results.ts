@@ -10,7 +10,7 @@ import { describeOperation } from './describe-operation.ts'
 export const results: Checker = {
   name: 'results',
   proves:
-    'Every answer to a write is the one that carrying out all writes in the order of their zxids gives: versions, names, errors; and a transaction has the answers of all its parts or the error of one.',
+    'Every reply to a write is the one that applying all writes in zxid order gives: versions, names, errors; a multi has the results of all its operations or the error of one.',
   check({ history, committed }) {
     const wrong: string[] = []
     const limits = new Limits(committed.model, highestAcknowledgedBefore(history))
@@ -51,7 +51,7 @@ class Limits {
   problem({ request, result, zxid, invoked }: Operation): string | undefined {
     const isRefused = result.err === ErrorCode.QUOTAEXCEEDED
     if ((request.op !== 'create' && request.op !== 'set') || !request.path.startsWith(`${QUOTA_PATH}/`))
-      return isRefused ? 'is refused, although nothing limits it' : undefined
+      return isRefused ? 'is refused, although no quota applies' : undefined
     if (!isRefused && result.err !== 0) return undefined
     const before = this.#model.stateAt(request.path, zxid - 1)
     if (isRefused && (before === undefined) !== (request.op === 'create'))
@@ -64,9 +64,7 @@ class Limits {
       bytes,
     )
     if (verdicts.has(isRefused ? 'refused' : 'fits')) return undefined
-    return isRefused
-      ? 'is refused, although it keeps the limits'
-      : 'goes beyond the limits and is carried out'
+    return isRefused ? 'is refused, although it is within the quota' : 'exceeds the quota and is applied'
   }
 }
 

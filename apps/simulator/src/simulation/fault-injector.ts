@@ -87,7 +87,7 @@ export class FaultInjector {
       case 'stop':
         this.#stop(this.#server(fault.server), fault.forMs)
         return undefined
-      case 'yield':
+      case 'handOver':
         this.#say('ydld', this.#server(fault.server))
         return undefined
       case 'tornWrite':
@@ -116,10 +116,10 @@ export class FaultInjector {
       case 'drift':
         setClockRate(this.#server(fault.server).host.clockSkew, this.#targets.world.now, fault.by)
         return undefined
-      case 'halfChange':
+      case 'interruptReconfig':
         this.#targets.onNextReconfig((leader) => this.#interrupt(fault, leader))
         return undefined
-      case 'deposed':
+      case 'staleLeader':
         return this.#depose(this.#server(fault.server).host)
       case 'clientCut':
       case 'clientReset':
@@ -134,8 +134,8 @@ export class FaultInjector {
         this.#targets.operator?.request({ ...fault, kind: fault.kind, server: this.#server(fault.server) })
         return undefined
       case 'isolate':
-      case 'deaf':
-      case 'mute':
+      case 'dropInbound':
+      case 'dropOutbound':
       case 'split':
       case 'bridge':
       case 'slowLink':
@@ -145,13 +145,16 @@ export class FaultInjector {
   }
 
   /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
-  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: HostState): void {
+  #interrupt(
+    { how, afterMs, forMs }: Extract<Fault, { kind: 'interruptReconfig' }>,
+    leader: HostState,
+  ): void {
     const { world, servers } = this.#targets
     const server = servers.find(({ host }) => host === leader)
     if (server === undefined) return
     world.schedule(afterMs, undefined, 'fault', () => {
       if (this.#isHealed) return
-      this.counts['changes interrupted'] = (this.counts['changes interrupted'] ?? 0) + 1
+      this.counts['reconfigurations interrupted'] = (this.counts['reconfigurations interrupted'] ?? 0) + 1
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#inject({ kind, server: server.id, at: world.now, forMs })
     })
@@ -163,7 +166,7 @@ export class FaultInjector {
     void server.server?.close().then(() => {
       if (server.host.current !== life) return
       server.crash('kill')
-      this.counts['stops that came to their end'] = (this.counts['stops that came to their end'] ?? 0) + 1
+      this.counts['clean shutdowns'] = (this.counts['clean shutdowns'] ?? 0) + 1
       this.#targets.world.schedule(forMs, undefined, 'fault ends', () => server.start())
     })
   }
@@ -243,7 +246,7 @@ export class FaultInjector {
   #network(
     fault: Extract<
       Fault,
-      { kind: 'isolate' | 'deaf' | 'mute' | 'split' | 'bridge' | 'slowLink' | 'resetPeers' }
+      { kind: 'isolate' | 'dropInbound' | 'dropOutbound' | 'split' | 'bridge' | 'slowLink' | 'resetPeers' }
     >,
   ): (() => void) | undefined {
     const { world, servers } = this.#targets
@@ -279,13 +282,13 @@ export class FaultInjector {
         )
       }
       case 'isolate':
-      case 'deaf':
-      case 'mute': {
+      case 'dropInbound':
+      case 'dropOutbound': {
         const { host } = this.#server(fault.server)
         const others = hosts.filter((other) => other !== host)
         const ways: (readonly [Host, Host])[] = []
-        if (fault.kind !== 'deaf') ways.push(...others.map((other) => [host, other] as const))
-        if (fault.kind !== 'mute') ways.push(...others.map((other) => [other, host] as const))
+        if (fault.kind !== 'dropInbound') ways.push(...others.map((other) => [host, other] as const))
+        if (fault.kind !== 'dropOutbound') ways.push(...others.map((other) => [other, host] as const))
         return this.#cut(ways)
       }
     }

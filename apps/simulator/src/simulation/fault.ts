@@ -5,16 +5,16 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
       readonly server: number
     }
   /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
-  | { readonly kind: 'stop' | 'yield'; readonly server: number }
+  | { readonly kind: 'stop' | 'handOver'; readonly server: number }
   /** Power cut of a machine, `afterMs` after its next durable write begins. */
   | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
   | { readonly kind: 'killAll' | 'powerCutAll' }
   | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
-  | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
+  | { readonly kind: 'isolate' | 'dropInbound' | 'dropOutbound'; readonly server: number }
   /**
    * Leader cut off from the other servers and from all clients except those that only read, with a clock at half speed.
    */
-  | { readonly kind: 'deposed'; readonly server: number }
+  | { readonly kind: 'staleLeader'; readonly server: number }
   | { readonly kind: 'split'; readonly group: readonly number[] }
   | { readonly kind: 'bridge'; readonly server: number }
   | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
@@ -26,7 +26,7 @@ export type Fault = { readonly at: number; readonly forMs: number } & (
     }
   | { readonly kind: MembershipChange; readonly server: number }
   /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
-  | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
+  | { readonly kind: 'interruptReconfig'; readonly how: Interruption; readonly afterMs: number }
 )
 
 /** How a leader that has proposed a reconfiguration is interrupted. */

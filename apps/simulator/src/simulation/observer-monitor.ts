@@ -35,10 +35,10 @@ export class ObserverMonitor {
         if (zxid <= this.#lastInform)
           this.#complain(`informed of ${formatZxid(zxid)} after ${formatZxid(this.#lastInform)}`)
         this.#lastInform = zxid
-        count(type === PacketType.INFORM ? 'told by followers' : 'changes told by followers')
+        count(type === PacketType.INFORM ? 'informs by followers' : 'reconfigurations by followers')
         return this.#decided(zxid)
       case PacketType.UPTODATE:
-        return count('observers brought up to date by followers')
+        return count('observers synced by followers')
       default:
     }
   }

@@ -289,7 +289,7 @@ function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
 function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] {
   if (servers === 1 || !prng.chance(0.3)) return []
   const at = prng.between(100, Math.max(200, loadMs - 5000))
-  return [{ kind: 'deposed', server: 0, at, forMs: prng.between(3500, 6000) }]
+  return [{ kind: 'staleLeader', server: 0, at, forMs: prng.between(3500, 6000) }]
 }
 
 interface EnsemblePlan {
@@ -360,7 +360,7 @@ function drawInterruptions(prng: Prng, changes: readonly Fault[]): Fault[] {
   return changes
     .filter(() => prng.chance(0.4))
     .map(({ at }) => ({
-      kind: 'halfChange',
+      kind: 'interruptReconfig',
       how: prng.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
       afterMs: prng.pick([0, 0, 1, 10]),
       at: at - 1,
@@ -395,7 +395,7 @@ function drawFault(
     powerCut: 4,
     tornWrite: 4,
     stop: 1.5,
-    yield: servers > 1 ? 1.5 : 0,
+    handOver: servers > 1 ? 1.5 : 0,
     pause: 3,
     slowDisk: 2,
     fullDisk: 0.7,
@@ -409,7 +409,15 @@ function drawFault(
     clientCrash: 1.5,
     clientPause: 1.5,
     ...(servers > 1
-      ? { isolate: 4, deaf: 2, mute: 2, split: 3, bridge: servers > 3 ? 2 : 0, slowLink: 2, resetPeers: 3 }
+      ? {
+          isolate: 4,
+          dropInbound: 2,
+          dropOutbound: 2,
+          split: 3,
+          bridge: servers > 3 ? 2 : 0,
+          slowLink: 2,
+          resetPeers: 3,
+        }
       : {}),
   })
   switch (kind) {
@@ -442,13 +450,13 @@ function drawFault(
     case 'fullDisk':
     case 'syncError':
     case 'isolate':
-    case 'deaf':
-    case 'mute':
+    case 'dropInbound':
+    case 'dropOutbound':
     case 'bridge':
     case 'resetPeers':
     case 'stop':
       return { ...both, kind, server }
-    case 'yield':
+    case 'handOver':
       return { ...both, kind, server: 0 }
   }
 }

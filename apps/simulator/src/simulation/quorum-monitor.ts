@@ -141,7 +141,7 @@ export class QuorumMonitor {
         channel.upToDate = true
         this.#established(channel)
         for (const early of channel.early) this.#commit(early)
-        return this.#count('learners brought up to date')
+        return this.#count('learners synced')
       case PacketType.DIFF:
         return this.#brings(channel, 'DIFF', zxid)
       case PacketType.TRUNC:
@@ -298,7 +298,7 @@ export class QuorumMonitor {
           `${learner.name} acknowledged the leader of epoch ${zxid / 2 ** 32} with current epoch ${log.epochIn('currentEpoch')} on its disk`,
         )
     } else if (!log.has(zxid))
-      this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may lose`)
+      this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may still lose`)
   }
 
   #logOf(host: HostState): DurableLog {

@@ -206,14 +206,17 @@ class Run {
     let isWritten = false
     void written.then(() => (isWritten = true))
     if (!(await this.#world.run(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
-      this.#violate('liveness', `No write was answered within ${WRITE_WITHIN_MS} ms once all was healed`)
+      this.#violate('liveness', `No write was acknowledged within ${WRITE_WITHIN_MS} ms after healing`)
     else this.#stats.recoveryMs = this.#world.now - this.#healedAt
     const lookers = this.#workers.filter(
       ({ acceptsReadOnlyServers, host }) => acceptsReadOnlyServers && host.current !== undefined,
     )
     const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
     if (!(await this.#world.run(this.#healedAt + WRITE_WITHIN_MS, areBack)))
-      this.#violate('liveness', `Not everybody who may look is back at a quorum after ${WRITE_WITHIN_MS} ms`)
+      this.#violate(
+        'liveness',
+        `A read-only client had no server with a quorum ${WRITE_WITHIN_MS} ms after healing`,
+      )
   }
 
   async #finish(): Promise<void> {
@@ -243,7 +246,10 @@ class Run {
     for (const one of all) one.stop()
     const isQuiet = (): boolean => all.every((one) => one.isQuiet)
     if (!(await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
-      this.#violate('calls', `Not every call was settled within ${SETTLED_WITHIN_MS} ms once all was healed`)
+      this.#violate(
+        'calls',
+        `A call of a library client had not settled ${SETTLED_WITHIN_MS} ms after healing`,
+      )
     let concluded = 0
     for (const one of all) void one.conclude().then(() => concluded++)
     await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
@@ -304,7 +310,7 @@ class Run {
         .map(({ session }) => session),
     )
     const clocksAreTrue = !this.#plan.faults.some(({ kind }) =>
-      ['wallJump', 'drift', 'deposed'].includes(kind),
+      ['wallJump', 'drift', 'staleLeader'].includes(kind),
     )
     const { tickTimeMs } = this.#plan.settings
     const evidence: Evidence = {
@@ -341,7 +347,7 @@ class Run {
     for (const { kind, session } of this.#history.events) if (kind === 'attached') attached.add(session)
     const upgraded = [...attached].filter((session) => model.sessions.has(session)).length
     this.#stats.add('local sessions', attached.size - upgraded)
-    this.#stats.add('local sessions that became global', upgraded)
+    this.#stats.add('local sessions upgraded', upgraded)
   }
 
   /** A server may stop only because its disk failed. */

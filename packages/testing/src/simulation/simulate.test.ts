@@ -3,8 +3,8 @@ import { simulate } from '../index.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-describe('a story in a simulated world', () => {
-  it('gives the same end and the same history for the same seed', async () => {
+describe('simulate', () => {
+  it('the same seed gives the same result and the same event hash', async () => {
     const story = (seed: number): Promise<[number, number]> =>
       simulate({ seed, servers: 3 }, async (stage) => {
         const client = await stage.client()
@@ -18,7 +18,7 @@ describe('a story in a simulated world', () => {
     expect((await story(8))[1]).not.toBe((await story(7))[1])
   })
 
-  it('lets the ephemeral znode of a client go whose machine is gone, and not before its time', async () => {
+  it('the ephemeral znode of a crashed client is deleted after the session timeout, not before', async () => {
     const seen = await simulate({ seed: 1 }, async (stage) => {
       const [holder, other] = [await stage.client({ sessionTimeout: 10_000 }), await stage.client()]
       await holder.create('/held', null, { mode: 'ephemeral' })
@@ -31,7 +31,7 @@ describe('a story in a simulated world', () => {
     expect(seen).toEqual([true, undefined])
   })
 
-  it('tells who waits for something that never comes', async () => {
+  it('a scenario that never settles rejects', async () => {
     await expect(simulate({ seed: 1, limitMs: 1000 }, () => new Promise(() => {}))).rejects.toThrow(
       'still pending',
     )
@@ -40,7 +40,7 @@ describe('a story in a simulated world', () => {
     )
   })
 
-  it('cuts off clients and servers, and lets them come back', async () => {
+  it('an isolated client reconnects after healing', async () => {
     const states = await simulate({ seed: 3, servers: 3 }, async (stage) => {
       const client = await stage.client({ sessionTimeout: 20_000 })
       await client.create('/a')

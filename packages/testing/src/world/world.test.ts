@@ -30,8 +30,8 @@ async function pair(
   return { a, b, wire, heard, closed }
 }
 
-describe('the time of a world', () => {
-  it('jumps from event to event, and lets promises come to rest between two', async () => {
+describe('SimulatedWorld', () => {
+  it('time jumps from event to event, and promises settle between two events', async () => {
     const world = new SimulatedWorld(1)
     const { clock } = world.addHost('a').start().ports
     const order: string[] = []
@@ -49,7 +49,7 @@ describe('the time of a world', () => {
     expect(world.now).toBe(7_200_000)
   })
 
-  it('goes faster on a machine that drifts, and jumps on its wall clock alone', async () => {
+  it('a drifting machine runs faster, and a jump affects its wall clock only', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
     const { clock } = host.start().ports
@@ -61,7 +61,7 @@ describe('the time of a world', () => {
     expect(Math.round(clock.wall() - wall)).toBe(61_100)
   })
 
-  it('stops a process that never waits', async () => {
+  it('a loop in which no time passes is reported', async () => {
     const world = new SimulatedWorld(1)
     const { clock } = world.addHost('a').start().ports
     const spin = (): void => clock.immediate(spin)
@@ -70,8 +70,8 @@ describe('the time of a world', () => {
   })
 })
 
-describe('a process of a world', () => {
-  it('does nothing any more once it has crashed, and is a new one after that', async () => {
+describe('Host', () => {
+  it('a crashed process runs no more events, and a restart is a new incarnation', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
     const life = host.start()
@@ -86,7 +86,7 @@ describe('a process of a world', () => {
     expect(next.pid).not.toBe(life.pid)
   })
 
-  it('hears everything late that came while it stood still, in order', async () => {
+  it('a resumed process runs its deferred events in order', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
     const { clock } = host.start().ports
@@ -101,7 +101,7 @@ describe('a process of a world', () => {
     expect(done).toEqual(['one at 1000', 'two at 1000'])
   })
 
-  it('does not run a timer that was held by a pause and is cancelled by what comes before it', async () => {
+  it('a deferred timer does not run when an earlier deferred event cancels it', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
     const { clock } = host.start().ports
@@ -119,8 +119,8 @@ describe('a process of a world', () => {
   })
 })
 
-describe('the network of a world', () => {
-  it('holds bytes back while a way is cut, and lets them or the connection go when it is whole', async () => {
+describe('SimulatedNetwork', () => {
+  it('a cut link stalls connections, which resume or break when it heals', async () => {
     const world = new SimulatedWorld(3)
     const { a, b, wire, heard, closed } = await pair(world)
     wire.write(bytes('one'))
@@ -142,7 +142,7 @@ describe('the network of a world', () => {
     expect([heard.join(''), closed]).toEqual(['onetwo', ['ETIMEDOUT']])
   })
 
-  it('tells the peer of a process that is killed, and leaves the peer of a machine without power in its belief', async () => {
+  it('a killed process resets its connections, a power cut leaves them half-open', async () => {
     const world = new SimulatedWorld(1)
     const killed = await pair(world)
     killed.a.crash('kill')
@@ -160,7 +160,7 @@ describe('the network of a world', () => {
     expect(dark.closed).toEqual(['ECONNRESET'])
   })
 
-  it('keeps the order of bytes when one chunk holds many up', async () => {
+  it('bytes stay in order when a chunk is delayed', async () => {
     const sent = Array.from({ length: 40 }, (_, index) => `${index},`)
     for (let seed = 1; seed <= 40; seed++) {
       const world = new SimulatedWorld(seed)
@@ -175,7 +175,7 @@ describe('the network of a world', () => {
     }
   })
 
-  it('fails a connection that breaks before whoever dials has it', async () => {
+  it('a connection that breaks before it is established rejects', async () => {
     const world = new SimulatedWorld(1)
     const [a, b] = [world.addHost('a'), world.addHost('b')]
     const accepted: Connection[] = []
@@ -192,7 +192,7 @@ describe('the network of a world', () => {
     expect(accepted).toEqual([])
   })
 
-  it('refuses where nobody listens, and lets who dials a dark machine wait until he gives up', async () => {
+  it('a connect is refused at a closed port and pending at a machine without power until its signal aborts', async () => {
     const world = new SimulatedWorld(1)
     const { a, b } = await pair(world)
     const { network } = b.current!.ports
@@ -212,8 +212,8 @@ describe('the network of a world', () => {
   })
 })
 
-describe('the disk of a machine', () => {
-  it('keeps what was promised durable through every power cut, and loses other things', async () => {
+describe('DiskImage', () => {
+  it('a power cut keeps all durable data and loses some unsynced data', async () => {
     const outcomes = new Set<string>()
     for (let seed = 1; seed <= 60; seed++) {
       const world = new SimulatedWorld(seed)
@@ -244,7 +244,7 @@ describe('the disk of a machine', () => {
     expect([...outcomes].sort()).toEqual(['lost', 'name kept', 'name lost', 'torn', 'whole'])
   })
 
-  it('loses what a process that has ended before did not sync, when its machine loses power afterwards', async () => {
+  it('a power cut loses unsynced data of a process that had already ended', async () => {
     const outcomes = new Set<number>()
     for (let seed = 1; seed <= 20; seed++) {
       const world = new SimulatedWorld(seed)
@@ -260,7 +260,7 @@ describe('the disk of a machine', () => {
     expect(outcomes).toEqual(new Set([0, 1]))
   })
 
-  it('spoils what was not synced, keeps sectors of it in no order, and tells from where on', async () => {
+  it('a power cut reorders and corrupts unsynced sectors, and reports the first affected byte', async () => {
     const met = new Set<string>()
     for (let seed = 1; seed <= 60; seed++) {
       const world = new SimulatedWorld(seed)
@@ -288,7 +288,7 @@ describe('the disk of a machine', () => {
     ])
   })
 
-  it('fails a sync once, and never keeps then what it had to write', async () => {
+  it('a failed sync drops its pending writes for good', async () => {
     const world = new SimulatedWorld(5)
     const host = world.addHost('a')
     const { disk } = host.start().ports
@@ -303,7 +303,7 @@ describe('the disk of a machine', () => {
     expect((await world.runUntilSettled(host.start().ports.disk.readFile('/f'), 1000)).length).toBe(0)
   })
 
-  it('has no space for what grows while it is full', async () => {
+  it('a full disk refuses writes that grow a file', async () => {
     const world = new SimulatedWorld(5)
     const host = world.addHost('a')
     const { disk } = host.start().ports
