@@ -83,13 +83,13 @@ function aclProblem({ request, result, zxid, user }: Operation, model: TreeModel
   if (request.op !== 'setAcl') return undefined
   const { path, version } = request
   const [kept, node] = [storedAcl(request.acl, user), model.stateAt(path, zxid - 1)]
-  const judge = (): number => {
+  const expectedError = (): number => {
     if (kept === undefined) return ErrorCode.INVALIDACL
     if (node === undefined) return ErrorCode.NONODE
     if (!allows(node.acl, Perms.ADMIN, user)) return ErrorCode.NOAUTH
     return version !== -1 && version !== node.stat.aversion ? ErrorCode.BADVERSION : 0
   }
-  const expected = judge()
+  const expected = expectedError()
   if (result.err !== expected)
     return `was answered with ${errorName(result.err)}, expected ${errorName(expected)}`
   if (expected !== 0) return undefined
@@ -140,7 +140,7 @@ class View {
    */
   carryOut(part: MultiPart, answer: Result | undefined): string | undefined {
     const path = part.op === 'create' ? (answer?.path ?? part.path) : part.path
-    const expected = this.#judge(part, path)
+    const expected = this.#expectedError(part, path)
     const got = answer?.err ?? 0
     if (got !== expected) return `was answered with ${errorName(got)}, expected ${errorName(expected)}`
     if (expected !== 0) return undefined
@@ -152,7 +152,7 @@ class View {
     return this.#change(part, path, answer)
   }
 
-  #judge(part: MultiPart, path: string): number {
+  #expectedError(part: MultiPart, path: string): number {
     if (part.op === 'create') {
       if (storedAcl(part.acl ?? 'open', this.#user) === undefined) return ErrorCode.INVALIDACL
       const above = this.#get(parentOf(path))

@@ -94,7 +94,7 @@ describe('the watches checker', () => {
       'when [] were due',
     ],
     ['the same change twice', 'data', data, () => [changed, changed], 4, 'when ['],
-    ['a deletion to who waits for the node', 'exist', exist, () => [deleted], 4, 'when [] were due'],
+    ['a deletion at an exist watch', 'exist', exist, () => [deleted], 4, 'when [] were due'],
     ['nothing of a change', 'data', data, () => [], 4, 'when ['],
     [
       'a missing notification of a creation',
@@ -104,16 +104,16 @@ describe('the watches checker', () => {
       5,
       `when [${NodeCreated} of /w/a] were due`,
     ],
-  ])('reports %s during a reset', (_, as, asked, told, zxid, complaint) => {
+  ])('reports %s during a reset', (_, as, asked, notified, zxid, complaint) => {
     const one = watching(as)
     one.transactions.push(as === 'data' ? put(4, 9, '/w/a', 1) : make(5, 1, '/w/a', 3))
-    one.reattach(2, ...told().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
+    one.reattach(2, ...notified().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
     expect(one.violationsOf('watches').join('\n')).toContain(complaint)
   })
 
   it.each([
     ['that does not ask for its watch again', {}, 3],
-    ['that says it knows what it was never told', data, 4],
+    ['whose relative zxid skips an event', data, 4],
   ])('reports a lost change for a session %s', (_, asked, since) => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))

@@ -183,7 +183,7 @@ class SessionWatches {
    * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
    */
   #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
-    const told = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
+    const notified = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
     this.#rearming = undefined
     const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShotWatch, string] => [kind, path]))
     const due = keys.flatMap(([kind, path]) => {
@@ -192,9 +192,9 @@ class SessionWatches {
     })
     const expected = due.map(({ type, path }) => `${type} of ${path}`)
     // Transactions that a read-only server shows may never have been committed; they have no place in the history.
-    if (!this.#isReadOnly && told.sort().join() !== expected.sort().join())
+    if (!this.#isReadOnly && notified.sort().join() !== expected.sort().join())
       this.violations.push(
-        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${told.join(', ')}] when [${expected.join(', ')}] were due`,
+        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${notified.join(', ')}] when [${expected.join(', ')}] were due`,
       )
     this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
     this.#armed.clear()

@@ -137,7 +137,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'watch-dropped-on-return',
+    name: 'reset-misses-data',
     defect: 'A reset of watches misses a change of data.',
     servers: 1,
     changes: [
@@ -149,7 +149,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'exist-watch-dropped-on-return',
+    name: 'reset-misses-creation',
     defect: 'A reset of watches misses the creation of a node.',
     servers: 1,
     changes: [
@@ -161,7 +161,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'watch-told-on-return-unchanged',
+    name: 'reset-reports-unchanged',
     defect: 'A reset of watches reports a change of data that the client has seen.',
     servers: 1,
     changes: [
@@ -173,7 +173,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'watch-told-twice-on-return',
+    name: 'reset-reports-twice',
     defect: 'A reset of watches reports a change of data twice.',
     servers: 1,
     changes: [
@@ -186,7 +186,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'child-watch-dropped-on-return',
+    name: 'reset-misses-children',
     defect: 'A reset of watches misses a change of children.',
     servers: 1,
     changes: [
@@ -198,7 +198,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'recursive-watch-dropped-on-return',
+    name: 'reset-drops-recursive',
     defect: 'A reset of watches does not register recursive watches.',
     servers: 1,
     changes: [
@@ -246,7 +246,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'child-watch-deaf',
+    name: 'child-watch-misses-deletions',
     defect: 'Child watches do not fire on deletions.',
     servers: 1,
     changes: [
@@ -272,7 +272,7 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'quota-use-not-lowered',
+    name: 'quota-usage-not-lowered',
     defect: 'Deletions do not lower the usage of a quota.',
     servers: 1,
     changes: [

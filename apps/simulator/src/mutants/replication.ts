@@ -174,7 +174,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'observer-told-early',
+    name: 'observer-informed-early',
     defect: 'A follower informs its observers of a transaction when it is proposed.',
     servers: 3,
     with: 'observer-masters',
@@ -224,7 +224,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'change-by-old-quorum',
+    name: 'reconfig-by-old-quorum',
     defect: 'A reconfiguration is committed by a quorum of the old voters alone.',
     servers: 5,
     changes: [
@@ -236,7 +236,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'change-told-early',
+    name: 'reconfig-sent-early',
     defect: 'A learner that joins a leader gets an uncommitted reconfiguration.',
     servers: 5,
     changes: [
@@ -248,7 +248,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'change-forgotten',
+    name: 'reconfig-forgotten',
     defect:
       'A leader that lost its role before a reconfiguration was committed forgets it, and leads again with the old quorum alone.',
     servers: 5,
@@ -285,7 +285,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'deposed-notices-late',
+    name: 'stale-leader-notices-late',
     defect: 'A leader checks its followers only once in 32 ticks.',
     servers: 3,
     changes: [
@@ -327,7 +327,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'owner-ignored',
+    name: 'session-owner-ignored',
     defect: 'A leader applies requests from a server that the session has left.',
     servers: 3,
     changes: [
@@ -339,7 +339,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'observer-links-ignored',
+    name: 'session-routes-ignored',
     defect: 'A follower forwards requests of a session that arrived by a route the session has left.',
     servers: 3,
     with: 'observer-masters',
@@ -352,7 +352,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'touches-ignored',
+    name: 'heartbeats-ignored',
     defect: 'A leader ignores the session heartbeats of its followers.',
     servers: 3,
     changes: [
@@ -364,7 +364,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'request-carried-out-twice',
+    name: 'request-applied-twice',
     defect: 'A leader prepares the request of a follower twice.',
     servers: 3,
     changes: [

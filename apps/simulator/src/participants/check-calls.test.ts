@@ -48,7 +48,7 @@ const shown = (order: number, zxid: number): NonNullable<Call['observed']> => {
   return { order, path: '/a', stat, data }
 }
 
-function judged(calls: readonly Call[], prepare: (log: CallLog) => void = () => {}): string[] {
+function violationsOf(calls: readonly Call[], prepare: (log: CallLog) => void = () => {}): string[] {
   const log = new CallLog()
   log.calls.push(...calls)
   prepare(log)
@@ -58,7 +58,7 @@ function judged(calls: readonly Call[], prepare: (log: CallLog) => void = () => 
 it('accepts calls that agree with the history', () => {
   const armed = { kind: 'data', observed: shown(1, 2), event: { order: 2 } } as NonNullable<Call['armed']>
   expect(
-    judged([
+    violationsOf([
       call('create', { uniqueData: 'one' }),
       call('watch', { observed: shown(1, 2), armed }),
       call('get', { observed: shown(3, 3) }),
@@ -97,7 +97,7 @@ it.each<[string, Call[], string]>([
     'before it was notified of 0x3',
   ],
 ])('reports %s', (_name, calls, expected) => {
-  expect(judged(calls).join()).toContain(expected)
+  expect(violationsOf(calls).join()).toContain(expected)
 })
 
 it('reports a stream reader that ends with an old state, or outlives its closed client', () => {
@@ -109,11 +109,11 @@ it('reports a stream reader that ends with an old state, or outlives its closed 
     reads: 1,
     isEnded: false,
   }
-  expect(judged([], (log) => log.streamReaders.push(follower)).join()).toContain(
+  expect(violationsOf([], (log) => log.streamReaders.push(follower)).join()).toContain(
     'ended with 0x2 instead of 0x3',
   )
   expect(
-    judged([], (log) => {
+    violationsOf([], (log) => {
       log.streamReaders.push(follower)
       log.closedClients.add('p')
     }).join(),

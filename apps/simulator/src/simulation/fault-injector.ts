@@ -88,7 +88,7 @@ export class FaultInjector {
         this.#stop(this.#server(fault.server), fault.forMs)
         return undefined
       case 'handOver':
-        this.#say('ydld', this.#server(fault.server))
+        this.#sendCommand('ydld', this.#server(fault.server))
         return undefined
       case 'tornWrite':
         this.#cutAmidWrite(fault)
@@ -120,7 +120,7 @@ export class FaultInjector {
         this.#targets.onNextReconfig((leader) => this.#interrupt(fault, leader))
         return undefined
       case 'staleLeader':
-        return this.#depose(this.#server(fault.server).host)
+        return this.#isolateStaleLeader(this.#server(fault.server).host)
       case 'clientCut':
       case 'clientReset':
       case 'clientCrash':
@@ -172,7 +172,7 @@ export class FaultInjector {
   }
 
   /** Sends a four-letter word to a server, if it can be reached. */
-  #say(word: string, { address }: SimulatedServer): void {
+  #sendCommand(word: string, { address }: SimulatedServer): void {
     const { world } = this.#targets
     this.#admin ??= world.addHost('admin')
     const { network } = (this.#admin.current ?? this.#admin.start()).ports
@@ -295,15 +295,15 @@ export class FaultInjector {
   }
 
   /** The leader keeps only clients that just read, and a slow clock makes it believe in its leadership for longer. */
-  #depose(host: Host): () => void {
+  #isolateStaleLeader(host: Host): () => void {
     const { world, servers, workers } = this.#targets
     const writers = workers.filter(({ isReadOnly }) => !isReadOnly)
     const others = [...servers, ...writers].map((one) => one.host).filter((other) => other !== host)
-    const mend = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
+    const heal = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
     const { rate } = host.clockSkew
     setClockRate(host.clockSkew, world.now, rate / 2)
     return () => {
-      mend()
+      heal()
       setClockRate(host.clockSkew, world.now, rate)
     }
   }

@@ -180,9 +180,7 @@ describe('QuorumMonitor', () => {
     expect(wire.violations).toEqual([])
     toS2(PacketType.PROPOSAL, EPOCH + 2)
     toS3(PacketType.INFORM, EPOCH + 2)
-    expect(wire.violations.join()).toContain(
-      's2 told its observer s3: it told of 0x100000002, which no leader',
-    )
+    expect(wire.violations.join()).toContain('s2 to its observer s3: committed 0x100000002, which no leader')
   })
 
   it('an uncommitted configuration sent to a learner is reported', () => {

@@ -65,7 +65,7 @@ export interface RunOptions {
 
 /** Runs a plan from its first event to its last and checks the result. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
-  return new Run(plan, options).play()
+  return new Run(plan, options).run()
 }
 
 class Run {
@@ -142,7 +142,7 @@ class Run {
     })
   }
 
-  async play(): Promise<RunReport> {
+  async run(): Promise<RunReport> {
     try {
       await this.#prepare()
       await this.#load()

@@ -73,18 +73,18 @@ export class Simulation {
   }
 
   /** Crashes a server, or the machine of a client. */
-  crash(whom: number | Client, kind: CrashKind = 'power'): void {
-    if (typeof whom === 'number') this.server(whom).crash(kind)
-    else this.hostOf(whom).crash(kind)
+  crash(target: number | Client, kind: CrashKind = 'power'): void {
+    if (typeof target === 'number') this.server(target).crash(kind)
+    else this.hostOf(target).crash(kind)
   }
 
   /** Pauses a server or a client until `resume`. */
-  pause(whom: number | Client): void {
-    this.hostOf(whom).pause()
+  pause(target: number | Client): void {
+    this.hostOf(target).pause()
   }
 
-  resume(whom: number | Client): void {
-    this.hostOf(whom).resume()
+  resume(target: number | Client): void {
+    this.hostOf(target).resume()
   }
 
   /** Cuts all links between this group and every other host. */
@@ -104,10 +104,10 @@ export class Simulation {
   }
 
   /** Returns the machine of a server or a client, for faults that have no method here. */
-  hostOf(whom: number | Client): Host {
-    if (typeof whom === 'number') return this.server(whom).host
-    const host = this.#hosts.get(whom)
-    if (host === undefined) throw new Error('Expected a client of this stage')
+  hostOf(target: number | Client): Host {
+    if (typeof target === 'number') return this.server(target).host
+    const host = this.#hosts.get(target)
+    if (host === undefined) throw new Error('Expected a client of this simulation')
     return host
   }
 }
@@ -119,8 +119,8 @@ export class Simulation {
  */
 export async function simulate<T>(
   options: SimulateOptions,
-  story: (stage: Simulation) => Promise<T>,
+  scenario: (simulation: Simulation) => Promise<T>,
 ): Promise<T> {
-  const stage = new Simulation(options)
-  return await stage.world.runUntilSettled(story(stage), options.limitMs ?? 3_600_000)
+  const simulation = new Simulation(options)
+  return await simulation.world.runUntilSettled(scenario(simulation), options.limitMs ?? 3_600_000)
 }

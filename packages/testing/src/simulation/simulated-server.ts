@@ -119,7 +119,7 @@ export class SimulatedServer {
   }): void {
     this.crash('power')
     const { disk: platter } = this.host
-    for (const heard of this.onReplaceDisk) heard()
+    for (const callback of this.onReplaceDisk) callback()
     platter.wipe()
     platter.install(path, new TextEncoder().encode(text))
     this.settings = { ...this.settings, ensemble }

@@ -197,9 +197,9 @@ export class DiskImage {
   }
 
   notifyDurableWrite(): void {
-    const heard = this.onNextDurableWrite
+    const callback = this.onNextDurableWrite
     this.onNextDurableWrite = undefined
-    heard?.()
+    callback?.()
   }
 
   #makeDurable(change: NameChange): void {

@@ -145,9 +145,9 @@ export class Host implements HostState {
 
 const uncompressed: Platform['compression'] = {
   gzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
   gunzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
 }

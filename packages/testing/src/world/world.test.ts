@@ -10,24 +10,28 @@ const text = (data: Uint8Array): string => new TextDecoder().decode(data)
 /** An echo server and a client of it. */
 async function pair(
   world: SimulatedWorld,
-): Promise<{ a: Host; b: Host; wire: Connection; heard: string[]; closed: string[] }> {
+): Promise<{ a: Host; b: Host; connection: Connection; received: string[]; closed: string[] }> {
   const [a, b] = [world.addHost('a'), world.addHost('b')]
   const [first, second] = [a.start(), b.start()]
-  const heard: string[] = []
+  const received: string[] = []
   const closed: string[] = []
   await world.runUntilSettled(
-    first.ports.network.listen({ port: 7 }, (wire) =>
-      wire.setHandler({ data: (chunk) => void wire.write(chunk.slice()), drain() {}, closed() {} }),
+    first.ports.network.listen({ port: 7 }, (connection) =>
+      connection.setHandler({
+        data: (chunk) => void connection.write(chunk.slice()),
+        drain() {},
+        closed() {},
+      }),
     ),
     100,
   )
-  const wire = await world.runUntilSettled(second.ports.network.connect({ host: 'a', port: 7 }), 1000)
-  wire.setHandler({
-    data: (chunk) => heard.push(text(chunk)),
+  const connection = await world.runUntilSettled(second.ports.network.connect({ host: 'a', port: 7 }), 1000)
+  connection.setHandler({
+    data: (chunk) => received.push(text(chunk)),
     drain() {},
     closed: (cause) => closed.push((cause as { code?: string } | undefined)?.code ?? 'closed'),
   })
-  return { a, b, wire, heard, closed }
+  return { a, b, connection, received, closed }
 }
 
 describe('SimulatedWorld', () => {
@@ -122,24 +126,24 @@ describe('Host', () => {
 describe('SimulatedNetwork', () => {
   it('a cut link stalls connections, which resume or break when it heals', async () => {
     const world = new SimulatedWorld(3)
-    const { a, b, wire, heard, closed } = await pair(world)
-    wire.write(bytes('one'))
+    const { a, b, connection, received, closed } = await pair(world)
+    connection.write(bytes('one'))
     await world.run(100)
-    expect(heard.join('')).toBe('one')
+    expect(received.join('')).toBe('one')
     world.network.cut(b, a)
-    wire.write(bytes('two'))
+    connection.write(bytes('two'))
     await world.run(10_000)
-    expect([heard.join(''), closed]).toEqual(['one', []])
+    expect([received.join(''), closed]).toEqual(['one', []])
     world.network.conditions.breakOnHealRate = 0
     world.network.healLink(a, b)
     await world.run(10_100)
-    expect(heard.join('')).toBe('onetwo')
+    expect(received.join('')).toBe('onetwo')
     world.network.cut(b, a)
-    wire.write(bytes('three'))
+    connection.write(bytes('three'))
     world.network.conditions.breakOnHealRate = 1
     world.network.heal()
     await world.run(20_000)
-    expect([heard.join(''), closed]).toEqual(['onetwo', ['ETIMEDOUT']])
+    expect([received.join(''), closed]).toEqual(['onetwo', ['ETIMEDOUT']])
   })
 
   it('a killed process resets its connections, a power cut leaves them half-open', async () => {
@@ -151,11 +155,11 @@ describe('SimulatedNetwork', () => {
     const other = new SimulatedWorld(1)
     const dark = await pair(other)
     dark.a.crash('power')
-    dark.wire.write(bytes('lost'))
+    dark.connection.write(bytes('lost'))
     await other.run(other.now + 100_000)
     expect(dark.closed).toEqual([])
     dark.a.start()
-    dark.wire.write(bytes('who are you'))
+    dark.connection.write(bytes('ping'))
     await other.run(other.now + 1000)
     expect(dark.closed).toEqual(['ECONNRESET'])
   })
@@ -165,13 +169,13 @@ describe('SimulatedNetwork', () => {
     for (let seed = 1; seed <= 40; seed++) {
       const world = new SimulatedWorld(seed)
       Object.assign(world.network.conditions, { splitRate: 0.5, tailRate: 0.1, tailMs: 150 })
-      const { wire, heard } = await pair(world)
+      const { connection, received } = await pair(world)
       for (const word of sent) {
-        wire.write(bytes(word))
+        connection.write(bytes(word))
         await world.run(world.now + world.prng.between(0.1, 3))
       }
       await world.run(world.now + 60_000)
-      expect(heard.join(''), `seed ${seed}`).toBe(sent.join(''))
+      expect(received.join(''), `seed ${seed}`).toBe(sent.join(''))
     }
   })
 
@@ -181,7 +185,7 @@ describe('SimulatedNetwork', () => {
     const accepted: Connection[] = []
     const { network } = a.start().ports
     await world.runUntilSettled(
-      network.listen({ port: 7 }, (wire) => void accepted.push(wire)),
+      network.listen({ port: 7 }, (connection) => void accepted.push(connection)),
       100,
     )
     const dialed = b.start().ports.network.connect({ host: 'a', port: 7 })
