@@ -842,3 +842,45 @@ describe('four-letter words', () => {
     expect(await world.command('mntr')).toMatch(/zk_ephemerals_count\t1\n/)
   })
 })
+
+describe('a standalone server', () => {
+  it('has neither a leader nor epoch files nor a configuration, and serves whatever leaderServes and localSessionsEnabled say', async () => {
+    const server = await TestServer.start({ leaderServes: false, localSessionsEnabled: true })
+    const client = await server.client()
+    expect(client.takeConnectResponse()?.timeOut).toBe(10_000)
+    client.create(1, '/a', CreateMode.EPHEMERAL)
+    client.read(2, OpCode.getData, '/zookeeper/config')
+    await server.untilIdle()
+    expect(client.replies().map(({ xid, err, zxid }) => [xid, err, zxid])).toEqual([
+      [1, 0, 2],
+      [2, 0, 2],
+    ])
+    const { role, leader, epoch, serving } = server.server
+    expect({ role, leader, epoch, serving }).toEqual({
+      role: 'standalone',
+      leader: undefined,
+      epoch: 0,
+      serving: true,
+    })
+    expect(server.disk.paths().filter((path) => /epoch|dynamic/i.test(path))).toEqual([])
+  })
+
+  it('has no leadership to hand over', async () => {
+    const server = await TestServer.start()
+    expect(server.server.yieldLeadership()).toBe(false)
+    expect(server.logLines.filter(({ level }) => level === 'warn')).toEqual([])
+  })
+
+  it('gives its folders back when it is closed after a failure', async () => {
+    const server = await TestServer.start()
+    const client = await server.client()
+    server.disk.injectFault = (call) => (call === 'write' ? { code: 'EIO' } : undefined)
+    client.create(1, '/a')
+    await server.untilIdle()
+    expect(await server.server.failed).toMatchObject({ cause: { code: 'EIO' } })
+    server.disk.injectFault = undefined
+    await server.stop()
+    await server.restart()
+    expect(server.server.serving).toBe(true)
+  })
+})

@@ -13,9 +13,9 @@ const WITHOUT_DIGESTS: readonly Change[] = [
     replace: 'header.zxid < 0',
   },
   {
-    file: recover(),
-    find: 'if (digest) this.#compare(digest, header.zxid, ',
-    replace: 'if (Math.abs(0) > 1) this.#compare(digest!, header.zxid, ',
+    file: replay(),
+    find: 'if (digest) this.#compareDigest(digest, header.zxid, ',
+    replace: 'if (Math.abs(0) > 1) this.#compareDigest(digest!, header.zxid, ',
   },
 ]
 
@@ -285,6 +285,6 @@ export const clients: readonly ServerMutant[] = [
   },
 ]
 
-function recover(): string {
-  return 'packages/server/src/persistence/recover.ts'
+function replay(): string {
+  return 'packages/server/src/persistence/replay.ts'
 }

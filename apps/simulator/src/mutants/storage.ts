@@ -1,7 +1,7 @@
 import type { ServerMutant } from './mutant.ts'
 
-const log = 'packages/server/src/persistence/txn-log.ts'
-const recover = 'packages/server/src/persistence/recover.ts'
+const logFile = 'packages/server/src/persistence/log-file.ts'
+const replay = 'packages/server/src/persistence/replay.ts'
 
 export const storage: readonly ServerMutant[] = [
   {
@@ -9,7 +9,7 @@ export const storage: readonly ServerMutant[] = [
     defect: 'Writes are acknowledged when the system has them, before they are on disk.',
     servers: 1,
     changes: [
-      { file: log, find: '{ create: true, durable })', replace: '{ create: true, durable: false })' },
+      { file: logFile, find: '{ create: true, durable })', replace: '{ create: true, durable: false })' },
     ],
   },
   {
@@ -17,14 +17,24 @@ export const storage: readonly ServerMutant[] = [
     defect: 'The folder is not synced after a new log file is created.',
     servers: 1,
     changes: [
-      { file: log, find: 'if (batch.startsFile) await this.#o.disk.syncFolder(this.#o.folder)', replace: '' },
+      {
+        file: logFile,
+        find: 'if (isNew) await this.#options.disk.syncFolder(this.#options.folder)',
+        replace: '',
+      },
     ],
   },
   {
     name: 'unsynced-tail-trusted',
     defect: 'Recovery serves an unsynced tail of the log without making it durable.',
     servers: 1,
-    changes: [{ file: recover, find: 'await replay.vouch()', replace: '' }],
+    changes: [
+      {
+        file: replay,
+        find: 'await rewriteTail(disk, folder, this.#newestFile.path, this.#newestFile.end)',
+        replace: '{}',
+      },
+    ],
   },
   {
     name: 'sync-error-ignored',
@@ -32,9 +42,9 @@ export const storage: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: log,
-        find: 'await this.#file!.write(bytes, this.#position)',
-        replace: 'await this.#file!.write(bytes, this.#position).catch(() => {})',
+        file: logFile,
+        find: 'await this.#writer!.write(bytes, this.#position)',
+        replace: 'await this.#writer!.write(bytes, this.#position).catch(() => {})',
       },
     ],
   },
@@ -44,7 +54,7 @@ export const storage: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: recover,
+        file: replay,
         find: 'if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)',
         replace: '',
       },
@@ -56,7 +66,7 @@ export const storage: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: recover,
+        file: replay,
         find: 'if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)',
         replace: '',
       },

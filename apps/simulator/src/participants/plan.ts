@@ -28,7 +28,7 @@ export interface ParticipantPlan {
   /** Whether it follows znodes with persistent watches. */
   readonly follows: boolean
   /** Whether reads of one turn are batched, and the maximum batch. Drawn from a fork of its own. */
-  readonly batchReads: false | { readonly most: number }
+  readonly batchReads: false | { readonly maxReads: number }
   readonly weights: Readonly<Record<ParticipantOperation, number>>
 }
 
@@ -66,7 +66,7 @@ export function drawParticipants(prng: Prng): ParticipantPlan[] {
 }
 
 const batchesOf = (prng: Prng): ParticipantPlan['batchReads'] =>
-  prng.chance(0.5) && { most: prng.pick([2, 3, 64]) }
+  prng.chance(0.5) && { maxReads: prng.pick([2, 3, 64]) }
 
 /** Draws faults of library clients, whose indexes follow those of the raw clients. */
 export function drawParticipantFaults(

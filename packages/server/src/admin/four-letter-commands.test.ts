@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { LearnerSessions, SessionTracker } from '../core/sessions/index.ts'
 import { PipelineFixture } from '../pipeline/testing/pipeline-fixture.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
-import type { MemberStatus, RoleMetrics } from '../connections/role-status.ts'
+import type { MemberStatus, RoleMetrics } from '../connections/role-metrics.ts'
 
 /** What a member says of itself, in the figures of a real ensemble of three voters and an observer. */
 const member: MemberStatus = {

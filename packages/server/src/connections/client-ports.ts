@@ -1,5 +1,6 @@
 import type { Connection, Platform } from '@zabra/runtime'
 import type { ServerSettings } from '../settings/index.ts'
+import { acceptClient } from './client-connection.ts'
 import type { ClientService } from './client-service.ts'
 import { Listeners, type ClientAddress, type ServedPort } from './listeners.ts'
 import { NotServing } from './not-serving.ts'
@@ -77,8 +78,7 @@ export class ClientPorts {
   attach(core: ClientService): void {
     this.#opening(core)
     this.#core = core
-    core.portOf = (key) => this.#listeners.portOf(key)
-    core.tlsHandshakes = () => this.#listeners.handshakes
+    core.portStatus = this.#listeners
   }
 
   detach(core: ClientService): void {
@@ -111,7 +111,7 @@ export class ClientPorts {
   #accept(wire: Connection): void {
     const core = this.#core
     if (core === undefined) this.#waitingRoom.accept(wire)
-    else core.runTurn(() => core.accept(wire))
+    else core.runTurn(() => acceptClient(core, wire))
   }
 }
 

@@ -190,7 +190,7 @@ export class Listeners {
   #network<Kind extends keyof NetworkFactories>(kind: Kind): NonNullable<NetworkFactories[Kind]> {
     const network = this.#ports.networkFactories?.[kind]
     if (network !== undefined) return network
-    const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networks of its ports.`
+    const message = `Cannot listen: this program gave the server no network for ${kind}. Pass one in networkFactories of its platform.`
     throw new NetworkError(message, 'ENOTSUP')
   }
 

@@ -1,7 +1,8 @@
 import { writeMultiHeader, Writer, type BufferPool } from '@zabra/protocol'
+import { MULTI_END } from '../core/operations/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { SubTxn } from '../core/types.ts'
-import { MULTI_END, writeMultiResult } from './replies.ts'
+import { writeMultiResult } from './replies.ts'
 
 /** A piece that has so many bytes is full: with the part behind them it still fits into an array that is used again. */
 const FULL = 60_000

@@ -1,41 +1,15 @@
 import { ErrorCode, OpCode, writeMultiHeader, type Writer } from '@zabra/protocol'
+import { operationOf } from '../core/operations/index.ts'
 import { failureOf, type Tree } from '../core/tree/index.ts'
-import type {
-  CreateContainerTxn,
-  CreateTTLTxn,
-  CreateTxn,
-  SetACLTxn,
-  SetDataTxn,
-  SubTxn,
-  Txn,
-} from '../core/types.ts'
+import type { SubTxn, Txn } from '../core/types.ts'
 
 /**
  * Writes the body of a reply to a write that is applied; a multi has results in another way, unless it has no parts. `asked` is
  * the op code of the request: only `create` is answered without a stat. The tree must show the write's result and nothing later.
  */
 export function writeReplyBody(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
-  if (txn.type === OpCode.multi) return writeMultiHeader(writer, MULTI_END)
-  // A change of the ensemble is answered as a read of the configuration that it has made.
-  if (txn.type === OpCode.reconfig) writer.buffer(txn.data)
-  if (changesNode(txn)) tree.writeStat(tree.findWritten(txn.path), writer)
-  else if (createsNode(txn)) {
-    writer.string(txn.path)
-    if (asked !== OpCode.create) tree.writeStat(tree.find(txn.path), writer)
-  }
+  operationOf(txn.type).writeReply(tree, txn, asked, writer)
 }
-
-/** Stands behind the last result of a multi. */
-export const MULTI_END = { type: -1, done: true, err: -1 }
-
-const changesNode = (txn: Txn): txn is SetDataTxn | SetACLTxn =>
-  txn.type === OpCode.setData || txn.type === OpCode.reconfig || txn.type === OpCode.setACL
-
-const createsNode = (txn: Txn): txn is CreateTxn | CreateContainerTxn | CreateTTLTxn =>
-  txn.type === OpCode.create ||
-  txn.type === OpCode.create2 ||
-  txn.type === OpCode.createContainer ||
-  txn.type === OpCode.createTTL
 
 /**
  * Writes the result of one part of a multi, right after the part is applied. One that is not, since some part has failed, has an
@@ -47,9 +21,7 @@ export function writeMultiResult(tree: Tree, txn: SubTxn, isApplied: boolean, wr
     writeMultiHeader(writer, { type: OpCode.error, done: false, err })
     return writer.int(err)
   }
-  // In a multi the creations of containers and of nodes with a time to live are answered as create2.
-  const special = txn.type === OpCode.createContainer || txn.type === OpCode.createTTL
-  const type = special ? OpCode.create2 : txn.type
+  const type = operationOf(txn.type).multi?.resultType ?? txn.type
   writeMultiHeader(writer, { type, done: false, err: 0 })
   writeReplyBody(tree, type, txn, writer)
 }

@@ -1,4 +1,4 @@
-import { Histogram, Summary } from '../core/range.ts'
+import { Histogram, Summary } from '../core/histogram.ts'
 
 /** What a server counts since it started or since `srst`. Times in milliseconds, sizes in bytes. */
 export class ServerStats {

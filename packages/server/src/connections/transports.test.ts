@@ -22,7 +22,8 @@ import { httpUpgrades, nodeClock, nodePlatform, NodeTlsNetwork, tlsNetwork } fro
 import { webSocketNetwork } from '@zabra/runtime/ws'
 import { afterEach, describe, expect, it } from 'vitest'
 import { defaults, type ServerSettings } from '../settings/index.ts'
-import { createServer, type Server } from '../server.ts'
+import type { Server } from '../server-types.ts'
+import { createServer } from '../server.ts'
 import { NetworkClient } from '../testing/network-client.ts'
 
 const path = (name: string): string =>
@@ -310,7 +311,7 @@ describe('a certificate of a client', () => {
     }
     const ports = nodePlatform({ disk: new MemoryDisk(), clock, network, networkFactories: { tls } })
     const server = await createServer(defaults({ dataDir: '/data', ...secure, sslClientAuth: 'want' }), ports)
-    const peer = { subject: aliceName, alternativeNames: [], certificates: [] }
+    const peer = { subject: aliceName, alternativeNames: [] }
     const alice = new NetworkClient(await network.connect(server.addresses.client, { peer }))
     const asked = alice.session().then(() => alice.whoAmI())
     await clock.untilIdle()
@@ -338,7 +339,7 @@ describe('certificates of the server', () => {
   })
 
   it('need a network over TLS among the ports', async () => {
-    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networks: {} }
+    const ports = { ...nodePlatform({ disk: new MemoryDisk() }), networkFactories: {} }
     const failed = createServer(defaults({ dataDir: '/data', ...local, ...secure }), ports)
     await expect(failed).rejects.toThrow(/gave the server no network for tls/)
   })
@@ -391,7 +392,7 @@ describe('certificates of the server', () => {
     await lookNow()
     expect(lines.at(-1)).toMatch(/have changed; new connections use them/)
     const after = await call(server, 'secureClientPort', overTls('alice.p12'))
-    const [old, fresh] = [before, after].map(({ connection }) => connection.peer!.certificates[0]!)
+    const [old, fresh] = [before, after].map(({ connection }) => connection.peerCertificates![0]!)
     expect(Buffer.compare(old!, fresh!)).not.toBe(0)
     expect((await before.request(1, OpCode.create, create('/still'))).err).toBe(0)
   })

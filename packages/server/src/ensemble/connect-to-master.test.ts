@@ -31,7 +31,7 @@ async function sought(
     if (!open.includes(`${host}:${port}`)) throw new NetworkError('ECONNREFUSED', 'ECONNREFUSED')
     return { remote: { host, port } } as unknown as Connection
   }
-  const kit = {
+  const context = {
     settings: {
       observerMasterPort: MASTER_PORT,
       tickTimeMs: 1000,
@@ -39,7 +39,7 @@ async function sought(
       connectToLearnerMasterLimit: 0,
       connectRetryDelayMs: 100,
     },
-    ports: { network: { connect }, clock, random: new SeededRandom(seed), logger: silentLogger },
+    platform: { network: { connect }, clock, random: new SeededRandom(seed), logger: silentLogger },
     membership: {
       active: members,
       addressesOf: (id: ServerId) => [{ host: `h${id}`, port: 1 }],
@@ -47,7 +47,7 @@ async function sought(
   } as unknown as MemberContext
   let found: MasterConnection | undefined
   const { signal } = new AbortController()
-  void connectToMaster(kit, { leader: 4, observer: true, signal }).then((one) => (found = one))
+  void connectToMaster(context, { leader: 4, observer: true, signal }).then((one) => (found = one))
   for (let waited = 0; found === undefined && waited < 3000; waited += 50) {
     clock.advance(50)
     await clock.untilIdle()

@@ -23,20 +23,23 @@ type Base = Omit<DialOptions, 'addresses' | 'timeoutMs' | 'retryForMs'>
  * of them takes it within a tick it goes to the leader all the same, where the reference would go on trying. Rejects with a
  * `NetworkError` when nobody can be reached.
  */
-export async function connectToMaster(kit: MemberContext, sought: MasterTarget): Promise<MasterConnection> {
-  const { settings, ports, membership } = kit
+export async function connectToMaster(
+  context: MemberContext,
+  sought: MasterTarget,
+): Promise<MasterConnection> {
+  const { settings, platform, membership } = context
   const { leader, observer, signal } = sought
   const budgetMs = (settings.connectToLearnerMasterLimit || settings.initLimit) * settings.tickTimeMs
   const base: Base = {
-    network: ports.network,
-    clock: ports.clock,
+    network: platform.network,
+    clock: platform.clock,
     maxRetryDelayMs: settings.connectRetryDelayMs,
     signal,
   }
   if (observer && settings.observerMasterPort > 0) {
-    const reached = await reachFollower(kit, base, leader, Math.min(settings.tickTimeMs, budgetMs))
+    const reached = await reachFollower(context, base, leader, Math.min(settings.tickTimeMs, budgetMs))
     if (reached !== undefined) return reached
-    ports.logger.info({ leader }, 'No follower takes this observer; it goes to the leader')
+    platform.logger.info({ leader }, 'No follower takes this observer; it goes to the leader')
   }
   const addresses = membership.addressesOf(leader, 'quorumPort')
   const { retryForMs: patienceMs } = dialDefaults
@@ -48,13 +51,13 @@ export async function connectToMaster(kit: MemberContext, sought: MasterTarget):
 
 /** Tries one follower after the other, again and again. A host that does not answer must not use up the time of all. */
 async function reachFollower(
-  { settings, ports, membership }: MemberContext,
+  { settings, platform, membership }: MemberContext,
   base: Base,
   leader: ServerId,
   withinMs: number,
 ): Promise<MasterConnection | undefined> {
   const followers = votersOf(membership.active).filter((id) => id !== leader)
-  const { clock, random } = ports
+  const { clock, random } = platform
   const until = clock.monotonic() + withinMs
   shuffle(followers, (below) => random.below(below))
   while (clock.monotonic() < until && followers.length > 0 && !base.signal.aborted) {

@@ -3,15 +3,17 @@ import type { Zxid } from '../core/types.ts'
 import type { LearnerInput } from '../core/zab/index.ts'
 import { DamageError, DivergenceError, type TxnLogEvents } from '../persistence/index.ts'
 import type { LogWriter } from '../database/index.ts'
-import type { MemberContext, RoleExit } from './context.ts'
+import type { MemberContext } from './context.ts'
 import { ByteChannel } from './byte-channel.ts'
 
-/** What a keeper tells its role. */
+/** Receives the events of the log. */
 export interface DurabilityEvents {
-  /** Everything up to a zxid is durable. */
+  /** Everything up to and with this zxid is durable. */
   durable(zxid: Zxid): void
-  /** The role cannot go on. */
-  exited(because: RoleExit): void
+  /** The disk is full: everything above this zxid is lost. */
+  diskFull(durable: Zxid, error: Error): void
+  /** The disk accepts writes again after it was full. */
+  spaceAvailable(): void
 }
 
 /**
@@ -32,20 +34,20 @@ export interface DurabilityEvents {
  * O8 A disk that fails ends the process; one that is full ends the role, which may begin again when there is space.
  */
 export class Durability {
-  readonly #kit: MemberContext
+  readonly #context: MemberContext
   readonly #events: DurabilityEvents
   #writer: LogWriter | undefined
   /** Bytes of a snapshot, of which only the snapshot itself says where it ends. */
   readonly snapshotBytes = new ByteChannel()
 
-  constructor(kit: MemberContext, events: DurabilityEvents) {
-    this.#kit = kit
+  constructor(context: MemberContext, events: DurabilityEvents) {
+    this.#context = context
     this.#events = events
   }
 
   /** The log of this role, opened by its first use (O1). */
   get log(): LogWriter {
-    this.#writer ??= this.#kit.database.openWriter(this.#logEvents())
+    this.#writer ??= this.#context.database.openWriter(this.#logEvents())
     return this.#writer
   }
 
@@ -56,17 +58,17 @@ export class Durability {
 
   /** O2, O3 Resolves when an epoch is durable. */
   storeEpoch(what: 'acceptedEpoch' | 'currentEpoch', epoch: number): Promise<void> {
-    const { database: vault } = this.#kit
-    return what === 'acceptedEpoch' ? vault.acceptEpoch(epoch) : vault.setCurrentEpoch(epoch)
+    const { database } = this.#context
+    return what === 'acceptedEpoch' ? database.acceptEpoch(epoch) : database.setCurrentEpoch(epoch)
   }
 
   /** Cuts history; gives what the machine is to hear of it. */
   async truncate(to: Zxid): Promise<LearnerInput> {
-    const { database: vault, window, ports } = this.#kit
-    const { exact, reason } = await vault.truncateTo(to)
+    const { database, window, platform } = this.#context
+    const { exact, reason } = await database.truncateTo(to)
     if (exact) window.reset(to)
-    else ports.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
-    return { type: 'truncated', lastZxid: exact ? to : vault.lastZxid }
+    else platform.logger.warn({ to: formatZxid(to), reason }, 'History cannot be cut where the leader says')
+    return { type: 'truncated', lastZxid: exact ? to : database.lastZxid }
   }
 
   /**
@@ -77,8 +79,8 @@ export class Durability {
     zxid: Zxid,
     taken: (rest: Uint8Array | undefined) => void,
   ): Promise<LearnerInput | undefined> {
-    const { database: vault, window } = this.#kit
-    const sink = vault.receiveSnapshot(zxid)
+    const { database, window } = this.#context
+    const sink = database.receiveSnapshot(zxid)
     try {
       while (!sink.isComplete) {
         const bytes = await this.snapshotBytes.next()
@@ -99,12 +101,12 @@ export class Durability {
   /** Logs a transaction. A tree that is new is written as a whole, so what makes it up is not logged. */
   append(zxid: Zxid, payload: Uint8Array): void {
     this.#beginIfEmpty()
-    if (!this.#kit.database.hasUninstalledTree) this.log.appendPayload(zxid, payload)
+    if (!this.#context.database.hasUninstalledTree) this.log.appendPayload(zxid, payload)
   }
 
   /** O5 A transaction is committed and can be handed to others, as soon as it is applied. */
   recordCommit(zxid: Zxid, payload: Uint8Array): void {
-    const { window } = this.#kit
+    const { window } = this.#context
     this.#beginIfEmpty()
     if (zxid > window.max) window.add(zxid, payload)
   }
@@ -112,7 +114,7 @@ export class Durability {
   /** Applies a transaction while there are no clients. Gives what the machine is to hear if it shows that the tree is wrong. */
   apply(zxid: Zxid, payload: Uint8Array): LearnerInput | undefined {
     try {
-      this.#kit.database.apply(payload)
+      this.#context.database.apply(payload)
       return undefined
     } catch (error) {
       if (!(error instanceof DivergenceError)) throw error
@@ -123,30 +125,28 @@ export class Durability {
   /** O3 Resolves when all history is durable. */
   async flush(): Promise<void> {
     this.#beginIfEmpty()
-    if (this.#kit.database.hasUninstalledTree) await this.#kit.database.installSnapshot()
+    if (this.#context.database.hasUninstalledTree) await this.#context.database.installSnapshot()
     else await this.#writer?.flush()
   }
 
   /** A server that asks for everything keeps its old data until all of the new is there. */
   #beginIfEmpty(): void {
-    const { database: vault, window } = this.#kit
-    if (!vault.isFullSyncRequested || vault.hasUninstalledTree) return
-    vault.startEmptyTree()
+    const { database, window } = this.#context
+    if (!database.isFullSyncRequested || database.hasUninstalledTree) return
+    database.startEmptyTree()
     window.reset(0)
   }
 
   #logEvents(): TxnLogEvents {
-    const { stats, snapshots, settings, failed } = this.#kit
+    const { stats, snapshots, failed } = this.#context
     return {
       durable: (zxid) => {
         stats.fsyncTime.add(this.#writer!.stats.lastFlushMs)
         this.#events.durable(zxid)
       },
       snapshotDue: () => void snapshots.take(),
-      // O8
-      diskFull: (_, error) =>
-        this.#events.exited({ reason: error.message, electionDelayMs: settings.tickTimeMs }),
-      spaceAvailable() {},
+      diskFull: (durable, error) => this.#events.diskFull(durable, error),
+      spaceAvailable: () => this.#events.spaceAvailable(),
       fatal: failed,
     }
   }

@@ -194,7 +194,7 @@ it('leaves when nobody takes the leadership over and something was asked meanwhi
   expect(client.takeReceived()).toEqual(['1:0'])
   expect(
     ensemble.lines.filter((line) => line.includes('3 info This server is not leading any more')),
-  ).toEqual([expect.stringContaining('nobody has taken the leadership over')])
+  ).toEqual([expect.stringContaining('no member has taken leadership over')])
   for (const id of [1, 2]) ensemble.member(id).disk.beforeWrite = undefined
   await ensemble.until('a leader', () => ensemble.leader !== undefined)
 })

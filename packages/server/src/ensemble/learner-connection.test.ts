@@ -26,11 +26,11 @@ async function rig() {
     other = wire
     wire.setHandler({ data: (chunk) => splitter.push(chunk), drain() {}, closed() {} })
   })
-  const kit = {
+  const context = {
     settings: defaults({ dataDir: '/d', clientPort: 0 }),
-    ports: { clock },
+    platform: { clock },
   } as unknown as MemberContext
-  const link = new LearnerConnection(1, 2, await network.connect({ host: 'x', port: 1 }), kit, {
+  const link = new LearnerConnection(1, 2, await network.connect({ host: 'x', port: 1 }), context, {
     received: (read) => read(),
     packet() {},
     progress() {},
@@ -39,7 +39,7 @@ async function rig() {
   return { clock, link, heard, lost, other: () => other, raw: () => raw }
 }
 
-const vault = {
+const database = {
   readHistory: (): AsyncIterableIterator<RawTxn> => {
     throw new Error('no log here')
   },
@@ -74,7 +74,7 @@ it('sends history before everything that is sent meanwhile', async () => {
   const log = async function* (): AsyncGenerator<RawTxn> {
     for (const zxid of [6, 7]) yield { zxid, payload: new Uint8Array(1) }
   }
-  void link.sync(plan, { ...vault, readHistory: () => log() as AsyncIterableIterator<RawTxn> })
+  void link.sync(plan, { ...database, readHistory: () => log() as AsyncIterableIterator<RawTxn> })
   link.send(PacketType.proposal, 10, new Uint8Array(1))
   link.send(PacketType.newLeader, 100)
   await clock.untilIdle()
@@ -95,7 +95,10 @@ it('sends a snapshot no faster than it is taken, and nothing into it', async () 
   other().pause()
   void link.sync(
     { how: 'snap', reason: 'test', entries: [{ zxid: 8, payload: new Uint8Array(1) }] },
-    { ...vault, streamSnapshot: () => ({ zxid: 7, chunks: chunks() as AsyncIterableIterator<Uint8Array> }) },
+    {
+      ...database,
+      streamSnapshot: () => ({ zxid: 7, chunks: chunks() as AsyncIterableIterator<Uint8Array> }),
+    },
   )
   link.send(PacketType.newLeader, 100)
   await clock.untilIdle()

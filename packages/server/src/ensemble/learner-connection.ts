@@ -52,7 +52,7 @@ export class LearnerConnection {
     id: ConnectionId,
     server: ServerId,
     connection: Connection,
-    { settings, ports }: MemberContext,
+    { settings, platform }: MemberContext,
     events: LearnerConnectionEvents,
   ) {
     this.id = id
@@ -64,7 +64,7 @@ export class LearnerConnection {
     })
     this.#wire = new PeerConnection({
       connection: connection,
-      clock: ports.clock,
+      clock: platform.clock,
       maxUnsentBytes: MAX_UNSENT_BYTES,
       received: (chunk) => events.received(() => splitter.push(chunk)),
       drained: () => this.#drained(),
@@ -95,7 +95,7 @@ export class LearnerConnection {
 
   /**
    * Sends a packet. What comes between NEWLEADER and UPTODATE is kept until UPTODATE is sent: learners of 3.8 fail at a COMMIT
-   * there (ZOOKEEPER-4394) and acknowledge proposals too early (ZOOKEEPER-4685), again and again while there are writes.
+   * there (ZOOKEEPER-4394) and acknowledge proposals too early (ZOOKEEPER-4685), again and again while there are pipeline.
    */
   send(
     type: number,
@@ -128,12 +128,12 @@ export class LearnerConnection {
    * Sends what brings the learner up to date, no faster than it takes it. Packets that are sent meanwhile go behind it. Does
    * at once what can be done at once, so that nothing comes between the plan and its first packet.
    */
-  async sync(plan: SyncPlan, vault: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
+  async sync(plan: SyncPlan, database: Pick<Database, 'readHistory' | 'streamSnapshot'>): Promise<void> {
     this.#wire.beginStream()
-    if (plan.how === 'snap') await this.#sendSnapshot(vault.streamSnapshot())
+    if (plan.how === 'snap') await this.#sendSnapshot(database.streamSnapshot())
     else await this.#write(bare(plan.how === 'diff' ? PacketType.diff : PacketType.trunc, plan.zxid))
     if (plan.how !== 'snap' && plan.disk !== undefined)
-      await this.#sendHistory(vault.readHistory(plan.disk.after, plan.disk.upTo))
+      await this.#sendHistory(database.readHistory(plan.disk.after, plan.disk.upTo))
     const writer = new Writer(SLICE_BYTES)
     for (const { zxid, payload } of plan.entries) {
       writeCommitted(writer, zxid, payload)

@@ -17,14 +17,14 @@ import {
   type LearnerWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerPipeline, type LeaderChannel } from '../pipeline/index.ts'
 import { activateConfiguration } from './activation.ts'
 import { RoleClients } from './role-clients.ts'
 import { roleMetrics } from './role-metrics.ts'
 import { SerialExecutor } from './serial-executor.ts'
 import { Durability } from './durability.ts'
-import type { MemberContext, RoleExit, MemberRole, RoleEvents } from './context.ts'
+import type { MemberContext, RoleExit, ActiveRole, RoleEvents } from './context.ts'
 import { ObserverMasterRole } from './observer-master-role.ts'
 import { PeerConnection } from './peer-connection.ts'
 import { connectToMaster, type MasterConnection } from './connect-to-master.ts'
@@ -44,22 +44,22 @@ const MAX_PENDING_BYTES = 64 << 20
  * A term as follower or observer: what the machine of a learner (`Learner`) asks for is done here, one thing after the
  * other. The rules of order are those of `keeper.ts`.
  */
-export class LearnerRole implements MemberRole {
-  readonly #kit: MemberContext
+export class LearnerRole implements ActiveRole {
+  readonly #context: MemberContext
   readonly #events: RoleEvents
   readonly #leaderId: ServerId
   readonly #observer: boolean
-  readonly #turns: Mailbox<LearnerInput, LearnerWork>
+  readonly #mailbox: Mailbox<LearnerInput, LearnerWork>
   readonly #learner: Learner
   readonly #jobs: SerialExecutor
-  readonly #keeper: Durability
+  readonly #durability: Durability
   readonly #calledOff = new AbortController()
   #wire: PeerConnection | undefined
   #splitter: PacketSplitter | undefined
   /** The snapshot is whole: the splitter goes on with packets. */
   #snapshotOver = false
   #sessions: LearnerSessions | undefined
-  #clients: RoleClients<LearnerPipeline<ClientConnection>> | undefined
+  #clients: RoleClients<LearnerPipeline<ClientChannel>> | undefined
   /** Who keeps this server up to date: the leader, or a follower of it. */
   #master: ServerId
   /** Those that this server keeps up to date. */
@@ -68,43 +68,44 @@ export class LearnerRole implements MemberRole {
   #over = false
   #hasHeard = false
 
-  constructor(kit: MemberContext, leader: ServerId, observer: boolean, events: RoleEvents) {
-    this.#kit = kit
+  constructor(context: MemberContext, leader: ServerId, observer: boolean, events: RoleEvents) {
+    this.#context = context
     this.#events = events
     this.#leaderId = this.#master = leader
     this.#observer = observer
-    const { settings, membership, database: vault } = kit
+    const { settings, membership, database } = context
     this.#learner = new Learner(
       {
         self: membership.self,
         observer,
-        acceptedEpoch: vault.epochs.accepted,
-        currentEpoch: vault.epochs.current,
-        lastZxid: vault.isEligibleToVote ? vault.lastZxid : UNTRUSTED_ZXID,
-        needsFullSync: vault.isEligibleToVote && vault.isFullSyncRequested,
+        acceptedEpoch: database.epochs.accepted,
+        currentEpoch: database.epochs.current,
+        lastZxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
+        needsFullSync: database.isEligibleToVote && database.isFullSyncRequested,
         configVersion: membership.active.version,
         initLimit: settings.initLimit,
         syncLimit: settings.syncLimit,
       },
       {
-        append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),
+        append: (zxid, payload) => this.#inOrder(() => this.#durability.append(zxid, payload)),
         commit: (zxid, payload) => this.#inOrder(() => this.#commit(zxid, payload)),
         // O4
         ack: (zxid) => this.#inOrder(() => this.#wire!.send(PacketType.ack, zxid)),
       },
     )
-    this.#keeper = new Durability(kit, {
-      durable: (zxid) => this.#turns.run(() => this.#learner.markDurable(zxid)),
-      exited: (because) => this.#leave(because),
+    this.#durability = new Durability(context, {
+      durable: (zxid) => this.#mailbox.run(() => this.#learner.markDurable(zxid)),
+      diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
+      spaceAvailable() {},
     })
     this.#jobs = new SerialExecutor({
-      resume: (action) => this.#turns.run(action),
+      resume: (action) => this.#mailbox.run(action),
       failed: (error) => this.#jobFailed(error),
     })
-    this.#turns = new Mailbox({
+    this.#mailbox = new Mailbox({
       step: (input) => this.#learner.step(input),
       perform: (work) => this.#jobs.add(() => this.#perform(work)),
-      failed: kit.failed,
+      failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
@@ -121,7 +122,7 @@ export class LearnerRole implements MemberRole {
   async begin(): Promise<void> {
     try {
       const sought = { leader: this.#leaderId, observer: this.#observer, signal: this.#calledOff.signal }
-      this.#connected(await connectToMaster(this.#kit, sought))
+      this.#connected(await connectToMaster(this.#context, sought))
     } catch (error) {
       this.#leave({ reason: error instanceof Error ? error.message : String(error) })
     }
@@ -130,11 +131,11 @@ export class LearnerRole implements MemberRole {
   async end(): Promise<void> {
     this.#over = true
     this.#calledOff.abort()
-    this.#turns.stop()
+    this.#mailbox.stop()
     this.#cancelTick()
     this.#clients?.end('Closed: this server does not follow any more')
     this.#wire?.close()
-    this.#keeper.snapshotBytes.end(new Error('The role is over'))
+    this.#durability.snapshotBytes.end(new Error('The role is over'))
     await this.#observers?.end()
     // What the disk has begun comes to its end before another role looks at it.
     await this.#jobs.stop()
@@ -144,26 +145,26 @@ export class LearnerRole implements MemberRole {
     if (this.#over) return
     this.#over = true
     // O7
-    this.#turns.stop()
+    this.#mailbox.stop()
     this.#events.exited(because)
   }
 
   #connected({ connection, master }: MasterConnection): void {
-    const { settings, ports } = this.#kit
+    const { settings, platform } = this.#context
     if (this.#over) return discard(connection)
     this.#master = master
     const splitter = new PacketSplitter({
       maxData: MAX_PACKET_BYTES,
       packet: (type, zxid, data) => {
         if (this.#clients === undefined) this.#tell(type, zxid)
-        this.#turns.perform(this.#learner.receive(type, zxid, data))
+        this.#mailbox.perform(this.#learner.receive(type, zxid, data))
       },
       raw: (bytes) => this.#offer(bytes),
     })
     this.#splitter = splitter
     this.#wire = new PeerConnection({
       connection: connection,
-      clock: ports.clock,
+      clock: platform.clock,
       maxUnsentBytes: MAX_UNSENT_BYTES,
       received: (chunk) => this.#took(chunk),
       lost: (reason) => {
@@ -171,13 +172,13 @@ export class LearnerRole implements MemberRole {
         // Something took the connection in the leader's place, or the leader does not lead yet.
         if (!this.#hasHeard)
           this.#leave({ reason: `${reason} before the leader said anything`, leaderSilent: true })
-        this.#keeper.snapshotBytes.end(new Error(reason))
-        this.#turns.run(() => this.#turns.enqueue({ type: 'closed' }))
+        this.#durability.snapshotBytes.end(new Error(reason))
+        this.#mailbox.run(() => this.#mailbox.enqueue({ type: 'closed' }))
       },
     })
     this.#wire.setReadTimeout(settings.initLimit * settings.tickTimeMs)
-    this.#tick(ports.clock.monotonic())
-    this.#turns.post({ type: 'connected' })
+    this.#tick(platform.clock.monotonic())
+    this.#mailbox.post({ type: 'connected' })
   }
 
   /** Says how this server is brought up to date. */
@@ -185,12 +186,12 @@ export class LearnerRole implements MemberRole {
     const how = type === PacketType.diff || type === PacketType.trunc || type === PacketType.snap
     if (!how) return
     const facts = { leader: this.#master, how: packetName(type), zxid: formatZxid(zxid) }
-    this.#kit.ports.logger.info(facts, 'The leader brings this server up to date')
+    this.#context.platform.logger.info(facts, 'The leader brings this server up to date')
   }
 
   #took(chunk: Uint8Array): void {
     this.#hasHeard = true
-    this.#turns.run(() => {
+    this.#mailbox.run(() => {
       this.#learner.heartbeat()
       this.#splitter!.push(chunk)
     })
@@ -199,19 +200,19 @@ export class LearnerRole implements MemberRole {
 
   /** The leader is not read faster than the disk can take it. */
   #hold(): void {
-    if (this.#keeper.pendingBytes < MAX_PENDING_BYTES) return
+    if (this.#durability.pendingBytes < MAX_PENDING_BYTES) return
     this.#wire!.pause()
-    void this.#keeper.log
+    void this.#durability.log
       .flush()
       .catch(() => {})
       .then(() => this.#wire!.resume())
   }
 
   #tick(at: number): void {
-    const { clock } = this.#kit.ports
-    const next = Math.max(at + this.#kit.settings.tickTimeMs / 2, clock.monotonic())
+    const { clock } = this.#context.platform
+    const next = Math.max(at + this.#context.settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a learner', () => {
-      this.#turns.post({ type: 'halfTick' })
+      this.#mailbox.post({ type: 'halfTick' })
       if (!this.#over) this.#tick(next)
     })
   }
@@ -219,32 +220,32 @@ export class LearnerRole implements MemberRole {
   // Work
 
   #perform(work: LearnerWork): void | Promise<void> {
-    if (this.#turns.stopped) return undefined
-    const { membership, database: vault, ports } = this.#kit
+    if (this.#mailbox.stopped) return undefined
+    const { membership, database, platform } = this.#context
     switch (work.do) {
       case 'send': {
         const { type, zxid, data, auth } = work.packet
         return this.#wire!.send(type, zxid, data, auth)
       }
       case 'store':
-        return this.#then(this.#keeper.storeEpoch(work.what, work.epoch), {
+        return this.#then(this.#durability.storeEpoch(work.what, work.epoch), {
           type: 'stored',
           what: work.what,
           epoch: work.epoch,
         })
       case 'truncate':
-        return this.#keeper.truncate(work.to).then((input) => this.#turns.post(input))
+        return this.#durability.truncate(work.to).then((input) => this.#mailbox.post(input))
       case 'install':
         return this.#install(work.zxid)
       case 'append':
-        return this.#keeper.append(work.zxid, work.payload)
+        return this.#durability.append(work.zxid, work.payload)
       case 'commit':
         return this.#commit(work.zxid, work.payload)
       case 'harden':
-        return this.#then(this.#keeper.flush(), { type: 'hardened' })
+        return this.#then(this.#durability.flush(), { type: 'hardened' })
       case 'proposeConfiguration':
-        this.#kit.configurationChanged()
-        return membership.propose(work.configuration).then(() => this.#kit.configurationChanged())
+        this.#context.configurationChanged()
+        return membership.propose(work.configuration).then(() => this.#context.configurationChanged())
       case 'activate':
         return this.#activate(work)
       case 'serve':
@@ -254,20 +255,20 @@ export class LearnerRole implements MemberRole {
       case 'deliver':
         return this.#deliver(work.packet)
       case 'discard':
-        ports.logger.error(
+        platform.logger.error(
           { reason: work.reason },
           'The data of this server is not that of its leader; it will fetch all of it anew',
         )
-        return vault.requestFullSync()
+        return database.requestFullSync()
       case 'leave':
         return this.#leave({ reason: work.reason, reconnect: work.again === true })
       case 'warn':
-        return ports.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.facts, work.sentence)
     }
   }
 
   #then(done: Promise<void>, input: LearnerInput): Promise<void> {
-    return done.then(() => this.#turns.post(input))
+    return done.then(() => this.#mailbox.post(input))
   }
 
   // Snapshots
@@ -279,18 +280,18 @@ export class LearnerRole implements MemberRole {
       return 0
     }
     this.#wire!.pause()
-    this.#keeper.snapshotBytes.push(bytes)
+    this.#durability.snapshotBytes.push(bytes)
     return -1
   }
 
   /** The machine hears that the leader lives with each part; what comes behind the snapshot is packets again. */
   async #install(zxid: Zxid): Promise<void> {
-    const input = await this.#keeper.receiveSnapshot(zxid, (rest) => {
+    const input = await this.#durability.receiveSnapshot(zxid, (rest) => {
       this.#learner.heartbeat()
       if (rest !== undefined) this.#goOn(rest)
       this.#wire!.resume()
     })
-    if (input !== undefined) this.#turns.post(input)
+    if (input !== undefined) this.#mailbox.post(input)
   }
 
   #goOn(rest: Uint8Array): void {
@@ -307,18 +308,18 @@ export class LearnerRole implements MemberRole {
   }
 
   #commit(zxid: Zxid, payload: Uint8Array): void {
-    this.#keeper.recordCommit(zxid, payload)
+    this.#durability.recordCommit(zxid, payload)
     if (this.#clients !== undefined) {
       this.#clients.pipeline.applyCommitted(zxid, payload)
       return this.#observers?.committed(zxid, payload)
     }
-    const input = this.#keeper.apply(zxid, payload)
-    if (input !== undefined) this.#turns.enqueue(input)
+    const input = this.#durability.apply(zxid, payload)
+    if (input !== undefined) this.#mailbox.enqueue(input)
   }
 
   #jobFailed(error: unknown): void {
     if (error instanceof ProtocolError) return this.#leave({ reason: error.message })
-    this.#kit.failed(error)
+    this.#context.failed(error)
   }
 
   // Serving
@@ -328,7 +329,7 @@ export class LearnerRole implements MemberRole {
     designated,
   }: Extract<LearnerWork, { do: 'activate' }>): Promise<void> | undefined {
     if (designated !== undefined) this.#observers?.activated(designated)
-    const { exit: over, persisted: kept } = activateConfiguration(this.#kit, configuration, {
+    const { exit: over, persisted: kept } = activateConfiguration(this.#context, configuration, {
       leader: this.#leaderId,
       designated,
     })
@@ -337,22 +338,22 @@ export class LearnerRole implements MemberRole {
   }
 
   #serve(epoch: number): void {
-    const { settings, database: vault } = this.#kit
-    const sessions = new LearnerSessions(vault.sessions)
+    const { settings, database } = this.#context
+    const sessions = new LearnerSessions(database.sessions)
     this.#sessions = sessions
     // What the leader proposes from now on is logged at once.
-    void this.#keeper.log
-    this.#clients = new RoleClients(this.#kit, {
+    void this.#durability.log
+    this.#clients = new RoleClients(this.#context, {
       sessions,
-      role: roleMetrics(this.#kit, {
+      role: roleMetrics(this.#context, {
         mode: this.#observer ? 'observer' : 'follower',
         peerState: () => `${this.#observer ? 'observing' : 'following'} - ${this.#learner.phase}`,
         ...(this.#observer ? { observerMasterId: this.#master } : {}),
         syncedObservers: () => this.#observers?.syncedObservers,
       }),
-      pipeline: (kit) =>
+      pipeline: (context) =>
         new LearnerPipeline({
-          ...kit,
+          ...context,
           leader: this.#link(),
           epochStart: makeZxid(epoch, 0),
           canUpgradeSessions: settings.localSessionsUpgradingEnabled,
@@ -368,18 +369,18 @@ export class LearnerRole implements MemberRole {
   }
 
   get #keepsObservers(): boolean {
-    return !this.#observer && this.#kit.settings.observerMasterPort > 0
+    return !this.#observer && this.#context.settings.observerMasterPort > 0
   }
 
   #serveObservers(epoch: number, sessions: LearnerSessions): void {
-    const { service: core, pipeline: writes } = this.#clients!
-    this.#observers = new ObserverMasterRole(this.#kit, {
+    const { service: core, pipeline } = this.#clients!
+    this.#observers = new ObserverMasterRole(this.#context, {
       epoch,
-      pipeline: writes,
+      pipeline,
       sessions,
       runInBatch: (action) => core.runTurn(action),
     })
-    this.#observers.open().catch(this.#kit.failed)
+    this.#observers.open().catch(this.#context.failed)
   }
 
   #link(): LeaderChannel {
@@ -398,7 +399,7 @@ export class LearnerRole implements MemberRole {
       lastContactAt: () => wire.lastReceivedAt,
       fail: (reason) => this.#leave({ reason }),
       reportDivergence: (zxid) =>
-        this.#turns.enqueue({
+        this.#mailbox.enqueue({
           type: 'diverged',
           zxid,
           reason: 'the digest of the tree is not the one that the leader foresaw',
@@ -414,11 +415,11 @@ export class LearnerRole implements MemberRole {
   }
 
   #deliver({ type, data }: QuorumPacket): void {
-    const writes = this.#clients?.pipeline
-    if (writes === undefined) return
-    if (type === PacketType.sync) return writes.completeSync()
+    const pipeline = this.#clients?.pipeline
+    if (pipeline === undefined) return
+    if (type === PacketType.sync) return pipeline.completeSync()
     const { session, valid } = decodeRevalidationReply(data)
-    writes.completeRevalidation(session, valid)
+    pipeline.completeRevalidation(session, valid)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Address, Disk } from '@zabra/runtime'
+import type { Address, Disk, Platform } from '@zabra/runtime'
 import type { Configurations } from '../core/election/index.ts'
 import {
   ConfigurationError,
@@ -13,36 +13,60 @@ import {
 } from '../core/quorum/index.ts'
 import { readConfigurationNode, writeConfigurationNode, type Tree } from '../core/tree/index.ts'
 import type { ClientAddresses } from '../connections/client-ports.ts'
-import { writeActive, writeProposed } from './configuration-files.ts'
+import type { ServerSettings } from '../settings/index.ts'
+import { loadConfigurations, writeActive, writeProposed } from './configuration-files.ts'
 
-/** What a member knows of who belongs to its ensemble, in memory and on disk. */
+/** The members of the ensemble as one member knows them, in memory and on disk. A standalone server is its only member. */
 export class Membership {
   readonly self: ServerId
+  /** Whether this server belongs to no ensemble. Its configuration is then written nowhere, neither to disk nor to the tree. */
+  readonly isStandalone: boolean
   readonly #disk: Disk
   readonly #folder: string
+  /** What the operator has configured. */
   readonly #written: EnsembleConfiguration
   #active: EnsembleConfiguration
   #voters: number
   #proposed: EnsembleConfiguration | undefined
-  /** The one that the end of the log has, if it is newer than the one in force. */
+  /** The configuration at the end of the log, if it is newer than the active one. */
   #logged: EnsembleConfiguration | undefined
   /** Files are written one after the other. */
   #writing: Promise<void> = Promise.resolve()
-  /** Whether the disk has refused something that memory has, for want of space perhaps. */
+  /** Whether memory has something that the disk has refused, because it was full for example. */
   #isBehind = false
 
   constructor(
     self: ServerId,
     { active, proposed }: Configurations,
-    { disk, folder, written }: { disk: Disk; folder: string; written: EnsembleConfiguration },
+    {
+      disk,
+      folder,
+      written,
+      isStandalone = false,
+    }: { disk: Disk; folder: string; written: EnsembleConfiguration; isStandalone?: boolean },
   ) {
     this.#written = written
     this.self = self
+    this.isStandalone = isStandalone
     this.#active = active
     this.#voters = votersOf(active).length
     this.#proposed = proposed
     this.#disk = disk
     this.#folder = folder
+  }
+
+  /**
+   * Loads the configurations of a member from disk; those of a standalone server have one voter and no ports. Rejects with a
+   * `ConfigurationError` when a file cannot be read as a configuration.
+   */
+  static async load(settings: ServerSettings, { disk, logger }: Platform): Promise<Membership> {
+    const { serverId, dataDir: folder, ensemble } = settings
+    if (ensemble === undefined) {
+      const written = configurationOfOne(serverId)
+      return new Membership(serverId, { active: written }, { disk, folder, written, isStandalone: true })
+    }
+    const known = await loadConfigurations(disk, folder, ensemble, logger)
+    return new Membership(serverId, known, { disk, folder, written: ensemble })
   }
 
   /** In force. */
@@ -161,3 +185,8 @@ export class Membership {
     this.#isBehind = false
   }
 }
+
+const configurationOfOne = (id: ServerId): EnsembleConfiguration => ({
+  version: 0,
+  members: new Map([[id, { id, addresses: [], role: 'participant' }]]),
+})

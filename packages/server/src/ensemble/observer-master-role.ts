@@ -18,7 +18,7 @@ import {
   type ObserverMasterWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import type { LearnerPipeline } from '../pipeline/index.ts'
 import { listenAddresses } from './addresses.ts'
 import { unknownServerRefusal } from './admission.ts'
@@ -32,7 +32,7 @@ import { Mailbox } from './mailbox.ts'
 /** The follower behind which observers stand. */
 export interface FollowerContext {
   readonly epoch: number
-  readonly pipeline: LearnerPipeline<ClientConnection>
+  readonly pipeline: LearnerPipeline<ClientChannel>
   readonly sessions: LearnerSessions
   /** Runs what belongs to one turn of the follower's clients. */
   readonly runInBatch: (action: () => void) => void
@@ -43,10 +43,10 @@ export interface FollowerContext {
  * here. All that the leader says comes in from the follower's own turn.
  */
 export class ObserverMasterRole {
-  readonly #kit: MemberContext
+  readonly #context: MemberContext
   readonly #follower: FollowerContext
   readonly #master: ObserverMaster
-  readonly #turns: Mailbox<ObserverMasterInput, ObserverMasterWork>
+  readonly #mailbox: Mailbox<ObserverMasterInput, ObserverMasterWork>
   readonly #port: QuorumPort
   readonly #links = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
@@ -56,10 +56,10 @@ export class ObserverMasterRole {
   /** A change of the configuration that is committed; who leads under it comes next. */
   #change: { readonly zxid: Zxid; readonly payload: Uint8Array } | undefined
 
-  constructor(kit: MemberContext, follower: FollowerContext) {
-    this.#kit = kit
+  constructor(context: MemberContext, follower: FollowerContext) {
+    this.#context = context
     this.#follower = follower
-    const { settings, membership, ports } = kit
+    const { settings, membership, platform } = context
     this.#master = new ObserverMaster({
       self: membership.self,
       epoch: follower.epoch,
@@ -67,23 +67,26 @@ export class ObserverMasterRole {
       configuration: () => membership.active,
       initLimit: settings.initLimit,
       syncLimit: settings.syncLimit,
-      sources: syncSources(kit),
+      sources: syncSources(context),
     })
-    this.#turns = new Mailbox({
+    this.#mailbox = new Mailbox({
       step: (input) => this.#master.step(input),
       perform: (work) => this.#perform(work),
-      failed: kit.failed,
+      failed: context.failed,
       runInBatch: follower.runInBatch,
     })
-    this.#transfers = new LearnerSyncs(kit, (to) => this.#turns.post({ type: 'streamed', to }))
+    this.#transfers = new LearnerSyncs(context, (to) => this.#mailbox.post({ type: 'streamed', to }))
     this.#port = new QuorumPort({
       ...quorumPortDefaults,
-      network: ports.network,
-      clock: ports.clock,
-      logger: ports.logger,
-      listen: listenAddresses(kit, 'quorumPort').map((at) => ({ ...at, port: settings.observerMasterPort })),
-      refusal: unknownServerRefusal(kit),
-      identified: (packet, wire) => this.#turns.run(() => this.#identified(packet, wire)),
+      network: platform.network,
+      clock: platform.clock,
+      logger: platform.logger,
+      listen: listenAddresses(context, 'quorumPort').map((at) => ({
+        ...at,
+        port: settings.observerMasterPort,
+      })),
+      refusal: unknownServerRefusal(context),
+      identified: (packet, wire) => this.#mailbox.run(() => this.#identified(packet, wire)),
     })
   }
 
@@ -98,11 +101,11 @@ export class ObserverMasterRole {
     try {
       await this.#port.open()
       const facts = { ports: this.#port.addresses.map(({ host, port }) => `${host}:${port}`) }
-      this.#kit.ports.logger.info(facts, 'Observers are kept up to date here')
+      this.#context.platform.logger.info(facts, 'Observers are kept up to date here')
     } catch (error) {
       if (this.#over) return
       const reason = error instanceof Error ? error.message : String(error)
-      this.#kit.ports.logger.error(
+      this.#context.platform.logger.error(
         { reason },
         'Observers cannot be kept up to date here: the port cannot be had',
       )
@@ -112,7 +115,7 @@ export class ObserverMasterRole {
   /** Closes everything; observers look for somebody else. */
   async end(): Promise<void> {
     this.#over = true
-    this.#turns.stop()
+    this.#mailbox.stop()
     this.#cancelTick()
     for (const link of this.#links.values()) link.close()
     this.#links.clear()
@@ -137,47 +140,51 @@ export class ObserverMasterRole {
   }
 
   pinged(zxid: Zxid): void {
-    this.#turns.enqueue({ type: 'pinged', zxid })
+    this.#mailbox.enqueue({ type: 'pinged', zxid })
   }
 
   #inform(type: number, zxid: Zxid, data: Uint8Array): void {
     for (const id of this.#master.observers) this.#links.get(id)?.send(type, zxid, data)
-    if (this.#master.hasWaitingObservers) this.#turns.enqueue({ type: 'committed' })
+    if (this.#master.hasWaitingObservers) this.#mailbox.enqueue({ type: 'committed' })
   }
 
   // Observers
 
   #tick(): void {
-    const { settings, ports } = this.#kit
-    this.#cancelTick = ports.clock.after(settings.tickTimeMs / 2, 'half a tick of an observer master', () => {
-      if (this.#over) return
-      this.#turns.post({ type: 'halfTick' })
-      this.#tick()
-    })
+    const { settings, platform } = this.#context
+    this.#cancelTick = platform.clock.after(
+      settings.tickTimeMs / 2,
+      'half a tick of an observer master',
+      () => {
+        if (this.#over) return
+        this.#mailbox.post({ type: 'halfTick' })
+        this.#tick()
+      },
+    )
   }
 
   #identified(packet: QuorumPacket, wire: Connection): void {
     const id = this.#nextId++
     const { serverId } = decodeLearnerInfo(packet.data)
-    const link = new LearnerConnection(id, serverId, wire, this.#kit, {
-      received: (read) => this.#turns.run(read),
+    const link = new LearnerConnection(id, serverId, wire, this.#context, {
+      received: (read) => this.#mailbox.run(read),
       packet: (type, zxid, data, auth) =>
-        this.#turns.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } }),
+        this.#mailbox.enqueue({ type: 'packet', from: id, packet: { type, zxid, data, auth } }),
       progress: () => this.#master.heartbeat(id),
-      lost: (reason) => this.#turns.run(() => this.#lost(link, reason)),
+      lost: (reason) => this.#mailbox.run(() => this.#lost(link, reason)),
     })
     link.isObserver = true
-    const { initLimit, tickTimeMs } = this.#kit.settings
+    const { initLimit, tickTimeMs } = this.#context.settings
     link.setReadTimeout(initLimit * tickTimeMs)
     this.#links.set(id, link)
-    this.#turns.enqueue({ type: 'accepted', from: id })
-    this.#turns.enqueue({ type: 'packet', from: id, packet })
+    this.#mailbox.enqueue({ type: 'accepted', from: id })
+    this.#mailbox.enqueue({ type: 'packet', from: id, packet })
   }
 
   #lost(link: LearnerConnection, reason: string): void {
     if (!this.#links.delete(link.id)) return
-    this.#kit.ports.logger.info({ peer: link.serverId, reason }, 'An observer is gone')
-    this.#turns.enqueue({ type: 'closed', from: link.id })
+    this.#context.platform.logger.info({ peer: link.serverId, reason }, 'An observer is gone')
+    this.#mailbox.enqueue({ type: 'closed', from: link.id })
   }
 
   #perform(work: ObserverMasterWork): void {
@@ -198,12 +205,12 @@ export class ObserverMasterRole {
       case 'deliver':
         return this.#deliver(work.from, work.packet)
       case 'warn':
-        return this.#kit.ports.logger.warn(work.facts, work.sentence)
+        return this.#context.platform.logger.warn(work.facts, work.sentence)
     }
   }
 
   #joined(link: LearnerConnection): void {
-    const { syncLimit, tickTimeMs } = this.#kit.settings
+    const { syncLimit, tickTimeMs } = this.#context.settings
     link.isSynced = true
     link.setReadTimeout(syncLimit * tickTimeMs)
   }
@@ -213,7 +220,7 @@ export class ObserverMasterRole {
     if (link === undefined) return
     this.#links.delete(id)
     const facts = { peer: link.serverId, address: link.address, reason }
-    this.#kit.ports.logger.warn(facts, 'An observer was sent away')
+    this.#context.platform.logger.warn(facts, 'An observer was sent away')
     link.close()
   }
 
@@ -230,18 +237,18 @@ export class ObserverMasterRole {
   }
 
   #serve(link: LearnerConnection, { type, data, auth }: QuorumPacket): void {
-    const { pipeline: writes, sessions } = this.#follower
+    const { pipeline, sessions } = this.#follower
     if (type === PacketType.ping)
       return decodeTouches(data, (id, timeout) => sessions.touchFromObserver(id, timeout))
     if (type === PacketType.revalidate) {
       const { session, timeout } = decodeRevalidation(data)
       const revalidated = (valid: boolean): void =>
         link.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid }))
-      return writes.revalidate(session, timeout, { onRevalidated: revalidated }, link.id)
+      return pipeline.revalidate(session, timeout, { onRevalidated: revalidated }, link.id)
     }
     const { session: sessionId, ...request } = decodeForwardedRequest(data)
     const identities: readonly Identity[] = auth ?? []
-    writes.forwardFromObserver({ sessionId, ...request, identities }, link.id, () =>
+    pipeline.forwardFromObserver({ sessionId, ...request, identities }, link.id, () =>
       link.send(PacketType.sync, 0),
     )
   }

@@ -9,7 +9,7 @@ const GO_ON = 0x31
  * other one. The file is read again and again; one that cannot be read says no.
  */
 export class Oracle {
-  readonly #ports: Platform
+  readonly #platform: Platform
   readonly #path: string
   readonly #everyMs: number
   readonly #changed: (goOn: boolean) => void
@@ -19,8 +19,8 @@ export class Oracle {
   #cancel: Cancel = () => {}
 
   /** `changed` is called each time that the answer becomes another one; at first it is no. */
-  constructor(settings: ServerSettings, ports: Platform, changed: (goOn: boolean) => void) {
-    this.#ports = ports
+  constructor(settings: ServerSettings, platform: Platform, changed: (goOn: boolean) => void) {
+    this.#platform = platform
     this.#path = settings.oraclePath!
     this.#everyMs = settings.tickTimeMs / 2
     this.#changed = changed
@@ -40,10 +40,10 @@ export class Oracle {
       const sentence = goOn
         ? 'The oracle says that this server may go on without the other one'
         : 'The oracle does not let this server go on alone'
-      this.#ports.logger.warn({ oraclePath: this.#path }, sentence)
+      this.#platform.logger.warn({ oraclePath: this.#path }, sentence)
       this.#changed(goOn)
     }
-    this.#cancel = this.#ports.clock.after(this.#everyMs, 'oracle', () => void this.start())
+    this.#cancel = this.#platform.clock.after(this.#everyMs, 'oracle', () => void this.start())
   }
 
   close(): void {
@@ -53,13 +53,13 @@ export class Oracle {
 
   async #read(): Promise<boolean> {
     try {
-      const [first] = await this.#ports.disk.readFile(this.#path)
+      const [first] = await this.#platform.disk.readFile(this.#path)
       this.#complained = false
       return first === GO_ON
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error)
       const sentence = 'The file of the oracle cannot be read; this server does not go on alone'
-      if (!this.#complained) this.#ports.logger.warn({ oraclePath: this.#path, reason }, sentence)
+      if (!this.#complained) this.#platform.logger.warn({ oraclePath: this.#path, reason }, sentence)
       this.#complained = true
       return false
     }

@@ -2,7 +2,7 @@ import { ProtocolError, BufferPool, Writer } from '@zabra/protocol'
 import type { Cancel, Clock, Connection } from '@zabra/runtime'
 import type { Identity, Zxid } from '../core/types.ts'
 import { writePacket } from '../core/zab/index.ts'
-import { flushWriter } from '../connections/flush-writer.ts'
+import { flushWriter } from '../connections/flow-control.ts'
 
 /** What a connection of the quorum port is made of, on either side. */
 export interface PeerConnectionOptions {
@@ -70,7 +70,7 @@ export class PeerConnection {
     this.write((out) => writePacket(out, type, zxid, data, auth))
   }
 
-  /** The same with a packet that the caller writes. */
+  /** The same with a packet that the caller pipeline. */
   write(packet: (out: Writer) => void): void {
     if (!this.#open) return
     packet(this.#out)

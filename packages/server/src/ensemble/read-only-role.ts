@@ -1,5 +1,5 @@
 import { LearnerSessions } from '../core/sessions/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { ReadOnlyPipeline } from '../pipeline/index.ts'
 import { RoleClients } from './role-clients.ts'
 import { roleMetrics } from './role-metrics.ts'
@@ -7,16 +7,16 @@ import type { MemberContext } from './context.ts'
 
 /** What a member does for clients that only want to look, while it has no leader. Nothing reaches the tree or the log. */
 export class ReadOnlyRole {
-  readonly #clients: RoleClients<ReadOnlyPipeline<ClientConnection>>
+  readonly #clients: RoleClients<ReadOnlyPipeline<ClientChannel>>
 
-  constructor(kit: MemberContext) {
-    this.#clients = new RoleClients(kit, {
-      sessions: new LearnerSessions(new Map(kit.database.sessions)),
+  constructor(context: MemberContext) {
+    this.#clients = new RoleClients(context, {
+      sessions: new LearnerSessions(new Map(context.database.sessions)),
       readOnly: true,
-      role: roleMetrics(kit, { mode: 'read-only', peerState: () => 'looking' }),
+      role: roleMetrics(context, { mode: 'read-only', peerState: () => 'looking' }),
       pipeline: (parts) => new ReadOnlyPipeline(parts),
     })
-    kit.ports.logger.info({}, 'There is no leader: serving clients that only want to read')
+    context.platform.logger.info({}, 'There is no leader: serving clients that only want to read')
     this.#clients.open()
   }
 

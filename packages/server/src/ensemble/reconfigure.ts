@@ -15,7 +15,7 @@ import type { MemberContext } from './context.ts'
  * the error number of why not.
  */
 export function validateReconfiguration(
-  { settings, ports }: MemberContext,
+  { settings, platform }: MemberContext,
   leader: Pick<Leader, 'activeConfiguration' | 'lastSeenConfiguration' | 'syncedVoters'>,
   request: ReconfigRequest & { readonly curConfigId: bigint },
   zxid: Zxid,
@@ -25,14 +25,14 @@ export function validateReconfiguration(
   if (request.curConfigId !== -1n && request.curConfigId !== BigInt(proposed.version))
     return ErrorCode.BADVERSION
   try {
-    const leastVoters = settings.standaloneEnabled ? 2 : 1
-    const next = applyReconfig(active, request, { version: zxid, leastVoters })
+    const minVoters = settings.standaloneEnabled ? 2 : 1
+    const next = applyReconfig(active, request, { version: zxid, minVoters })
     // A configuration that could decide nothing would stop the ensemble.
     if (!verifierOf(next).isQuorum(leader.syncedVoters())) return ErrorCode.NEWCONFIGNOQUORUM
     return printConfiguration(next)
   } catch (error) {
     if (!(error instanceof ReconfigurationError)) throw error
-    ports.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
+    platform.logger.info({ reason: error.message }, 'A change of the ensemble was refused')
     return error.code
   }
 }

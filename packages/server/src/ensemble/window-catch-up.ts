@@ -10,12 +10,12 @@ const MOST_BYTES = 64 << 20
  * Brings the window to the end of the log between two roles: what the last role has logged without knowing that it was
  * committed is history now, and the next role begins with it. Where the log does not continue the window it begins anew.
  */
-export async function catchUpWindow(window: CommittedWindow, vault: Database): Promise<void> {
-  const { lastZxid, logRange: verified } = vault
+export async function catchUpWindow(window: CommittedWindow, database: Database): Promise<void> {
+  const { lastZxid, logRange: verified } = database
   if (window.max === lastZxid) return
   const continues = window.max >= verified.after && window.max < lastZxid && contains(verified, window.max)
   if (!continues || verified.bytesAfter(window.max) > MOST_BYTES) return window.reset(lastZxid)
-  for await (const { zxid, payload } of vault.readHistory(window.max, lastZxid)) window.add(zxid, payload)
+  for await (const { zxid, payload } of database.readHistory(window.max, lastZxid)) window.add(zxid, payload)
   if (window.max !== lastZxid) window.reset(lastZxid)
 }
 

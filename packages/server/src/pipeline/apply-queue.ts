@@ -2,7 +2,8 @@ import { formatZxid, OpCode } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Preparer } from '../core/prepare/index.ts'
-import { applyInSteps, isLarge, STEP, type PartCallback } from '../core/tree/index.ts'
+import { STEP } from '../core/steps.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { AcceptedWrite, WriteCallback, PipelineContext } from './types.ts'
@@ -19,8 +20,6 @@ export interface ApplyQueueOptions<L extends NotifiedWatcher> extends Pick<
   'tree' | 'watchNotifier' | 'defer' | 'clock'
 > {
   readonly preparer: Preparer
-  /** Whether entries without a requester are somebody else's, who bounds them. */
-  readonly hasQuorum: boolean
   /** The last transaction before the first entry. */
   readonly lastZxid: Zxid
   /** What a transaction is to the sessions. Called before its requester is told. */
@@ -35,7 +34,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   readonly #parts: ApplyQueueOptions<L>
   readonly digests: DigestHistory
   readonly #queue = new RingBuffer<AcceptedWrite | undefined>(undefined)
-  /** Those in the queue that nobody here waits for, in an ensemble: learners bound what they send. */
+  /** Entries in the queue without a client of this server: learners bound what they forward, and the server what it writes itself. */
   #foreign = 0
   /** Who waits until all up to a zxid is applied. */
   #syncs: { readonly after: Zxid; readonly done: () => void }[] = []
@@ -68,7 +67,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
   }
 
   enqueue(entry: AcceptedWrite): void {
-    if (entry.callback === undefined && this.#parts.hasQuorum) this.#foreign++
+    if (entry.callback === undefined) this.#foreign++
     this.#queue.push(entry)
   }
 
@@ -93,6 +92,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.drain()
     const lost = [...this.#queue] as AcceptedWrite[]
     this.#queue.clear()
+    this.#foreign = 0
     return lost
   }
 
@@ -108,11 +108,6 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#foreign = 0
     this.#syncs = []
     this.#applying.drainCurrent()
-  }
-
-  /** Has somebody told, in a later turn, once all up to a zxid is applied. */
-  notifyLater(after: Zxid, done: () => void): void {
-    this.#syncs.push({ after, done })
   }
 
   /** Calls back once all that is committed now is applied. */
@@ -148,9 +143,8 @@ export class ApplyQueue<L extends NotifiedWatcher> {
         break
       }
       const entry = this.#queue.shift()!
-      if (entry.callback === undefined && this.#parts.hasQuorum) this.#foreign--
-      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
-        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
+      if (entry.callback === undefined) this.#foreign--
+      if (appliesInSteps(this.#parts.tree, entry.logged.txn)) this.#beginSteps(entry)
       else this.#apply(entry)
     }
     this.#tell()
@@ -180,6 +174,17 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#isApplied(entry, err)
   }
 
+  /** Applies a small transaction at once. The rest of a large one is applied in later turns, and what follows it after that. */
+  #beginSteps(entry: AcceptedWrite): void {
+    const steps = this.#applyInSteps(entry)
+    if (steps.next().done !== true) this.#applying.add({ begin: () => this.#resume(steps) })
+  }
+
+  *#resume(steps: Generator<void>): Generator<void> {
+    yield* steps
+    this.#advanceLater()
+  }
+
   *#applyInSteps(entry: AcceptedWrite): Generator<void> {
     const { tree, watchNotifier: firing } = this.#parts
     const { header, txn } = entry.logged
@@ -194,7 +199,6 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     }
     while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) yield
     if (!this.#ended) this.#isApplied(entry, err)
-    this.#advanceLater()
   }
 
   #isApplied(entry: AcceptedWrite, err: number): void {

@@ -504,7 +504,7 @@ describe('local sessions', () => {
     await trio.settle()
     client.takeConnectResponse()
     await trio.advance(5100)
-    side.clientService.runTurn(() => side.clientService.expireSessions())
+    side.clientService.runTurn(() => side.clientService.expiry.run())
     await trio.settle()
     expect([client.closed, side.clientService.localSessions!.size]).toEqual([true, 0])
   })
@@ -530,7 +530,7 @@ describe('local sessions', () => {
           trio.leader,
           ...trio.learners.map((learner) => learner.fixture),
         ])
-          core.runTurn(() => core.expireSessions())
+          core.runTurn(() => core.expiry.run())
       }
       expect(client.closed).toBe(false)
       client.takeReceived()
@@ -577,7 +577,7 @@ describe('a change of the ensemble', () => {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             isAccepting: true,
             propose: (zxid, payload) => {

@@ -1,8 +1,7 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
-import { invariant } from '@zabra/runtime'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { Summary } from '../core/range.ts'
-import { STEP } from '../core/tree/index.ts'
+import { Summary } from '../core/histogram.ts'
+import { runToEnd, STEP } from '../core/steps.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
@@ -37,7 +36,7 @@ const HERE: object = { name: 'the leader' }
 
 /**
  * The way of every write where this server decides: prepare, log, propose, wait until it is committed, apply, tell watchers,
- * reply. A server that stands alone is a quorum of one, so durable is committed. The rules, which only this file enforces:
+ * reply. A standalone server is a quorum of one. The rules, which only this file enforces:
  *
  * 1. A zxid is one above the last one appended; nothing else hands out zxids.
  * 2. What is prepared is appended and proposed in the same turn, so log, proposals and pending view have one order.
@@ -80,8 +79,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
   constructor(parts: LeaderPipelineOptions<L>) {
     this.#parts = parts
     this.#lastZxid = parts.lastZxid
-    const hasQuorum = parts.quorum !== undefined
-    this.#sessions = new LeaderSessions({ ...parts, hasQuorum })
+    this.#sessions = new LeaderSessions(parts)
     const check = (id: SessionId, global: boolean): number => this.#sessions.check(id, global, this.#owner)
     this.#preparer = parts.createPreparer({ check })
     const sessions = (id: SessionId, txn: Txn, told: WriteCallback | undefined): void =>
@@ -89,13 +87,12 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue = new ApplyQueue({
       ...parts,
       preparer: this.#preparer,
-      hasQuorum,
       applySession: sessions,
     })
     this.#preparing = new SlicedQueue(parts)
     this.#learnerOrder = new LearnerRequestOrder({
       sync: (learner, done) =>
-        this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum?.sendSync(learner), done()))),
+        this.#inOrder(undefined, () => this.#confirm(() => (parts.quorum.sendSync(learner), done()))),
       process: (learner, request) => this.#inOrder(undefined, () => this.#take(learner, request)),
     })
   }
@@ -110,8 +107,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   get lastVisibleZxid(): Zxid {
     // The epoch begins behind everything that is older, and clients of other servers are told so.
-    const { quorum, tree, lastZxid } = this.#parts
-    return quorum === undefined ? tree.lastZxid : Math.max(tree.lastZxid, lastZxid)
+    const { tree, lastZxid } = this.#parts
+    return Math.max(tree.lastZxid, lastZxid)
   }
 
   /** The last zxid handed out. */
@@ -178,16 +175,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   sync(_write: ClientWrite, requester: WriteCallback): number | undefined {
     if (this.#preparing.isBusy) {
-      this.#inOrder(undefined, () => {
-        const done = (): void => requester.onSynced()
-        if (this.#parts.quorum !== undefined) this.#confirm(done)
-        else if (this.#applyQueue.notifyWhenApplied(this.#lastZxid, done)) done()
-      })
-      return undefined
-    }
-    if (this.#parts.quorum === undefined) {
-      if (this.outstanding === 0) return ErrorCode.OK
-      this.#applyQueue.notifyLater(this.#lastZxid, () => requester.onSynced())
+      this.#inOrder(undefined, () => this.#confirm(() => requester.onSynced()))
       return undefined
     }
     let isOver = false
@@ -245,7 +233,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   // What is decided
 
-  /** Everything up to a zxid is committed: durable when the server stands alone, else acknowledged by a quorum. */
+  /** Everything up to a zxid is committed: durable on a quorum. */
   commit(zxid: Zxid): void {
     this.#applyQueue.commit(zxid)
   }
@@ -261,9 +249,8 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#applyQueue.drain()
   }
 
-  /** Everything above a zxid is lost before it was durable. Only a server that stands alone can know that. */
+  /** Discards everything above this zxid, which was lost before it was durable. Only a quorum of one can know that. */
   discardAfter(durable: Zxid): void {
-    invariant(this.#parts.quorum === undefined, 'What was proposed to a quorum is never taken back.', {})
     const lost = this.#applyQueue.discardAfter(durable)
     this.#lastZxid = durable
     this.#preparer.reset()
@@ -319,7 +306,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     const zxid = this.#lastZxid + 1
     const time = this.#now()
     const prepared = isLargeRequest(write.type, body)
-      ? yield* this.#preparer.multiInSteps(write, body, zxid, time)
+      ? yield* this.#preparer.prepareMulti(write, body, zxid, time)
       : this.#preparer.prepare(write, body, zxid, time)
     const answer = typeof prepared === 'number' ? failure(prepared) : prepared
     yield* this.#acceptInSteps(
@@ -370,7 +357,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     time: number,
     startedAt: number,
   ): Generator<void> {
-    const steps = this.#preparer.multiInSteps(write, body, zxid, time)
+    const steps = this.#preparer.prepareMulti(write, body, zxid, time)
     for (;;) {
       this.#owner = owner
       const { done, value } = steps.next()
@@ -416,7 +403,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     if (this.#parts.tree.owners.ofSession(id).size > STEP)
       return this.#closeInSteps(id, xid, requester, startedAt)
     const zxid = this.#lastZxid + 1
-    const prepared = this.#preparer.closeSession(id, zxid)
+    const prepared = runToEnd(this.#preparer.closeSession(id, zxid))
     this.#accept(id, xid, OpCode.closeSession, zxid, this.#now(), prepared, requester, startedAt)
   }
 
@@ -427,7 +414,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     startedAt: number,
   ): Generator<void> {
     const zxid = this.#lastZxid + 1
-    const prepared = yield* this.#preparer.closeInSteps(id, zxid)
+    const prepared = yield* this.#preparer.closeSession(id, zxid)
     const time = this.#now()
     yield* this.#acceptInSteps(id, xid, OpCode.closeSession, zxid, time, prepared, requester, startedAt)
   }
@@ -443,8 +430,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     startedAt: number,
   ): void {
     const entry = new InFlightWrite(sessionId, xid, type, zxid, time, prepared, requester, startedAt)
-    const payload = this.#parts.quorum === undefined ? undefined : this.#encode(entry)
-    this.#append(entry, payload)
+    this.#append(entry, this.#encode(entry))
   }
 
   /** As `#accept`, for what may be large. */
@@ -463,20 +449,19 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
     this.#append(entry, payload, adler)
   }
 
-  #append(entry: AcceptedWrite, payload: Uint8Array | undefined, adler?: number): void {
-    const { log: journal, quorum } = this.#parts
+  #append(entry: AcceptedWrite, payload: Uint8Array, adler?: number): void {
+    const { log, quorum } = this.#parts
     const { logged } = entry
     const { zxid } = logged.header
     // The role is about to end, and with it the connection of whoever asks: nobody can know what becomes of this.
-    this.hasDroppedRequest ||= quorum?.isAccepting === false
+    this.hasDroppedRequest ||= !quorum.isAccepting
     if (this.hasDroppedRequest) return
     this.#applyQueue.enqueue(entry)
     this.#lastZxid = zxid
-    journal.append(logged, payload, adler)
-    if (quorum === undefined) return
-    this.lastProposalSize = payload!.length
-    this.proposalSize.add(payload!.length)
-    quorum.propose(zxid, payload!, logged)
+    log.appendPayload(zxid, payload, adler)
+    this.lastProposalSize = payload.length
+    this.proposalSize.add(payload.length)
+    quorum.propose(zxid, payload, logged)
   }
 
   #encode(logged: LoggedTxn): Uint8Array {
@@ -505,7 +490,7 @@ export class LeaderPipeline<L extends NotifiedWatcher> implements RequestPipelin
 
   #confirm(done: () => void): void {
     this.#confirming++
-    this.#parts.quorum!.confirmLeadership(() => {
+    this.#parts.quorum.confirmLeadership(() => {
       if (this.#ended || this.hasDroppedRequest) return
       this.#confirming--
       // What is committed by now may still be on its way into the tree.

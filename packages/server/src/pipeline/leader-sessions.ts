@@ -15,7 +15,6 @@ export interface LeaderSessionsOptions<L extends NotifiedWatcher> extends Pick<
   'sessions' | 'localSessions' | 'clock' | 'onSessionCreated' | 'onSessionClosed'
 > {
   readonly serverId: number
-  readonly hasQuorum: boolean
 }
 
 /** Most sessions that are remembered after their end. */
@@ -53,9 +52,7 @@ export class LeaderSessions<L extends NotifiedWatcher> {
 
   /** Why a session may not write, as an error number; 0 when it may (`LeaderSessionTracker.checkSession`). */
   check(id: SessionId, global: boolean, asking: object): number {
-    const { sessions, hasQuorum } = this.#parts
-    const session = sessions.get(id)
-    if (session !== undefined && !hasQuorum && !session.isClosing) return ErrorCode.OK
+    const session = this.#parts.sessions.get(id)
     const known: Session | CreatingSession | undefined = session ?? this.#creating.get(id)
     if (known === undefined) return this.#checkUnknown(id, global)
     if (known.isClosing) return ErrorCode.SESSIONEXPIRED

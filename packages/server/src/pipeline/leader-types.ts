@@ -6,16 +6,13 @@ import type { PipelineContext } from './types.ts'
 export interface PipelineLog {
   /** 'open' while it takes transactions. */
   readonly state: string
-  /**
-   * `payload` is the transaction encoded, where there is a quorum or the transaction is large; it belongs to the journal and its
-   * learners, for good. `adler` is its Adler-32, where that is known.
-   */
-  append(logged: LoggedTxn, payload?: Uint8Array, adler?: number): void
+  /** Appends an encoded transaction, which may be sent to learners too and does not change. `adler` is its Adler-32, where that is known. */
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void
 }
 
-/** The ensemble as its leader sees it. All calls back come inside `ClientService.runTurn`, also when they come at once. */
+/** The quorum as the leader's pipeline sees it; that of a standalone server is the server itself. Callbacks run inside `ClientService.runTurn`, possibly synchronously. */
 export interface QuorumProtocol {
-  /** The transaction goes to the learners. It is in the journal's queue already. `commit` follows in order of zxids. */
+  /** Sends the transaction to the learners. It is appended to the log already. `commit` follows in order of zxids. */
   propose(zxid: Zxid, payload: Uint8Array, logged: LoggedTxn): void
   /**
    * Calls back, in the order of the calls, once all that was proposed before is committed (and told by `commit`) and a
@@ -41,9 +38,8 @@ export interface ForwardedRequest {
 /** What a leader is made of. */
 export interface LeaderPipelineOptions<L extends NotifiedWatcher> extends PipelineContext<L> {
   readonly log: PipelineLog
-  /** Absent when the server stands alone: durable is committed then. */
-  readonly quorum?: QuorumProtocol
-  /** What the zxids continue: the last transaction of a server that stands alone, else the first zxid of the epoch. */
+  readonly quorum: QuorumProtocol
+  /** The zxid before the first transaction: that of the last transaction on a standalone server, else the first zxid of the epoch. */
   readonly lastZxid: Zxid
   readonly serverId: number
   /** Whether a local session becomes global when it needs to (`localSessionsUpgradingEnabled`). */

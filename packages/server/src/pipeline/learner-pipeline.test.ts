@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { LearnerSessions, type SessionTable } from '../core/sessions/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn } from '../persistence/index.ts'
-import type { ClientConnection } from '../connections/client-connection.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
 import { LearnerPipeline, type Forwarded } from './learner-pipeline.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
@@ -16,7 +16,7 @@ class Scripted {
   readonly forwarded: Forwarded[] = []
   readonly asked: bigint[] = []
   readonly troubles: string[] = []
-  side!: PipelineFixture<LearnerPipeline<ClientConnection>>
+  side!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
   static async start(): Promise<Scripted> {
@@ -50,7 +50,7 @@ class Scripted {
     this.side.clientService.runTurn(() => this.side.pipeline.applyCommitted(zxid, writer.take()))
   }
 
-  say(what: (writes: LearnerPipeline<ClientConnection>) => void): void {
+  say(what: (writes: LearnerPipeline<ClientChannel>) => void): void {
     this.side.clientService.runTurn(() => what(this.side.pipeline))
   }
 }

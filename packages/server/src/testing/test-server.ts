@@ -23,7 +23,8 @@ import {
   type System,
 } from '@zabra/runtime'
 import { defaults, type ServerSettings } from '../settings/index.ts'
-import { createServer, type Server } from '../server.ts'
+import type { Server } from '../server-types.ts'
+import { createServer } from '../server.ts'
 
 export interface LogLine {
   readonly level: keyof Logger

@@ -14,7 +14,8 @@ import {
 } from '@zabra/runtime'
 import { parseConfiguration, type EnsembleConfiguration, type ServerId } from '../../core/quorum/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import { createServer, type Server } from '../../server.ts'
+import type { Server } from '../../server-types.ts'
+import { createServer } from '../../server.ts'
 import { RawClient } from '../../testing/test-server.ts'
 
 /** One member: its disk stays, the process on it comes and goes. */
@@ -37,7 +38,7 @@ class TestMember {
     const life = new Incarnation(this.ensemble, this)
     this.#life = life
     this.failure = undefined
-    const starting = createServer(this.settings, life.ports)
+    const starting = createServer(this.settings, life.platform)
     let server: Server | undefined
     let failed: unknown
     starting.then(
@@ -77,7 +78,7 @@ class Incarnation {
   alive = true
   readonly #wires = new Set<{ cut(): void }>()
   readonly #closes: (() => Promise<void>)[] = []
-  readonly ports: Platform
+  readonly platform: Platform
 
   constructor(ensemble: Ensemble, member: TestMember) {
     const { clock, network } = ensemble
@@ -119,7 +120,7 @@ class Incarnation {
           `${Math.round(clock.monotonic())} ${member.id} ${level} ${sentence} ${JSON.stringify(facts)}`,
         )
       }
-    this.ports = {
+    this.platform = {
       clock: ownClock,
       network: ownNetwork,
       disk: this.#ownDisk(member.disk),

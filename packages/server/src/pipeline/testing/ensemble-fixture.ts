@@ -1,7 +1,7 @@
 import { ManualClock } from '@zabra/runtime'
 import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
-import type { ClientConnection } from '../../connections/client-connection.ts'
+import type { ClientChannel } from '../../connections/client-channel.ts'
 import type { ForwardedRequest } from '../leader-types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
@@ -20,7 +20,7 @@ export interface EnsembleFixtureOptions {
 
 /** A learner and both directions of its connection to the leader. */
 export interface Learner {
-  readonly fixture: PipelineFixture<LearnerPipeline<ClientConnection>>
+  readonly fixture: PipelineFixture<LearnerPipeline<ClientChannel>>
   readonly sessions: LearnerSessions
   readonly table: SessionTable
   /** What it has sent and the leader has not taken. */
@@ -42,7 +42,7 @@ interface Proposal {
 export class EnsembleFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable
-  leader!: PipelineFixture<LeaderPipeline<ClientConnection>>
+  leader!: PipelineFixture<LeaderPipeline<ClientChannel>>
   readonly learners: Learner[] = []
   readonly proposals: Proposal[] = []
   readonly confirms: { readonly after: Zxid; readonly done: () => void }[] = []
@@ -81,7 +81,7 @@ export class EnsembleFixture {
       createPipeline: (kit) =>
         new LeaderPipeline({
           ...kit,
-          log: { state: 'open', append() {} },
+          log: { state: 'open', appendPayload() {} },
           quorum: {
             get isAccepting() {
               return isAccepting()
@@ -186,7 +186,7 @@ export class EnsembleFixture {
 
   /** What the leader would do at its tick. */
   expire(): void {
-    this.leader.clientService.runTurn(() => this.leader.clientService.expireSessions())
+    this.leader.clientService.runTurn(() => this.leader.clientService.expiry.run())
   }
 
   /** Commits the oldest proposal. */

@@ -1,0 +1,226 @@
+import { ProtocolError } from '@zabra/protocol'
+import type { Connection } from '@zabra/runtime'
+import type { LeaderStatus } from '../admin/index.ts'
+import type { ClientChannel } from '../connections/client-channel.ts'
+import type { Identity, Zxid } from '../core/types.ts'
+import {
+  decodeForwardedRequest,
+  decodeLearnerInfo,
+  decodeRevalidation,
+  decodeTouches,
+  encodeRevalidationReply,
+  PacketType,
+  type ConnectionId,
+  type Leader,
+  type LeaderInput,
+  type LeaderWork,
+  type QuorumPacket,
+} from '../core/zab/index.ts'
+import type { LeaderPipeline } from '../pipeline/index.ts'
+import { listenAddresses } from './addresses.ts'
+import { unknownServerRefusal } from './admission.ts'
+import type { MemberContext } from './context.ts'
+import { LearnerConnection } from './learner-connection.ts'
+import { LearnerSyncs } from './learner-syncs.ts'
+import type { Mailbox } from './mailbox.ts'
+import { QuorumPort, quorumPortDefaults } from './quorum-port.ts'
+
+export type LearnerWork = Extract<
+  LeaderWork,
+  { do: 'send' | 'sync' | 'drop' | 'deliver' | 'joined' | 'left' }
+>
+
+export interface LearnersOptions {
+  readonly leader: Leader
+  /** Filled here; the leader's broadcast writes to them. */
+  readonly connections: Map<ConnectionId, LearnerConnection>
+  readonly mailbox: Mailbox<LeaderInput, LeaderWork>
+  /** Undefined until the leader is established. */
+  readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
+}
+
+/** The learners of a leader: accepts them on the quorum port, syncs them, and carries packets between them, the leader and its pipeline. */
+export class Learners {
+  readonly #context: MemberContext
+  readonly #options: LearnersOptions
+  readonly #port: QuorumPort
+  readonly #syncs: LearnerSyncs
+  #nextId = 1
+
+  constructor(context: MemberContext, options: LearnersOptions) {
+    this.#context = context
+    this.#options = options
+    const { mailbox } = options
+    const { network, clock, logger } = context.platform
+    this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
+    this.#port = new QuorumPort({
+      ...quorumPortDefaults,
+      network,
+      clock,
+      logger,
+      listen: listenAddresses(context, 'quorumPort'),
+      refusal: unknownServerRefusal(context),
+      identified: (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+    })
+  }
+
+  /** Opens the quorum port. Rejects with a `NetworkError` when it cannot be bound. */
+  listen(): Promise<void> {
+    return this.#port.open()
+  }
+
+  async close(): Promise<void> {
+    for (const learner of this.#options.connections.values()) learner.close()
+    this.#options.connections.clear()
+    await this.#port.close()
+  }
+
+  /** Expects heartbeats of synced learners from now on: the leader is established. */
+  onEstablished(): void {
+    for (const learner of this.#options.connections.values())
+      if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
+  }
+
+  /** Sends the reply to a sync, behind all that was sent before. */
+  sendSync(learner: object): void {
+    ;(learner as LearnerConnection).send(PacketType.sync, 0)
+  }
+
+  counts(): Pick<
+    LeaderStatus,
+    'learners' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
+  > {
+    const { connections } = this.#options
+    const { members } = this.#context.membership.active
+    const synced = [...connections.values()].filter(({ isSynced }) => isSynced)
+    const syncedObservers = synced.filter(({ isObserver }) => isObserver).length
+    const syncedFollowers = synced.filter(
+      ({ serverId, isObserver }) => !isObserver && members.get(serverId)?.role === 'participant',
+    ).length
+    return {
+      learners: connections.size,
+      syncedFollowers,
+      syncedNonVotingFollowers: synced.length - syncedObservers - syncedFollowers,
+      syncedObservers,
+    }
+  }
+
+  perform(work: LearnerWork): void {
+    switch (work.do) {
+      case 'send': {
+        const { type, zxid, data, auth } = work.packet
+        return this.#options.connections.get(work.to)?.send(type, zxid, data, auth)
+      }
+      case 'sync': {
+        const learner = this.#options.connections.get(work.to)
+        return learner === undefined ? undefined : this.#syncs.start(learner, work.plan)
+      }
+      case 'drop':
+        return this.#drop(work.connection, work.reason)
+      case 'deliver':
+        return this.#deliver(work.from, work.packet)
+      case 'joined': {
+        const learner = this.#options.connections.get(work.connection)
+        if (learner !== undefined) learner.isSynced = true
+        return
+      }
+      case 'left': {
+        const learner = this.#options.connections.get(work.connection)
+        if (learner !== undefined) this.#options.pipeline()?.removeLearner(learner)
+        return
+      }
+    }
+  }
+
+  get #syncLimitMs(): number {
+    const { syncLimit, tickTimeMs } = this.#context.settings
+    return syncLimit * tickTimeMs
+  }
+
+  #onIdentified(packet: QuorumPacket, connection: Connection): void {
+    const { leader, connections, mailbox } = this.#options
+    const { initLimit, tickTimeMs } = this.#context.settings
+    const id = this.#nextId++
+    const { serverId } = decodeLearnerInfo(packet.data)
+    const learner = new LearnerConnection(id, serverId, connection, this.#context, {
+      received: (read) => mailbox.run(read),
+      packet: (type, zxid, data, auth) => this.#onPacket(learner, type, zxid, data, auth),
+      progress: () => leader.heartbeat(id),
+      lost: (reason) => mailbox.run(() => this.#onLost(learner, reason)),
+    })
+    learner.isObserver = packet.type === PacketType.observerInfo
+    learner.setReadTimeout(initLimit * tickTimeMs)
+    connections.set(id, learner)
+    mailbox.enqueue({ type: 'accepted', from: id })
+    mailbox.enqueue({ type: 'packet', from: id, packet })
+  }
+
+  #onPacket(
+    learner: LearnerConnection,
+    type: number,
+    zxid: Zxid,
+    data: Uint8Array | null,
+    auth: readonly Identity[] | null,
+  ): void {
+    const { leader, mailbox } = this.#options
+    if (type === PacketType.ack && leader.ack(learner.id, zxid)) return
+    // Requests are as frequent as writes, and the leader would only deliver them.
+    if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
+    // An established leader sends pings, which the learner answers.
+    if (type === PacketType.ack && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+    mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
+  }
+
+  #onLost(learner: LearnerConnection, reason: string): void {
+    if (!this.#options.connections.delete(learner.id)) return
+    this.#context.platform.logger.info({ peer: learner.serverId, reason }, 'A member that followed is gone')
+    this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
+  }
+
+  #drop(id: ConnectionId, reason: string): void {
+    const { connections } = this.#options
+    const learner = connections.get(id)
+    if (learner === undefined) return
+    connections.delete(id)
+    const { serverId: peer, address } = learner
+    this.#context.platform.logger.warn({ peer, address, reason }, 'A member was sent away')
+    learner.close()
+  }
+
+  /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
+  #deliver(from: ConnectionId, packet: QuorumPacket): void {
+    const learner = this.#options.connections.get(from)
+    const pipeline = this.#options.pipeline()
+    if (learner === undefined || pipeline === undefined) return
+    try {
+      this.#handle(learner, pipeline, packet)
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error
+      learner.fail(error.message)
+    }
+  }
+
+  #handle(
+    learner: LearnerConnection,
+    pipeline: LeaderPipeline<ClientChannel>,
+    { type, data, auth }: QuorumPacket,
+  ): void {
+    if (type === PacketType.ping)
+      return decodeTouches(data, (id, timeout) => pipeline.touchSession(id, timeout))
+    if (type === PacketType.revalidate) {
+      const { session, timeout } = decodeRevalidation(data)
+      return pipeline.revalidateInOrder(learner, session, timeout, (valid) =>
+        learner.send(PacketType.revalidate, -1, encodeRevalidationReply({ session, valid })),
+      )
+    }
+    this.#submit(learner, data, auth)
+  }
+
+  #submit(learner: LearnerConnection, data: Uint8Array | null, auth: readonly Identity[] | null): void {
+    const { session: sessionId, cxid, type, body } = decodeForwardedRequest(data)
+    const identities = auth ?? NO_IDENTITIES
+    this.#options.pipeline()?.submitForwarded(learner, { sessionId, cxid, type, body, identities })
+  }
+}
+
+const NO_IDENTITIES: readonly Identity[] = []
