@@ -37,7 +37,7 @@ const MAX_FRAME_BYTES = 1 << 24
 export class RecordingConnection implements Connection {
   readonly remote: Address
   readonly local: Address
-  readonly #o: RecordingOptions
+  readonly #options: RecordingOptions
   readonly #inner: Connection
   readonly #sent: FrameSplitter
   readonly #received: FrameSplitter
@@ -53,7 +53,7 @@ export class RecordingConnection implements Connection {
 
   constructor(inner: Connection, options: RecordingOptions) {
     this.#inner = inner
-    this.#o = options
+    this.#options = options
     this.remote = inner.remote
     this.local = inner.local
     const reading = (frame: (r: Reader) => void) => (bytes: Uint8Array, start: number, end: number) =>
@@ -76,7 +76,7 @@ export class RecordingConnection implements Connection {
     this.#inner.setHandler({
       data: (chunk) => {
         const wasEnded = this.#isEnded
-        const { events } = this.#o.history
+        const { events } = this.#options.history
         const before = events.length
         if (!wasEnded) this.#received.push(chunk)
         handler.data(chunk)
@@ -127,7 +127,7 @@ export class RecordingConnection implements Connection {
     if (xid === Xid.setWatches)
       return void this.#resets.push(type === OpCode.setWatches ? this.#readReset(r) : undefined)
     if (xid < 0) return
-    const { history, client, connection, server, world, isChecked } = this.#o
+    const { history, client, connection, server, world, isChecked } = this.#options
     const asked = decodeRequest(type, r)
     const request = asked && 'watch' in asked && !isChecked(asked.path) ? { ...asked, watch: false } : asked
     const common = { client, session: this.#session, connection, server, xid }
@@ -138,7 +138,7 @@ export class RecordingConnection implements Connection {
   #readReset(r: Reader): Pick<WatchesReset, 'since' | 'asked'> {
     const { relativeZxid, dataWatches, existWatches, childWatches } = readSetWatches(r)
     const checked = (paths: SetWatches['dataWatches']): string[] =>
-      (paths ?? []).filter((path) => path !== null).filter(this.#o.isChecked)
+      (paths ?? []).filter((path) => path !== null).filter(this.#options.isChecked)
     const asked = { data: checked(dataWatches), exist: checked(existWatches), child: checked(childWatches) }
     return { since: Number(relativeZxid), asked }
   }
@@ -151,7 +151,7 @@ export class RecordingConnection implements Connection {
     if (xid === Xid.notification) return this.#handleNotification(r)
     if (xid === Xid.setWatches) return this.#handleReset(zxid)
     if (xid < 0) return
-    const { history, client, server, world } = this.#o
+    const { history, client, server, world } = this.#options
     const next = this.#pending.shift()
     if (next === undefined || next.xid !== xid) {
       history.violations.push(
@@ -168,7 +168,7 @@ export class RecordingConnection implements Connection {
 
   #handleConnectResponse(r: Reader): void {
     const { sessionId, timeOut } = readConnectResponse(r)
-    const { history, client, connection, server, world } = this.#o
+    const { history, client, connection, server, world } = this.#options
     const common = { client, connection, server, at: world.now }
     if (timeOut === 0) {
       history.events.push({ kind: 'ended', ...common, session: this.#session })
@@ -191,7 +191,7 @@ export class RecordingConnection implements Connection {
   }
 
   #handleReset(zxid: number): void {
-    const { history, client, connection, world } = this.#o
+    const { history, client, connection, world } = this.#options
     const rearming = this.#resets.shift()
     if (rearming === undefined) return
     const common = { client, session: this.#session, connection, at: world.now }
@@ -200,7 +200,7 @@ export class RecordingConnection implements Connection {
 
   #handleNotification(r: Reader): void {
     const { type, path } = readWatcherEvent(r)
-    const { history, client, connection, world, isChecked } = this.#o
+    const { history, client, connection, world, isChecked } = this.#options
     if (type === EventType.None || !isChecked(path!)) return
     const common = { client, session: this.#session, connection, at: world.now }
     history.events.push({ kind: 'notice', ...common, type, path: path! })

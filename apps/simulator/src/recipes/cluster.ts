@@ -39,6 +39,7 @@ export class Cluster {
   async connectAll(count: number, sessionTimeout: number): Promise<void> {
     const joining = Array.from({ length: count }, (_, i) => this.#connect(`p${i}`, sessionTimeout))
     this.members.push(...(await Promise.all(joining)))
+    // The name of a host seeds its random numbers: another one changes every run.
     this.observer = (await this.#connect('witness', 20_000)).client
   }
 
@@ -63,7 +64,7 @@ export class Cluster {
   async #connect(name: string, sessionTimeout: number): Promise<Member> {
     const { world, servers } = this.simulation
     const host = world.addHost(name)
-    const { network, clock, random } = host.start().ports
+    const { network, clock, random } = host.start().platform
     const lost = { reply: false }
     const isArmed = (): boolean => {
       const { reply } = lost

@@ -175,7 +175,7 @@ export class FaultInjector {
   #sendCommand(word: string, { address }: SimulatedServer): void {
     const { world } = this.#targets
     this.#admin ??= world.addHost('admin')
-    const { network } = (this.#admin.current ?? this.#admin.start()).ports
+    const { network } = (this.#admin.current ?? this.#admin.start()).platform
     network.connect(address).then(
       (wire) => {
         wire.setHandler({ data: () => {}, drain: () => {}, closed: () => {} })

@@ -244,14 +244,14 @@ class Run {
   async #finishParticipants(prng: Prng): Promise<void> {
     const all = this.#participants
     for (const one of all) one.stop()
-    const isQuiet = (): boolean => all.every((one) => one.isQuiet)
+    const isQuiet = (): boolean => all.every((one) => one.isIdle)
     if (!(await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
       this.#violate(
         'calls',
         `A call of a library client had not settled ${SETTLED_WITHIN_MS} ms after healing`,
       )
     let concluded = 0
-    for (const one of all) void one.conclude().then(() => concluded++)
+    for (const one of all) void one.readAll().then(() => concluded++)
     await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
     await this.#world.run(this.#world.now + QUIET_MS)
     for (const one of all) one.end(prng.chance(0.5))

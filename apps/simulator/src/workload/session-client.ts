@@ -63,7 +63,7 @@ const REMOVED: Readonly<Record<WatchKind, readonly Armed[]>> = {
  */
 export class SessionClient {
   readonly name: string
-  readonly #o: SessionClientOptions
+  readonly #options: SessionClientOptions
   readonly #armed: Readonly<Record<Armed, Set<string>>> = {
     data: new Set(),
     exist: new Set(),
@@ -88,7 +88,7 @@ export class SessionClient {
   onAttached: () => void = () => {}
 
   constructor(options: SessionClientOptions) {
-    this.#o = options
+    this.#options = options
     this.name = options.name
     this.#timeoutMs = options.timeoutMs
   }
@@ -147,14 +147,14 @@ export class SessionClient {
     const connection = this.#connection
     if (connection?.isAttached !== true || connection.isClosing) return undefined
     const xid = ++this.#xid
-    const { history, name, incarnation } = this.#o
+    const { history, name, incarnation } = this.#options
     const operation = history.begin({
       client: name,
       session: this.session,
       connection: connection.id,
       server: connection.place.name,
       xid,
-      user: userOf(this.#o.credentials),
+      user: userOf(this.#options.credentials),
       ...(connection.isReadOnly ? { isReadOnly: true } : {}),
       request,
       invoked: incarnation.host.world.now,
@@ -167,16 +167,16 @@ export class SessionClient {
 
   #scheduleConnect(ms: number): void {
     if (this.#stopped) return
-    this.#o.incarnation.ports.clock.after(ms, 'dial', () => void this.#connect())
+    this.#options.incarnation.platform.clock.after(ms, 'dial', () => void this.#connect())
   }
 
   async #connect(): Promise<void> {
     if (this.#stopped) return
-    const servers = this.#o.servers()
+    const servers = this.#options.servers()
     this.#serverIndex =
-      this.#serverIndex < 0 ? this.#o.prng.below(servers.length) : (this.#serverIndex + 1) % servers.length
+      this.#serverIndex < 0 ? this.#options.prng.below(servers.length) : (this.#serverIndex + 1) % servers.length
     const place = servers[this.#serverIndex % servers.length]!
-    const { network, clock } = this.#o.incarnation.ports
+    const { network, clock } = this.#options.incarnation.platform
     const give = new AbortController()
     const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
     try {
@@ -184,31 +184,31 @@ export class SessionClient {
       if (this.#stopped) return connection.destroy()
       this.#attach(place, connection)
     } catch {
-      this.#scheduleConnect(this.#o.prng.between(10, 300))
+      this.#scheduleConnect(this.#options.prng.between(10, 300))
     } finally {
       cancel()
     }
   }
 
   #attach(place: ServerEndpoint, stream: Connection): void {
-    const connection: ClientConnection = new ClientConnection(this.#o.nextConnection(), place, stream, {
+    const connection: ClientConnection = new ClientConnection(this.#options.nextConnection(), place, stream, {
       frame: (reader) => this.#frame(connection, reader),
       closed: () => this.#drop(connection),
     })
     this.#connection = connection
     connection.sendHandshake({
-      timeoutMs: this.#o.timeoutMs,
+      timeoutMs: this.#options.timeoutMs,
       sessionId: this.#session,
       password: this.#password,
       lastZxidSeen: BigInt(this.#lastZxidSeen),
-      readOnly: this.#o.readOnly === true,
+      readOnly: this.#options.readOnly === true,
     })
     this.#startHeartbeats(connection)
   }
 
   /** Sends pings, and disconnects from a server that is silent for two thirds of the timeout. */
   #startHeartbeats(connection: ClientConnection): void {
-    const { clock } = this.#o.incarnation.ports
+    const { clock } = this.#options.incarnation.platform
     connection.lastHeardAt = clock.monotonic()
     const tick = (): void => {
       if (this.#connection !== connection) return
@@ -222,7 +222,7 @@ export class SessionClient {
     connection.cancelHeartbeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
   }
 
-  #drop(connection: ClientConnection, again = this.#o.prng.between(1, 100)): void {
+  #drop(connection: ClientConnection, again = this.#options.prng.between(1, 100)): void {
     if (this.#connection !== connection) return
     this.#connection = undefined
     connection.cancelHeartbeat()
@@ -241,15 +241,15 @@ export class SessionClient {
    * repeatedly.
    */
   #maybeForgetSession(connection: ClientConnection): void {
-    if (this.#o.readOnly !== true || this.#session === 0n) return
+    if (this.#options.readOnly !== true || this.#session === 0n) return
     this.#refusals = connection.isAttached ? 0 : this.#refusals + 1
-    const gives = this.#hasReadOnlySession ? this.#o.prng.chance(0.7) : this.#refusals >= REFUSALS
+    const gives = this.#hasReadOnlySession ? this.#options.prng.chance(0.7) : this.#refusals >= REFUSALS
     if (gives) this.#forgetSession(this.#lastZxidSeen)
   }
 
   #frame(connection: ClientConnection, reader: Reader): void {
     if (this.#connection !== connection) return
-    connection.lastHeardAt = this.#o.incarnation.ports.clock.monotonic()
+    connection.lastHeardAt = this.#options.incarnation.platform.clock.monotonic()
     try {
       if (connection.isAttached) this.#handleReply(connection, reader)
       else this.#handleConnectResponse(connection, reader)
@@ -261,7 +261,7 @@ export class SessionClient {
 
   #handleConnectResponse(connection: ClientConnection, reader: Reader): void {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
-    const { history, incarnation } = this.#o
+    const { history, incarnation } = this.#options
     const { now } = incarnation.host.world
     const common = { client: this.name, connection: connection.id, server: connection.place.name, at: now }
     if (timeOut === 0) {
@@ -278,10 +278,10 @@ export class SessionClient {
     connection.isAttached = true
     connection.isReadOnly = readOnly
     if (isNew) this.#hasReadOnlySession = readOnly
-    if (readOnly && this.#o.readOnly !== true)
+    if (readOnly && this.#options.readOnly !== true)
       this.#complain(connection, 'is read-only, which was not asked for')
     if (readOnly)
-      incarnation.ports.clock.after(this.#o.prng.between(100, 1500), 'look elsewhere', () =>
+      incarnation.platform.clock.after(this.#options.prng.between(100, 1500), 'look elsewhere', () =>
         this.#drop(connection),
       )
     history.events.push({
@@ -299,7 +299,7 @@ export class SessionClient {
   }
 
   #authenticate(connection: ClientConnection): void {
-    const { credentials } = this.#o
+    const { credentials } = this.#options
     if (credentials === undefined) return
     const auth = new TextEncoder().encode(credentials)
     connection.sendRequest(Xid.auth, OpCode.auth, (w) =>
@@ -329,7 +329,7 @@ export class SessionClient {
   }
 
   #handleReply(connection: ClientConnection, reader: Reader): void {
-    const { history, incarnation } = this.#o
+    const { history, incarnation } = this.#options
     const { now } = incarnation.host.world
     const xid = reader.int()
     const zxid = reader.longNumber()
@@ -384,7 +384,7 @@ export class SessionClient {
 
   #handleNotification(connection: ClientConnection, reader: Reader): void {
     const { type, path } = readWatcherEvent(reader)
-    const { history, incarnation } = this.#o
+    const { history, incarnation } = this.#options
     const { data, exist, child } = this.#armed
     if (type !== EventType.NodeChildrenChanged) {
       data.delete(path!)
@@ -413,7 +413,7 @@ export class SessionClient {
   }
 
   #complain(connection: ClientConnection, what: string): void {
-    this.#o.history.violations.push(
+    this.#options.history.violations.push(
       `${connection.place.name} ${what} (client ${this.name}, session ${this.session})`,
     )
   }

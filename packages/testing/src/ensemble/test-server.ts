@@ -12,7 +12,7 @@ export interface TestServerOptions {
   /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {})
   /** Parts of the platform to replace, such as the logger. */
-  readonly ports?: Partial<Platform>
+  readonly platform?: Partial<Platform>
 }
 
 /** A server in the process of the test. */
@@ -21,10 +21,10 @@ export class TestServer implements TestMember {
   readonly #options: TestServerOptions
   readonly #disk: Disk
   readonly #opened = new Set<Connection>()
-  #cut: ReadonlySet<number> = new Set()
-  readonly #ways: ConnectionPolicy = {
+  #blockedPorts: ReadonlySet<number> = new Set()
+  readonly #policy: ConnectionPolicy = {
     assertAllowed: (port) => {
-      if (!this.#cut.has(port)) return
+      if (!this.#blockedPorts.has(port)) return
       throw new NetworkError(
         `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
         'EHOSTUNREACH',
@@ -33,7 +33,7 @@ export class TestServer implements TestMember {
     opened: (connection) => void this.#opened.add(connection),
     closed: (connection) => void this.#opened.delete(connection),
   }
-  #life: ServerIncarnation | undefined
+  #incarnation: ServerIncarnation | undefined
   #server: Server | undefined
   #port = 0
 
@@ -66,11 +66,11 @@ export class TestServer implements TestMember {
   /** Starts the server on the data that its disk holds. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new ServerIncarnation(
-      { ...nodePlatform(), disk: this.#disk, ...this.#options.ports },
-      this.#ways,
+    const incarnation = new ServerIncarnation(
+      { ...nodePlatform(), disk: this.#disk, ...this.#options.platform },
+      this.#policy,
     )
-    this.#life = life
+    this.#incarnation = incarnation
     const { data = 'memory' } = this.#options
     const settings = defaults({
       dataDir: data === 'memory' ? '/data' : data,
@@ -84,7 +84,7 @@ export class TestServer implements TestMember {
       fourLetterWords: ['*'],
       ...this.#options.settings,
     })
-    this.#server = await createServer(settings, life.ports)
+    this.#server = await createServer(settings, incarnation.platform)
     const { port } = this.#server.addresses.client
     this.#port = port
     this.address = `127.0.0.1:${port}`
@@ -97,22 +97,22 @@ export class TestServer implements TestMember {
    */
   async kill(): Promise<void> {
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
     if (this.#disk instanceof MemoryDisk) this.#disk.powerCut()
   }
 
   /** Pauses the server until `resume`: it keeps its connections and does nothing. */
   pause(): void {
-    this.#life?.pause()
+    this.#incarnation?.pause()
   }
 
   resume(): void {
-    this.#life?.resume()
+    this.#incarnation?.resume()
   }
 
   blockPorts(ports: readonly number[]): void {
-    this.#cut = new Set(ports)
-    for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
+    this.#blockedPorts = new Set(ports)
+    for (const connection of this.#opened) if (this.#blockedPorts.has(connection.remote.port)) connection.destroy()
   }
 
   /** Shuts the server down. */
@@ -120,7 +120,7 @@ export class TestServer implements TestMember {
     this.resume()
     await this.#server?.close()
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -46,7 +46,7 @@ export class Simulation {
   /** Connects a client on a machine of its own, to all servers by default. */
   async client(options: Partial<ConnectOptions> = {}): Promise<Client> {
     const host = this.world.addHost(`client${this.#hosts.size + 1}`)
-    const { network, clock, random } = host.start().ports
+    const { network, clock, random } = host.start().platform
     const client = await connectWith(
       {
         servers: this.servers.map(({ host: { name } }) => `${name}:${CLIENT_PORT}`),

@@ -115,7 +115,7 @@ export class SimulatedConnection implements Connection {
     this.#inFlightBytes -= bytes
     if (!this.#needsDrain || this.#inFlightBytes > 0 || !this.isOpen) return
     this.#needsDrain = false
-    this.owner.later(0, 'drain', () => {
+    this.owner.schedule(0, 'drain', () => {
       if (this.#isOpen) this.#events?.drain()
     })
   }
@@ -136,7 +136,7 @@ export class SimulatedConnection implements Connection {
     if (this.#delivering || this.#events === undefined || !this.isOpen) return
     if (this.#incoming.length === 0 || this.#paused) return
     this.#delivering = true
-    this.owner.later(0, 'bytes', () => {
+    this.owner.schedule(0, 'bytes', () => {
       this.#delivering = false
       this.#deliver()
     })
@@ -167,6 +167,6 @@ export class SimulatedConnection implements Connection {
     this.#isOpen = false
     this.#incoming = []
     this.#network.remove(this)
-    this.owner.later(0, 'closed', () => this.#events?.closed(cause))
+    this.owner.schedule(0, 'closed', () => this.#events?.closed(cause))
   }
 }

@@ -179,7 +179,7 @@ export class SimulatedDisk implements Disk {
       this.#world.schedule(ms, undefined, 'disk', () => {
         if (!owner.isAlive) return
         const settle = this.#attempt(effect, resolve, reject)
-        if (owner.host.isPaused) owner.later(0, 'disk done', settle)
+        if (owner.host.isPaused) owner.schedule(0, 'disk done', settle)
         else settle()
       })
     })

@@ -139,7 +139,7 @@ export class SimulatedNetwork {
       }
       if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
       const host = this.resolve(to.host, owner.host)
-      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
+      if (host === undefined) return void owner.schedule(1, 'dial', () => fail('ENOTFOUND'))
       signal?.addEventListener('abort', abort, { once: true })
       const begun = this.#world.now
       let pause = 1000
@@ -147,7 +147,7 @@ export class SimulatedNetwork {
         if (settled) return
         if (!this.#isReachable(owner.host, host)) {
           if (this.#world.now - begun > CONNECT_LIMIT_MS)
-            return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
+            return void owner.schedule(0, 'dial', () => fail('ETIMEDOUT'))
           this.#world.schedule(pause, undefined, 'dial again', attempt)
           pause *= 2
           return
@@ -155,16 +155,16 @@ export class SimulatedNetwork {
         const bound = this.#boundPorts.get(`${host.name}:${to.port}`)
         const back = this.delay(host, owner.host)
         if (bound === undefined || !bound.owner.isAlive) {
-          return void owner.later(back, 'dial', () => {
+          return void owner.schedule(back, 'dial', () => {
             if (!settled) fail('ECONNREFUSED')
           })
         }
         const [dialer, listener] = this.#pair(owner, bound.owner, to.port)
         // A connection that broke before it was accepted is never reported.
-        bound.owner.later(0, 'accept', () => {
+        bound.owner.schedule(0, 'accept', () => {
           if (listener.isOpen) bound.accepted(listener)
         })
-        owner.later(back, 'connected', () => {
+        owner.schedule(back, 'connected', () => {
           if (settled) return dialer.destroy()
           if (!dialer.isOpen) return fail('ECONNRESET')
           settle()
@@ -282,7 +282,7 @@ export class ProcessNetwork implements Network {
   listen(at: { host?: string; port: number }, accepted: (connection: Connection) => void): Promise<Listener> {
     const owner = this.#owner
     return new Promise((resolve, reject) => {
-      owner.later(0.01, 'listen', () => {
+      owner.schedule(0.01, 'listen', () => {
         const port = this.#network.bind(owner, at.port, accepted)
         if (port === undefined) {
           const where = `${at.host ?? owner.host.address}:${at.port}`
@@ -293,7 +293,7 @@ export class ProcessNetwork implements Network {
           address: { host: owner.host.address, port },
           close: () => {
             this.#network.unbind(owner, port)
-            return new Promise((done) => void owner.later(0, 'deaf', done))
+            return new Promise((done) => void owner.schedule(0, 'deaf', done))
           },
         })
       })

@@ -25,7 +25,7 @@ export class Incarnation implements ProcessState {
   isAlive = true
   /** Cancel functions of connection attempts in progress. */
   readonly pendingConnects = new Set<() => void>()
-  readonly ports: Platform
+  readonly platform: Platform
 
   constructor(host: Host, pid: number) {
     this.host = host
@@ -44,7 +44,7 @@ export class Incarnation implements ProcessState {
       (facts: object, sentence: string): void => {
         if (this.isAlive) world.logged(this, level, facts, sentence)
       }
-    this.ports = {
+    this.platform = {
       clock: new SimulatedClock(world, this),
       random: prng,
       network: new ProcessNetwork(world.network, this),
@@ -56,7 +56,7 @@ export class Incarnation implements ProcessState {
   }
 
   /** Schedules an event for this process; it is dropped if the process has ended by then. */
-  later(delayMs: number, kind: string, action: () => void): ScheduledEvent {
+  schedule(delayMs: number, kind: string, action: () => void): ScheduledEvent {
     return this.host.world.schedule(delayMs, this, kind, action)
   }
 }

@@ -30,7 +30,7 @@ export interface ProcessState {
   readonly pid: number
   readonly isAlive: boolean
   readonly pendingConnects: Set<() => void>
-  later(delayMs: number, kind: string, action: () => void): ScheduledEvent
+  schedule(delayMs: number, kind: string, action: () => void): ScheduledEvent
 }
 
 /** The event queue of the world, with its time, randomness and hash. */

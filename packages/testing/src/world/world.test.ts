@@ -16,7 +16,7 @@ async function pair(
   const received: string[] = []
   const closed: string[] = []
   await world.runUntilSettled(
-    first.ports.network.listen({ port: 7 }, (connection) =>
+    first.platform.network.listen({ port: 7 }, (connection) =>
       connection.setHandler({
         data: (chunk) => void connection.write(chunk.slice()),
         drain() {},
@@ -25,7 +25,7 @@ async function pair(
     ),
     100,
   )
-  const connection = await world.runUntilSettled(second.ports.network.connect({ host: 'a', port: 7 }), 1000)
+  const connection = await world.runUntilSettled(second.platform.network.connect({ host: 'a', port: 7 }), 1000)
   connection.setHandler({
     data: (chunk) => received.push(text(chunk)),
     drain() {},
@@ -37,7 +37,7 @@ async function pair(
 describe('SimulatedWorld', () => {
   it('time jumps from event to event, and promises settle between two events', async () => {
     const world = new SimulatedWorld(1)
-    const { clock } = world.addHost('a').start().ports
+    const { clock } = world.addHost('a').start().platform
     const order: string[] = []
     clock.after(3_600_000, 'late', () => order.push('late'))
     clock.after(5, 'early', () => {
@@ -56,7 +56,7 @@ describe('SimulatedWorld', () => {
   it('a drifting machine runs faster, and a jump affects its wall clock only', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
-    const { clock } = host.start().ports
+    const { clock } = host.start().platform
     const [wall, monotonic] = [clock.wall(), clock.monotonic()]
     setClockRate(host.clockSkew, world.now, 1.1)
     jumpWallClock(host.clockSkew, 60_000)
@@ -67,7 +67,7 @@ describe('SimulatedWorld', () => {
 
   it('a loop in which no time passes is reported', async () => {
     const world = new SimulatedWorld(1)
-    const { clock } = world.addHost('a').start().ports
+    const { clock } = world.addHost('a').start().platform
     const spin = (): void => clock.immediate(spin)
     spin()
     await expect(world.run(10)).rejects.toThrow('Expected time to pass')
@@ -80,11 +80,11 @@ describe('Host', () => {
     const host = world.addHost('a')
     const life = host.start()
     const done: string[] = []
-    life.ports.clock.after(10, 'timer', () => done.push('timer'))
-    void life.ports.disk.makeFolder('/x').then(() => done.push('disk'))
+    life.platform.clock.after(10, 'timer', () => done.push('timer'))
+    void life.platform.disk.makeFolder('/x').then(() => done.push('disk'))
     host.crash('kill')
     const next = host.start()
-    next.ports.clock.after(10, 'timer', () => done.push('next'))
+    next.platform.clock.after(10, 'timer', () => done.push('next'))
     await world.run(100)
     expect(done).toEqual(['next'])
     expect(next.pid).not.toBe(life.pid)
@@ -93,7 +93,7 @@ describe('Host', () => {
   it('a resumed process runs its deferred events in order', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
-    const { clock } = host.start().ports
+    const { clock } = host.start().platform
     const done: string[] = []
     clock.after(10, 'one', () => done.push(`one at ${Math.round(world.now)}`))
     clock.after(20, 'two', () => done.push(`two at ${Math.round(world.now)}`))
@@ -108,7 +108,7 @@ describe('Host', () => {
   it('a deferred timer does not run when an earlier deferred event cancels it', async () => {
     const world = new SimulatedWorld(1)
     const host = world.addHost('a')
-    const { clock } = host.start().ports
+    const { clock } = host.start().platform
     const ran: string[] = []
     clock.after(10, 'first', () => {
       ran.push('first')
@@ -183,12 +183,12 @@ describe('SimulatedNetwork', () => {
     const world = new SimulatedWorld(1)
     const [a, b] = [world.addHost('a'), world.addHost('b')]
     const accepted: Connection[] = []
-    const { network } = a.start().ports
+    const { network } = a.start().platform
     await world.runUntilSettled(
       network.listen({ port: 7 }, (connection) => void accepted.push(connection)),
       100,
     )
-    const dialed = b.start().ports.network.connect({ host: 'a', port: 7 })
+    const dialed = b.start().platform.network.connect({ host: 'a', port: 7 })
     const refused = expect(dialed).rejects.toThrow('ECONNRESET')
     await world.run(1000, () => world.network.reset(a, b) > 0)
     await world.run(1000)
@@ -199,14 +199,14 @@ describe('SimulatedNetwork', () => {
   it('a connect is refused at a closed port and pending at a machine without power until its signal aborts', async () => {
     const world = new SimulatedWorld(1)
     const { a, b } = await pair(world)
-    const { network } = b.current!.ports
+    const { network } = b.current!.platform
     await expect(world.runUntilSettled(network.connect({ host: 'a', port: 8 }), 1000)).rejects.toMatchObject({
       code: 'ECONNREFUSED',
     })
     a.crash('power')
     const give = new AbortController()
     const dialed = network.connect({ host: 'a', port: 7 }, { signal: give.signal })
-    b.current!.ports.clock.after(500, 'give up', () => give.abort())
+    b.current!.platform.clock.after(500, 'give up', () => give.abort())
     await expect(world.runUntilSettled(dialed, 1000)).rejects.toMatchObject({ code: 'ABORT_ERR' })
     await expect(
       world.runUntilSettled(network.connect({ host: 'a', port: 7 }), 200_000),
@@ -223,7 +223,7 @@ describe('DiskImage', () => {
       const world = new SimulatedWorld(seed)
       const host = world.addHost('a')
       host.disk.conditions.reordersSectors = true
-      const { disk } = host.start().ports
+      const { disk } = host.start().platform
       await world.runUntilSettled(disk.makeFolder('/d'), 1000)
       const writer = await world.runUntilSettled(
         disk.openWrite('/d/f', { create: true, durable: false }),
@@ -235,7 +235,7 @@ describe('DiskImage', () => {
       await world.runUntilSettled(writer.write(new Uint8Array(2000).fill(2), 2000), 1000)
       await world.runUntilSettled(disk.openWrite('/d/g', { create: true, durable: true }), 1000)
       host.crash('power')
-      const again = host.start().ports.disk
+      const again = host.start().platform.disk
       const found = await world.runUntilSettled(again.readFile('/d/f'), 1000)
       expect(
         [...found.subarray(0, 2000)].every((byte) => byte === 1),
@@ -253,13 +253,13 @@ describe('DiskImage', () => {
     for (let seed = 1; seed <= 20; seed++) {
       const world = new SimulatedWorld(seed)
       const host = world.addHost('a')
-      const { disk } = host.start().ports
+      const { disk } = host.start().platform
       const writer = await world.runUntilSettled(disk.openWrite('/f', { create: true, durable: false }), 1000)
       await world.runUntilSettled(disk.syncFolder(''), 1000)
       await world.runUntilSettled(writer.write(bytes('x'), 0), 1000)
       host.crash('kill')
       host.crash('power')
-      outcomes.add((await world.runUntilSettled(host.start().ports.disk.readFile('/f'), 1000)).length)
+      outcomes.add((await world.runUntilSettled(host.start().platform.disk.readFile('/f'), 1000)).length)
     }
     expect(outcomes).toEqual(new Set([0, 1]))
   })
@@ -295,7 +295,7 @@ describe('DiskImage', () => {
   it('a failed sync drops its pending writes for good', async () => {
     const world = new SimulatedWorld(5)
     const host = world.addHost('a')
-    const { disk } = host.start().ports
+    const { disk } = host.start().platform
     const writer = await world.runUntilSettled(disk.openWrite('/f', { create: true, durable: true }), 1000)
     await world.runUntilSettled(disk.syncFolder(''), 1000)
     host.disk.conditions.failNextSync = true
@@ -304,13 +304,13 @@ describe('DiskImage', () => {
     })
     expect(text(await world.runUntilSettled(disk.readFile('/f'), 1000))).toBe('x')
     host.crash('power')
-    expect((await world.runUntilSettled(host.start().ports.disk.readFile('/f'), 1000)).length).toBe(0)
+    expect((await world.runUntilSettled(host.start().platform.disk.readFile('/f'), 1000)).length).toBe(0)
   })
 
   it('a full disk refuses writes that grow a file', async () => {
     const world = new SimulatedWorld(5)
     const host = world.addHost('a')
-    const { disk } = host.start().ports
+    const { disk } = host.start().platform
     const writer = await world.runUntilSettled(disk.openWrite('/f', { create: true, durable: true }), 1000)
     host.disk.conditions.isFull = true
     await expect(world.runUntilSettled(writer.write(bytes('x'), 0), 1000)).rejects.toMatchObject({
