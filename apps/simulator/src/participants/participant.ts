@@ -352,7 +352,9 @@ export class Participant {
       const found = await this.#get(client, follower.path)
       if (found?.stat !== undefined) follower.last = found.stat
       if (found !== undefined) return
-      await new Promise<void>((resolve) => void follower.incarnation.platform.clock.after(50, 'again', resolve))
+      await new Promise<void>(
+        (resolve) => void follower.incarnation.platform.clock.after(50, 'again', resolve),
+      )
     }
   }
 

@@ -174,7 +174,9 @@ export class SessionClient {
     if (this.#stopped) return
     const servers = this.#options.servers()
     this.#serverIndex =
-      this.#serverIndex < 0 ? this.#options.prng.below(servers.length) : (this.#serverIndex + 1) % servers.length
+      this.#serverIndex < 0
+        ? this.#options.prng.below(servers.length)
+        : (this.#serverIndex + 1) % servers.length
     const place = servers[this.#serverIndex % servers.length]!
     const { network, clock } = this.#options.incarnation.platform
     const give = new AbortController()

@@ -79,7 +79,7 @@ export class ChildServer implements TestMember {
       void child.ended.then((why) => {
         if (this.#child === child) this.#child = this.#role = undefined
         this.#serving = false
-        reject(new Error(`Expected a server in a process of its own, got its end: ${why}`))
+        reject(new Error(`The child process of the server ended: ${why}`))
       })
     })
     return this
