@@ -85,7 +85,7 @@ export class FourLetterCommands implements CommandExecutor {
       if (pieces.push(piece) < PIECES_PER_TURN) continue
       parts.push(pieces.join(''))
       pieces = []
-      await new Promise<void>((resolve) => this.#server.ports.clock.immediate(resolve))
+      await new Promise<void>((resolve) => this.#server.platform.clock.immediate(resolve))
     }
     return [...parts, pieces.join('')]
   }
@@ -135,7 +135,7 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   *#cons(own: ConnectionReport): Generator<string> {
-    const { clock } = this.#server.ports
+    const { clock } = this.#server.platform
     for (const connection of this.#server.connections)
       yield `${fullLine(connection, own, clock.monotonic())})\n`
     yield '\n'
@@ -179,7 +179,7 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   async #directorySize(folder: string): Promise<number> {
-    const { disk } = this.#server.ports
+    const { disk } = this.#server.platform
     let bytes = 0
     for (const name of await disk.list(folder)) {
       // A file may be purged after the directory was listed.
@@ -190,7 +190,7 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   #envi(): string {
-    const { system } = this.#server.ports
+    const { system } = this.#server.platform
     const entries = [['zookeeper.version', FULL_VERSION] as const, ...system.environment()]
     return `Environment:\n${entries.map(([name, value]) => `${name}=${value}\n`).join('')}`
   }
@@ -201,13 +201,13 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   #srst(): string {
-    const { stats, watchNotifier, portStatus, ports } = this.#server
+    const { stats, watchNotifier, portStatus, platform } = this.#server
     const { rejected, failed } = portStatus.handshakes
     stats.reset()
     stats.tlsExceededAtReset = rejected
     stats.tlsFailedAtReset = failed
     watchNotifier.resetStats()
-    ports.system.resetPauses?.()
+    platform.system.resetPauses?.()
     return 'Server stats reset.\n'
   }
 

@@ -18,7 +18,7 @@ export type ConnectionReport = Pick<
 /** What commands report about a server. A `ClientService` is one. */
 export interface ServerReport {
   readonly settings: ServerSettings
-  readonly ports: Pick<Platform, 'clock' | 'disk' | 'system'>
+  readonly platform: Pick<Platform, 'clock' | 'disk' | 'system'>
   readonly tree: Tree
   readonly sessions: SessionRegistry
   readonly localSessions: SessionTracker | undefined
