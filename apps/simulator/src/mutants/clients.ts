@@ -1,8 +1,10 @@
 import type { Change, ServerMutant } from './mutant.ts'
 
-const preparer = 'packages/server/src/core/prepare/preparer.ts'
+const create = 'packages/server/src/core/operations/create.ts'
+const change = 'packages/server/src/core/operations/change.ts'
 const tracker = 'packages/server/src/core/sessions/session-tracker.ts'
-const reads = 'packages/server/src/core/reads/chunked-reply.ts'
+const restorer = 'packages/server/src/core/reads/watch-restorer.ts'
+const applyInSteps = 'packages/server/src/core/tree/apply-in-steps.ts'
 const watches = 'packages/server/src/core/watches/watch-manager.ts'
 
 /** Keeps the digest of the tree consistent, which would otherwise detect the mutant. */
@@ -26,7 +28,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
+        file: create,
         find: 'sequenceNumber(parent.cversion)',
         replace: 'sequenceNumber(parent.childCount)',
       },
@@ -38,7 +40,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
+        file: change,
         find: 'if (expected !== -1 && expected !== current) return',
         replace: 'if (expected < -1) return',
       },
@@ -50,8 +52,8 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
-        find: 'if (version !== -1 && version !== node.version) return refuse(ErrorCode.BADVERSION)\n    if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)',
+        file: 'packages/server/src/core/operations/delete.ts',
+        find: 'if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)\n  if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)',
         replace: '',
       },
     ],
@@ -74,9 +76,9 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/core/tree/stepwise.ts',
-        find: 'undefined\n  for (const sub of txns) {',
-        replace: 'undefined\n  for (const sub of [...txns].slice(0, -1)) {',
+        file: applyInSteps,
+        find: 'let i = 0\n  for (const sub of txns) {',
+        replace: 'let i = 0\n  for (const sub of [...txns].slice(0, -1)) {',
       },
       ...WITHOUT_DIGESTS,
     ],
@@ -87,9 +89,9 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/core/tree/stepwise.ts',
+        file: applyInSteps,
         find: 'i++\n    if (isApplied)',
-        replace: 'i++\n    if (isApplied && i < txns.length)',
+        replace: 'i++\n    if (isApplied && (i < txns.length || i <= STEP))',
       },
       ...WITHOUT_DIGESTS,
     ],
@@ -142,7 +144,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
+        file: restorer,
         find: 'if (mzxid > since)',
         replace: 'if (since < 0)',
       },
@@ -154,9 +156,9 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)',
-        replace: 'if (this.#tree.has(path)) return',
+        file: restorer,
+        find: 'else watchNotifier.notify(listener, EventType.NodeCreated, path)',
+        replace: '',
       },
     ],
   },
@@ -166,7 +168,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
+        file: restorer,
         find: 'if (mzxid > since)',
         replace: 'if (mzxid > 0 || since > 0)',
       },
@@ -178,10 +180,10 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
+        file: restorer,
         find: 'if (mzxid > since)',
         replace:
-          'if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path)\n      if (mzxid > since)',
+          'if (mzxid > since) watchNotifier.notify(listener, EventType.NodeDataChanged, path)\n    if (mzxid > since)',
       },
     ],
   },
@@ -191,7 +193,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
+        file: restorer,
         find: 'else if (pzxid > since)',
         replace: 'else if (since < 0)',
       },
@@ -203,8 +205,8 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'return this.#watches.watchRecursively(listener, path)',
+        file: restorer,
+        find: 'return watches.watchRecursively(listener, path)',
         replace: 'return',
       },
     ],
@@ -215,8 +217,8 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
-        find: 'if (!this.#options.acls.allows(node.acl, perms, request.identities)) refuse(ErrorCode.NOAUTH)',
+        file: 'packages/server/src/core/prepare/prepare-context.ts',
+        find: 'if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)',
         replace: 'void [node, perms, request]',
       },
     ],

@@ -141,9 +141,9 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: readOnly,
-        find: 'sync(_write: Write, _requester: Requester): number {',
+        find: 'sync(_write: ClientWrite, _callback: WriteCallback): number {',
         replace:
-          'sync(_write: Write, requester: Requester): number {\n    if (requester !== undefined) return 0',
+          'sync(_write: ClientWrite, callback: WriteCallback): number {\n    if (callback !== undefined) return 0',
       },
     ],
   },
@@ -304,13 +304,13 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: leaderWrites,
-        find: 'this.#confirm(() => (parts.quorum?.synced(learner), done()))',
-        replace: '(parts.quorum?.synced(learner), done())',
+        find: 'this.#confirmLeadership(() => (options.quorum.sendSync(learner), done()))',
+        replace: '(options.quorum.sendSync(learner), done())',
       },
       {
         file: leaderWrites,
-        find: 'this.#confirm(() => (isWaiting ? requester.synced() : (isOver = true)))',
-        replace: 'isOver = !isWaiting || !requester',
+        find: 'this.#confirmLeadership(() => (hasReturned ? callback.onSynced() : (isDone = true)))',
+        replace: 'isDone = !hasReturned || !callback',
       },
     ],
   },
@@ -321,7 +321,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/pipeline/learner-pipeline.ts',
-        find: 'this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })',
+        find: 'this.#syncs.push({ synced: () => callback.onSynced(), sessionId, position: this.#nextPosition++ })',
         replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
       },
     ],
@@ -333,7 +333,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: leaderSessions,
-        find: 'return known.owner === asking ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
+        find: 'return session.owner === owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
         replace: 'return ErrorCode.OK',
       },
     ],
@@ -370,9 +370,9 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: leaderWrites,
-        find: 'if (!this.#ended) this.#gates.push(learner, request)',
+        find: 'if (!this.#ended) this.#learnerOrder.submit(learner, request)',
         replace:
-          'if (!this.#ended) { this.#gates.push(learner, request); this.#gates.push(learner, request) }',
+          'if (!this.#ended) { this.#learnerOrder.submit(learner, request); this.#learnerOrder.submit(learner, request) }',
       },
     ],
   },
@@ -383,8 +383,8 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/pipeline/learner-pipeline.ts',
-        find: 'if (logged === undefined) return\n',
-        replace: 'if (logged === undefined || zxid % 100 === 50) return\n',
+        find: 'if (logged === undefined) return undefined\n',
+        replace: 'if (logged === undefined || zxid % 100 === 50) return undefined\n',
       },
     ],
   },
