@@ -80,7 +80,7 @@ describeWith(['apache'], 'the folders of members', () => {
     const longest = vaults.reduce((a, b) => (b.lastZxid > a.lastZxid ? b : a))
     const author = await authorAfter(longest)
     const from = longest.lastZxid
-    author.creates(3, 1, 9)
+    author.createRange(3, 1, 9)
     for (const vault of vaults) await vault.acceptEpoch(3)
     const [one, two, three] = vaults as [Database, Database, Database]
     // One is synchronised by DIFF, one by SNAP; one logs what is taken back later.
@@ -93,7 +93,7 @@ describeWith(['apache'], 'the folders of members', () => {
     await bringUp(three, longest, from)
     await follow(three, author.txns)
     const uncommitted = await authorAfter(three)
-    await follow(three, uncommitted.creates(3, 10, 14).txns)
+    await follow(three, uncommitted.createRange(3, 10, 14).txns)
     await three.takeSnapshot(three.sessions)
     expect(await three.truncateTo(author.tree.lastZxid)).toEqual({ exact: true })
     for (const vault of vaults) {

@@ -4,7 +4,7 @@ import { parseProperties } from './properties.ts'
 
 const pairs = (text: string) => parseProperties(text).properties.map(({ key, value }) => [key, value])
 
-describe('the grammar of zoo.cfg', () => {
+describe('parseProperties', () => {
   test.each([
     ['an equals sign', 'a=b', [['a', 'b']]],
     ['a colon', 'a: b', [['a', 'b']]],
@@ -13,10 +13,10 @@ describe('the grammar of zoo.cfg', () => {
     ['a second separator belongs to the value', 'server.1=h:1:2', [['server.1', 'h:1:2']]],
     ['an escaped separator belongs to the key', String.raw`a\=b\:c=d`, [['a=b:c', 'd']]],
     ['a key alone', 'a', [['a', '']]],
-    ['trailing blanks vanish', 'a=b \t ', [['a', 'b']]],
-    ['comments and empty lines vanish', '# a=1\n ! b=2\n\n\t\nc=3', [['c', '3']]],
+    ['trailing blanks are dropped', 'a=b \t ', [['a', 'b']]],
+    ['comments and empty lines are skipped', '# a=1\n ! b=2\n\n\t\nc=3', [['c', '3']]],
     ['a comment after a value is part of it', 'a=1 # one', [['a', '1 # one']]],
-    ['a backslash at the end goes on in the next line', 'a=b\\\n    c', [['a', 'bc']]],
+    ['a backslash at the end continues in the next line', 'a=b\\\n    c', [['a', 'bc']]],
     [
       'two backslashes at the end do not',
       'a=b\\\\\nc=d',
@@ -26,8 +26,8 @@ describe('the grammar of zoo.cfg', () => {
       ],
     ],
     ['a continuation may look like a comment', 'a=b\\\n#c', [['a', 'b#c']]],
-    ['a backslash all alone joins nothing', '\\\n#c\na=b', [['a', 'b']]],
-    ['a comment does not go on', '# a\\\nb=c', [['b', 'c']]],
+    ['a backslash alone on a line joins nothing', '\\\n#c\na=b', [['a', 'b']]],
+    ['a comment is not continued', '# a\\\nb=c', [['b', 'c']]],
     ['a continuation may end the file', 'a=b\\', [['a', 'b']]],
     ['escapes', String.raw`a=x\ty\u0041\q`, [['a', 'x\tyAq']]],
     [
@@ -52,29 +52,29 @@ describe('the grammar of zoo.cfg', () => {
     expect(pairs(text)).toEqual(expected)
   })
 
-  test('line numbers are those of the first line of each entry', () => {
+  test('the line of an entry is its first one', () => {
     expect(parseProperties('#\n\na=1\\\n2\nb=3').properties.map(({ line }) => line)).toEqual([3, 5])
   })
 
-  test('a broken \\u escape is named by its line, and the rest is read', () => {
+  test('an invalid \\u escape is reported with its line, and the other entries are returned', () => {
     const { properties, unreadable } = parseProperties(String.raw`a=\u12
 b=1`)
     expect(unreadable).toEqual([{ line: 1, reason: 'expected four hexadecimal digits after \\u' }])
     expect(properties).toMatchObject([{ key: 'b', value: '1' }])
   })
 
-  test('a Windows path with lone backslashes is noticed', () => {
+  test('a Windows path with single backslashes is flagged', () => {
     expect(parseProperties(String.raw`a=C:\data\zk`).properties[0]).toMatchObject({
       value: 'C:datazk',
-      lostBackslash: true,
+      hasLostBackslash: true,
     })
     expect(parseProperties(String.raw`a=C:\\data\\zk`).properties[0]).toMatchObject({
       value: 'C:\\data\\zk',
-      lostBackslash: false,
+      hasLostBackslash: false,
     })
   })
 
-  test('whatever is escaped comes back as it was', () => {
+  test('any escaped text is decoded to itself', () => {
     const word = fc.string({ unit: 'binary' }).map((text) => text.trim())
     const escape = (text: string) =>
       text.replace(/[^]/g, (c) =>

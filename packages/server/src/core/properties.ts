@@ -1,32 +1,32 @@
-/** A key and its value as a Java properties file spells them. */
+/** An entry of a Java properties file. */
 export interface Property {
   readonly key: string
   readonly value: string
-  /** Where its first line stands, counted from 1. */
+  /** Number of its first line, from 1. */
   readonly line: number
-  /** A backslash before a letter that needs none: it vanishes, which surprises whoever wrote a Windows path. */
+  /** Whether the value has a backslash before a character that needs no escape. It is dropped, which breaks Windows paths. */
   readonly hasLostBackslash: boolean
 }
 
-/** A place in the file that cannot be read. */
+/** A syntax error. */
 export interface PropertyError {
   readonly line: number
   readonly reason: string
 }
 
 /**
- * Reads the grammar of `java.util.Properties`, which is that of `zoo.cfg`: `key=value`, `key: value` or `key value`,
- * comments with `#` or `!` on lines of their own, a backslash at the end of a line to go on in the next, and the escapes
- * `\t \n \r \f \uXXXX`; before any other character a backslash vanishes. Unlike Java, text is UTF-8 and a byte order
- * mark is dropped. Every key is kept, repeated ones too, in order; values are trimmed as ZooKeeper trims them.
+ * Parses the format of `java.util.Properties`, which `zoo.cfg` has: `key=value`, `key: value` or `key value`, comments with `#` or
+ * `!` on lines of their own, a backslash at the end of a line to continue it, and the escapes `\t \n \r \f \uXXXX`; a backslash
+ * before any other character is dropped. Unlike in Java, text is UTF-8 and a byte order mark is dropped. Returns all entries in
+ * order, repeated keys too; values are trimmed as Apache ZooKeeper does.
  */
 export function parseProperties(text: string): { properties: Property[]; unreadable: PropertyError[] } {
   const properties: Property[] = []
   const unreadable: PropertyError[] = []
   for (const { line, text: logical } of logicalLines(text.replace(/^\uFEFF/, ''))) {
     const [rawKey, rawValue] = split(logical)
-    const broken = /\\u(?![\da-fA-F]{4})/.test(logical.replace(/\\\\/g, ''))
-    if (broken) unreadable.push({ line, reason: 'expected four hexadecimal digits after \\u' })
+    const hasInvalidEscape = /\\u(?![\da-fA-F]{4})/.test(logical.replace(/\\\\/g, ''))
+    if (hasInvalidEscape) unreadable.push({ line, reason: 'expected four hexadecimal digits after \\u' })
     else
       properties.push({
         line,
@@ -38,7 +38,7 @@ export function parseProperties(text: string): { properties: Property[]; unreada
   return { properties, unreadable }
 }
 
-/** Lines that matter, joined where a backslash says so, each with the number of its first line. */
+/** Yields lines that are neither empty nor comments, joined at trailing backslashes, with the number of the first line. */
 function* logicalLines(text: string): Generator<{ line: number; text: string }> {
   const lines = text.split(/\r\n|\n|\r/)
   for (let at = 0; at < lines.length; at++) {
@@ -47,7 +47,7 @@ function* logicalLines(text: string): Generator<{ line: number; text: string }> 
     if (logical === '' || logical.startsWith('#') || logical.startsWith('!')) continue
     while (endsInBackslash(logical)) {
       logical = logical.slice(0, -1)
-      // A backslash all alone joins nothing: what follows is a line of its own and may be a comment.
+      // A backslash alone joins nothing: the next line is a line of its own and may be a comment.
       if (logical === '' || at + 1 >= lines.length) break
       logical += lines[++at]!.replace(/^[ \t\f]+/, '')
     }
@@ -55,25 +55,25 @@ function* logicalLines(text: string): Generator<{ line: number; text: string }> 
   }
 }
 
-/** An even number of backslashes at the end is that many escaped ones. */
+/** Returns whether a line continues: an even number of backslashes at its end are escaped ones. */
 function endsInBackslash(line: string): boolean {
   return /\\*$/.exec(line)![0].length % 2 === 1
 }
 
-/** The key ends at the first bare `=`, `:` or blank; one separator and the blanks around it belong to neither side. */
+/** Splits a line at the first unescaped `=`, `:` or blank, and drops one separator and the blanks around it. */
 function split(logical: string): [key: string, value: string] {
   const key = /^(?:\\.|[^\\=: \t\f])*/s.exec(logical)![0]
   return [key, logical.slice(key.length).replace(/^[ \t\f]*[=:]?[ \t\f]*/, '')]
 }
 
-const named: Record<string, string> = { t: '\t', n: '\n', r: '\r', f: '\f' }
+const escapes: Record<string, string> = { t: '\t', n: '\n', r: '\r', f: '\f' }
 
 function unescape(raw: string): string {
   return raw.replace(
     /\\(?:u([\da-fA-F]{4})|(.)|$)/gs,
     (_, hex: string | undefined, letter: string | undefined) => {
       if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16))
-      return letter === undefined ? '' : (named[letter] ?? letter)
+      return letter === undefined ? '' : (escapes[letter] ?? letter)
     },
   )
 }

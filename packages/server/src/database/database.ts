@@ -1,379 +1,311 @@
-import { counterOf, epochOf, formatZxid, OpCode, Reader } from '@zabra/protocol'
+import { counterOf, epochOf, formatZxid } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
-import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
+import type { Tree } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
 import {
-  decodeLoggedTxn,
-  DivergedFilesError,
   DivergenceError,
-  isSuccessor,
-  dataFoldersOf,
-  incomingName,
-  openEpochFiles,
+  LogRange,
+  Mutex,
   purge,
   readLog,
-  recover,
-  RecoveryError,
   replaceAllFiles,
-  snapshotName,
-  snapshotsIn,
-  takeSnapshot,
   truncateTo,
-  VERSION_FOLDER,
-  LogRange,
-  writeSnapshot,
   type DataFolders,
   type EpochFiles,
   type RawTxn,
   type Recovery,
   type RecoveryOptions,
   type SessionTimeouts,
-  type SnapshotKind,
-  type WrittenSnapshot,
   type TxnLogEvents,
+  type WrittenSnapshot,
 } from '../persistence/index.ts'
-import { hasNonAsciiPaths } from '../persistence/recover.ts'
-import type { ServerSettings } from '../settings/index.ts'
+import { LogHistory } from './log-history.ts'
+import { LogWriter } from './log-writer.ts'
+import type { SnapshotFiles } from './snapshot-files.ts'
+import { SnapshotReceiver } from './snapshot-receiver.ts'
+import { SnapshotStream } from './snapshot-stream.ts'
+import { TreeState } from './tree-state.ts'
 import type {
+  DatabaseSettings,
   Epochs,
   ReadonlyLogRange,
-  LogWriter,
   SnapshotSink,
   SnapshotSource,
   TruncateResult,
-  Database,
 } from './types.ts'
-import { lockFolders, recoveryOptions } from './folders.ts'
-import { LogCursor } from './log-cursor.ts'
-import { SnapshotReceiver, type ReceivedSnapshot } from './snapshot-receiver.ts'
-import { RoleLogWriter } from './log-writer.ts'
-import { SnapshotStream } from './snapshot-stream.ts'
-import { VoteEligibility } from './vote-eligibility.ts'
+import type { VoteEligibility } from './vote-eligibility.ts'
 
-/**
- * Locks the folders, recovers what is in them and, for a member of an ensemble, judges the epochs. Rejects with a
- * `DamageError`, `RecoveryError`, `FolderLockedError` or `DiskError`; each message says what to do.
- */
-export async function openDatabase(
-  settings: ServerSettings,
-  ports: Platform,
-  { member }: { readonly member: boolean },
-): Promise<Database> {
-  const { token, unlock } = await lockFolders(settings, ports)
-  // The folder tells the token to nobody but who may read the data.
-  const hashKey = Number.parseInt(token.slice(0, 8), 16)
-  try {
-    if (!member) await VoteEligibility.rejectStandalone(ports, dataFoldersOf(settings))
-    const trust = member ? await VoteEligibility.open(ports, dataFoldersOf(settings)) : undefined
-    const options = recoveryOptions(settings, ports, hashKey)
-    const recovery = await recoverOrRevokeEligibility(options, trust)
-    if (recovery.wasEmpty) await trust?.checkEmptyStart(settings)
-    const folder = `${settings.dataDir}/${VERSION_FOLDER}`
-    const epochs = member
-      ? await openEpochFiles(ports.disk, ports.logger, folder, recovery.lastZxid)
-      : undefined
-    const vault = new RecoveredDatabase(settings, ports, recovery, {
-      options,
-      epochs,
-      eligibility: trust,
-      unlock,
-    })
-    await vault.measureSnapshot()
-    return vault
-  } catch (error) {
-    await unlock()
-    throw error
-  }
-}
-
-/** Files that are whole and not right end a server that stands alone. A member has others to ask. */
-async function recoverOrRevokeEligibility(
-  options: RecoveryOptions,
-  trust: VoteEligibility | undefined,
-): Promise<Recovery> {
-  try {
-    return await recover(options)
-  } catch (error) {
-    if (trust === undefined || !(error instanceof DivergedFilesError)) throw error
-    await trust.revoke(error.message)
-    return recover(options)
-  }
-}
-
-interface DatabaseParts {
+export interface DatabaseParts {
+  readonly settings: DatabaseSettings
+  readonly platform: Platform
+  readonly folders: DataFolders
   readonly options: RecoveryOptions
+  readonly snapshots: SnapshotFiles
+  /** Undefined for a standalone server, as `eligibility`. */
   readonly epochs: EpochFiles | undefined
   readonly eligibility: VoteEligibility | undefined
+  /** Reads the files again. */
+  readonly recoverFiles: () => Promise<Recovery>
+  /** Gives the folders back. */
   readonly unlock: () => Promise<void>
 }
 
-class RecoveredDatabase implements Database {
-  readonly #settings: ServerSettings
-  readonly #ports: Platform
-  readonly #options: RecoveryOptions
-  readonly #epochs: EpochFiles | undefined
-  readonly #eligibility: VoteEligibility | undefined
-  readonly #unlock: () => Promise<void>
-  readonly folders: DataFolders
-  readonly wasEmpty: boolean
-  tree: Tree
-  sessions: Map<SessionId, number>
-  /** What files say, while the tree is not theirs. */
-  #durableZxid: Zxid
-  #logRange: LogRange
-  #canCompareDigests: boolean
-  #hasUninstalledTree = false
-  #nodesWithoutAcl: readonly string[] = []
+/**
+ * Everything that a server keeps on disk, and the tree that it represents. There is one for the life of the process; roles begin
+ * and end. Operations that change more than the end of the log run one after the other.
+ *
+ * A member that syncs by SNAP, or from an empty tree, holds a new tree in memory and its old files on disk until
+ * `installSnapshot` replaces the files atomically. A crash or the end of the role before that leaves the old history, so nothing
+ * acknowledged is lost.
+ */
+export class Database {
+  readonly #parts: DatabaseParts
+  readonly #state: TreeState
+  readonly #history: LogHistory
   #isFullSyncRequested: boolean
-  /** The tree in memory was found to be wrong. */
-  #isTreeWrong = false
-  #writer: RoleLogWriter | undefined
-  #sinceSnapshot: number
-  #snapshotBytes = 0
+  #writer: LogWriter | undefined
   #receiver: SnapshotReceiver | undefined
-  readonly #snapshots = new Map<Promise<unknown>, AbortController>()
-  readonly #cursors = new Set<LogCursor>()
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #mutex = new Mutex()
   #closing: Promise<void> | undefined
+  readonly folders: DataFolders
+  /** Whether nothing was on disk at the start. */
+  readonly wasEmpty: boolean
 
-  constructor(
-    settings: ServerSettings,
-    ports: Platform,
-    recovery: Recovery,
-    { options, epochs, eligibility: trust, unlock }: DatabaseParts,
-  ) {
-    this.#settings = settings
-    this.#ports = ports
-    this.#options = options
-    this.#epochs = epochs
-    this.#eligibility = trust
+  constructor(parts: DatabaseParts, recovery: Recovery) {
+    const { settings, platform, folders } = parts
+    this.#parts = parts
+    this.folders = folders
+    this.#state = new TreeState(recovery, platform.logger, settings.digestEnabled)
+    this.#history = new LogHistory(platform.disk, folders.logs, recovery.logRange, recovery.replayed)
     this.#isFullSyncRequested = !this.isEligibleToVote
-    this.#unlock = unlock
-    this.folders = dataFoldersOf(settings)
     this.wasEmpty = recovery.wasEmpty
-    this.tree = recovery.tree
-    this.sessions = recovery.sessions
-    this.#durableZxid = recovery.lastZxid
-    this.#logRange = recovery.logRange
-    this.#canCompareDigests = recovery.canCompareDigests
-    this.#sinceSnapshot = recovery.replayed
   }
 
-  get lastZxid(): Zxid {
-    return this.#hasUninstalledTree
-      ? this.#durableZxid
-      : Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
+  /** The tree now. Replaced by `receiveSnapshot`, `startEmptyTree`, `truncateTo` and `endRole`. */
+  get tree(): Tree {
+    return this.#state.tree
   }
+  /**
+   * Sessions with their timeouts in milliseconds, as of `tree.lastZxid`, where `apply` is used. A role that keeps sessions of its
+   * own hands them back to `endRole`.
+   */
+  get sessions(): Map<SessionId, number> {
+    return this.#state.sessions
+  }
+  /** For votes: the last transaction in memory, in the log or in a snapshot. A new tree counts only once it is installed. */
+  get lastZxid(): Zxid {
+    return this.#state.zxidOfFiles ?? Math.max(this.tree.lastZxid, this.#writer?.lastZxid ?? 0)
+  }
+  /**
+   * Whether this member may vote with its data. False, also after restarts, from the moment when its data turned out to differ
+   * from the ensemble's or to be lost (`db.autocreate=false`) until a leader has sent everything. Always true for a standalone
+   * server.
+   */
   get isEligibleToVote(): boolean {
-    return this.#eligibility?.isEligible !== false
+    return this.#parts.eligibility?.isEligible !== false
   }
   get epochs(): Epochs {
-    invariant(this.#epochs !== undefined, 'Only a member of an ensemble has epochs.')
-    return this.#epochs
+    return this.#epochFiles
   }
+  /** Whether the tree in memory is new and the files are not; ended by `installSnapshot` or `endRole`. */
   get hasUninstalledTree(): boolean {
-    return this.#hasUninstalledTree
+    return this.#state.isUninstalled
   }
+  /** Whether `requestFullSync` is in force: a DIFF then starts from nothing, by `startEmptyTree`. */
   get isFullSyncRequested(): boolean {
     return this.#isFullSyncRequested
   }
+  /** What `readHistory` can return: read and checked since the snapshot that was loaded, and appended since then. */
   get logRange(): ReadonlyLogRange {
-    return this.#logRange
+    return this.#history.range
   }
+  /** Bytes of the newest snapshot file, 0 for none. Bounds a DIFF from disk (`snapshotSizeFactor`). */
   get snapshotBytes(): number {
-    return this.#snapshotBytes
+    return this.#parts.snapshots.newestBytes
   }
 
+  /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
   acceptEpoch(epoch: number): Promise<void> {
-    invariant(this.#epochs !== undefined, 'Only a member of an ensemble has epochs.')
-    return this.#epochs.accept(epoch)
+    return this.#epochFiles.accept(epoch)
   }
 
+  /** Raises the epoch of the history, as `acceptEpoch`. Also rejects when it is above the accepted one. */
   setCurrentEpoch(epoch: number): Promise<void> {
-    invariant(this.#epochs !== undefined, 'Only a member of an ensemble has epochs.')
-    invariant(!this.#hasUninstalledTree, 'The history of an epoch is durable before the epoch is current.', {
+    const files = this.#epochFiles
+    invariant(!this.hasUninstalledTree, 'The history of an epoch is durable before the epoch is current.', {
       epoch,
     })
-    return this.#epochs.setCurrent(epoch)
+    return files.setCurrent(epoch)
   }
 
+  /** Lends the log to a role. Throws an `InvariantError` unless the role before has ended and the tree is on disk. */
   openWriter(events: TxnLogEvents): LogWriter {
-    invariant(this.#writer === undefined, 'A role writes only once the role before it is settled.')
-    invariant(!this.#hasUninstalledTree, 'A role writes only behind a history that is on disk.')
-    this.#writer = new RoleLogWriter({
-      settings: this.#settings,
-      ports: this.#ports,
+    const { settings, platform, epochs } = this.#parts
+    invariant(this.#writer === undefined, 'A role writes only once the role before it has ended.')
+    invariant(!this.hasUninstalledTree, 'A role writes only behind a history that is on disk.')
+    this.#writer = new LogWriter({
+      settings,
+      platform,
       folder: this.folders.logs,
       lastZxid: this.tree.lastZxid,
-      sinceSnapshot: this.#sinceSnapshot,
-      logRange: this.#logRange,
+      sinceSnapshot: this.#history.txnsSinceSnapshot,
+      logRange: this.#history.range,
       nodeCount: () => this.tree.nodeCount,
       events,
-      acceptedEpoch: () => this.#epochs?.accepted ?? Infinity,
+      acceptedEpoch: () => epochs?.accepted ?? Infinity,
     })
     return this.#writer
   }
 
+  /**
+   * Decodes a transaction, applies it to `tree` and `sessions` and returns it. A transaction that a new tree may already hold
+   * is applied again, which is idempotent (disk-format 9). Throws a `DivergenceError` when the tree then differs from the leader's.
+   */
   apply(payload: Uint8Array): LoggedTxn {
-    const logged = decodeLoggedTxn(new Reader(payload))
-    const { header, txn, digest } = logged
-    const isNext = header.zxid > this.tree.lastZxid
-    if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
-    else if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
-    this.tree.apply(header, txn)
-    // A tree that came while it changed agrees with its leader's only once all of the stream is applied.
-    const compared =
-      isNext && this.#canCompareDigests && !this.#hasUninstalledTree && this.#settings.digestEnabled
-    if (!compared || digest === undefined || this.tree.matches(digest)) return logged
-    if (!hasNonAsciiPaths(this.tree)) throw new DivergenceError(header.zxid)
-    this.#canCompareDigests = false
-    this.#ports.logger.warn(
-      { zxid: formatZxid(header.zxid) },
-      'Digests are not compared any more: there are names beyond ASCII, and the leader encodes names in another way than UTF-8',
-    )
-    return logged
+    return this.#state.apply(payload)
   }
 
+  /**
+   * Reads the transactions behind `after` up to `upTo` from the log, in order and without a gap, and verifies them; waits until
+   * they are durable. `after` must be a point of the history within `logRange`. Throws a `DamageError` where the log is corrupt,
+   * also midway. Its files are not purged until it ends or `return` is called (leaving a loop does that): call `return` also when
+   * it was never started.
+   */
   readHistory(after: Zxid, upTo: Zxid): AsyncIterableIterator<RawTxn> {
-    const reading = new LogCursor(
-      after,
-      async () => {
-        if (this.#writer !== undefined && upTo > this.#writer.durableZxid) await this.#writer.flush()
-        return readLog(this.#ports.disk, this.folders.logs, after, upTo)
-      },
-      { logRange: this.#logRange, folder: this.folders.logs, upTo },
-      () => this.#cursors.delete(reading),
-    )
-    this.#cursors.add(reading)
-    return reading
+    return this.#history.read(after, upTo, async () => {
+      if (this.#writer !== undefined && upTo > this.#writer.durableZxid) await this.#writer.flush()
+    })
   }
 
+  /** Removes every transaction above a zxid, or changes nothing at all (see `TruncateResult`). No role may be writing. */
   truncateTo(zxid: Zxid): Promise<TruncateResult> {
-    return this.#exclusively(async () => {
-      await this.#assertIdle()
-      const result = await truncateTo(this.#options, zxid)
+    return this.#mutex.run(async () => {
+      this.#assertNoRole()
+      await this.#parts.snapshots.abortAll()
+      const result = await truncateTo(this.#parts.options, zxid)
       if (!result.exact) {
-        const facts = { zxid: formatZxid(zxid), reason: result.reason }
-        this.#ports.logger.warn(facts, 'The history cannot be cut there; nothing is changed')
+        const context = { zxid: formatZxid(zxid), reason: result.reason }
+        this.#parts.platform.logger.warn(context, 'The history cannot be cut there; nothing is changed')
         return result
       }
-      this.#adoptRecovery(result.recovery)
-      await this.measureSnapshot()
+      this.#load(result.recovery)
+      await this.#parts.snapshots.measure()
       return { exact: true }
     })
   }
 
+  /**
+   * Declares the tree wrong and makes the next leader send everything, until the next `installSnapshot`. Files, epochs and vote
+   * stay.
+   */
   requestFullSync(): void {
-    this.#isFullSyncRequested = this.#isTreeWrong = true
+    this.#isFullSyncRequested = this.#state.isWrong = true
   }
 
+  /** Puts a new, empty tree in place, to be filled by `apply` and kept by `installSnapshot`. */
   startEmptyTree(): void {
     this.#assertNoRole()
-    this.#replaceTree({ tree: this.#newTree(), sessions: new Map(), nodesWithoutAcl: [] })
+    const tree = this.#parts.options.createTree()
+    this.#state.replace({ tree, sessions: new Map(), nodesWithoutAcl: [] }, this.lastZxid)
   }
 
+  /** Returns a sink for the bytes behind a SNAP packet with this zxid. No role may be writing. */
   receiveSnapshot(zxid: Zxid): SnapshotSink {
     this.#assertNoRole()
     this.#receiver?.abort()
-    this.#receiver = new SnapshotReceiver(this.#ports.clock, this.#newTree(), zxid, (received) =>
-      this.#replaceTree(received),
+    const tree = this.#parts.options.createTree()
+    this.#receiver = new SnapshotReceiver(this.#parts.platform.clock, tree, zxid, (received) =>
+      this.#state.replace(received, this.lastZxid),
     )
     return this.#receiver
   }
 
+  /**
+   * Makes a new tree durable at NEWLEADER, when every transaction of the stream is applied: writes it as a snapshot of
+   * `tree.lastZxid` and sets all older logs and snapshots aside, atomically even in a crash. Resolves at once when there is no
+   * new tree. Set the current epoch and acknowledge NEWLEADER only afterwards (disk-format 13).
+   */
   installSnapshot(): Promise<void> {
-    return this.#exclusively(async () => {
-      if (!this.#hasUninstalledTree) return
-      await this.#stopSnapshots()
-      const { tree } = this
+    return this.#mutex.run(async () => {
+      if (!this.hasUninstalledTree) return
+      await this.#parts.snapshots.abortAll()
+      const { tree, folders } = this
+      const { disk, logger } = this.#parts.platform
       invariant(
         epochOf(tree.lastZxid) <= this.epochs.accepted,
-        'A member takes data only of an epoch that it has accepted.',
+        'A member installs only data of an epoch that it has accepted.',
       )
-      this.#rejectNodesWithoutAcl()
-      const name = snapshotName(tree.lastZxid, this.#compression)
-      const incoming = `${this.folders.snapshots}/${incomingName(name)}`
-      const { disk, logger } = this.#ports
-      await writeSnapshot(tree, this.sessions, incoming, this.#snapshotOptions())
-      await replaceAllFiles(disk, logger, this.folders, name)
-      this.#durableZxid = tree.lastZxid
-      this.#logRange = new LogRange(tree.lastZxid)
-      this.#canCompareDigests = true
-      this.#sinceSnapshot = 0
-      this.#hasUninstalledTree = this.#isFullSyncRequested = this.#isTreeWrong = false
-      await this.#eligibility?.grant()
-      await this.measureSnapshot()
+      this.#state.rejectNodesWithoutAcl(folders.snapshots)
+      const name = await this.#parts.snapshots.writeIncoming(tree, this.sessions)
+      await replaceAllFiles(disk, logger, folders, name)
+      this.#state.installed()
+      this.#history.reset(new LogRange(tree.lastZxid), 0)
+      this.#isFullSyncRequested = false
+      await this.#parts.eligibility?.grant()
+      await this.#parts.snapshots.measure()
       logger.info({ snapshot: name, nodes: tree.nodeCount }, 'The data of the leader are on disk')
     })
   }
 
+  /** Starts a stream of the present tree. `sessions` are those that a leader keeps; the database's own by default. */
   streamSnapshot(sessions: SessionTimeouts = this.sessions): SnapshotSource {
-    return new SnapshotStream(this.tree, sessions, this.#ports.clock)
+    return new SnapshotStream(this.tree, sessions, this.#parts.platform.clock)
   }
 
+  /** Writes a snapshot file while requests go on. It gets its name when the log is durable up to what it holds. */
   async takeSnapshot(sessions: SessionTimeouts, signal?: AbortSignal): Promise<WrittenSnapshot> {
-    invariant(!this.#hasUninstalledTree, 'A tree that is not that of the files is kept by adopting it.')
-    const stop = new AbortController()
-    const onAbort = (): void => stop.abort(signal?.reason)
-    signal?.addEventListener('abort', onAbort)
-    if (signal?.aborted === true) onAbort()
+    invariant(!this.hasUninstalledTree, 'A new tree is written by installing it, not as a further snapshot.')
     const writer = this.#writer
-    const taking = takeSnapshot(this.tree, sessions, {
-      ...this.#snapshotOptions(),
-      signal: stop.signal,
-      waitUntilDurable: async (lastZxid) => {
-        if (writer === undefined || lastZxid <= writer.durableZxid || counterOf(lastZxid) === 0) return
-        await writer.flush().catch((error: unknown) => {
-          // A role that ends meanwhile makes its appends durable first.
-          if (lastZxid > writer.durableZxid) throw error
-        })
-      },
-    })
-    this.#snapshots.set(taking, stop)
-    try {
-      const taken = await taking
-      await this.measureSnapshot()
-      return taken
-    } finally {
-      this.#snapshots.delete(taking)
-      signal?.removeEventListener('abort', onAbort)
+    const waitUntilDurable = async (lastZxid: Zxid): Promise<void> => {
+      if (writer === undefined || lastZxid <= writer.durableZxid || counterOf(lastZxid) === 0) return
+      await writer.flush().catch((error: unknown) => {
+        // A role that ends meanwhile makes its appends durable first.
+        if (lastZxid > writer.durableZxid) throw error
+      })
     }
+    return this.#parts.snapshots.take(this.tree, sessions, { signal, waitUntilDurable })
   }
 
+  /** Removes the files that neither recovery from the newest `retain` snapshots nor an open `readHistory` needs. */
   purge(retain: number): Promise<readonly string[]> {
-    return this.#exclusively(async () => {
-      if (this.#hasUninstalledTree) return []
-      const keepFrom = Math.min(...[...this.#cursors].map(({ after }) => after))
-      return purge(this.#ports.disk, this.folders, retain, { compression: this.#ports.compression, keepFrom })
+    return this.#mutex.run(async () => {
+      if (this.hasUninstalledTree) return []
+      const { disk, compression } = this.#parts.platform
+      return purge(disk, this.folders, retain, { compression, keepFrom: this.#history.oldestCursor })
     })
   }
 
+  /**
+   * Ends a role: revokes its writer, makes its appends durable and brings `tree` and `sessions` to the last transaction of the
+   * log. A tree that is not installed, or was found to be wrong, is dropped and the files are loaded again; files that are wrong
+   * themselves are set aside, and the member is not eligible to vote any more. `sessions` are those that the role kept, as of
+   * `tree.lastZxid`. The member may vote only afterwards. Rejects when the disk cannot be trusted: stop then.
+   */
   endRole(sessions?: SessionTimeouts): Promise<void> {
     this.#writer?.revoke()
     this.#receiver?.abort()
     this.#receiver = undefined
-    return this.#exclusively(() => this.#endRole(sessions))
+    return this.#mutex.run(() => this.#endRole(sessions))
   }
 
+  /** Makes appends durable and unlocks the folders. */
   close(): Promise<void> {
-    this.#closing ??= this.#exclusively(async () => {
+    this.#closing ??= this.#mutex.run(async () => {
       this.#receiver?.abort()
-      await this.#stopSnapshots()
+      await this.#parts.snapshots.abortAll()
       try {
         await this.#writer?.close()
       } finally {
-        await this.#unlock()
+        await this.#parts.unlock()
       }
     })
     return this.#closing
   }
 
-  /** Finds out how large the newest snapshot is. */
-  async measureSnapshot(): Promise<void> {
-    const { disk } = this.#ports
-    const newest = snapshotsIn(await disk.list(this.folders.snapshots)).at(-1)
-    this.#snapshotBytes =
-      newest === undefined ? 0 : await disk.size(`${this.folders.snapshots}/${newest.name}`)
+  get #epochFiles(): EpochFiles {
+    const { epochs } = this.#parts
+    invariant(epochs !== undefined, 'Only a member of an ensemble has epochs.')
+    return epochs
   }
 
   async #endRole(sessions: SessionTimeouts | undefined): Promise<void> {
@@ -381,130 +313,45 @@ class RecoveredDatabase implements Database {
     await writer?.close()
     if (writer?.failure !== undefined) throw writer.failure
     this.#writer = undefined
-    if (writer !== undefined) this.#sinceSnapshot = writer.sinceSnapshot
-    if (this.#hasUninstalledTree || this.#isTreeWrong || writer?.hasLostAppends === true)
+    if (writer !== undefined) this.#history.txnsSinceSnapshot = writer.sinceSnapshot
+    if (this.hasUninstalledTree || this.#state.isWrong || writer?.hasLostAppends === true)
       return this.#reload()
-    if (sessions !== undefined) this.sessions = new Map(sessions)
+    if (sessions !== undefined) this.#state.sessions = new Map(sessions)
     if (writer === undefined) return
     const last = writer.durableZxid
     const before = this.tree.lastZxid
-    // Something was applied that is not in the log: only the log counts.
+    // The tree has a transaction that is not in the log: only the log counts.
     if (before > last && counterOf(before) > 0) return this.#reload()
     if (last <= before) return
+    const { platform, eligibility } = this.#parts
     try {
-      await this.#catchUp(before, last)
+      await this.#state.catchUp(readLog(platform.disk, this.folders.logs, before, last), last)
     } catch (error) {
-      if (this.#eligibility === undefined || !(error instanceof DivergenceError)) throw error
-      this.#ports.logger.error(
-        { reason: error.message },
-        'The data of this server are not those of its leader',
-      )
+      if (eligibility === undefined || !(error instanceof DivergenceError)) throw error
+      platform.logger.error({ reason: error.message }, 'The data of this server are not those of its leader')
       this.requestFullSync()
       await this.#reload()
     }
   }
 
-  /** Applies what the log has behind the tree. */
-  async #catchUp(before: Zxid, last: Zxid): Promise<void> {
-    let count = 0
-    for await (const { zxid, payload } of readLog(this.#ports.disk, this.folders.logs, before, last)) {
-      invariant(count > 0 || isSuccessor(zxid, before), 'The log goes on where the tree ends.', {
-        tree: formatZxid(before),
-        log: formatZxid(zxid),
-      })
-      this.apply(payload)
-      count++
-    }
-    invariant(this.tree.lastZxid === last, 'A role leaves a tree that has all of its log.', {
-      tree: formatZxid(this.tree.lastZxid),
-      log: formatZxid(last),
-    })
-    const facts = { from: formatZxid(before), to: formatZxid(last), transactions: count }
-    this.#ports.logger.info(facts, 'Applied what was logged and not yet committed when the role ended')
-  }
-
   async #reload(): Promise<void> {
-    await this.#stopSnapshots()
-    this.#isTreeWrong = false
-    this.#ports.logger.info(
+    await this.#parts.snapshots.abortAll()
+    this.#state.isWrong = false
+    this.#parts.platform.logger.info(
       {},
-      'Loading the data anew, because the role ended before they were right and complete',
+      'Loading the data again, because the role ended before they were correct and complete',
     )
-    this.#adoptRecovery(await recoverOrRevokeEligibility(this.#options, this.#eligibility))
+    this.#load(await this.#parts.recoverFiles())
     if (!this.isEligibleToVote) this.#isFullSyncRequested = true
-    await this.measureSnapshot()
+    await this.#parts.snapshots.measure()
   }
 
-  #adoptRecovery(recovery: Recovery): void {
-    this.tree = recovery.tree
-    this.sessions = recovery.sessions
-    this.#durableZxid = recovery.lastZxid
-    this.#logRange = recovery.logRange
-    this.#canCompareDigests = recovery.canCompareDigests
-    this.#sinceSnapshot = recovery.replayed
-    this.#hasUninstalledTree = false
-    this.#nodesWithoutAcl = []
-  }
-
-  #replaceTree({ tree, sessions, nodesWithoutAcl: unlisted }: ReceivedSnapshot): void {
-    if (!this.#hasUninstalledTree) this.#durableZxid = this.lastZxid
-    this.#hasUninstalledTree = true
-    this.tree = tree
-    this.sessions = sessions
-    this.#nodesWithoutAcl = unlisted
-  }
-
-  #newTree(): Tree {
-    return this.#options.createTree()
-  }
-
-  #rejectNodesWithoutAcl(): void {
-    const { tree } = this
-    const left = this.#nodesWithoutAcl.find(
-      (path) => tree.has(path) && tree.aclIdOf(tree.find(path)) === OPEN_ACL_ID,
-    )
-    if (left === undefined) return
-    throw new RecoveryError(
-      `Expected the access list of ${left} in the snapshot of the leader or behind it, got neither`,
-      this.folders.snapshots,
-      'Connect again; the data on disk are as before.',
-    )
+  #load(recovery: Recovery): void {
+    this.#state.load(recovery)
+    this.#history.reset(recovery.logRange, recovery.replayed)
   }
 
   #assertNoRole(): void {
     invariant(this.#writer === undefined, 'Data are replaced only while no role writes.')
-  }
-
-  /** No role and no snapshot is writing. */
-  async #assertIdle(): Promise<void> {
-    this.#assertNoRole()
-    await this.#stopSnapshots()
-  }
-
-  /** Gives up snapshots that are being taken: they are of a tree that is about to count no more. */
-  async #stopSnapshots(): Promise<void> {
-    for (const stop of this.#snapshots.values()) stop.abort(new Error('The data are being replaced'))
-    await Promise.allSettled(this.#snapshots.keys())
-  }
-
-  get #compression(): SnapshotKind {
-    return this.#settings.snapshotCompression as SnapshotKind
-  }
-
-  #snapshotOptions(): {
-    disk: Platform['disk']
-    folder: string
-    compression: SnapshotKind
-    compressor: Platform['compression']
-  } {
-    const { disk, compression } = this.#ports
-    return { disk, folder: this.folders.snapshots, compression: this.#compression, compressor: compression }
-  }
-
-  /** One after the other: what changes more than the end of the log. */
-  #exclusively<T>(step: () => Promise<T>): Promise<T> {
-    const done = this.#last.then(step)
-    this.#last = done.catch(() => {})
-    return done
   }
 }

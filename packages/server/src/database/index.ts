@@ -1,11 +1,13 @@
-/** The disk of a server and the tree that stands for it, through all its roles. */
+/** The data of a server through all its roles: files, tree, log, and snapshots that are sent, received and taken. */
+export type { Database } from './database.ts'
+export type { LogWriter } from './log-writer.ts'
+export { openDatabase } from './open-database.ts'
+export { SnapshotScheduler } from './snapshot-scheduler.ts'
 export type {
+  DatabaseSettings,
   Epochs,
   ReadonlyLogRange,
-  LogWriter,
   SnapshotSink,
   SnapshotSource,
   TruncateResult,
-  Database,
 } from './types.ts'
-export { openDatabase } from './database.ts'

@@ -3,12 +3,12 @@ import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { Tree } from '../core/tree/index.ts'
 import {
-  atEachStep,
+  crashAtEachStep,
   LeaderHistory,
   collect,
   FOLDER,
   DatabaseFixture,
-  same,
+  treesEqual,
   zxidOf,
 } from './testing/database-fixture.ts'
 import { SnapshotStream } from './snapshot-stream.ts'
@@ -16,168 +16,178 @@ import { SnapshotStream } from './snapshot-stream.ts'
 const bytesOf = (chunks: readonly Uint8Array[]): Uint8Array => Uint8Array.from(chunks.flatMap((c) => [...c]))
 const text = (bytes: Uint8Array): string => new TextDecoder('latin1').decode(bytes)
 
-/** A member with a history of its own, of which the end was never committed. */
+/** Returns a member with a history whose last transaction was never committed. */
 async function member(disk = new MemoryDisk(), settings = {}): Promise<DatabaseFixture> {
-  const rig = await DatabaseFixture.open(disk, { txnLogSizeLimitBytes: 600, ...settings })
-  await rig.vault.acceptEpoch(2)
-  const leader = new LeaderHistory().creates(1, 1, 8)
-  await rig.follow(leader.txns.slice(0, 4))
-  await rig.vault.setCurrentEpoch(1)
-  await rig.vault.takeSnapshot([])
-  await rig.follow(leader.txns.slice(4, 6))
-  await rig.vault.takeSnapshot([])
-  await rig.follow([...leader.txns.slice(6), leader.create(zxidOf(2, 1), '/uncommitted')])
-  return rig
+  const fixture = await DatabaseFixture.open(disk, { txnLogSizeLimitBytes: 600, ...settings })
+  await fixture.database.acceptEpoch(2)
+  const leader = new LeaderHistory().createRange(1, 1, 8)
+  await fixture.runRole(leader.txns.slice(0, 4))
+  await fixture.database.setCurrentEpoch(1)
+  await fixture.database.takeSnapshot([])
+  await fixture.runRole(leader.txns.slice(4, 6))
+  await fixture.database.takeSnapshot([])
+  await fixture.runRole([...leader.txns.slice(6), leader.create(zxidOf(2, 1), '/uncommitted')])
+  return fixture
 }
-const OLD = (): LeaderHistory => {
-  const old = new LeaderHistory().creates(1, 1, 8)
+/** Returns the history of that member. */
+const oldHistory = (): LeaderHistory => {
+  const old = new LeaderHistory().createRange(1, 1, 8)
   old.create(zxidOf(2, 1), '/uncommitted')
   return old
 }
 
-/** What the next leader has. */
+/** Returns the history of the next leader. */
 function successor(): LeaderHistory {
-  const leader = new LeaderHistory().creates(1, 1, 6)
+  const leader = new LeaderHistory().createRange(1, 1, 6)
   leader.write(zxidOf(3, 1), { type: OpCode.createSession, timeOut: 7000 }, 77n)
   return leader
 }
 
-describe('a snapshot from the leader', () => {
-  it('takes the place of tree and files when it is adopted, and older files are set aside', async () => {
-    const rig = await member()
-    await rig.vault.acceptEpoch(3)
+describe('a snapshot received from a leader', () => {
+  it('replaces tree and files when it is installed, and older files are set aside', async () => {
+    const fixture = await member()
+    await fixture.database.acceptEpoch(3)
     const leader = successor()
-    await rig.receive(leader)
-    expect([rig.vault.hasUninstalledTree, rig.vault.tree.lastZxid, rig.vault.lastZxid]).toEqual([
-      true,
-      zxidOf(3, 1),
-      zxidOf(2, 1),
-    ])
-    expect(rig.vault.sessions).toEqual(new Map([[77n, 7000]]))
-    rig.vault.apply(leader.create(zxidOf(3, 2)).payload)
-    await rig.vault.installSnapshot()
-    await rig.vault.setCurrentEpoch(3)
-    expect(same(rig.vault.tree, leader.tree)).toBe(true)
-    expect(rig.names().filter((name) => /^(log|snapshot)/.test(name))).toEqual([
+    await fixture.receiveFrom(leader)
+    expect([
+      fixture.database.hasUninstalledTree,
+      fixture.database.tree.lastZxid,
+      fixture.database.lastZxid,
+    ]).toEqual([true, zxidOf(3, 1), zxidOf(2, 1)])
+    expect(fixture.database.sessions).toEqual(new Map([[77n, 7000]]))
+    fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
+    await fixture.database.installSnapshot()
+    await fixture.database.setCurrentEpoch(3)
+    expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
+    expect(fixture.fileNames().filter((name) => /^(log|snapshot)/.test(name))).toEqual([
       `snapshot.${zxidOf(3, 2).toString(16)}`,
     ])
-    const aside = rig.names(`${FOLDER}/set-aside`)
+    const aside = fixture.fileNames(`${FOLDER}/set-aside`)
     expect(aside).toContain('1.snapshot.100000006')
     expect(aside).toContain('2.log.100000007')
-    await rig.crash(true)
-    await rig.open()
-    expect([rig.vault.lastZxid, rig.vault.epochs.current, rig.vault.hasUninstalledTree]).toEqual([
-      zxidOf(3, 2),
-      3,
-      false,
-    ])
-    expect(rig.vault.sessions).toEqual(new Map([[77n, 7000]]))
-    await rig.follow([leader.create(zxidOf(3, 3))])
-    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+    await fixture.crash(true)
+    await fixture.open()
+    expect([
+      fixture.database.lastZxid,
+      fixture.database.epochs.current,
+      fixture.database.hasUninstalledTree,
+    ]).toEqual([zxidOf(3, 2), 3, false])
+    expect(fixture.database.sessions).toEqual(new Map([[77n, 7000]]))
+    await fixture.runRole([leader.create(zxidOf(3, 3))])
+    expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 
-  it('that did not come whole leaves the old tree and the old files', async () => {
-    const rig = await member()
-    const names = rig.names()
-    const bytes = bytesOf(await collect(new SnapshotStream(successor().tree, [], rig.clock)))
-    const sink = rig.vault.receiveSnapshot(zxidOf(3, 1))
+  it('leaves the old tree and the old files when it is aborted', async () => {
+    const fixture = await member()
+    const names = fixture.fileNames()
+    const bytes = bytesOf(await collect(new SnapshotStream(successor().tree, [], fixture.clock)))
+    const sink = fixture.database.receiveSnapshot(zxidOf(3, 1))
     await sink.write(bytes.subarray(0, 300))
-    const { tree } = rig.vault
+    const { tree } = fixture.database
     sink.abort()
-    await expect(sink.write(bytes)).rejects.toThrow('takes bytes one after the other')
-    await rig.vault.endRole()
-    expect([rig.vault.tree, rig.vault.hasUninstalledTree, rig.names()]).toEqual([tree, false, names])
-    expect(same(tree, OLD().tree)).toBe(true)
+    await expect(sink.write(bytes)).rejects.toThrow('is written one call at a time')
+    await fixture.database.endRole()
+    expect([fixture.database.tree, fixture.database.hasUninstalledTree, fixture.fileNames()]).toEqual([
+      tree,
+      false,
+      names,
+    ])
+    expect(treesEqual(tree, oldHistory().tree)).toBe(true)
   })
 
-  it('that came whole and was not adopted when the role ended is dropped: the old data are loaded again', async () => {
-    const rig = await member()
+  it('is dropped when the role ends before it is installed; the old data are loaded again', async () => {
+    const fixture = await member()
     const leader = successor()
-    await rig.receive(leader)
-    rig.vault.apply(leader.create(zxidOf(3, 2)).payload)
-    await rig.vault.endRole()
-    expect([rig.vault.lastZxid, rig.vault.hasUninstalledTree]).toEqual([zxidOf(2, 1), false])
-    expect(same(rig.vault.tree, OLD().tree)).toBe(true)
-    expect(() => rig.writer()).not.toThrow()
+    await fixture.receiveFrom(leader)
+    fixture.database.apply(leader.create(zxidOf(3, 2)).payload)
+    await fixture.database.endRole()
+    expect([fixture.database.lastZxid, fixture.database.hasUninstalledTree]).toEqual([zxidOf(2, 1), false])
+    expect(treesEqual(fixture.database.tree, oldHistory().tree)).toBe(true)
+    expect(() => fixture.writer()).not.toThrow()
   })
 
-  it('must be adopted before a role writes, or an epoch becomes current', async () => {
-    const rig = await member()
-    await rig.receive(successor())
-    expect(() => rig.writer()).toThrow('A role writes only behind a history that is on disk.')
-    expect(() => rig.vault.setCurrentEpoch(2)).toThrow('The history of an epoch is durable before')
-    await expect(rig.vault.takeSnapshot([])).rejects.toThrow('is kept by adopting it')
+  it('must be installed before a role writes and before its epoch becomes current', async () => {
+    const fixture = await member()
+    await fixture.receiveFrom(successor())
+    expect(() => fixture.writer()).toThrow('A role writes only behind a history that is on disk.')
+    expect(() => fixture.database.setCurrentEpoch(2)).toThrow('The history of an epoch is durable before')
+    await expect(fixture.database.takeSnapshot([])).rejects.toThrow('is written by installing it')
   })
 
-  it('interrupted at any step of its adoption leaves the old history or the new one, whole', async () => {
+  it('leaves the complete old or the complete new history when installing it crashes at any step', async () => {
     for (const settings of [{}, { dataLogDir: '/logs' }, { snapshotCompression: 'gz' as const }]) {
       const base = await member(new MemoryDisk(), settings)
-      await base.vault.close()
+      await base.database.close()
       const seen = new Set<string>()
       const leader = successor()
       leader.create(zxidOf(3, 2))
-      const steps = await atEachStep(
+      const steps = await crashAtEachStep(
         base.disk,
         { txnLogSizeLimitBytes: 600, ...settings },
-        async (rig) => {
-          await rig.vault.acceptEpoch(3)
-          await rig.receive(leader)
-          await rig.vault.installSnapshot()
-          await rig.vault.setCurrentEpoch(3)
+        async (fixture) => {
+          await fixture.database.acceptEpoch(3)
+          await fixture.receiveFrom(leader)
+          await fixture.database.installSnapshot()
+          await fixture.database.setCurrentEpoch(3)
         },
-        async (rig, what) => {
-          const isNew = rig.vault.lastZxid === zxidOf(3, 2)
-          const expected = isNew ? leader : OLD()
-          seen.add(isNew ? `new ${rig.vault.epochs.current}` : `old ${rig.vault.epochs.current}`)
-          expect([what, same(rig.vault.tree, expected.tree)]).toEqual([what, true])
-          expect([what, rig.vault.epochs.accepted >= rig.vault.epochs.current]).toEqual([what, true])
-          expect([what, rig.names().filter((name) => /incoming|writing|replacement/.test(name))]).toEqual([
+        async (fixture, what) => {
+          const isNew = fixture.database.lastZxid === zxidOf(3, 2)
+          const expected = isNew ? leader : oldHistory()
+          seen.add(
+            isNew ? `new ${fixture.database.epochs.current}` : `old ${fixture.database.epochs.current}`,
+          )
+          expect([what, treesEqual(fixture.database.tree, expected.tree)]).toEqual([what, true])
+          expect([what, fixture.database.epochs.accepted >= fixture.database.epochs.current]).toEqual([
             what,
-            [],
+            true,
           ])
+          expect([
+            what,
+            fixture.fileNames().filter((name) => /incoming|writing|replacement/.test(name)),
+          ]).toEqual([what, []])
         },
       )
       expect(steps).toBeGreaterThan(15)
-      // A start raises the epoch that a crash left behind the data.
+      // The start raises a current epoch that a crash left behind the history.
       expect([...seen].toSorted()).toEqual(['new 3', 'old 2'])
     }
   })
 
-  it('of the zxid that the old history has takes its place all the same', async () => {
-    const rig = await DatabaseFixture.open()
-    await rig.vault.acceptEpoch(2)
-    await rig.follow(new LeaderHistory().creates(1, 1, 4).txns)
-    await rig.vault.takeSnapshot([])
-    const other = new LeaderHistory().creates(1, 1, 3)
+  it('replaces the old history also when both end at the same zxid', async () => {
+    const fixture = await DatabaseFixture.open()
+    await fixture.database.acceptEpoch(2)
+    await fixture.runRole(new LeaderHistory().createRange(1, 1, 4).txns)
+    await fixture.database.takeSnapshot([])
+    const other = new LeaderHistory().createRange(1, 1, 3)
     other.create(zxidOf(1, 4), '/other')
-    await rig.receive(other)
-    await rig.vault.installSnapshot()
-    await rig.vault.close()
-    await rig.open()
-    expect(rig.nodes()).toContain('other')
-    expect(rig.names(`${FOLDER}/set-aside`)).toContain('1.snapshot.100000004')
+    await fixture.receiveFrom(other)
+    await fixture.database.installSnapshot()
+    await fixture.database.close()
+    await fixture.open()
+    expect(fixture.nodeNames()).toContain('other')
+    expect(fixture.fileNames(`${FOLDER}/set-aside`)).toContain('1.snapshot.100000004')
   })
 
-  it('keeps files of the last times only', async () => {
-    const rig = await member()
-    await rig.vault.acceptEpoch(3)
+  it('leaves at most six sets of files set aside', async () => {
+    const fixture = await member()
+    await fixture.database.acceptEpoch(3)
     const leader = successor()
     for (let counter = 2; counter < 9; counter++) {
-      await rig.receive(leader)
-      await rig.vault.installSnapshot()
-      await rig.follow([leader.create(zxidOf(3, counter))])
+      await fixture.receiveFrom(leader)
+      await fixture.database.installSnapshot()
+      await fixture.runRole([leader.create(zxidOf(3, counter))])
     }
-    const numbers = new Set(rig.names(`${FOLDER}/set-aside`).map((name) => name.split('.')[0]))
+    const numbers = new Set(fixture.fileNames(`${FOLDER}/set-aside`).map((name) => name.split('.')[0]))
     expect(numbers.size).toBeLessThanOrEqual(6)
   })
 
-  it('may come cut anywhere, and leaves what follows it to the next reader', async () => {
+  it('may be received in pieces of any size, and does not consume the bytes behind it', async () => {
     const leader = successor()
-    const rig = await DatabaseFixture.open()
-    const bytes = bytesOf(await collect(new SnapshotStream(leader.tree, leader.sessions, rig.clock)))
+    const fixture = await DatabaseFixture.open()
+    const bytes = bytesOf(await collect(new SnapshotStream(leader.tree, leader.sessions, fixture.clock)))
     const random = new SeededRandom(11)
     for (let run = 0; run < 40; run++) {
-      const sink = rig.vault.receiveSnapshot(zxidOf(3, 1))
+      const sink = fixture.database.receiveSnapshot(zxidOf(3, 1))
       let at = 0
       const all = new Uint8Array(bytes.length + 30)
       all.set(bytes)
@@ -186,15 +196,15 @@ describe('a snapshot from the leader', () => {
         at += await sink.write(part)
       }
       expect([run, at, sink.received]).toEqual([run, bytes.length, bytes.length])
-      expect(same(rig.vault.tree, leader.tree)).toBe(true)
+      expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
     }
   })
 
-  it('that is none is refused, wherever it stops to be one, and nothing changes', async () => {
+  it('is rejected where it is malformed, and nothing changes', async () => {
     const leader = successor()
-    const rig = await member()
-    const { tree } = rig.vault
-    const bytes = bytesOf(await collect(new SnapshotStream(leader.tree, leader.sessions, rig.clock)))
+    const fixture = await member()
+    const { tree } = fixture.database
+    const bytes = bytesOf(await collect(new SnapshotStream(leader.tree, leader.sessions, fixture.clock)))
     const broken: [RegExp, (copy: Uint8Array) => Uint8Array][] = [
       [/number of sessions, got -/, (copy) => copy.fill(0xff, 0, 4)],
       [/the signature BenWasHere, got "BenWasHerX"/, (copy) => copy.fill(0x58, copy.length - 1)],
@@ -206,17 +216,17 @@ describe('a snapshot from the leader', () => {
       [/Expected the parent of/, (copy) => withoutParent(copy)],
     ]
     for (const [message, breaks] of broken) {
-      const sink = rig.vault.receiveSnapshot(zxidOf(3, 1))
+      const sink = fixture.database.receiveSnapshot(zxidOf(3, 1))
       await expect(sink.write(breaks(bytes.slice()))).rejects.toThrow(message)
       expect(sink.isComplete).toBe(false)
-      expect(rig.vault.tree).toBe(tree)
+      expect(fixture.database.tree).toBe(tree)
     }
-    // Random damage either is noticed or changes a value; it never does anything else.
+    // Random corruption either is detected or changes a value; it never causes another error.
     const random = new SeededRandom(12)
     for (let run = 0; run < 300; run++) {
       const copy = bytes.slice()
       copy[random.below(copy.length)] = random.below(256)
-      const sink = rig.vault.receiveSnapshot(zxidOf(3, 1))
+      const sink = fixture.database.receiveSnapshot(zxidOf(3, 1))
       const error: unknown = await sink.write(copy).then(
         () => undefined,
         (reason: unknown) => reason,
@@ -226,12 +236,12 @@ describe('a snapshot from the leader', () => {
     }
   })
 
-  it('without the access list of a node is not kept', async () => {
-    const rig = await DatabaseFixture.open()
-    await rig.vault.acceptEpoch(3)
+  it('is not installed while a node has no access control list', async () => {
+    const fixture = await DatabaseFixture.open()
+    await fixture.database.acceptEpoch(3)
     const leader = successor()
-    const stream = new SnapshotStream(leader.tree, [], rig.clock)
-    // It comes behind the tables, with a list that they do not have.
+    const stream = new SnapshotStream(leader.tree, [], fixture.clock)
+    // The node is created behind the tables, with a list that they do not contain.
     const acl = [{ perms: 1, id: { scheme: 'ip', id: '10.0.0.1' } }]
     const txn = leader.write(zxidOf(3, 2), {
       type: OpCode.create,
@@ -242,46 +252,46 @@ describe('a snapshot from the leader', () => {
       parentCVersion: 7,
     })
     const bytes = bytesOf(await collect(stream))
-    await rig.vault.receiveSnapshot(zxidOf(3, 1)).write(bytes)
-    await expect(rig.vault.installSnapshot()).rejects.toThrow('Expected the access list of /late')
-    // The transaction that follows sets it.
-    rig.vault.apply(txn.payload)
-    await rig.vault.installSnapshot()
-    expect(rig.vault.tree.aclOf(rig.vault.tree.find('/late'))).toEqual(acl)
-    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+    await fixture.database.receiveSnapshot(zxidOf(3, 1)).write(bytes)
+    await expect(fixture.database.installSnapshot()).rejects.toThrow('Expected the access list of /late')
+    // The transaction behind the stream sets it.
+    fixture.database.apply(txn.payload)
+    await fixture.database.installSnapshot()
+    expect(fixture.database.tree.aclOf(fixture.database.tree.find('/late'))).toEqual(acl)
+    expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 })
 
-describe('a member that asks for everything', () => {
-  it('says so, and votes with what it has until new data are adopted', async () => {
-    const rig = await member()
-    await rig.vault.acceptEpoch(3)
-    rig.vault.requestFullSync()
-    expect([rig.vault.isFullSyncRequested, rig.vault.lastZxid]).toEqual([true, zxidOf(2, 1)])
-    await rig.vault.endRole()
-    expect([rig.vault.isFullSyncRequested, rig.vault.lastZxid]).toEqual([true, zxidOf(2, 1)])
-    await rig.receive(successor())
-    await rig.vault.installSnapshot()
-    expect([rig.vault.lastZxid, rig.vault.isFullSyncRequested]).toEqual([zxidOf(3, 1), false])
+describe('a member that requests a full sync', () => {
+  it('reports the request and votes with its own data until a snapshot is installed', async () => {
+    const fixture = await member()
+    await fixture.database.acceptEpoch(3)
+    fixture.database.requestFullSync()
+    expect([fixture.database.isFullSyncRequested, fixture.database.lastZxid]).toEqual([true, zxidOf(2, 1)])
+    await fixture.database.endRole()
+    expect([fixture.database.isFullSyncRequested, fixture.database.lastZxid]).toEqual([true, zxidOf(2, 1)])
+    await fixture.receiveFrom(successor())
+    await fixture.database.installSnapshot()
+    expect([fixture.database.lastZxid, fixture.database.isFullSyncRequested]).toEqual([zxidOf(3, 1), false])
   })
 
-  it('takes a history from its beginning the same way', async () => {
-    const rig = await member()
-    await rig.vault.acceptEpoch(3)
-    rig.vault.requestFullSync()
-    rig.vault.startEmptyTree()
+  it('builds a history from an empty tree and installs it', async () => {
+    const fixture = await member()
+    await fixture.database.acceptEpoch(3)
+    fixture.database.requestFullSync()
+    fixture.database.startEmptyTree()
     const leader = successor()
-    for (const { payload } of leader.txns) rig.vault.apply(payload)
-    expect(rig.vault.lastZxid).toBe(zxidOf(2, 1))
-    await rig.vault.installSnapshot()
-    await rig.vault.close()
-    await rig.open()
-    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+    for (const { payload } of leader.txns) fixture.database.apply(payload)
+    expect(fixture.database.lastZxid).toBe(zxidOf(2, 1))
+    await fixture.database.installSnapshot()
+    await fixture.database.close()
+    await fixture.open()
+    expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 })
 
-describe('a stream of the tree', () => {
-  it('has the bytes of Apache ZooKeeper: tables, nodes, end, signature', async () => {
+describe('SnapshotStream', () => {
+  it('has the bytes of Apache ZooKeeper: tables, nodes, end, signature (disk-format 7.10)', async () => {
     const tree = new Tree({ digest: true, extendedTypes: false })
     const [bytes] = await collect(new SnapshotStream(tree, [[0x55n, 4000]], new DatabaseFixture().clock))
     const w = new Writer(512)
@@ -296,24 +306,30 @@ describe('a stream of the tree', () => {
     w.string('anyone')
     const begin = w.take()
     expect(bytes!.subarray(0, begin.length)).toEqual(begin)
-    // The root: no path, no data, the open list, a stat of zeros.
+    // The root: empty path, empty data, the open list, a stat of zeros.
     const root = bytes!.subarray(begin.length, begin.length + 76)
     expect([...root.subarray(0, 16)]).toEqual([0, 0, 0, 0, 0, 0, 0, 0, ...Array<number>(8).fill(255)])
     expect(root.subarray(16).every((byte) => byte === 0)).toBe(true)
     expect(text(bytes!.subarray(-19))).toBe('\0\0\0\x01/\0\0\0\x0aBenWasHere')
   })
 
-  it('goes on while the tree changes, several at once, and gives with what follows the tree that there is', async () => {
+  it('of a changing tree, with the transactions behind it, gives several receivers the tree of the leader', async () => {
     const random = new SeededRandom(21)
     for (let run = 0; run < 30; run++) {
       const leader = new LeaderHistory()
-      leader.creates(1, 1, 900)
-      const rigs = await Promise.all([DatabaseFixture.open(), DatabaseFixture.open(), DatabaseFixture.open()])
-      const streams = rigs.map((rig) =>
-        rig.vault.acceptEpoch(1).then(() => new SnapshotStream(leader.tree, leader.sessions, rig.clock)),
+      leader.createRange(1, 1, 900)
+      const members = await Promise.all([
+        DatabaseFixture.open(),
+        DatabaseFixture.open(),
+        DatabaseFixture.open(),
+      ])
+      const streams = members.map((fixture) =>
+        fixture.database
+          .acceptEpoch(1)
+          .then(() => new SnapshotStream(leader.tree, leader.sessions, fixture.clock)),
       )
       const sources = await Promise.all(streams)
-      const sinks = rigs.map(({ vault }, i) => vault.receiveSnapshot(sources[i]!.zxid))
+      const sinks = members.map(({ database }, i) => database.receiveSnapshot(sources[i]!.zxid))
       const from = leader.txns.length
       while (sinks.some(({ isComplete: complete }) => !complete)) {
         for (const [i, source] of sources.entries()) {
@@ -322,25 +338,25 @@ describe('a stream of the tree', () => {
           if (done !== true) await sinks[i]!.write(value)
         }
       }
-      for (const { vault } of rigs) {
-        for (const { payload } of leader.txns.slice(from)) vault.apply(payload)
-        expect([run, same(vault.tree, leader.tree)]).toEqual([run, true])
-        await vault.installSnapshot()
+      for (const { database } of members) {
+        for (const { payload } of leader.txns.slice(from)) database.apply(payload)
+        expect([run, treesEqual(database.tree, leader.tree)]).toEqual([run, true])
+        await database.installSnapshot()
       }
     }
   })
 
-  it('makes one chunk in a turn, of no more than a few hundred nodes or 64 KiB and one node', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 3000)
-    const rig = new DatabaseFixture()
-    const chunks = await collect(new SnapshotStream(leader.tree, [], rig.clock))
+  it('makes one chunk in a turn of the event loop, of at most 500 nodes, or 64 KiB and one node', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 3000)
+    const fixture = new DatabaseFixture()
+    const chunks = await collect(new SnapshotStream(leader.tree, [], fixture.clock))
     expect(chunks.length).toBeGreaterThan(5)
-    expect(rig.clock.turns).toBeGreaterThanOrEqual(chunks.length - 1)
+    expect(fixture.clock.turns).toBeGreaterThanOrEqual(chunks.length - 1)
     expect(Math.max(...chunks.map(({ length }) => length))).toBeLessThan((1 << 16) + 200)
   })
 
-  it('that is left lets go of the tree', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 3000)
+  it('releases the tree when its consumer stops early', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 3000)
     const stream = new SnapshotStream(leader.tree, [], new DatabaseFixture().clock)
     for await (const chunk of stream) {
       expect(chunk.length).toBeGreaterThan(0)
@@ -350,7 +366,7 @@ describe('a stream of the tree', () => {
   })
 })
 
-/** Removes, changes or creates something. */
+/** Deletes or creates a random node, or changes its access control list. */
 function change(leader: LeaderHistory, random: SeededRandom): void {
   const zxid = leader.tree.lastZxid + 1
   const path = `/n${zxidOf(1, 1 + random.below(900)).toString(16)}`
@@ -361,7 +377,7 @@ function change(leader: LeaderHistory, random: SeededRandom): void {
   else leader.write(zxid, { type: OpCode.setACL, path, acl: OPEN_ACL_UNSAFE, version: facts.aversion + 1 })
 }
 
-/** Where the root begins: behind one session and the tables. */
+/** Returns the offset of the root: behind the sessions and the access control lists. */
 function rootAt(bytes: Uint8Array): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset)
   let at = 4 + view.getInt32(0) * 12
@@ -376,7 +392,7 @@ function rootAt(bytes: Uint8Array): number {
   return at
 }
 
-/** The first node below the root gets a longer way to it. */
+/** Changes the path of the first node below the root so that its parent does not exist. */
 function withoutParent(bytes: Uint8Array): Uint8Array {
   const at = rootAt(bytes) + 76
   bytes[at + 6] = 0x2f

@@ -1,7 +1,14 @@
 import { OPEN_ACL_UNSAFE, OpCode } from '@zabra/protocol'
 import { MemoryDisk } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { LeaderHistory, collect, FOLDER, DatabaseFixture, same, zxidOf } from './testing/database-fixture.ts'
+import {
+  LeaderHistory,
+  collect,
+  FOLDER,
+  DatabaseFixture,
+  treesEqual,
+  zxidOf,
+} from './testing/database-fixture.ts'
 
 const SMALL = { txnLogSizeLimitBytes: 600 }
 
@@ -9,17 +16,17 @@ async function member(
   leader: LeaderHistory,
   settings: Parameters<typeof DatabaseFixture.open>[1] = SMALL,
 ): Promise<DatabaseFixture> {
-  const rig = await DatabaseFixture.open(new MemoryDisk(), settings)
-  await rig.vault.acceptEpoch(9)
-  await rig.follow(leader.txns)
-  return rig
+  const fixture = await DatabaseFixture.open(new MemoryDisk(), settings)
+  await fixture.database.acceptEpoch(9)
+  await fixture.runRole(leader.txns)
+  return fixture
 }
 
-describe('the history in the log', () => {
-  it('is given from any transaction to any other, over files and epochs', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 9).creates(2, 1, 7).creates(4, 1, 3)
-    const rig = await member(leader)
-    expect(rig.names().filter((name) => name.startsWith('log')).length).toBeGreaterThan(2)
+describe('readHistory', () => {
+  it('returns the transactions between any two points, over files and epochs', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 9).createRange(2, 1, 7).createRange(4, 1, 3)
+    const fixture = await member(leader)
+    expect(fixture.fileNames().filter((name) => name.startsWith('log')).length).toBeGreaterThan(2)
     const points = [
       0,
       zxidOf(1, 1),
@@ -33,7 +40,7 @@ describe('the history in the log', () => {
     ]
     for (const after of points) {
       for (const upTo of points.filter((point) => point >= after)) {
-        const found = await collect(rig.vault.readHistory(after, upTo))
+        const found = await collect(fixture.database.readHistory(after, upTo))
         const expected = leader.txns.filter(({ zxid }) => zxid > after && zxid <= upTo)
         expect(found.map(({ zxid }) => zxid)).toEqual(expected.map(({ zxid }) => zxid))
         expect(found.map(({ payload }) => payload)).toEqual(expected.map(({ payload }) => payload))
@@ -41,37 +48,37 @@ describe('the history in the log', () => {
     }
   })
 
-  it('is known by where its epochs end and how long it is', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 9).creates(2, 1, 7)
-    const rig = await member(leader)
-    const { after, upTo, epochEnds } = rig.vault.logRange
+  it('is bounded by logRange, which has the ends of epochs and the number of bytes', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 9).createRange(2, 1, 7)
+    const fixture = await member(leader)
+    const { after, upTo, epochEnds } = fixture.database.logRange
     expect({ after, upTo, epochEnds }).toEqual({
       after: 0,
       upTo: zxidOf(2, 7),
       epochEnds: [zxidOf(1, 9), zxidOf(2, 7)],
     })
-    expect(rig.vault.logRange.bytesAfter(zxidOf(1, 3))).toBeGreaterThan(13 * 40)
-    expect(rig.vault.snapshotBytes).toBe(
-      rig.disk.paths().length > 0 ? await rig.disk.size(`${FOLDER}/snapshot.0`) : -1,
+    expect(fixture.database.logRange.bytesAfter(zxidOf(1, 3))).toBeGreaterThan(13 * 40)
+    expect(fixture.database.snapshotBytes).toBe(
+      fixture.disk.paths().length > 0 ? await fixture.disk.size(`${FOLDER}/snapshot.0`) : -1,
     )
-    await rig.vault.truncateTo(zxidOf(2, 2))
-    expect(rig.vault.logRange.epochEnds).toEqual([zxidOf(1, 9), zxidOf(2, 2)])
-    await rig.vault.close()
-    await rig.open()
-    expect(rig.vault.logRange).toMatchObject({
+    await fixture.database.truncateTo(zxidOf(2, 2))
+    expect(fixture.database.logRange.epochEnds).toEqual([zxidOf(1, 9), zxidOf(2, 2)])
+    await fixture.database.close()
+    await fixture.open()
+    expect(fixture.database.logRange).toMatchObject({
       after: 0,
       upTo: zxidOf(2, 2),
       epochEnds: [zxidOf(1, 9), zxidOf(2, 2)],
     })
   })
 
-  it('waits for what is not durable, and is read while the log grows', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 300)
-    const rig = await DatabaseFixture.open(new MemoryDisk(), SMALL)
-    await rig.vault.acceptEpoch(1)
-    const writer = rig.writer()
+  it('waits until transactions are durable, and reads while the log grows', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 300)
+    const fixture = await DatabaseFixture.open(new MemoryDisk(), SMALL)
+    await fixture.database.acceptEpoch(1)
+    const writer = fixture.writer()
     for (const { zxid, payload } of leader.txns.slice(0, 100)) writer.appendPayload(zxid, payload)
-    const reading = rig.vault.readHistory(zxidOf(1, 50), zxidOf(1, 100))
+    const reading = fixture.database.readHistory(zxidOf(1, 50), zxidOf(1, 100))
     const found: number[] = []
     let next = 100
     for await (const { zxid } of reading) {
@@ -82,59 +89,59 @@ describe('the history in the log', () => {
     expect(found).toEqual(Array.from({ length: 50 }, (_, i) => zxidOf(1, 51 + i)))
   })
 
-  it('before the snapshot that was loaded is not vouched for (H1)', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 9)
-    const rig = await member(leader)
-    await rig.vault.takeSnapshot([])
-    await rig.follow([leader.create(zxidOf(1, 10))])
-    await rig.vault.close()
-    await rig.open()
-    expect(rig.vault.logRange.after).toBe(zxidOf(1, 9))
-    await expect(collect(rig.vault.readHistory(zxidOf(1, 8), zxidOf(1, 10)))).rejects.toThrow(
+  it('rejects transactions before the snapshot that was loaded (disk-format H1)', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 9)
+    const fixture = await member(leader)
+    await fixture.database.takeSnapshot([])
+    await fixture.runRole([leader.create(zxidOf(1, 10))])
+    await fixture.database.close()
+    await fixture.open()
+    expect(fixture.database.logRange.after).toBe(zxidOf(1, 9))
+    await expect(collect(fixture.database.readHistory(zxidOf(1, 8), zxidOf(1, 10)))).rejects.toThrow(
       'Send the learner a snapshot.',
     )
-    expect(await collect(rig.vault.readHistory(zxidOf(1, 9), zxidOf(1, 10)))).toHaveLength(1)
+    expect(await collect(fixture.database.readHistory(zxidOf(1, 9), zxidOf(1, 10)))).toHaveLength(1)
   })
 
-  it('after a snapshot of the leader begins there: what was taken back is served to nobody (H1)', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 3)
-    const rig = await member(new LeaderHistory().creates(1, 1, 5))
-    leader.creates(2, 1, 4)
-    await rig.receive(leader)
-    await rig.vault.installSnapshot()
-    await rig.follow([leader.create(zxidOf(2, 5))])
-    expect(rig.vault.logRange.after).toBe(zxidOf(2, 4))
-    await expect(collect(rig.vault.readHistory(zxidOf(1, 3), zxidOf(2, 5)))).rejects.toThrow(
+  it('rejects transactions that a snapshot of the leader rolled back (disk-format H1)', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 3)
+    const fixture = await member(new LeaderHistory().createRange(1, 1, 5))
+    leader.createRange(2, 1, 4)
+    await fixture.receiveFrom(leader)
+    await fixture.database.installSnapshot()
+    await fixture.runRole([leader.create(zxidOf(2, 5))])
+    expect(fixture.database.logRange.after).toBe(zxidOf(2, 4))
+    await expect(collect(fixture.database.readHistory(zxidOf(1, 3), zxidOf(2, 5)))).rejects.toThrow(
       'Send the learner a snapshot.',
     )
-    expect(rig.names().filter((name) => name.startsWith('log'))).toEqual(['log.200000005'])
+    expect(fixture.fileNames().filter((name) => name.startsWith('log'))).toEqual(['log.200000005'])
   })
 
-  it('stops at damage and at holes, with an error', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 30)
-    const rig = await member(leader)
-    const logs = rig.names().filter((name) => name.startsWith('log'))
+  it('rejects at corruption and at gaps', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 30)
+    const fixture = await member(leader)
+    const logs = fixture.fileNames().filter((name) => name.startsWith('log'))
     const path = `${FOLDER}/${logs[2]}`
-    const whole = await rig.disk.readFile(path)
+    const whole = await fixture.disk.readFile(path)
     const broken = whole.slice()
     broken[60]! ^= 1
-    rig.disk.putFile(path, broken)
+    fixture.disk.putFile(path, broken)
     const found: number[] = []
     const reading = async (): Promise<void> => {
-      for await (const { zxid } of rig.vault.readHistory(0, zxidOf(1, 30))) found.push(zxid)
+      for await (const { zxid } of fixture.database.readHistory(0, zxidOf(1, 30))) found.push(zxid)
     }
     await expect(reading()).rejects.toMatchObject({ name: 'DamageError' })
     expect(found.length).toBeGreaterThan(2)
-    await rig.disk.remove(path)
+    await fixture.disk.remove(path)
     await expect(reading()).rejects.toThrow(/Expected transaction .* or the first of a later epoch/)
-    rig.disk.putFile(path, whole)
+    fixture.disk.putFile(path, whole)
     await reading()
   })
 
-  it('closes no file of which something is still being read ahead', async () => {
+  it('closes a file only when no read of it is in flight', async () => {
     const leader = new LeaderHistory()
-    const rig = await DatabaseFixture.open()
-    await rig.vault.acceptEpoch(1)
+    const fixture = await DatabaseFixture.open()
+    await fixture.database.acceptEpoch(1)
     for (let counter = 1; counter <= 8; counter++)
       leader.write(zxidOf(1, counter), {
         type: OpCode.create,
@@ -144,8 +151,8 @@ describe('the history in the log', () => {
         ephemeral: false,
         parentCVersion: counter,
       })
-    await rig.follow(leader.txns)
-    const { disk } = rig
+    await fixture.runRole(leader.txns)
+    const { disk } = fixture
     const openRead = disk.openRead.bind(disk)
     const readingAtClose: number[] = []
     disk.openRead = async (path) => {
@@ -162,84 +169,86 @@ describe('the history in the log', () => {
         close: async () => void readingAtClose.push(reading),
       }
     }
-    expect(await collect(rig.vault.readHistory(0, zxidOf(1, 1)))).toHaveLength(1)
+    expect(await collect(fixture.database.readHistory(0, zxidOf(1, 1)))).toHaveLength(1)
     expect(readingAtClose).toEqual([0])
-  })
-
-  it('keeps the files that somebody is reading from being purged', async () => {
-    const leader = new LeaderHistory()
-    const rig = await member(leader)
-    for (let counter = 1; counter <= 25; counter++) {
-      await rig.follow([leader.create(zxidOf(1, counter))])
-      if (counter % 5 === 0) await rig.vault.takeSnapshot([])
-    }
-    const reading = rig.vault.readHistory(zxidOf(1, 3), zxidOf(1, 25))
-    expect((await reading.next()).value).toMatchObject({ zxid: zxidOf(1, 4) })
-    await rig.vault.purge(3)
-    expect(await collect(reading)).toHaveLength(21)
-    expect(await rig.vault.purge(3)).toContain('log.100000003')
-    expect(rig.names()).not.toContain('snapshot.100000005')
-  })
-
-  it('is purged only when compressed snapshots can be unpacked to their ends: a beginning says nothing', async () => {
-    for (const snapshotCompression of ['gz', 'snappy'] as const) {
-      const leader = new LeaderHistory()
-      const rig = await member(leader, { ...SMALL, snapshotCompression })
-      for (let counter = 1; counter <= 3; counter++) {
-        await rig.follow([leader.create(zxidOf(1, counter))])
-        await rig.vault.takeSnapshot([])
-      }
-      const newest = `${FOLDER}/snapshot.100000003.${snapshotCompression}`
-      const whole = await rig.disk.readFile(newest)
-      rig.disk.putFile(newest, whole.subarray(0, whole.length >> 1))
-      expect(await rig.vault.purge(3)).toEqual([])
-      rig.disk.putFile(newest, whole)
-      expect(await rig.vault.purge(3)).toContain(`snapshot.0.${snapshotCompression}`)
-    }
-  })
-
-  it('of a tree that is replaced is not purged: a crash brings the old files back', async () => {
-    const leader = new LeaderHistory()
-    const rig = await member(leader)
-    for (let counter = 1; counter <= 25; counter++) {
-      await rig.follow([leader.create(zxidOf(1, counter))])
-      if (counter % 5 === 0) await rig.vault.takeSnapshot([])
-    }
-    await rig.receive(leader)
-    expect(await rig.vault.purge(3)).toEqual([])
   })
 })
 
-describe('a start', () => {
-  it('refuses a hole between epochs, which leftovers of an older history make', async () => {
-    const leader = new LeaderHistory().creates(1, 1, 3)
-    const rig = await member(new LeaderHistory().creates(1, 1, 5))
-    await rig.vault.close()
+describe('purge', () => {
+  it('keeps the files of an open cursor', async () => {
+    const leader = new LeaderHistory()
+    const fixture = await member(leader)
+    for (let counter = 1; counter <= 25; counter++) {
+      await fixture.runRole([leader.create(zxidOf(1, counter))])
+      if (counter % 5 === 0) await fixture.database.takeSnapshot([])
+    }
+    const reading = fixture.database.readHistory(zxidOf(1, 3), zxidOf(1, 25))
+    expect((await reading.next()).value).toMatchObject({ zxid: zxidOf(1, 4) })
+    await fixture.database.purge(3)
+    expect(await collect(reading)).toHaveLength(21)
+    expect(await fixture.database.purge(3)).toContain('log.100000003')
+    expect(fixture.fileNames()).not.toContain('snapshot.100000005')
+  })
+
+  it('does not count a compressed snapshot that cannot be decompressed to its end', async () => {
+    for (const snapshotCompression of ['gz', 'snappy'] as const) {
+      const leader = new LeaderHistory()
+      const fixture = await member(leader, { ...SMALL, snapshotCompression })
+      for (let counter = 1; counter <= 3; counter++) {
+        await fixture.runRole([leader.create(zxidOf(1, counter))])
+        await fixture.database.takeSnapshot([])
+      }
+      const newest = `${FOLDER}/snapshot.100000003.${snapshotCompression}`
+      const whole = await fixture.disk.readFile(newest)
+      fixture.disk.putFile(newest, whole.subarray(0, whole.length >> 1))
+      expect(await fixture.database.purge(3)).toEqual([])
+      fixture.disk.putFile(newest, whole)
+      expect(await fixture.database.purge(3)).toContain(`snapshot.0.${snapshotCompression}`)
+    }
+  })
+
+  it('removes nothing while a new tree is not installed, because a crash would need the old files', async () => {
+    const leader = new LeaderHistory()
+    const fixture = await member(leader)
+    for (let counter = 1; counter <= 25; counter++) {
+      await fixture.runRole([leader.create(zxidOf(1, counter))])
+      if (counter % 5 === 0) await fixture.database.takeSnapshot([])
+    }
+    await fixture.receiveFrom(leader)
+    expect(await fixture.database.purge(3)).toEqual([])
+  })
+})
+
+describe('opening a database', () => {
+  it('rejects a gap between epochs, which remains of an older history leave', async () => {
+    const leader = new LeaderHistory().createRange(1, 1, 3)
+    const fixture = await member(new LeaderHistory().createRange(1, 1, 5))
+    await fixture.database.close()
     const other = await DatabaseFixture.open()
-    leader.creates(2, 1, 4)
-    await other.receive(leader)
-    await other.vault.acceptEpoch(2)
-    await other.vault.installSnapshot()
-    await other.follow([leader.create(zxidOf(2, 5))])
-    await other.vault.close()
-    // As Apache ZooKeeper leaves it after a SNAP, with the snapshot lost.
-    rig.disk.putFile(`${FOLDER}/log.200000005`, await other.disk.readFile(`${FOLDER}/log.200000005`))
-    await expect(rig.open()).rejects.toThrow('transactions are missing')
-    rig.disk.putFile(
+    leader.createRange(2, 1, 4)
+    await other.receiveFrom(leader)
+    await other.database.acceptEpoch(2)
+    await other.database.installSnapshot()
+    await other.runRole([leader.create(zxidOf(2, 5))])
+    await other.database.close()
+    // The files that Apache ZooKeeper leaves after a SNAP, without the snapshot.
+    fixture.disk.putFile(`${FOLDER}/log.200000005`, await other.disk.readFile(`${FOLDER}/log.200000005`))
+    await expect(fixture.open()).rejects.toThrow('transactions are missing')
+    fixture.disk.putFile(
       `${FOLDER}/snapshot.200000004`,
       await other.disk.readFile(`${FOLDER}/snapshot.200000004`),
     )
-    await rig.open()
-    expect(same(rig.vault.tree, leader.tree)).toBe(true)
+    await fixture.open()
+    expect(treesEqual(fixture.database.tree, leader.tree)).toBe(true)
   })
 
-  it('as a single server leaves epochs alone', async () => {
-    const rig = new DatabaseFixture()
-    await rig.open(false)
-    expect(rig.names()).toEqual(['snapshot.0'])
-    expect(() => rig.vault.epochs).toThrow('Only a member of an ensemble has epochs.')
-    await rig.vault.close()
-    await rig.open()
-    expect(rig.names()).toEqual(['acceptedEpoch', 'currentEpoch', 'snapshot.0'])
+  it('does not read or write epochs for a standalone server', async () => {
+    const fixture = new DatabaseFixture()
+    await fixture.open(false)
+    expect(fixture.fileNames()).toEqual(['snapshot.0'])
+    expect(() => fixture.database.epochs).toThrow('Only a member of an ensemble has epochs.')
+    await fixture.database.close()
+    await fixture.open()
+    expect(fixture.fileNames()).toEqual(['acceptedEpoch', 'currentEpoch', 'snapshot.0'])
   })
 })

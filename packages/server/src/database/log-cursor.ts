@@ -1,20 +1,20 @@
 import { counterOf, formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
-import { DamageError, isSuccessor, type RawTxn, type LogRange } from '../persistence/index.ts'
+import { DamageError, isSuccessor, type LogRange, type RawTxn } from '../persistence/index.ts'
 
-/** What a reading must find. */
+/** What a cursor must find. */
 export interface LogCursorBounds {
   readonly logRange: LogRange
   readonly folder: string
   readonly upTo: Zxid
 }
 
-/** A learner's way through the log. As long as it lasts, the files that it needs are not purged. */
+/** Reads the log for a learner and checks that nothing is missing. While it is open the files that it needs are not purged. */
 export class LogCursor implements AsyncIterableIterator<RawTxn> {
   readonly after: Zxid
   readonly #open: () => Promise<AsyncGenerator<RawTxn, void, undefined>>
   readonly #bounds: LogCursorBounds
-  readonly #over: () => void
+  readonly #onEnd: () => void
   #source: AsyncGenerator<RawTxn, void, undefined> | undefined
   #last: Zxid
 
@@ -22,12 +22,12 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
     after: Zxid,
     open: () => Promise<AsyncGenerator<RawTxn, void, undefined>>,
     bounds: LogCursorBounds,
-    over: () => void,
+    onEnd: () => void,
   ) {
     this.after = after
     this.#open = open
     this.#bounds = bounds
-    this.#over = over
+    this.#onEnd = onEnd
     this.#last = after
   }
 
@@ -41,20 +41,20 @@ export class LogCursor implements AsyncIterableIterator<RawTxn> {
       if (found === undefined) return await this.return()
       return { done: false, value: found }
     } catch (error) {
-      this.#over()
+      this.#onEnd()
       throw error
     }
   }
 
   async return(): Promise<IteratorResult<RawTxn>> {
-    this.#over()
+    this.#onEnd()
     await this.#source?.return()
     return { done: true, value: undefined }
   }
 
   async #step(): Promise<RawTxn | undefined> {
-    const { logRange: verified, upTo } = this.#bounds
-    if (this.after < verified.after) throw this.#missing(verified.after)
+    const { logRange, upTo } = this.#bounds
+    if (this.after < logRange.after) throw this.#missing(logRange.after)
     this.#source ??= await this.#open()
     const { done, value } = await this.#source.next()
     if (done !== true) {

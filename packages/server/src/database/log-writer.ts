@@ -1,49 +1,42 @@
 import { epochOf } from '@zabra/protocol'
 import { invariant, type Platform } from '@zabra/runtime'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
-import { TxnLog, type TxnLogEvents, type TxnLogState, type LogRange } from '../persistence/index.ts'
-import type { ServerSettings } from '../settings/index.ts'
-import type { LogWriter } from './types.ts'
+import { TxnLog, type LogRange, type TxnLogEvents, type TxnLogState } from '../persistence/index.ts'
+import type { DatabaseSettings } from './types.ts'
 
 export interface LogWriterOptions {
-  readonly settings: ServerSettings
-  readonly ports: Platform
+  readonly settings: DatabaseSettings
+  readonly platform: Platform
   readonly folder: string
   readonly lastZxid: Zxid
   readonly sinceSnapshot: number
   /** Grows with the log. */
   readonly logRange: LogRange
-  /** How many znodes the tree has. */
+  /** Returns the number of znodes in the tree. */
   readonly nodeCount: () => number
   readonly events: TxnLogEvents
-  /** The epoch that the member has accepted; no transaction is of a later one. */
+  /** Returns the epoch that the member has accepted; no transaction is of a later one. */
   readonly acceptedEpoch: () => number
 }
 
-/** The log in the hands of one role. It begins a file of its own, and is closed for good when the role ends. */
-export class RoleLogWriter implements LogWriter {
+/**
+ * The log, lent to one role. It begins a file of its own and is closed when the role ends; once it is revoked every append throws
+ * an `InvariantError`, so no role writes after its end.
+ */
+export class LogWriter {
   readonly #log: TxnLog
-  readonly #verified: LogRange
-  readonly #accepted: () => number
+  readonly #logRange: LogRange
+  readonly #acceptedEpoch: () => number
   #events: TxnLogEvents
-  #revoked = false
-  #lost = false
+  #isRevoked = false
+  #hasLostAppends = false
 
-  constructor({
-    settings,
-    ports,
-    folder,
-    lastZxid,
-    sinceSnapshot,
-    logRange: verified,
-    nodeCount: znodes,
-    events,
-    acceptedEpoch: accepted,
-  }: LogWriterOptions) {
-    this.#verified = verified
+  constructor({ settings, platform, folder, lastZxid, sinceSnapshot, ...rest }: LogWriterOptions) {
+    const { logRange, nodeCount, events, acceptedEpoch } = rest
+    this.#logRange = logRange
     this.#events = events
-    this.#accepted = accepted
-    const { disk, clock, random, logger } = ports
+    this.#acceptedEpoch = acceptedEpoch
+    const { disk, clock, random, logger } = platform
     this.#log = new TxnLog(
       {
         disk,
@@ -55,7 +48,7 @@ export class RoleLogWriter implements LogWriter {
         sinceSnapshot,
         durable: settings.forceSync,
         preallocateBytes: settings.preAllocSizeBytes,
-        snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * znodes())),
+        snapCount: () => Math.max(settings.snapCount, Math.floor(settings.snapTreeShare * nodeCount())),
         snapSizeLimitBytes: settings.snapSizeLimitBytes,
         fileSizeLimitBytes: settings.txnLogSizeLimitBytes,
         syncWarningMs: settings.fsyncWarningThresholdMs,
@@ -66,8 +59,8 @@ export class RoleLogWriter implements LogWriter {
         durable: (zxid) => this.#events.durable(zxid),
         snapshotDue: () => this.#events.snapshotDue(),
         diskFull: (durable, error) => {
-          this.#lost = true
-          verified.truncate(durable)
+          this.#hasLostAppends = true
+          logRange.truncate(durable)
           this.#events.diskFull(durable, error)
         },
         spaceAvailable: () => this.#events.spaceAvailable(),
@@ -76,74 +69,82 @@ export class RoleLogWriter implements LogWriter {
     )
   }
 
+  /** The last transaction appended, or on disk when the role began. */
   get lastZxid(): Zxid {
     return this.#log.lastZxid
   }
+  /** The last transaction that survives a power cut. */
   get durableZxid(): Zxid {
     return this.#log.durableZxid
   }
   get state(): TxnLogState {
-    return this.#revoked ? 'closed' : this.#log.state
+    return this.#isRevoked ? 'closed' : this.#log.state
   }
   get stats(): TxnLog['stats'] {
     return this.#log.stats
   }
-  get file(): string | undefined {
-    return this.#log.file
-  }
+  /** Bytes appended that are not durable yet. A role that appends requests of others applies backpressure by this. */
   get pendingBytes(): number {
     return this.#log.pendingBytes
   }
+  /** Transactions behind the newest snapshot. */
   get sinceSnapshot(): number {
     return this.#log.txnsSinceRoll
   }
-  /** Whether something that was appended never became durable, because the disk was full. */
+  /** Whether an append never became durable because the disk was full. */
   get hasLostAppends(): boolean {
-    return this.#lost
+    return this.#hasLostAppends
   }
-
-  append(logged: LoggedTxn): void {
-    this.#check(logged.header.zxid)
-    const before = this.#log.appendedBytes
-    this.#log.append(logged)
-    this.#verified.add(logged.header.zxid, this.#log.appendedBytes - before)
-  }
-
-  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
-    this.#check(zxid)
-    this.#log.appendPayload(zxid, payload, adler)
-    this.#verified.add(zxid, payload.length)
-  }
-
-  flush(): Promise<void> {
-    return this.#log.flush()
-  }
-
-  setEvents(events: TxnLogEvents): void {
-    this.#events = events
-  }
-
-  /** Nothing can be appended any more. */
-  revoke(): void {
-    this.#revoked = true
-  }
-
-  /** Why the disk cannot be trusted; whoever listens has been told. */
+  /** Why the disk cannot be trusted; `TxnLogEvents.fatal` was called with it. */
   get failure(): Error | undefined {
     return this.#log.failure
   }
 
-  /** Makes durable what was appended and closes the file. */
+  /**
+   * Encodes a transaction into the next batch. Throws a `LogFullError` while the disk is full, a RangeError for a zxid that is
+   * not the next one, and an `InvariantError` when the role has ended or has not accepted the epoch.
+   */
+  append(logged: LoggedTxn): void {
+    this.#check(logged.header.zxid)
+    this.#logRange.add(logged.header.zxid, this.#log.append(logged))
+  }
+
+  /**
+   * Adds an encoded transaction (header, record, digest) to the next batch, byte for byte. The bytes are copied before this
+   * returns. `zxid` must be the one in the payload, `adler` its Adler-32, if it is known. Throws as `append` does.
+   */
+  appendPayload(zxid: Zxid, payload: Uint8Array, adler?: number): void {
+    this.#check(zxid)
+    this.#log.appendPayload(zxid, payload, adler)
+    this.#logRange.add(zxid, payload.length)
+  }
+
+  /** Resolves when everything appended is durable. Rejects when it is lost. */
+  flush(): Promise<void> {
+    return this.#log.flush()
+  }
+
+  /** Replaces the receiver of events, as when a learner that has synced begins to serve. */
+  setEvents(events: TxnLogEvents): void {
+    this.#events = events
+  }
+
+  /** Makes every later append throw. */
+  revoke(): void {
+    this.#isRevoked = true
+  }
+
+  /** Revokes the writer, makes durable what was appended and closes the file. */
   close(): Promise<void> {
     this.revoke()
     return this.#log.close()
   }
 
   #check(zxid: Zxid): void {
-    invariant(!this.#revoked, 'A role that has ended appends nothing to the log.', { zxid })
+    invariant(!this.#isRevoked, 'A role that has ended appends nothing to the log.', { zxid })
     invariant(
-      epochOf(zxid) <= this.#accepted(),
-      'A member logs only what is of an epoch that it has accepted.',
+      epochOf(zxid) <= this.#acceptedEpoch(),
+      'A member logs only transactions of epochs that it has accepted.',
       { zxid },
     )
   }

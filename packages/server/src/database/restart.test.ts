@@ -2,33 +2,33 @@ import { MemoryDisk, SeededRandom } from '@zabra/runtime'
 import { counterOf, epochOf } from '@zabra/protocol'
 import { expect, it } from 'vitest'
 import type { RawTxn } from '../persistence/index.ts'
-import { LeaderHistory, DatabaseFixture, same, zxidOf } from './testing/database-fixture.ts'
+import { LeaderHistory, DatabaseFixture, treesEqual, zxidOf } from './testing/database-fixture.ts'
 
 const RUNS = 150
 const SETTINGS = { txnLogSizeLimitBytes: 700, snapCount: 1000 }
 
-/** What a member must have: everything of one history up to some point, and at least what it has acknowledged. */
-interface Claim {
+/** A history that a member may have after a crash: a prefix of `txns`, up to the transaction `atLeast` at least. */
+interface AllowedHistory {
   readonly txns: readonly RawTxn[]
   readonly atLeast: number
 }
 
-/** One member whose leaders come and go, and whose power may. */
-class Life {
+/** A member with random operations, changes of leader and power cuts. */
+class RandomRun {
   readonly random: SeededRandom
-  rig: DatabaseFixture
-  /** Names of nodes differ from history to history, so that one is never taken for another. */
+  fixture: DatabaseFixture
+  /** Part of node names, so that the nodes of two histories differ. */
   #branch = 0
   history: LeaderHistory = new LeaderHistory()
 
-  private constructor(seed: number, rig: DatabaseFixture) {
+  private constructor(seed: number, fixture: DatabaseFixture) {
     this.random = new SeededRandom(seed)
-    this.rig = rig
+    this.fixture = fixture
   }
 
-  static async begin(seed: number): Promise<Life> {
-    const rig = await DatabaseFixture.open(new MemoryDisk(), SETTINGS)
-    return new Life(seed, rig)
+  static async start(seed: number): Promise<RandomRun> {
+    const fixture = await DatabaseFixture.open(new MemoryDisk(), SETTINGS)
+    return new RandomRun(seed, fixture)
   }
 
   get last(): number {
@@ -55,7 +55,7 @@ class Life {
     return author
   }
 
-  /** One thing that happens; a crash comes in the middle of it, or not at all. Returns what may be left. */
+  /** Runs a random operation, which crashes at a random call in one of three cases, and checks the history afterwards. */
   async step(): Promise<void> {
     const { random } = this
     const kind = random.below(5)
@@ -63,115 +63,120 @@ class Life {
     let calls = 0
     const at = random.below(40)
     if (crashes)
-      this.rig.disk.injectFault = (call) =>
+      this.fixture.disk.injectFault = (call) =>
         call !== 'read' && calls++ >= at ? { code: 'EIO', writtenBytes: random.below(600) } : undefined
-    const { claims, done, after } = await this.#happen(kind)
+    const { allowed, done, after } = await this.#operate(kind)
     if (crashes) {
-      await this.rig.crash(random.below(2) === 0)
-      await this.rig.open()
-      this.#settleFor(claims)
+      await this.fixture.crash(random.below(2) === 0)
+      await this.fixture.open()
+      this.#expectOneOf(allowed)
     } else {
       expect(done).toBeUndefined()
       after()
-      this.#settleFor([{ txns: this.history.txns, atLeast: this.last }])
+      this.#expectOneOf([{ txns: this.history.txns, atLeast: this.last }])
     }
   }
 
-  /** The member must have one of the histories; that one goes on. */
-  #settleFor(claims: readonly Claim[]): void {
-    const { vault } = this.rig
-    for (const { txns, atLeast } of claims) {
-      const count = txns.filter(({ zxid }) => zxid <= vault.lastZxid).length
+  /** Expects the member to have one of the histories, and continues with it. */
+  #expectOneOf(allowed: readonly AllowedHistory[]): void {
+    const { database } = this.fixture
+    for (const { txns, atLeast } of allowed) {
+      const count = txns.filter(({ zxid }) => zxid <= database.lastZxid).length
       const found = new LeaderHistory()
       for (const { zxid, payload } of txns.slice(0, count)) found.replay(zxid, payload)
-      const isThis = (found.txns.at(-1)?.zxid ?? 0) === vault.lastZxid && same(found.tree, vault.tree)
-      if (!isThis || vault.lastZxid < atLeast) continue
+      const isThis =
+        (found.txns.at(-1)?.zxid ?? 0) === database.lastZxid && treesEqual(found.tree, database.tree)
+      if (!isThis || database.lastZxid < atLeast) continue
       this.history = found
       return
     }
-    const had = claims.map(
+    const had = allowed.map(
       ({ txns, atLeast }) => `${txns.at(-1)?.zxid.toString(16)} from ${atLeast.toString(16)} on`,
     )
     throw new Error(
-      `Expected ${had.join(' or ')}, got ${vault.lastZxid.toString(16)} with ${this.rig.nodes().join(' ')}`,
+      `Expected ${had.join(' or ')}, got ${database.lastZxid.toString(16)} with ${this.fixture.nodeNames().join(' ')}`,
     )
   }
 
-  async #happen(kind: number): Promise<{ claims: Claim[]; done: unknown; after: () => void }> {
-    const { rig, random, history } = this
-    const { vault } = rig
-    const old: Claim = { txns: history.txns, atLeast: this.last }
-    const failed = (work: Promise<unknown>): Promise<unknown> =>
+  async #operate(kind: number): Promise<{ allowed: AllowedHistory[]; done: unknown; after: () => void }> {
+    const { fixture, random, history } = this
+    const { database } = fixture
+    const old: AllowedHistory = { txns: history.txns, atLeast: this.last }
+    const errorOf = (work: Promise<unknown>): Promise<unknown> =>
       work.then(
         () => undefined,
         (error: unknown) => error,
       )
-    const newer = Math.max(epochOf(this.last), vault.epochs.accepted) + random.below(2)
-    if (kind === 0) return { claims: [old], done: await failed(vault.takeSnapshot([])), after() {} }
+    const newer = Math.max(epochOf(this.last), database.epochs.accepted) + random.below(2)
+    if (kind === 0) return { allowed: [old], done: await errorOf(database.takeSnapshot([])), after() {} }
     if (kind === 1 && history.txns.length > 2) {
       const count = 1 + random.below(history.txns.length - 1)
       const shorter = this.prefix(count)
       const target = shorter.txns.at(-1)!.zxid
       let exact = true
-      const work = vault.truncateTo(target).then((result) => (exact = result.exact))
-      const claims = [{ txns: history.txns, atLeast: target }]
-      return { claims, done: await failed(work), after: () => void (exact && (this.history = shorter)) }
+      const work = database.truncateTo(target).then((result) => (exact = result.exact))
+      const allowed = [{ txns: history.txns, atLeast: target }]
+      return { allowed, done: await errorOf(work), after: () => void (exact && (this.history = shorter)) }
     }
     if (kind === 2) {
       const other = this.prefix(random.below(history.txns.length + 1))
-      await failed(vault.acceptEpoch(Math.max(1, newer)))
-      this.extend(other, 1 + random.below(8), Math.max(1, vault.epochs.accepted))
+      await errorOf(database.acceptEpoch(Math.max(1, newer)))
+      this.extend(other, 1 + random.below(8), Math.max(1, database.epochs.accepted))
       const replace = async (): Promise<void> => {
-        await rig.receive(other)
-        await vault.installSnapshot()
-        await vault.setCurrentEpoch(vault.epochs.accepted)
+        await fixture.receiveFrom(other)
+        await database.installSnapshot()
+        await database.setCurrentEpoch(database.epochs.accepted)
       }
-      const claims = [{ txns: other.txns, atLeast: other.txns.at(-1)!.zxid }, old]
-      // A fork of the same epoch cannot be; its leader is one.
-      if (other.txns.at(-1)!.zxid <= this.last) return { claims: [old], done: undefined, after() {} }
-      return { claims, done: await failed(replace()), after: () => (this.history = other) }
+      const allowed = [{ txns: other.txns, atLeast: other.txns.at(-1)!.zxid }, old]
+      // Two histories of one epoch cannot differ, since the epoch has one leader.
+      if (other.txns.at(-1)!.zxid <= this.last) return { allowed: [old], done: undefined, after() {} }
+      return { allowed, done: await errorOf(replace()), after: () => (this.history = other) }
     }
-    if (kind === 3) return { claims: [old], done: await failed(vault.purge(3)), after() {} }
-    return this.#follow(Math.max(1, newer), failed)
+    if (kind === 3) return { allowed: [old], done: await errorOf(database.purge(3)), after() {} }
+    return this.#follow(Math.max(1, newer), errorOf)
   }
 
   async #follow(
     epoch: number,
-    failed: (work: Promise<unknown>) => Promise<unknown>,
-  ): Promise<{ claims: Claim[]; done: unknown; after: () => void }> {
-    const { rig, history } = this
-    const { vault } = rig
+    errorOf: (work: Promise<unknown>) => Promise<unknown>,
+  ): Promise<{ allowed: AllowedHistory[]; done: unknown; after: () => void }> {
+    const { fixture, history } = this
+    const { database } = fixture
     const before = this.last
-    const accepted = await failed(vault.acceptEpoch(epoch))
+    const accepted = await errorOf(database.acceptEpoch(epoch))
     if (accepted !== undefined)
-      return { claims: [{ txns: history.txns, atLeast: before }], done: accepted, after() {} }
+      return { allowed: [{ txns: history.txns, atLeast: before }], done: accepted, after() {} }
     const next = this.prefix(history.txns.length)
-    const txns = this.extend(next, 1 + this.random.below(9), vault.epochs.accepted)
-    rig.durable = before
+    const txns = this.extend(next, 1 + this.random.below(9), database.epochs.accepted)
+    fixture.durableZxid = before
     const role = async (): Promise<void> => {
-      const writer = rig.writer()
+      const writer = fixture.writer()
       for (const { zxid, payload } of txns) {
         writer.appendPayload(zxid, payload)
         if (this.random.below(3) === 0) await writer.flush()
       }
-      for (const { payload } of txns.slice(0, this.random.below(txns.length + 1))) vault.apply(payload)
-      await vault.endRole()
+      for (const { payload } of txns.slice(0, this.random.below(txns.length + 1))) database.apply(payload)
+      await database.endRole()
     }
-    const done = await failed(role())
-    return { claims: [{ txns: next.txns, atLeast: rig.durable }], done, after: () => (this.history = next) }
+    const done = await errorOf(role())
+    return {
+      allowed: [{ txns: next.txns, atLeast: fixture.durableZxid }],
+      done,
+      after: () => (this.history = next),
+    }
   }
 }
 
-it(`A member has all it acknowledged of one history, in ${RUNS} random lives with crashes`, async () => {
+it(`A member has everything that it acknowledged, of one history, in ${RUNS} random runs with crashes`, async () => {
   for (let seed = 1; seed <= RUNS; seed++) {
-    const life = await Life.begin(seed)
+    const run = await RandomRun.start(seed)
     for (let step = 0; step < 25; step++) {
       try {
-        await life.step()
+        await run.step()
       } catch (error) {
         throw new Error(`Seed ${seed}, step ${step}: ${(error as Error).message}`, { cause: error })
       }
     }
-    await life.rig.vault.close()
+    await run.fixture.database.close()
   }
 }, 120_000)

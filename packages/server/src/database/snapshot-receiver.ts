@@ -3,32 +3,34 @@ import { invariant, type Clock } from '@zabra/runtime'
 import type { Tree } from '../core/tree/index.ts'
 import type { SessionId, Zxid } from '../core/types.ts'
 import { DamageError, loadSnapshotStream } from '../persistence/index.ts'
+import { ChunkPipe } from './chunk-pipe.ts'
 import type { SnapshotSink } from './types.ts'
-import { ChunkPipe } from './snapshot-stream.ts'
 
-const FROM = 'the snapshot of the leader'
+/** What errors name in place of a file. */
+const SOURCE = 'the snapshot of the leader'
 
-/** A tree that has come whole. */
+/** A tree that was received completely. */
 export interface ReceivedSnapshot {
   readonly tree: Tree
   readonly sessions: Map<SessionId, number>
-  /** Nodes whose access control list the stream did not have yet. */
+  /** Nodes whose access control list is not in the stream; transactions behind it bring it. */
   readonly nodesWithoutAcl: readonly string[]
 }
 
-/** Builds a new tree from the bytes of a leader, as they come, and gives it away when it is whole. */
+/** Parses the snapshot of a leader into a new tree while it is received. */
 export class SnapshotReceiver implements SnapshotSink {
   readonly #pipe: ChunkPipe
   readonly #loaded: Promise<ReceivedSnapshot & { readonly rest: Uint8Array }>
-  readonly #complete: (received: ReceivedSnapshot) => void
+  readonly #onComplete: (received: ReceivedSnapshot) => void
   #state: 'open' | 'writing' | 'complete' | 'aborted' = 'open'
   #received = 0
 
-  constructor(clock: Clock, tree: Tree, zxid: Zxid, complete: (received: ReceivedSnapshot) => void) {
+  /** `onComplete` is called with the tree, before the last `write` resolves. */
+  constructor(clock: Clock, tree: Tree, zxid: Zxid, onComplete: (received: ReceivedSnapshot) => void) {
     this.#pipe = new ChunkPipe(clock)
-    this.#complete = complete
-    this.#loaded = loadSnapshotStream(this.#pipe, FROM, tree, zxid).then((loaded) => ({ tree, ...loaded }))
-    // Who writes hears of a failure; nobody may be writing.
+    this.#onComplete = onComplete
+    this.#loaded = loadSnapshotStream(this.#pipe, SOURCE, tree, zxid).then((loaded) => ({ tree, ...loaded }))
+    // `write` reports a failure; without this handler it would be unhandled while no write is in progress.
     this.#loaded.catch(() => {})
   }
 
@@ -41,19 +43,19 @@ export class SnapshotReceiver implements SnapshotSink {
   }
 
   async write(bytes: Uint8Array): Promise<number> {
-    invariant(this.#state === 'open', 'A snapshot takes bytes one after the other until it is complete.', {
+    invariant(this.#state === 'open', 'A snapshot is written one call at a time until it is complete.', {
       state: this.#state,
     })
     if (bytes.length === 0) return 0
     this.#state = 'writing'
-    let finished = false
-    const ended = this.#loaded.finally(() => (finished = true))
+    let isFinished = false
+    const ended = this.#loaded.finally(() => (isFinished = true))
     ended.catch(() => {})
     const pushed = await this.#pipe.push(bytes, this.#loaded)
-    // Given up while the bytes were parsed.
+    // Aborted while the bytes were parsed.
     if (this.#state !== 'writing') return bytes.length
     this.#state = 'open'
-    if (!finished) {
+    if (!isFinished) {
       this.#received += pushed
       return pushed
     }
@@ -66,14 +68,14 @@ export class SnapshotReceiver implements SnapshotSink {
       const taken = pushed - loaded.rest.length
       this.#received += taken
       this.#state = 'complete'
-      this.#complete(loaded)
+      this.#onComplete(loaded)
       return taken
     } catch (error) {
       this.#state = 'aborted'
       if (error instanceof ProtocolError || error instanceof RangeError)
         throw new DamageError(
           `Expected a snapshot (${error.message})`,
-          FROM,
+          SOURCE,
           this.#received,
           'Connect again; the data on disk are as before.',
           {

@@ -1,74 +1,91 @@
-import type { Cancel } from '@zabra/runtime'
-import type { ClientService } from '../connections/client-service.ts'
-import type { Database } from './index.ts'
+import type { Cancel, Clock, Logger } from '@zabra/runtime'
+import type { SessionTimeouts } from '../persistence/index.ts'
+import type { Database } from './database.ts'
 
-/** Takes snapshots one at a time while requests go on, and removes what recovery no longer needs. */
+export interface SnapshotSettings {
+  /** How often old files are removed; 0 disables it. */
+  readonly purgeIntervalMs: number
+  /** Number of snapshots that are kept, with the logs that they need. */
+  readonly purgeRetainCount: number
+}
+
+/** Counters that the scheduler updates. */
+export interface SnapshotStats {
+  readonly snapshotTime: { add(ms: number): void }
+  snapshotErrors: number
+}
+
+export interface SnapshotSchedulerOptions {
+  readonly settings: SnapshotSettings
+  readonly clock: Clock
+  readonly logger: Logger
+  readonly database: Database
+  readonly stats: SnapshotStats
+  /** Returns the sessions that a snapshot contains; those of the database by default. */
+  readonly sessions?: () => SessionTimeouts
+}
+
+/** Takes snapshots one at a time while requests go on, and periodically removes files that recovery does not need. */
 export class SnapshotScheduler {
-  readonly #core: ClientService
-  readonly #vault: Database
+  readonly #options: SnapshotSchedulerOptions
   readonly #stop = new AbortController()
   #running: Promise<void> | undefined
-  #cancel: Cancel = () => {}
+  #cancelTimer: Cancel = () => {}
 
-  constructor(core: ClientService, vault: Database) {
-    this.#core = core
-    this.#vault = vault
+  constructor(options: SnapshotSchedulerOptions) {
+    this.#options = options
   }
 
-  /** Starts the timer of the purge, if there is to be one. */
+  /** Starts the purge timer, unless purging is disabled. */
   start(): void {
-    const every = this.#core.settings.purgeIntervalMs
-    if (every <= 0) return
-    this.#cancel = this.#core.platform.clock.after(every, 'autopurge', () => {
-      void this.purge().finally(() => this.start())
+    const { settings, clock } = this.#options
+    if (settings.purgeIntervalMs <= 0 || this.#stop.signal.aborted) return
+    this.#cancelTimer = clock.after(settings.purgeIntervalMs, 'autopurge', () => {
+      void this.#purge().finally(() => this.start())
     })
   }
 
-  /** Takes a snapshot unless one is being taken. Never rejects: a failure is logged and counted. */
+  /** Takes a snapshot unless one is in progress. Never rejects: a failure is logged and counted. */
   take(): Promise<void> {
     this.#running ??= this.#take().finally(() => (this.#running = undefined))
     return this.#running
   }
 
-  async purge(): Promise<void> {
-    const { settings, platform: ports } = this.#core
-    try {
-      const removed = await this.#vault.purge(settings.purgeRetainCount)
-      if (removed.length > 0) ports.logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
-    } catch (error) {
-      ports.logger.error(
-        { error: String(error) },
-        'Old snapshots and logs could not be removed; trying again at the next interval',
-      )
-    }
-  }
-
-  /** Gives up a snapshot that is being taken and waits until nothing runs. */
+  /** Aborts a snapshot in progress and waits until it has stopped. */
   async stop(): Promise<void> {
-    this.#cancel()
+    this.#cancelTimer()
     this.#stop.abort(new Error('The server is stopping'))
     await this.#running
   }
 
   async #take(): Promise<void> {
-    const { sessions, platform: ports, stats } = this.#core
-    const started = ports.clock.monotonic()
+    const { clock, logger, database, stats, sessions = () => database.sessions } = this.#options
+    const started = clock.monotonic()
     try {
-      const list = [...sessions].map(({ id, timeout }) => [id, timeout] as const)
-      const taken = await this.#vault.takeSnapshot(list, this.#stop.signal)
-      const ms = ports.clock.monotonic() - started
+      const { file, nodes, bytes } = await database.takeSnapshot([...sessions()], this.#stop.signal)
+      const ms = clock.monotonic() - started
       stats.snapshotTime.add(ms)
-      ports.logger.info(
-        { file: taken.file, nodes: taken.nodes, bytes: taken.bytes, ms: Math.round(ms) },
-        'Took a snapshot',
-      )
+      logger.info({ file, nodes, bytes, ms: Math.round(ms) }, 'Took a snapshot')
     } catch (error) {
       if (this.#stop.signal.aborted) return
-      // The log goes on, so nothing is lost; recovery takes longer.
+      // The log continues, so nothing is lost; recovery takes longer.
       stats.snapshotErrors++
-      ports.logger.error(
+      logger.error(
         { error: String(error) },
-        'A snapshot failed; the log goes on and the next one is tried when it is due',
+        'A snapshot failed; the log continues and the next snapshot is taken when it is due',
+      )
+    }
+  }
+
+  async #purge(): Promise<void> {
+    const { settings, logger, database } = this.#options
+    try {
+      const removed = await database.purge(settings.purgeRetainCount)
+      if (removed.length > 0) logger.info({ removed: removed.length }, 'Removed old snapshots and logs')
+    } catch (error) {
+      logger.error(
+        { error: String(error) },
+        'Old snapshots and logs could not be removed; trying again at the next interval',
       )
     }
   }

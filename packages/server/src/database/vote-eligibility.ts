@@ -7,17 +7,17 @@ import {
   snapshotsIn,
   type DataFolders,
 } from '../persistence/index.ts'
-import type { ServerSettings } from '../settings/index.ts'
+import type { DatabaseSettings } from './types.ts'
 
-/** Says that what is in the folder, if anything, is not to be voted with. In `version-2`, where nobody else looks for it. */
-const MARK = 'distrusted'
-/** Says that a folder without data is right to have none (ZooKeeper's name). */
+/** Name of the file in `version-2` that marks data with which the member must not vote. Apache ZooKeeper ignores it. */
+const MARKER = 'distrusted'
+/** Name of the file that allows a member to start without data (disk-format 2.5). */
 const INITIALIZE = 'initialize'
 
 /**
- * Whether a member may vote with what it has. What it had acknowledged is on a quorum of disks; one that has lost it, or has
- * something else, would help to elect a leader without it. So it says zxid -1, which counts for nothing, until a leader has sent
- * it everything. This outlives the process.
+ * Records whether a member may vote with its data. A quorum relies on every transaction that a member acknowledged; a member that
+ * has lost some, or has others, could help to elect a leader without them. It votes with zxid -1, which other members ignore, until
+ * a leader has sent it everything. The record survives restarts.
  */
 export class VoteEligibility {
   readonly #disk: Disk
@@ -25,28 +25,28 @@ export class VoteEligibility {
   readonly #folders: DataFolders
   #isEligible: boolean
 
-  private constructor({ disk, logger }: Platform, folders: DataFolders, given: boolean) {
+  private constructor({ disk, logger }: Platform, folders: DataFolders, isEligible: boolean) {
     this.#disk = disk
     this.#logger = logger
     this.#folders = folders
-    this.#isEligible = given
+    this.#isEligible = isEligible
   }
 
-  /** Finds out before the files are read. Those of a member that is distrusted are set aside, should any be left. */
-  static async open(ports: Platform, folders: DataFolders): Promise<VoteEligibility> {
-    const marked = await ports.disk.exists(`${folders.snapshots}/${MARK}`)
-    const trust = new VoteEligibility(ports, folders, !marked)
-    if (marked) await trust.#setAside('a leader is to send all data anew')
-    return trust
+  /** Reads the record; call it before the files are read. Sets the files of a member aside that is not eligible. */
+  static async open(platform: Platform, folders: DataFolders): Promise<VoteEligibility> {
+    const isMarked = await platform.disk.exists(`${folders.snapshots}/${MARKER}`)
+    const eligibility = new VoteEligibility(platform, folders, !isMarked)
+    if (isMarked) await eligibility.#setAside('a leader must send all data again')
+    return eligibility
   }
 
-  /** A server on its own has nobody to fetch data from, and must not begin with nothing where there was something. */
+  /** Rejects with a `RecoveryError` for a standalone server that finds the marker: it has no leader and must not start empty. */
   static async rejectStandalone({ disk }: Platform, { snapshots }: DataFolders): Promise<void> {
-    if (!(await disk.exists(`${snapshots}/${MARK}`))) return
+    if (!(await disk.exists(`${snapshots}/${MARKER}`))) return
     throw new RecoveryError(
-      'Expected data for a server on its own, got those of a member that waits for a leader to send it everything',
+      'Expected data of a standalone server, got those of a member that waits for a leader to send it everything',
       snapshots,
-      `Start it as a member again, or restore a backup and remove the file ${MARK}.`,
+      `Start it as a member again, or restore a backup and remove the file ${MARKER}.`,
     )
   }
 
@@ -54,33 +54,33 @@ export class VoteEligibility {
     return this.#isEligible
   }
 
-  /** Withdraws it, durably, and sets all files aside. Nothing is removed. */
+  /** Revokes eligibility durably and sets all files aside. No file is removed. */
   async revoke(reason: string): Promise<void> {
     await this.#mark(reason)
     this.#logger.error(
       { reason },
-      'The data of this member cannot be those of its ensemble; it sets them aside',
+      'The data of this member differ from those of its ensemble; it sets them aside',
     )
     await this.#setAside('they are not those of the ensemble')
   }
 
   /**
-   * A member without any data. With `db.autocreate=false` it has lost them, unless somebody has put a file `initialize` beside
-   * them, which is good for one start.
+   * Called for a member without any data. With `db.autocreate=false` it has lost them and is not eligible, unless an operator has
+   * put a file `initialize` into `dataDir`, which is valid for one start (disk-format 2.5).
    */
-  async checkEmptyStart(settings: ServerSettings): Promise<void> {
+  async checkEmptyStart(settings: DatabaseSettings): Promise<void> {
     if (await this.#takeInitialize(settings)) return this.grant()
     if (settings.autoCreateDatabase || !this.#isEligible) return
     await this.#mark('db.autocreate=false, and no file initialize')
     const sentence =
-      'There are no data, and db.autocreate=false says that there should be: this member does not vote until a leader has sent it everything. To begin with nothing, put an empty file initialize into dataDir'
+      'There are no data, and db.autocreate=false says that there should be: this member does not vote until a leader has sent it everything. To start with an empty database, put an empty file initialize into dataDir'
     this.#logger.warn({ dataDir: settings.dataDir }, sentence)
   }
 
-  /** All that a leader had is on disk. */
+  /** Makes the member eligible, durably. Call it when everything that a leader sent is on disk. */
   async grant(): Promise<void> {
     if (this.#isEligible) return
-    await this.#disk.remove(`${this.#folders.snapshots}/${MARK}`)
+    await this.#disk.remove(`${this.#folders.snapshots}/${MARKER}`)
     await this.#disk.syncFolder(this.#folders.snapshots)
     this.#isEligible = true
   }
@@ -88,10 +88,10 @@ export class VoteEligibility {
   async #mark(reason: string): Promise<void> {
     const { snapshots } = this.#folders
     this.#isEligible = false
-    await this.#disk.replaceFile(`${snapshots}/${MARK}`, new TextEncoder().encode(`${reason}\n`))
+    await this.#disk.replaceFile(`${snapshots}/${MARKER}`, new TextEncoder().encode(`${reason}\n`))
   }
 
-  async #takeInitialize({ dataDir, dataLogDir }: ServerSettings): Promise<boolean> {
+  async #takeInitialize({ dataDir, dataLogDir }: DatabaseSettings): Promise<boolean> {
     let found = false
     for (const folder of new Set([dataLogDir, dataDir])) {
       if (!(await this.#disk.exists(`${folder}/${INITIALIZE}`))) continue
@@ -102,15 +102,15 @@ export class VoteEligibility {
     return found
   }
 
-  /** Logs first: without snapshots they could not be read again, should this be cut short. */
-  async #setAside(why: string): Promise<void> {
+  /** Sets all files aside, logs first: after a crash in between, logs without snapshots could not be read. */
+  async #setAside(reason: string): Promise<void> {
     const { snapshots, logs } = this.#folders
     for (const folder of new Set([snapshots, logs])) if (!(await this.#disk.exists(folder))) return
     await finishReplacement(this.#disk, this.#logger, this.#folders)
     const namesOf = (files: readonly { readonly name: string }[]): string[] => files.map(({ name }) => name)
     const oldLogs = logsIn(await this.#disk.list(logs)).toReversed()
-    await setAside(this.#disk, this.#logger, logs, namesOf(oldLogs), why)
+    await setAside(this.#disk, this.#logger, logs, namesOf(oldLogs), reason)
     const old = snapshotsIn(await this.#disk.list(snapshots)).toReversed()
-    await setAside(this.#disk, this.#logger, snapshots, namesOf(old), why)
+    await setAside(this.#disk, this.#logger, snapshots, namesOf(old), reason)
   }
 }

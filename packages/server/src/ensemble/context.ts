@@ -5,7 +5,7 @@ import type { ServerId } from '../core/quorum/index.ts'
 import type { SessionIdGenerator } from '../core/sessions/index.ts'
 import type { CommittedWindow } from '../core/zab/index.ts'
 import type { Database } from '../database/index.ts'
-import type { MemberSnapshotScheduler } from '../database/member-snapshot-scheduler.ts'
+import type { SnapshotScheduler } from '../database/snapshot-scheduler.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { Membership } from './membership.ts'
 
@@ -21,7 +21,7 @@ export interface MemberContext {
   readonly stats: ServerStats
   /** Shared by all roles, so that no session id is used twice. */
   readonly sessionIds: SessionIdGenerator
-  readonly snapshots: MemberSnapshotScheduler
+  readonly snapshots: SnapshotScheduler
   /** Stops the member: its state can no longer be trusted. */
   readonly failed: (error: unknown) => void
   /** Called when members, roles or addresses have changed, or a newer configuration was proposed. */

@@ -38,7 +38,7 @@ class Server {
   }
 
   look(zxid = 0, epoch = 0): void {
-    this.driver.step({ type: 'look', footing: { zxid, epoch, active } })
+    this.driver.step({ type: 'look', state: { zxid, epoch, active } })
   }
 
   async stop(): Promise<void> {
@@ -95,7 +95,7 @@ describe('three servers on a network', () => {
       'following 2 in round 2',
       'leading 2 in round 2',
     ])
-    for (const server of [one, two]) server.driver.step({ type: 'installed', epoch: 2 })
+    for (const server of [one, two]) server.driver.step({ type: 'established', epoch: 2 })
     const again = await start(rig, 3)
     again.look(0, 1)
     await pass(rig, 1000)

@@ -55,7 +55,7 @@ export class ElectionDriver {
   /** A message came from a server. One that cannot be read changes nothing. */
   receive(from: ServerId, payload: Uint8Array): void {
     try {
-      this.step({ type: 'heard', from, notification: decodeNotification(payload) })
+      this.step({ type: 'notification', from, notification: decodeNotification(payload) })
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       const facts = { peer: from, bytes: payload.length, reason: error.message }
@@ -89,7 +89,7 @@ export class ElectionDriver {
       case 'configure':
         return this.#options.configure(work)
       case 'warn':
-        return logger.warn(work.facts, work.sentence)
+        return logger.warn(work.context, work.message)
     }
   }
 

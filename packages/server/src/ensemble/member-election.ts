@@ -47,7 +47,7 @@ export class MemberElection {
     })
     if (settings.oraclePath !== undefined)
       this.#oracle = new Oracle(settings, platform, (goOn) => {
-        this.#driver.step({ type: 'oracle', goOn })
+        this.#driver.step({ type: 'oracle', canLeadAlone: goOn })
         oracleChanged(goOn)
       })
   }
@@ -106,7 +106,8 @@ export class MemberElection {
       helloTimeoutMs: settings.electionHelloTimeoutMs || settings.tickTimeMs * settings.syncLimit,
       bindAttempts: settings.electionPortBindRetry,
       received: (from, payload) => this.#driver.receive(from, payload),
-      reachabilityChanged: (to, reachable) => this.#driver.step({ type: 'reach', to, reachable }),
+      reachabilityChanged: (to, reachable) =>
+        this.#driver.step({ type: 'reachability', to, isReachable: reachable }),
     })
   }
 }

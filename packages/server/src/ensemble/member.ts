@@ -9,7 +9,7 @@ import type { ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
 import type { Database } from '../database/index.ts'
-import { MemberSnapshotScheduler } from '../database/member-snapshot-scheduler.ts'
+import { SnapshotScheduler } from '../database/snapshot-scheduler.ts'
 import { LogFullError } from '../persistence/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
@@ -70,7 +70,7 @@ export class Member implements Server {
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
         service.commands = new FourLetterCommands(service, database.folders, startedAt)
       }),
-      snapshots: new MemberSnapshotScheduler(settings, platform, database, stats),
+      snapshots: new SnapshotScheduler({ settings, clock: platform.clock, logger: platform.logger, database, stats }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),
     }
@@ -199,7 +199,7 @@ export class Member implements Server {
     platform.logger.info(facts, 'Looking for a leader')
     this.#election?.step({
       type: 'look',
-      footing: {
+      state: {
         zxid: database.isEligibleToVote ? database.lastZxid : UNTRUSTED_ZXID,
         epoch: database.epochs.current,
         ...membership.configurations,
@@ -214,7 +214,7 @@ export class Member implements Server {
     this.#state = 'looking'
     this.#election?.step({
       type: 'look',
-      footing: { zxid: UNTRUSTED_ZXID, epoch: database.epochs.current, ...membership.configurations },
+      state: { zxid: UNTRUSTED_ZXID, epoch: database.epochs.current, ...membership.configurations },
     })
     this.#schedule(settings.syncLimit * settings.tickTimeMs, 'end of a deferred election', () =>
       this.#startElection(),
@@ -262,7 +262,7 @@ export class Member implements Server {
 
   #onEstablished(epoch: number): void {
     if (this.#election === undefined) return
-    this.#election.step({ type: 'installed', epoch })
+    this.#election.step({ type: 'established', epoch })
     const { membership, settings, platform } = this.#context
     const { leader } = this
     const serves = this.#state !== 'leading' || settings.leaderServes

@@ -25,8 +25,8 @@ export function validateReconfiguration(
   if (request.curConfigId !== -1n && request.curConfigId !== BigInt(proposed.version))
     return ErrorCode.BADVERSION
   try {
-    const leastVoters = settings.standaloneEnabled ? 2 : 1
-    const next = applyReconfig(active, request, { version: zxid, leastVoters })
+    const minVoters = settings.standaloneEnabled ? 2 : 1
+    const next = applyReconfig(active, request, { version: zxid, minVoters })
     // A configuration that could decide nothing would stop the ensemble.
     if (!verifierOf(next).isQuorum(leader.syncedVoters())) return ErrorCode.NEWCONFIGNOQUORUM
     return printConfiguration(next)

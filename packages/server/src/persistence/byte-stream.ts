@@ -3,17 +3,18 @@ import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
 
 const CHUNK = 1 << 19
-/** What to do about a snapshot file that is not sound. */
+/** What an error about a damaged snapshot file tells the operator. */
 export const TRY_OLDER_SNAPSHOT = 'An older snapshot is tried if there is one'
 
-/** Where the bytes of a snapshot come from, a chunk at a time. */
+/** Supplies the bytes of a snapshot, a chunk at a time. */
 export interface ChunkSource {
-  /** The next chunk, or undefined at the end. It holds until the next call. */
+  /** Resolves to the next chunk, valid until the next call, or to undefined at the end. */
   next(): Promise<Uint8Array | undefined>
 }
 
+/** A reader that can look ahead. */
 export class PeekReader extends Reader {
-  /** The next int, which stays. */
+  /** Returns the next int without consuming it. */
   peekInt(): number {
     const value = this.int()
     this.offset -= 4
@@ -21,12 +22,12 @@ export class PeekReader extends Reader {
   }
 }
 
-/** Bytes of a snapshot through a window that moves. What was read from it holds until more bytes are asked for. */
+/** Reads a snapshot through a sliding window. Views of its bytes are valid until the next call that may load more bytes. */
 export class ByteStream {
   readonly #source: ChunkSource
   readonly #path: string
   readonly #action: string
-  /** What is at hand lies in the first `#length` bytes. The array is used again, since a new one has to be zeroed. */
+  /** The window is the first `#length` bytes. The array is reused, because the runtime zeroes a new one. */
   #bytes = new Uint8Array(0)
   #length = 0
   #view = new DataView(this.#bytes.buffer)
@@ -36,27 +37,28 @@ export class ByteStream {
   #adler = 1
   #checked = 0
 
-  /** `path` and `action` are for the errors. */
+  /** `path` and `action` go into errors. */
   constructor(source: ChunkSource, path: string, action: string) {
     this.#source = source
     this.#path = path
     this.#action = action
   }
 
-  /** A `DamageError` at the place that is read. */
+  /** Returns a `DamageError` for the current position. */
   damage(what: string, cause?: unknown): DamageError {
     return new DamageError(what, this.#path, this.position, `${this.#action}.`, { cause })
   }
 
+  /** Offset of the next byte. */
   get position(): number {
     return this.#base + this.#reader.offset
   }
 
-  reader(): PeekReader {
+  get reader(): PeekReader {
     return this.#reader
   }
 
-  /** The bytes at hand; the reader's offset says where in them it is. */
+  /** The array of the window; the reader's offset is a position in it. */
   get bytes(): Uint8Array {
     return this.#bytes
   }
@@ -65,34 +67,35 @@ export class ByteStream {
     return this.#view
   }
 
-  /** The reader when that many bytes are at hand. */
+  /** Returns the reader if that many bytes are in the window. */
   readerIfAvailable(count: number): PeekReader | undefined {
     return this.#reader.remaining >= count ? this.#reader : undefined
   }
 
-  /** The reader once that many bytes are at hand. Rejects with a `DamageError` when the file ends before. */
+  /** Resolves to the reader when that many bytes are in the window. Rejects with a `DamageError` when the snapshot ends before. */
   async require(count: number): Promise<PeekReader> {
     const available = await this.fillUpTo(count)
     if (available >= count) return this.#reader
     throw this.damage(`Expected ${count} more bytes, got the end of the snapshot after ${available}`)
   }
 
-  /** Has that many bytes at hand, or all there are; resolves to how many. */
+  /** Loads that many bytes into the window, or all that are left; resolves to the number of bytes available. */
   async fillUpTo(count: number): Promise<number> {
     if (this.#reader.remaining < count && !this.#finished) await this.#fill(count)
     return this.#reader.remaining
   }
 
+  /** Resolves to whether no byte is left. */
   async isAtEnd(): Promise<boolean> {
     return (await this.fillUpTo(1)) === 0
   }
 
-  /** A view of what is at hand and not read. */
+  /** Returns a view of the unread bytes of the window. */
   unread(): Uint8Array {
     return this.#bytes.subarray(this.#reader.offset, this.#length)
   }
 
-  /** Adler-32 of everything read so far. */
+  /** Returns the Adler-32 of everything read so far. */
   checksum(): number {
     this.#adler = adler32(this.#bytes, this.#checked, this.#reader.offset, this.#adler)
     this.#checked = this.#reader.offset
@@ -127,20 +130,20 @@ export class ByteStream {
   }
 }
 
-/** The bytes of a file, unpacked. While one chunk is looked at the next one is read. Call `done` at the end. */
+/** Reads and decompresses a file. The next chunk is read while the consumer parses one. Call `drain` before closing the file. */
 export class FileChunks implements ChunkSource {
   readonly #file: DiskReader
   readonly #path: string
-  readonly #unpack: ByteTransform | undefined
+  readonly #decompressor: ByteTransform | undefined
   readonly #buffers = [new Uint8Array(CHUNK), new Uint8Array(CHUNK)]
   #reading: Promise<number> | undefined
-  #at = 0
+  #position = 0
   #finished = false
 
-  constructor(file: DiskReader, path: string, unpack: ByteTransform | undefined) {
+  constructor(file: DiskReader, path: string, decompressor: ByteTransform | undefined) {
     this.#file = file
     this.#path = path
-    this.#unpack = unpack
+    this.#decompressor = decompressor
   }
 
   async next(): Promise<Uint8Array | undefined> {
@@ -148,36 +151,36 @@ export class FileChunks implements ChunkSource {
     const read = await (this.#reading ?? this.#read())
     const bytes = this.#buffers[0]!
     this.#reading = undefined
-    this.#at += read
+    this.#position += read
     const part = bytes.subarray(0, read)
     if (read < CHUNK) this.#finished = true
     else {
       this.#buffers.reverse()
       this.#reading = this.#read()
     }
-    if (!this.#unpack) return part
+    if (!this.#decompressor) return part
     try {
-      const unpacked = read > 0 ? await this.#unpack.write(part) : new Uint8Array(0)
-      if (!this.#finished) return unpacked
-      const last = await this.#unpack.end()
-      const whole = new Uint8Array(unpacked.length + last.length)
-      whole.set(unpacked)
-      whole.set(last, unpacked.length)
+      const decompressed = read > 0 ? await this.#decompressor.write(part) : new Uint8Array(0)
+      if (!this.#finished) return decompressed
+      const last = await this.#decompressor.end()
+      const whole = new Uint8Array(decompressed.length + last.length)
+      whole.set(decompressed)
+      whole.set(last, decompressed.length)
       return whole
     } catch (cause) {
-      const what = 'Expected a compressed stream that can be unpacked'
-      throw new DamageError(what, this.#path, this.#at, `${TRY_OLDER_SNAPSHOT}.`, { cause })
+      const what = 'Expected a compressed stream that can be decompressed'
+      throw new DamageError(what, this.#path, this.#position, `${TRY_OLDER_SNAPSHOT}.`, { cause })
     }
   }
 
-  /** Resolves once nothing is read any more, so that the file may be closed. */
+  /** Resolves when no read is in flight, so that the file can be closed. */
   async drain(): Promise<void> {
     await this.#reading?.catch(() => {})
   }
 
   #read(): Promise<number> {
-    const reading = this.#file.read(this.#buffers[0]!, this.#at)
-    // Whoever asks for the chunk hears of a failure; nobody may.
+    const reading = this.#file.read(this.#buffers[0]!, this.#position)
+    // `next` reports a failure; without this handler the rejection of a chunk that is never requested would be unhandled.
     reading.catch(() => {})
     return reading
   }

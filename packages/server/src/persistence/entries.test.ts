@@ -17,15 +17,18 @@ const multi = (parts: number): LoggedTxn => ({
   digest: { hi: 1, lo: 2 },
 })
 
-it.each([1, 100, 5000, 20_000])('an entry made in steps is the one made at once, with %i parts', (parts) => {
-  const [inSteps, atOnce] = [new Writer(), new Writer()]
-  const making = encodePayloadInSteps(multi(parts), 100)
-  let steps = 1
-  let made = making.next()
-  for (; made.done !== true; made = making.next()) steps++
-  writeEncodedEntry(inSteps, made.value.payload, made.value.adler)
-  writeEntry(atOnce, multi(parts))
-  expect(Buffer.from(inSteps.bytes()).equals(atOnce.bytes())).toBe(true)
-  const pieces = Math.ceil(made.value.payload.length / 2 ** 16)
-  expect(steps).toBe(Math.ceil(parts / 100) + pieces - 1)
-})
+it.each([1, 100, 5000, 20_000])(
+  'encodePayloadInSteps makes the bytes that writeEntry makes, for a multi of %i parts',
+  (parts) => {
+    const [inSteps, atOnce] = [new Writer(), new Writer()]
+    const making = encodePayloadInSteps(multi(parts), 100)
+    let steps = 1
+    let made = making.next()
+    for (; made.done !== true; made = making.next()) steps++
+    writeEncodedEntry(inSteps, made.value.payload, made.value.adler)
+    writeEntry(atOnce, multi(parts))
+    expect(Buffer.from(inSteps.bytes()).equals(atOnce.bytes())).toBe(true)
+    const pieces = Math.ceil(made.value.payload.length / 2 ** 16)
+    expect(steps).toBe(Math.ceil(parts / 100) + pieces - 1)
+  },
+)

@@ -1,21 +1,22 @@
 import { adler32, Writer } from '@zabra/protocol'
 import type { LoggedTxn, Zxid } from '../core/types.ts'
-import { ENTRY_END, ENTRY_HEAD_BYTES } from './log-format.ts'
 import { encodeInSteps } from './large-txns.ts'
+import { ENTRY_END, ENTRY_HEAD_BYTES, TXN_HEADER_BYTES } from './log-format.ts'
 import { encodeLoggedTxn } from './txn-codec.ts'
 
-/** The zxid that a payload carries; undefined when it is too short for a header. */
-export function payloadZxid(payload: Uint8Array): Zxid | undefined {
-  return payload.length < 32 ? undefined : intAt(payload, 12) * 0x1_0000_0000 + (intAt(payload, 16) >>> 0)
+/** Returns the zxid in the header of a payload, or undefined when it is too short for a header. */
+export function zxidOfPayload(payload: Uint8Array): Zxid | undefined {
+  if (payload.length < TXN_HEADER_BYTES) return undefined
+  return intAt(payload, 12) * 0x1_0000_0000 + (intAt(payload, 16) >>> 0)
 }
 
 const intAt = (bytes: Uint8Array, at: number): number =>
   (bytes[at]! << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 
-/** What of a checksum is taken in one step. Before they are compiled, four times as many bytes take up to 7 ms. */
-const CHECKED_AT_ONCE = 1 << 16
+/** Bytes of a checksum in one step. Four times as many take up to 7 ms before the loop is compiled. */
+const CHECKSUM_STEP_BYTES = 1 << 16
 
-/** Encodes a transaction, so many parts in a step, and takes the checksum of that in steps too. */
+/** Encodes a transaction, `parts` parts in a step, then computes its Adler-32 in steps too. */
 export function* encodePayloadInSteps(
   logged: LoggedTxn,
   parts: number,
@@ -24,14 +25,14 @@ export function* encodePayloadInSteps(
   yield* encodeInSteps(writer, logged, parts)
   const payload = writer.take()
   let adler = 1
-  for (let at = 0; at < payload.length; at += CHECKED_AT_ONCE) {
+  for (let at = 0; at < payload.length; at += CHECKSUM_STEP_BYTES) {
     if (at > 0) yield
-    adler = adler32(payload, at, Math.min(at + CHECKED_AT_ONCE, payload.length), adler)
+    adler = adler32(payload, at, Math.min(at + CHECKSUM_STEP_BYTES, payload.length), adler)
   }
   return { payload, adler }
 }
 
-/** Writes an entry whose payload is encoded already, with the Adler-32 of that, if it is known. */
+/** Writes one entry from an encoded payload. `adler` is the payload's Adler-32, if it is known. */
 export function writeEncodedEntry(writer: Writer, payload: Uint8Array, adler?: number): void {
   const at = writer.length
   writer.longNumber(0)

@@ -18,33 +18,38 @@ async function read(disk: MemoryDisk, name: string): Promise<string> {
   return new TextDecoder().decode(await disk.readFile(`${FOLDER}/${name}`))
 }
 
-describe('the epochs of a member', () => {
+describe('openEpochFiles', () => {
   it.each([
-    ['missing beside nothing', {}, 0, [0, 0]],
-    ['missing beside a history', {}, at(4), [4, 4]],
-    ['as Apache ZooKeeper leaves them', { acceptedEpoch: '5', currentEpoch: '3' }, at(3), [5, 3]],
-    ['with a line end', { acceptedEpoch: '5\n', currentEpoch: '5\r\n' }, at(4), [5, 5]],
-    ['with no accepted one', { currentEpoch: '6' }, at(3), [6, 6]],
-    ['with no current one', { acceptedEpoch: '6' }, at(3), [6, 3]],
-    ['behind the history by a crash', { acceptedEpoch: '7', currentEpoch: '3' }, at(6), [7, 6]],
+    ['no files beside an empty history', {}, 0, [0, 0]],
+    ['no files beside a history', {}, at(4), [4, 4]],
+    ['the files of Apache ZooKeeper', { acceptedEpoch: '5', currentEpoch: '3' }, at(3), [5, 3]],
+    ['files that end with a newline', { acceptedEpoch: '5\n', currentEpoch: '5\r\n' }, at(4), [5, 5]],
+    ['no acceptedEpoch', { currentEpoch: '6' }, at(3), [6, 6]],
+    ['no currentEpoch', { acceptedEpoch: '6' }, at(3), [6, 3]],
     [
-      'whose writing a crash cut short',
+      'a currentEpoch that a crash left behind the history',
+      { acceptedEpoch: '7', currentEpoch: '3' },
+      at(6),
+      [7, 6],
+    ],
+    [
+      'a currentEpoch whose replacement a crash cut short',
       { acceptedEpoch: '7', currentEpoch: '3', 'currentEpoch.tmp': '' },
       at(7, 0),
       [7, 7],
     ],
     [
-      'whose promise a crash cut short',
+      'an acceptedEpoch whose replacement a crash cut short',
       { acceptedEpoch: '3', currentEpoch: '3', 'acceptedEpoch.tmp': '4' },
       at(3),
       [3, 3],
     ],
-  ])('%s are made whole', async (_, files, last, [accepted, current]) => {
+  ])('completes the epochs: %s', async (_, files, last, [accepted, current]) => {
     const disk = await folder(files)
     const epochs = await openEpochFiles(disk, silentLogger, FOLDER, last)
     expect([epochs.accepted, epochs.current]).toEqual([accepted, current])
     disk.powerCut()
-    // Written, and as often as one likes.
+    // The result is durable, and a further start changes nothing.
     const again = await openEpochFiles(disk, silentLogger, FOLDER, last)
     expect([again.accepted, again.current]).toEqual([accepted, current])
     expect((await disk.list(FOLDER)).toSorted()).toEqual(['acceptedEpoch', 'currentEpoch'])
@@ -69,16 +74,23 @@ describe('the epochs of a member', () => {
       at(3),
       /an epoch in acceptedEpoch .*Bring the file back/,
     ],
-    ['a word', { acceptedEpoch: '4', currentEpoch: 'four' }, at(3), /an epoch in currentEpoch/],
-  ])('are refused with %s, and nothing is written', async (_, files, last, message) => {
+    [
+      'a word',
+      { acceptedEpoch: '4', currentEpoch: 'four' },
+      at(3),
+      /an epoch in currentEpoch .Expected a decimal number in the first line of \/data\/version-2\/currentEpoch, got "four"/,
+    ],
+  ])('rejects %s and writes nothing', async (_, files, last, message) => {
     const disk = await folder(files)
     const opening = openEpochFiles(disk, silentLogger, FOLDER, last)
     await expect(opening).rejects.toThrow(message)
     await expect(opening).rejects.toThrow(RecoveryError)
     for (const [name, text] of Object.entries(files)) expect(await read(disk, name)).toBe(text)
   })
+})
 
-  it('only rise, and are durable when they have', async () => {
+describe('EpochFiles', () => {
+  it('raises epochs durably and rejects lower ones', async () => {
     const disk = await folder({ acceptedEpoch: '4', currentEpoch: '3' })
     const epochs = await openEpochFiles(disk, silentLogger, FOLDER, at(3))
     await expect(epochs.accept(3)).rejects.toThrow(
@@ -89,11 +101,11 @@ describe('the epochs of a member', () => {
     await expect(epochs.accept(2 ** 21)).rejects.toThrow(RangeError)
     await Promise.all([epochs.accept(6), epochs.setCurrent(6)])
     disk.powerCut()
-    // The very bytes of Apache ZooKeeper: digits and nothing else.
+    // The bytes that Apache ZooKeeper writes: digits and nothing else (disk-format 2.2).
     expect([await read(disk, 'acceptedEpoch'), await read(disk, 'currentEpoch')]).toEqual(['6', '6'])
   })
 
-  it('are not written again when they are the same, and stay what they were when the disk fails', async () => {
+  it('does not write an unchanged epoch, and keeps the old one when the disk fails', async () => {
     const disk = await folder({ acceptedEpoch: '4', currentEpoch: '4' })
     const epochs = await openEpochFiles(disk, silentLogger, FOLDER, at(3))
     disk.injectFault = () => ({ code: 'EIO' })

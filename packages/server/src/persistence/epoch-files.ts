@@ -2,21 +2,21 @@ import { epochOf, formatZxid, MAX_EPOCH } from '@zabra/protocol'
 import type { Disk, Logger } from '@zabra/runtime'
 import type { Zxid } from '../core/types.ts'
 import { RecoveryError } from './errors.ts'
-import { readEpoch, writeEpoch } from './epoch-numbers.ts'
+import { Mutex } from './mutex.ts'
 
 const CURRENT = 'currentEpoch'
 const ACCEPTED = 'acceptedEpoch'
 
 /**
- * The two promises of a member: no leader below `accepted` is followed, and the history is that of the leader of `current`,
- * or behind it. Both only rise, and both are durable before anybody hears of them (`acceptedEpoch`, `currentEpoch`).
+ * Holds the two promises of a member (disk-format 2.2): it follows no leader of an epoch below `accepted`, and its history is
+ * at least that of the leader of `current`. Both only increase, and both are durable before the member reports them.
  */
 export class EpochFiles {
   readonly #disk: Disk
   readonly #folder: string
   #accepted: number
   #current: number
-  #last: Promise<unknown> = Promise.resolve()
+  readonly #mutex = new Mutex()
 
   constructor(disk: Disk, folder: string, accepted: number, current: number) {
     this.#disk = disk
@@ -32,26 +32,20 @@ export class EpochFiles {
     return this.#current
   }
 
-  /** Durable when it resolves. Rejects with a RangeError when the epoch is lower than the one promised. */
+  /** Raises the accepted epoch; durable when it resolves. Rejects with a RangeError for a lower epoch. */
   accept(epoch: number): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#mutex.run(async () => {
       if (await this.#write(ACCEPTED, this.#accepted, epoch)) this.#accepted = epoch
     })
   }
 
-  /** The same for the current epoch, which is never above the accepted one. */
+  /** Raises the current epoch, as `accept`. Also rejects when it is above the accepted one. */
   setCurrent(epoch: number): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#mutex.run(async () => {
       if (epoch > this.#accepted)
         throw new RangeError(`Expected an epoch up to ${this.#accepted}, the accepted one, got ${epoch}`)
       if (await this.#write(CURRENT, this.#current, epoch)) this.#current = epoch
     })
-  }
-
-  #inTurn(step: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(step)
-    this.#last = done.catch(() => {})
-    return done
   }
 
   async #write(name: string, now: number, epoch: number): Promise<boolean> {
@@ -64,17 +58,16 @@ export class EpochFiles {
 }
 
 /**
- * Reads the epochs beside a history that ends at `last`, and writes what is missing. The rules:
+ * Reads the epochs beside a history that ends at `last`, and writes missing files (disk-format 2.3). The rules:
  *
- * 1. Missing files are those of a directory that was no member's: both epochs are then the one of `last`.
- * 2. A history with transactions of an epoch above the current one is what a crash leaves between the two steps of a
- *    synchronisation. Since transactions are logged in order and without gaps, it holds all that the leader of that epoch
- *    began with: the current epoch is raised, where Apache ZooKeeper refuses to start. The temporary file of the write that
- *    the crash cut short is not needed for that.
- * 3. That holds only for an epoch that this server has accepted. Else the files do not belong together.
+ * 1. Files are missing in a folder that has not belonged to a member: both epochs are then the one of `last`.
+ * 2. A crash between the two steps of a sync leaves a history with transactions of an epoch above the current one. Transactions
+ *    are logged in order and without gaps, so it holds everything that the leader of that epoch began with: the current epoch
+ *    is raised, where Apache ZooKeeper refuses to start. The temporary file that the crash left is not needed for that.
+ * 3. This holds only for an epoch that this server has accepted. Otherwise the files do not belong together.
  * 4. The current epoch is never above the accepted one.
  *
- * Rejects with a `RecoveryError` that says what to do.
+ * Rejects with a `RecoveryError`, whose message says what to do.
  */
 export async function openEpochFiles(
   disk: Disk,
@@ -83,8 +76,8 @@ export async function openEpochFiles(
   last: Zxid,
 ): Promise<EpochFiles> {
   const ofHistory = epochOf(last)
-  const foundCurrent = await epochIn(disk, folder, CURRENT)
-  const foundAccepted = await epochIn(disk, folder, ACCEPTED)
+  const foundCurrent = await readFoundEpoch(disk, folder, CURRENT)
+  const foundAccepted = await readFoundEpoch(disk, folder, ACCEPTED)
   const current = Math.max(foundCurrent ?? 0, ofHistory)
   const accepted = foundAccepted ?? current
   if (ofHistory > accepted)
@@ -104,7 +97,7 @@ export async function openEpochFiles(
       { folder, from: foundCurrent, to: current, lastZxid: formatZxid(last) },
       `Raising currentEpoch from ${foundCurrent} to ${current}, the epoch of the last transaction: a crash came between the two`,
     )
-  // The promise first: the other way round a crash would leave a current epoch that was never accepted.
+  // acceptedEpoch first: in the other order a crash could leave a current epoch that was never accepted.
   if (foundAccepted === undefined) await writeEpoch(disk, `${folder}/${ACCEPTED}`, accepted)
   if (foundCurrent !== current) await writeEpoch(disk, `${folder}/${CURRENT}`, current)
   for (const name of [`${CURRENT}.tmp`, `${ACCEPTED}.tmp`])
@@ -112,7 +105,7 @@ export async function openEpochFiles(
   return new EpochFiles(disk, folder, accepted, current)
 }
 
-async function epochIn(disk: Disk, folder: string, name: string): Promise<number | undefined> {
+async function readFoundEpoch(disk: Disk, folder: string, name: string): Promise<number | undefined> {
   try {
     return await readEpoch(disk, `${folder}/${name}`)
   } catch (cause) {
@@ -124,4 +117,21 @@ async function epochIn(disk: Disk, folder: string, name: string): Promise<number
       { cause },
     )
   }
+}
+
+/** Reads the number in an epoch file, or undefined when the file does not exist. Rejects with a RangeError for other contents. */
+async function readEpoch(disk: Disk, path: string): Promise<number | undefined> {
+  if (!(await disk.exists(path))) return undefined
+  const line = new TextDecoder().decode(await disk.readFile(path)).split(/\r?\n/, 1)[0]!
+  const value = Number(line)
+  if (!/^\d+$/.test(line) || !Number.isSafeInteger(value)) {
+    throw new RangeError(
+      `Expected a decimal number in the first line of ${path}, got ${JSON.stringify(line.slice(0, 40))}`,
+    )
+  }
+  return value
+}
+
+function writeEpoch(disk: Disk, path: string, epoch: number): Promise<void> {
+  return disk.replaceFile(path, new TextEncoder().encode(String(epoch)))
 }

@@ -1,11 +1,11 @@
 /**
- * A file whose contents cannot be trusted. The server does not start, or stops: it never serves what it cannot vouch
- * for. The message says what was expected, what is there and what to do.
+ * A file is corrupt. The server does not start, or stops, rather than serve its contents. The message says what was expected, what
+ * was found and what to do.
  */
 export class DamageError extends Error {
   override readonly name = 'DamageError'
   readonly file: string
-  /** Byte in the file (of a compressed snapshot: in its uncompressed contents). */
+  /** Offset in bytes; in a compressed snapshot, in its uncompressed contents. */
   readonly offset: number
   readonly action: string
   constructor(what: string, file: string, offset: number, action: string, options?: ErrorOptions) {
@@ -16,7 +16,7 @@ export class DamageError extends Error {
   }
 }
 
-/** The files are sound one by one and yet do not make a state, such as logs without any snapshot. */
+/** The files are sound one by one but do not add up to a state, such as logs without any snapshot. */
 export class RecoveryError extends Error {
   override readonly name = 'RecoveryError'
   readonly folder: string
@@ -28,7 +28,7 @@ export class RecoveryError extends Error {
   }
 }
 
-/** Nothing can be appended until space, or a file descriptor, is free again. Reads go on. */
+/** Nothing can be appended until space, or a file descriptor, is free again. Reads continue. */
 export class LogFullError extends Error {
   override readonly name = 'LogFullError'
   /** ENOSPC or EDQUOT for space, EMFILE or ENFILE for descriptors. */
@@ -36,14 +36,14 @@ export class LogFullError extends Error {
   constructor(folder: string, code: string, options?: ErrorOptions) {
     const missing = code === 'EMFILE' || code === 'ENFILE' ? 'file descriptor' : 'space'
     super(
-      `No ${missing} is left for the transaction log in ${folder} (${code}). Free some; writes are accepted again by themselves`,
+      `No ${missing} is left for the transaction log in ${folder} (${code}). Free some; the server then accepts writes again without a restart`,
       options,
     )
     this.code = code
   }
 }
 
-/** Another server uses the folder. */
+/** The folder is in use by another server. */
 export class FolderLockedError extends Error {
   override readonly name = 'FolderLockedError'
   readonly code = 'ELOCKED'
@@ -54,12 +54,12 @@ export class FolderLockedError extends Error {
   }
 }
 
-/** The tree that the files make is not the one that they say it should be: they are whole, and yet not right. */
+/** The files are readable, but the tree that they make does not have the digest that they record. */
 export class DivergedFilesError extends RecoveryError {}
 
 /**
- * The tree after a transaction is not the one that its leader had: this server's data differ from the ensemble's. A learner
- * asks for all data anew.
+ * The tree after a transaction differs from the leader's, so this server's data differ from the ensemble's. A learner then requests
+ * a full sync.
  */
 export class DivergenceError extends Error {
   override readonly name = 'DivergenceError'

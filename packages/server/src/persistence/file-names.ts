@@ -1,34 +1,30 @@
 import { formatZxid } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 
-/** The folder below dataDir and dataLogDir in which all versions of ZooKeeper since 3.0 keep their files. */
+/** Name of the folder below dataDir and dataLogDir in which every ZooKeeper since 3.0 keeps its files (disk-format 2). */
 export const VERSION_FOLDER = 'version-2'
 
 export type SnapshotKind = 'none' | 'gz' | 'snappy'
 
-/** A log is named by its first transaction. */
+/** Returns the name of the log that begins with a transaction. */
 export const logName = (first: Zxid): string => `log.${formatZxid(first)}`
-/** A snapshot is named by the last transaction that was applied when it began. */
+/** Returns the name of the snapshot for which `zxid` was the last transaction applied when writing began. */
 export const snapshotName = (zxid: Zxid, kind: SnapshotKind): string =>
   `snapshot.${formatZxid(zxid)}${kind === 'none' ? '' : `.${kind}`}`
 
-/** The two folders named `version-2`, which may be one. */
-export interface DataFolders {
-  readonly snapshots: string
-  readonly logs: string
-}
-
+/** A log or snapshot with the zxid in its name. */
 export interface NamedFile {
   readonly name: string
   readonly zxid: Zxid
 }
 
-/** The logs among names, oldest first. */
+/** Returns the logs among names, oldest first. */
 export const logsIn = (names: readonly string[]): NamedFile[] => named(names, /^log\.([0-9a-f]{1,16})$/i)
-/** The snapshots among names, oldest first. Temporary files of any kind are none. */
+/** Returns the snapshots among names, oldest first, without temporary files of any kind. */
 export const snapshotsIn = (names: readonly string[]): NamedFile[] =>
   named(names, /^snapshot\.([0-9a-f]{1,16})(?:\.gz|\.snappy)?$/i)
 
+/** Returns how a snapshot of this name is compressed. */
 export const snapshotKind = (name: string): SnapshotKind =>
   name.endsWith('.gz') ? 'gz' : name.endsWith('.snappy') ? 'snappy' : 'none'
 

@@ -3,20 +3,20 @@ import { FolderLockedError } from './errors.ts'
 
 const NAME = 'zabra.lock'
 
-/** Who may hold a folder. */
+/** The process that locks a folder. */
 export interface LockOwner {
   readonly pid: number
-  /** What tells a process that runs on this machine from later ones of the same id; undefined when none has the id. */
+  /** Returns what distinguishes the running process `pid` from earlier ones with the same id; undefined when none runs. */
   processIdentity(pid: number): string | undefined
 }
 
-/** The locks of this process, by the token in the file: an id alone comes again after a restart, in a container always. */
+/** Tokens of the locks that this process holds. The process id is not enough: in a container it is the same after each restart. */
 const held = new Set<string>()
 
 /**
- * Takes the folder for this process and resolves to what gives it back. A lock of a process that is gone is taken over, and
- * so is one of another machine, of which nothing is known. `token` is random, and one for all folders of a server. Rejects with a `FolderLockedError` when its
- * owner lives on this machine. Apache ZooKeeper neither makes nor heeds the file.
+ * Locks the folder for this process and resolves to the function that unlocks it. Takes over the lock of a process that no longer
+ * runs, or that ran on another machine. `token` is random and the same for all folders of a server. Rejects with a
+ * `FolderLockedError` when the owner runs on this machine. Apache ZooKeeper neither writes nor reads the file (disk-format 2).
  */
 export async function lockFolder(
   disk: Disk,
@@ -45,9 +45,9 @@ export async function lockFolder(
       .decode(await disk.readFile(path))
       .trim()
       .split(' ')
-    // The same folder under another name, such as a link to it: it is ours already.
+    // The same folder under another name, such as a symbolic link: this call holds it already.
     if (other === token) return async () => {}
-    // Several processes may live in one when a world is simulated: a token of one that is gone holds nothing.
+    // A simulation runs several processes in one, and tokens of those that have ended remain: so the process id must match too.
     if (held.has(other) && Number(pid) === owner.pid)
       throw new FolderLockedError(folder, 'another server of this process')
     if (identity !== '' && owner.processIdentity(Number(pid)) === identity)

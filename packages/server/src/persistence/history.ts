@@ -5,20 +5,20 @@ import { DamageError } from './errors.ts'
 import { logsIn } from './file-names.ts'
 import { scanLog, type ScanEnd, type ScanStart } from './log-scan.ts'
 
-/** A transaction as it lies in the log and goes over the wire. */
+/** An encoded transaction, as the log and a proposal carry it. */
 export interface RawTxn {
   readonly zxid: Zxid
-  /** Header, record, digest: a copy, free to keep. */
+  /** Header, record, digest: a copy that the caller may keep. */
   readonly payload: Uint8Array
 }
 
-/** Payloads that are read ahead; what follows is read when they are used. */
-const AHEAD_BYTES = 1 << 18
+/** Bytes of payloads that are read ahead of the consumer. */
+const READ_AHEAD_BYTES = 1 << 18
 
 /**
- * The transactions of the log behind `after` up to `upTo`. It starts at the file whose name says that `after` is there; the
- * caller judges whether the first one follows what it knows. Throws a `DamageError` where a file is not sound and where
- * transactions are missing between two. What lies behind `upTo` is not looked at, so that the log may be written meanwhile.
+ * Yields the transactions of the log behind `after` up to `upTo`, beginning with the file whose name says that it holds `after`.
+ * The caller checks whether the first one follows `after`. Throws a `DamageError` where a file is corrupt or transactions are
+ * missing between two others. Reads nothing behind `upTo`, so the log may be written meanwhile.
  */
 export async function* readLog(
   disk: Disk,
@@ -43,7 +43,7 @@ export async function* readLog(
   }
 }
 
-/** Whether nothing can lie between two transactions: counters rise by one, and a new epoch begins with one. */
+/** Returns whether no transaction can lie between `last` and `zxid`: counters rise by one, and an epoch begins with one. */
 export function isSuccessor(zxid: Zxid, last: Zxid): boolean {
   return zxid === last + 1 || (epochOf(zxid) > epochOf(last) && counterOf(zxid) === 1)
 }
@@ -52,7 +52,7 @@ interface PlacedTxn extends RawTxn {
   readonly offset: number
 }
 
-/** What a file has behind `after`, each once. What is known already, or repeats an earlier entry, recovery has compared. */
+/** Yields the transactions of a file behind `after`, each once. Recovery has compared repetitions of earlier entries already. */
 async function* readFile(
   disk: Disk,
   path: string,
@@ -75,8 +75,8 @@ async function* readFile(
         const payload = entry.bytes.slice(entry.start, entry.end)
         ahead.push({ zxid: entry.zxid, payload, offset: entry.offset })
         bytes += payload.length
-        // The one that is asked for last is where reading ends: what follows may not be written yet.
-        more = bytes >= AHEAD_BYTES && entry.zxid < upTo
+        // Stop at `upTo`: what follows may not be written yet.
+        more = bytes >= READ_AHEAD_BYTES && entry.zxid < upTo
         return !more && entry.zxid < upTo
       },
       from,

@@ -14,7 +14,7 @@ import {
   encodePart,
 } from './txn-codec.ts'
 
-/** As `encodeLoggedTxn`, in steps of so many parts. */
+/** Encodes as `encodeLoggedTxn` does, `parts` parts in a step. */
 export function* encodeInSteps(writer: Writer, logged: LoggedTxn, parts: number): Generator<void> {
   const { txn } = logged
   if (txn.type !== OpCode.multi && txn.type !== OpCode.closeSession) return encodeLoggedTxn(writer, logged)
@@ -36,7 +36,7 @@ export function* encodeInSteps(writer: Writer, logged: LoggedTxn, parts: number)
   encodeDigest(writer, logged)
 }
 
-/** As `decodeLoggedTxn`, in steps of so many parts. The bytes must stay as they are: a multi with more parts is left in them. */
+/** Decodes as `decodeLoggedTxn` does, `parts` parts in a step. The bytes must not change: the parts of a multi stay in them. */
 export function* decodeInSteps(
   reader: Reader,
   parts: number,
@@ -51,7 +51,7 @@ export function* decodeInSteps(
   return { header, txn, digest: decodeDigest(reader) }
 }
 
-/** Every part is looked at, so that none turns out later to be none. */
+/** Decodes every part once, so that a malformed one is rejected now. */
 function* decodeMulti(r: Reader, inStep: number, known?: PathLookup): Generator<void, Txn> {
   const count = Math.max(0, r.vectorLength())
   const start = r.offset

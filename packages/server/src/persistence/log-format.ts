@@ -1,22 +1,28 @@
 import type { Writer } from '@zabra/protocol'
 
-/** "ZKLG", version 2, database 0. */
+/** "ZKLG". The header goes on with version 2 and database 0 (disk-format 4.1). */
 export const LOG_MAGIC = 0x5a4b4c47
 export const LOG_HEADER_BYTES = 16
-/** A checksum as a long and a length as an int before the payload. */
+/** A checksum as a long and a length as an int precede the payload of an entry (disk-format 4.2). */
 export const ENTRY_HEAD_BYTES = 12
-/** Ends every entry. */
+/** The end mark of every entry. */
 export const ENTRY_END = 0x42
-/** No entry is longer: what is claims to be is damage. */
+/** Entries are never longer; a larger length is corruption. */
 export const MAX_ENTRY_BYTES = 0x4000_0000
+/** A payload begins with a TxnHeader (disk-format 5.1). */
+export const TXN_HEADER_BYTES = 32
 
+/** Writes the header of a log file. */
 export function writeLogHeader(writer: Writer): void {
   writer.int(LOG_MAGIC)
   writer.int(2)
   writer.longNumber(0)
 }
 
-/** How long a file must be before bytes up to `end` go in at `position` (`FilePadding`): unchanged, or grown ahead. */
+/**
+ * Returns the size that a file of `size` bytes must have before the bytes from `position` to `end` are written: unchanged, or
+ * extended ahead by `step` (disk-format 4.4).
+ */
 export function paddedSize(position: number, end: number, size: number, step: number): number {
   let grown = size
   if (step > 0 && position + 4096 >= size) {

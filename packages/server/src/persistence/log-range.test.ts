@@ -10,7 +10,7 @@ function rangeOf(...added: [epoch: number, counter: number, bytes?: number][]): 
   return range
 }
 
-it('ends where it was cut back to, be it in an epoch, at its end or at the beginning of all', () => {
+it('LogRange ends at the transaction that it was truncated to: within an epoch, at its end, or at the start', () => {
   const added = [
     [1, 4],
     [1, 5],
@@ -33,7 +33,7 @@ it('ends where it was cut back to, be it in an epoch, at its end or at the begin
   }
 })
 
-it('never tells of too few bytes, after a cut neither', () => {
+it('bytesAfter never returns too few bytes, also after a truncation', () => {
   const range = rangeOf([1, 4, MIB], [1, 5, MIB], [1, 6, MIB])
   expect(range.bytesAfter(makeZxid(1, 5))).toBe(MIB)
   range.truncate(makeZxid(1, 5))

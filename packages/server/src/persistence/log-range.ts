@@ -1,18 +1,19 @@
 import { epochOf } from '@zabra/protocol'
 import type { Zxid } from '../core/types.ts'
 
+/** Distance of the marks by which `bytesAfter` estimates. */
 const MARK_BYTES = 1 << 20
 
 interface Mark {
   readonly zxid: Zxid
-  /** Bytes of all entries up to it. */
+  /** Bytes of all entries of the range up to `zxid`. */
   readonly bytes: number
 }
 
 /**
- * Which stretch of the log is known to be this server's history without a gap: what recovery has read behind the snapshot that
- * it loaded, and what was appended since. Files may hold more, such as what a leader took back by a snapshot (hazard H1 of
- * Apache ZooKeeper); that is never served to anybody.
+ * The range of the log that is known to be this server's history without a gap: what recovery has read behind the snapshot that it
+ * loaded, and what was appended since. Files may hold more, such as transactions that a leader's snapshot has rolled back; those
+ * are never served to a learner (disk-format H1).
  */
 export class LogRange {
   readonly after: Zxid
@@ -22,22 +23,22 @@ export class LogRange {
   #sinceMark = 0
   #last: Zxid
 
-  /** `after` is a point of the history: everything behind it is in the log. */
+  /** `after` is a point of the history: every later transaction is in the log. */
   constructor(after: Zxid) {
     this.after = after
     this.#last = after
   }
 
-  /** The last transaction of the stretch. */
+  /** The last transaction of the range. */
   get upTo(): Zxid {
     return this.#last
   }
-  /** The last transaction of each epoch, ascending. Without gaps, these tell which transactions are in the stretch. */
+  /** The last transaction of each epoch, ascending. Since there are no gaps, these tell which transactions the range contains. */
   get epochEnds(): readonly Zxid[] {
     return this.#ends
   }
 
-  /** The next transaction, with the length of its entry. */
+  /** Adds the next transaction, whose entry has that many bytes. */
   add(zxid: Zxid, bytes: number): void {
     const at = this.#ends.length - 1
     if (at >= 0 && epochOf(this.#last) === epochOf(zxid)) this.#ends[at] = zxid
@@ -50,7 +51,7 @@ export class LogRange {
     this.#marks.push({ zxid, bytes: this.#bytes })
   }
 
-  /** What was added above a zxid is not in the log after all. It must be one that was added. */
+  /** Removes what was added above `zxid`, a transaction of the range, because it did not get into the log. */
   truncate(zxid: Zxid): void {
     this.#ends = this.#ends.filter((end) => epochOf(end) < epochOf(zxid))
     if (zxid > this.after) this.#ends.push(zxid)
@@ -58,7 +59,7 @@ export class LogRange {
     this.#last = Math.max(zxid, this.after)
   }
 
-  /** About how many bytes of log lie behind a transaction: too many rather than too few. */
+  /** Returns about how many bytes of log lie behind a transaction; never too few. */
   bytesAfter(zxid: Zxid): number {
     const mark = this.#marks.findLast((one) => one.zxid <= zxid)
     return this.#bytes - (mark?.bytes ?? 0)

@@ -49,8 +49,8 @@ function written(txn: LoggedTxn): Uint8Array {
   return writer.take()
 }
 
-describe('packed parts', () => {
-  it('are the parts that were packed, as often as they are walked over', () => {
+describe('PackedParts', () => {
+  it('yields the parts that were packed, in each iteration', () => {
     fc.assert(
       fc.property(parts, (list) => {
         const packed = pack(list).done()
@@ -62,7 +62,7 @@ describe('packed parts', () => {
     )
   })
 
-  it('are written to a log as an array of them is, and left in the bytes of one that is read in steps', () => {
+  it('encodes as an array of the parts does, and decodeInSteps returns it without copying the bytes', () => {
     fc.assert(
       fc.property(parts, (list) => {
         const bytes = written(logged({ type: OpCode.multi, txns: list }))
@@ -85,7 +85,7 @@ describe('packed parts', () => {
     )
   })
 
-  it('have the paths that are known already', () => {
+  it('yields the strings of known paths', () => {
     const known: PathLookup = {
       findFromReader: (reader) => {
         const { offset } = reader
@@ -104,7 +104,7 @@ describe('packed parts', () => {
     expect([...pack(changes, known).done()]).toMatchObject([{ path: 'the path of 7' }, { path: '/other' }])
   })
 
-  it('are refused before one of them is used when one is none', () => {
+  it('decodeInSteps rejects a malformed part before it returns any part', () => {
     const bytes = written(
       logged({
         type: OpCode.multi,

@@ -4,16 +4,16 @@ import type { ErrorTxn, Packed, MultiPartsBuilder, SubTxn } from '../core/types.
 import { decodePart, encodePart } from './txn-codec.ts'
 
 /**
- * The parts of a large multi, as the bytes that a log has of them.
+ * The parts of a large multi, kept as the bytes that the log has for them.
  *
- * FENCED: every walk over the parts makes them anew, one after the other.
- * Why: tens of thousands of parts that live from turn to turn are what a collection of young objects has to copy, 5 to 10 ms at a
- * time; those that are made and left in one turn cost it nothing.
- * Rules: the bytes stay as they are; a part's data is a view of them. Oracle: the same parts in an array
+ * FENCED: every iteration decodes the parts again, one after the other.
+ * Why: the garbage collector copies tens of thousands of young objects that survive a turn, 5 to 10 ms at a time; objects that are
+ * created and dropped in one turn cost it nothing.
+ * Rules: the bytes do not change; the data of a part are a view of them. Oracle: the same parts in an array
  * (`packed-parts.test.ts`).
  */
 export class PackedParts implements Packed {
-  /** All parts, one behind the other, without their count. */
+  /** The encoded parts, without their count. */
   readonly bytes: Uint8Array
   readonly length: number
   readonly failure: ErrorTxn | undefined
@@ -21,8 +21,8 @@ export class PackedParts implements Packed {
   readonly #create2: readonly number[]
 
   /**
-   * Paths are those that `known` has for them. `create2` are the places, in order, of creations that are answered with a stat,
-   * which bytes do not tell (see `encodePart`).
+   * Paths that `known` finds are its strings. `create2` are the ascending indexes of create2 parts, which are encoded as create
+   * (see `encodePart`).
    */
   constructor(
     bytes: Uint8Array,
@@ -52,7 +52,7 @@ export class PackedParts implements Packed {
   }
 }
 
-/** Packs parts one by one. */
+/** Encodes parts one by one into `PackedParts`. */
 export class PartsPacker implements MultiPartsBuilder {
   readonly #known: PathLookup | undefined
   readonly #writer: Writer
@@ -60,7 +60,7 @@ export class PartsPacker implements MultiPartsBuilder {
   #length = 0
   #failure: ErrorTxn | undefined
 
-  /** There are about so many bytes; they are got at once, since growing is copying. */
+  /** Allocates `bytes` bytes, the expected length, because growing means copying. */
   constructor(bytes: number, known?: PathLookup) {
     this.#writer = new Writer(bytes)
     this.#known = known

@@ -1,11 +1,12 @@
 import type { Compression, Disk } from '@zabra/runtime'
-import { logsIn, snapshotsIn, type DataFolders } from './file-names.ts'
+import type { DataFolders } from './data-folders.ts'
+import { logsIn, snapshotsIn } from './file-names.ts'
 import { hasFinalSeal } from './snapshot-reader.ts'
 
 /**
- * Removes snapshots and logs that recovery from any of the newest `retain` snapshots (at least 3) does not need, nor who reads
- * the log behind `keepFrom` (`PurgeTxnLog`). A snapshot counts when its end is there; a compressed one is unpacked for
- * that, since its beginning says nothing. Resolves to the names removed.
+ * Removes snapshots and logs that neither recovery from the newest `retain` snapshots (at least 3) nor a reader of the log
+ * behind `keepFrom` needs (disk-format 10). Only snapshots with their final seal count; a compressed one is decompressed to its
+ * end, because its beginning proves nothing. Resolves to the names removed.
  */
 export async function purge(
   disk: Disk,
@@ -26,16 +27,16 @@ export async function purge(
   const oldest = Math.min(sound.at(-1)!, keepFrom)
   const logs = logsIn(await disk.list(folders.logs))
   // The newest log that begins at or before the snapshot may hold transactions behind it.
-  const reaching = logs.findLast(({ zxid }) => zxid <= oldest)
+  const newestBefore = logs.findLast(({ zxid }) => zxid <= oldest)
   const removed: string[] = []
-  const take = async (folder: string, name: string): Promise<void> => {
+  const remove = async (folder: string, name: string): Promise<void> => {
     await disk.remove(`${folder}/${name}`)
     removed.push(name)
   }
-  // Snapshots go first, so that no snapshot is ever there without the logs that it needs.
-  for (const { name, zxid } of snapshots) if (zxid < oldest) await take(folders.snapshots, name)
+  // Snapshots are removed first, so that none ever exists without the logs that it needs.
+  for (const { name, zxid } of snapshots) if (zxid < oldest) await remove(folders.snapshots, name)
   for (const file of logs)
-    if (file.zxid < oldest && file.name !== reaching?.name) await take(folders.logs, file.name)
+    if (file.zxid < oldest && file.name !== newestBefore?.name) await remove(folders.logs, file.name)
   if (removed.length > 0) {
     await disk.syncFolder(folders.snapshots)
     if (folders.logs !== folders.snapshots) await disk.syncFolder(folders.logs)

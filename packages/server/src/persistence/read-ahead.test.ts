@@ -22,11 +22,11 @@ function fileOf(bytes: Uint8Array, failAt = Infinity) {
   return { reader, reading: () => reading }
 }
 
-/** No two pieces of it are the same. */
+/** Returns bytes of which no two chunks are equal. */
 const sample = (length: number): Uint8Array =>
   new Uint8Array(length).map((_, i) => (i * 31 + (i >> 11) + (i >> 20)) & 255)
 
-it('A file read forwards is given as it is, whatever part of the last piece is still wanted', async () => {
+it('readFrom returns the bytes of the file, whatever part of the last chunk the caller still needs', async () => {
   const bytes = sample(5 * MIB + 77)
   const file = new ReadAheadFile(fileOf(bytes).reader)
   let at = 0
@@ -53,17 +53,17 @@ it('A file read forwards is given as it is, whatever part of the last piece is s
   }
 })
 
-it('All pieces from an offset on come in their order and as they are', async () => {
+it('forEachChunk passes every byte from an offset on, in order', async () => {
   const bytes = sample(3 * MIB + 5)
   const file = new ReadAheadFile(fileOf(bytes).reader)
   await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
   const seen = new Uint8Array(bytes.length - 1000)
-  await file.forEachChunk(1000, bytes.length, (piece, at) => seen.set(piece, at - 1000))
+  await file.forEachChunk(1000, bytes.length, (chunk, at) => seen.set(chunk, at - 1000))
   expect(Buffer.compare(seen, bytes.subarray(1000))).toBe(0)
-  await file.forEachChunk(bytes.length, bytes.length, () => expect.fail('there is no piece behind the end'))
+  await file.forEachChunk(bytes.length, bytes.length, () => expect.fail('there is no chunk behind the end'))
 })
 
-it('A file that became shorter gives what is left', async () => {
+it('readFrom returns what is left of a file that became shorter', async () => {
   const bytes = sample(MIB + 50)
   const file = new ReadAheadFile(fileOf(bytes).reader)
   const first = await file.readFrom(0, 16, new Uint8Array(0), 3 * MIB)
@@ -71,7 +71,7 @@ it('A file that became shorter gives what is left', async () => {
   expect(second.length).toBe(55)
 })
 
-it('A failed read is told to whoever wants the piece, and to nobody else', async () => {
+it('a failed read rejects the call that needs the chunk, and nothing else', async () => {
   const bytes = sample(3 * MIB)
   const { reader, reading } = fileOf(bytes, MIB)
   const file = new ReadAheadFile(reader)
@@ -83,7 +83,7 @@ it('A failed read is told to whoever wants the piece, and to nobody else', async
   expect(reading()).toBe(1)
   await other.drain()
   expect(reading()).toBe(0)
-  // It fails while nobody waits for it, as when what came before is still being looked at.
+  // The read fails while no call needs it, as during the parsing of the chunk before.
   const last = new ReadAheadFile(reader)
   await last.readFrom(0, 16, new Uint8Array(0), bytes.length)
   while (reading() > 0) await new Promise(setImmediate)
@@ -91,7 +91,7 @@ it('A failed read is told to whoever wants the piece, and to nobody else', async
   await last.drain()
 })
 
-it('A piece that is not wanted after all does not get into a later one, however slowly it is read', async () => {
+it('a chunk that is not needed after all does not overwrite a later one, however slow its read is', async () => {
   const bytes = sample(6 * MIB)
   let count = 0
   let finished = 0
@@ -107,7 +107,7 @@ it('A piece that is not wanted after all does not get into a later one, however 
     },
   })
   await file.readFrom(0, 16, new Uint8Array(0), bytes.length)
-  // An entry that is longer than a piece.
+  // An entry that is longer than a chunk.
   const long = await file.readFrom(MIB, 2 * MIB, new Uint8Array(0), bytes.length)
   while (finished < 4) await new Promise(setImmediate)
   const next = await file.readFrom(MIB + long.length, 16, new Uint8Array(0), bytes.length)

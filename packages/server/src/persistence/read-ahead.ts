@@ -1,18 +1,18 @@
 import type { DiskReader } from '@zabra/runtime'
 
-const CHUNK = 1 << 20
+const CHUNK_BYTES = 1 << 20
 
-interface Piece {
+interface Chunk {
   readonly at: number
   readonly bytes: Uint8Array
   readonly reading: Promise<number>
 }
 
-/** Reads a file forwards: while one piece is looked at, the next one is read. Call `done` before the file is closed. */
+/** Reads a file forwards; the next chunk is read while the consumer parses one. Call `drain` before closing the file. */
 export class ReadAheadFile {
   readonly #file: DiskReader
-  #next: Piece | undefined
-  /** The array of the next piece; what it holds is copied before it is filled again. */
+  #next: Chunk | undefined
+  /** The array of the next chunk; its contents are copied before it is filled again. */
   #spare: Uint8Array<ArrayBuffer> | undefined
 
   constructor(file: DiskReader) {
@@ -20,8 +20,8 @@ export class ReadAheadFile {
   }
 
   /**
-   * The bytes from `at` on, at least `needed` unless the file ends before, in an array of their own. `tail` are the first
-   * of them, those that are at hand; `size` is the length of the file.
+   * Resolves to the bytes from `at` on, at least `needed` unless the file ends before, in an array of their own. `tail` are the
+   * first of them, which the caller has already; `size` is the length of the file.
    */
   async readFrom(at: number, needed: number, tail: Uint8Array, size: number): Promise<Uint8Array> {
     const next = this.#next
@@ -30,42 +30,42 @@ export class ReadAheadFile {
     this.#next = undefined
     const bytes = fits
       ? await joined(tail, next)
-      : await this.#read(at, Math.min(Math.max(needed, CHUNK), size - at))
+      : await this.#read(at, Math.min(Math.max(needed, CHUNK_BYTES), size - at))
     const end = at + bytes.length
-    if (end < size && bytes.length >= needed) this.#next = this.#begin(end, Math.min(CHUNK, size - end))
+    if (end < size && bytes.length >= needed) this.#next = this.#begin(end, Math.min(CHUNK_BYTES, size - end))
     return bytes
   }
 
-  /** Calls `look` for each piece from an offset to the end of the file. What it gets holds until it returns. */
+  /** Calls `visit` with each chunk from an offset to the end of the file. A chunk is valid until `visit` returns. */
   async forEachChunk(
     from: number,
     size: number,
-    look: (bytes: Uint8Array, at: number) => void,
+    visit: (bytes: Uint8Array, at: number) => void,
   ): Promise<void> {
     await this.drain()
-    const begin = (at: number): Piece | undefined =>
-      at < size ? this.#begin(at, Math.min(CHUNK, size - at)) : undefined
-    let free = new Uint8Array(CHUNK)
-    for (let piece = begin(from); piece !== undefined;) {
-      const { at, bytes, reading } = piece
+    const begin = (at: number): Chunk | undefined =>
+      at < size ? this.#begin(at, Math.min(CHUNK_BYTES, size - at)) : undefined
+    let free = new Uint8Array(CHUNK_BYTES)
+    for (let chunk = begin(from); chunk !== undefined;) {
+      const { at, bytes, reading } = chunk
       const read = await reading
       ;[this.#spare, free] = [free, this.#spare!]
-      piece = begin(at + bytes.length)
-      look(bytes.subarray(0, read), at)
+      chunk = begin(at + bytes.length)
+      visit(bytes.subarray(0, read), at)
     }
   }
 
-  /** Resolves once nothing is read any more. */
+  /** Resolves when no read is in flight. */
   async drain(): Promise<void> {
     await this.#next?.reading.catch(() => {})
     this.#next = undefined
   }
 
-  #begin(at: number, length: number): Piece {
-    this.#spare ??= new Uint8Array(CHUNK)
+  #begin(at: number, length: number): Chunk {
+    this.#spare ??= new Uint8Array(CHUNK_BYTES)
     const bytes = this.#spare.subarray(0, length)
     const reading = this.#file.read(bytes, at)
-    // Whoever wants the piece hears of a failure; nobody may.
+    // The consumer of the chunk gets a failure; without this handler the rejection of an unused chunk would be unhandled.
     reading.catch(() => {})
     return { at, bytes, reading }
   }
@@ -77,7 +77,7 @@ export class ReadAheadFile {
   }
 }
 
-async function joined(tail: Uint8Array, { bytes, reading }: Piece): Promise<Uint8Array> {
+async function joined(tail: Uint8Array, { bytes, reading }: Chunk): Promise<Uint8Array> {
   const read = await reading
   const whole = new Uint8Array(tail.length + read)
   whole.set(tail)

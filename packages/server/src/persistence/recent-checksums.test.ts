@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { RecentChecksums } from './recent-checksums.ts'
 
-it('Recent entries are known by their transactions, in any epochs, as a map knows them', () => {
+it('RecentChecksums returns the checksums of the last 16,384 transactions, over any epochs', () => {
   const recent = new RecentChecksums()
   const all = new Map<number, number>()
   let zxid = 5
@@ -18,7 +18,7 @@ it('Recent entries are known by their transactions, in any epochs, as a map know
   expect(recent.checksumOf(4)).toBeUndefined()
 })
 
-it('A repetition does not change what is known of its transaction', () => {
+it('RecentChecksums keeps the first checksum of a repeated transaction', () => {
   const recent = new RecentChecksums()
   expect(recent.last).toBe(-1)
   expect(recent.checksumOf(1)).toBeUndefined()

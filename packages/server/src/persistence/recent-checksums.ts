@@ -1,37 +1,37 @@
 import type { Zxid } from '../core/types.ts'
 
-/** Transactions whose checksums are remembered at least; repetitions are of the recent past. */
-const KEPT = 1 << 14
+/** Number of transactions whose checksums are kept. Logs repeat only recent ones (disk-format 4.8). */
+const CAPACITY = 1 << 14
 
-/** The checksums of the last entries of a log, to know a repetition when one comes. */
+/** Keeps the checksums of the last entries of a log, to recognise repetitions. */
 export class RecentChecksums {
-  readonly #zxids = new Float64Array(KEPT)
-  readonly #sums = new Uint32Array(KEPT)
+  readonly #zxids = new Float64Array(CAPACITY)
+  readonly #sums = new Uint32Array(CAPACITY)
   #count = 0
   #last: Zxid = -1
 
-  /** The newest transaction; -1 before the first one. */
+  /** The newest transaction, or -1 before the first one. */
   get last(): Zxid {
     return this.#last
   }
 
-  /** Takes an entry; one that is not above all before it is known already, or forgotten. */
+  /** Adds an entry, unless its zxid is not above that of all earlier ones. */
   add(zxid: Zxid, checksum: number): void {
     if (zxid <= this.#last) return
-    const at = this.#count++ & (KEPT - 1)
+    const at = this.#count++ & (CAPACITY - 1)
     this.#zxids[at] = zxid
     this.#sums[at] = checksum
     this.#last = zxid
   }
 
-  /** The checksum of a transaction, or undefined for one that was not there or is forgotten. */
+  /** Returns the checksum of a transaction, or undefined for one that was not added or is no longer kept. */
   checksumOf(zxid: Zxid): number | undefined {
-    let low = Math.max(0, this.#count - KEPT)
+    let low = Math.max(0, this.#count - CAPACITY)
     let high = this.#count - 1
     while (low <= high) {
       const middle = Math.floor((low + high) / 2)
-      const found = this.#zxids[middle & (KEPT - 1)]!
-      if (found === zxid) return this.#sums[middle & (KEPT - 1)]
+      const found = this.#zxids[middle & (CAPACITY - 1)]!
+      if (found === zxid) return this.#sums[middle & (CAPACITY - 1)]
       if (found < zxid) low = middle + 1
       else high = middle - 1
     }

@@ -1,17 +1,18 @@
 import type { Disk, Logger } from '@zabra/runtime'
-import { logsIn, snapshotsIn, type DataFolders } from './file-names.ts'
+import type { DataFolders } from './data-folders.ts'
+import { logsIn, snapshotsIn } from './file-names.ts'
 import { setAside } from './set-aside.ts'
 
-/** Says which snapshot takes the place of all other files. While it is there the exchange is decided and not finished. */
-const INTENT = 'replacement'
+/** Name of the file that names the snapshot which replaces all other files. It exists from the decision until the end of the replacement. */
+const DECISION = 'replacement'
 const INCOMING = /^incoming\.(.+)$/
 
-/** Where a snapshot waits until it takes the place of everything else. It must be durable before `replaceAllFiles`. */
+/** Returns the name under which a snapshot is written before `replaceAllFiles`. It must be durable by then. */
 export const incomingName = (snapshot: string): string => `incoming.${snapshot}`
 
 /**
- * Exchanges all logs and snapshots for one snapshot, which waits under its incoming name: all or nothing. It is decided by
- * one small file; from then on every start finishes what is left. Files are set aside, not removed.
+ * Replaces all logs and snapshots by one snapshot, which lies under its incoming name, atomically: one small file is the
+ * commit point, and from then on every start finishes what is left. Files are set aside, not removed.
  */
 export async function replaceAllFiles(
   disk: Disk,
@@ -20,33 +21,33 @@ export async function replaceAllFiles(
   snapshot: string,
 ): Promise<void> {
   await disk.syncFolder(folders.snapshots)
-  await disk.replaceFile(`${folders.snapshots}/${INTENT}`, new TextEncoder().encode(`${snapshot}\n`))
+  await disk.replaceFile(`${folders.snapshots}/${DECISION}`, new TextEncoder().encode(`${snapshot}\n`))
   await finishReplacement(disk, logger, folders)
 }
 
-/** Finishes an exchange that is decided, and removes an incoming snapshot that is not. Call it before the folder is read. */
+/** Finishes a replacement that was decided, or removes an incoming snapshot of one that was not. Call it before reading the folder. */
 export async function finishReplacement(disk: Disk, logger: Logger, folders: DataFolders): Promise<void> {
   const { snapshots, logs } = folders
-  const intent = `${snapshots}/${INTENT}`
+  const decision = `${snapshots}/${DECISION}`
   const names = await disk.list(snapshots)
-  if (!names.includes(INTENT)) {
+  if (!names.includes(DECISION)) {
     for (const name of names) if (INCOMING.test(name)) await disk.remove(`${snapshots}/${name}`)
     return
   }
-  const snapshot = new TextDecoder().decode(await disk.readFile(intent)).trim()
-  const why = `${snapshot}, which came from a leader, takes their place`
+  const snapshot = new TextDecoder().decode(await disk.readFile(decision)).trim()
+  const reason = `${snapshot}, which came from a leader, replaces them`
   const incoming = incomingName(snapshot)
   if (names.includes(incoming)) {
-    // A file of the same name is of the old history as long as the new one has not got its name.
-    if (names.includes(snapshot)) await setAside(disk, logger, snapshots, [snapshot], why)
+    // While the incoming file exists, a file of the final name belongs to the old history.
+    if (names.includes(snapshot)) await setAside(disk, logger, snapshots, [snapshot], reason)
     await disk.rename(`${snapshots}/${incoming}`, `${snapshots}/${snapshot}`)
     await disk.syncFolder(snapshots)
   }
   const old = snapshotsIn(await disk.list(snapshots)).filter(({ name }) => name !== snapshot)
   const oldLogs = logsIn(await disk.list(logs)).toReversed()
-  await setAside(disk, logger, snapshots, namesOf(old.toReversed()), why)
-  await setAside(disk, logger, logs, namesOf(oldLogs), why)
-  await disk.remove(intent)
+  await setAside(disk, logger, snapshots, namesOf(old.toReversed()), reason)
+  await setAside(disk, logger, logs, namesOf(oldLogs), reason)
+  await disk.remove(decision)
   await disk.syncFolder(snapshots)
 }
 

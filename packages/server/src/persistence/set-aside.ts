@@ -1,21 +1,21 @@
 import type { Disk, Logger } from '@zabra/runtime'
 
-/** The folder, below `version-2`, of files that do not count any more. Neither server looks into it. */
+/** The folder below `version-2` for files that do not count any more. No server reads it. */
 export const SET_ASIDE = 'set-aside'
-/** How many numbers are kept: an exchange of all data takes up to three. */
-const KEPT = 6
+/** Sets of files that are kept; a replacement of all data makes up to three. */
+const KEPT_SETS = 6
 
 /**
- * Moves files of a folder out of the way, in the order given, and makes each move durable before the next one, so that a
- * crash leaves all files before some point moved and all others in place. They are `set-aside/<number>.<name>` afterwards,
- * with one number for each call; the oldest numbers are removed. Nothing happens without names.
+ * Moves files to `set-aside/<number>.<name>`, in the order given and with one number for each call. Each move is durable before
+ * the next one, so a crash leaves the files before some point moved and all others in place. Removes the oldest sets. Does
+ * nothing without names. `reason` completes the log message.
  */
 export async function setAside(
   disk: Disk,
   logger: Logger,
   folder: string,
   names: readonly string[],
-  why: string,
+  reason: string,
 ): Promise<void> {
   if (names.length === 0) return
   const target = `${folder}/${SET_ASIDE}`
@@ -24,15 +24,15 @@ export async function setAside(
   const number = Math.max(0, ...(await disk.list(target)).map(numberOf)) + 1
   for (const name of names) {
     await disk.rename(`${folder}/${name}`, `${target}/${number}.${name}`)
-    // The new name first: a crash between the two must not leave the file without any.
+    // The new name first: a crash between the two syncs must not leave the file without a name.
     await disk.syncFolder(target)
     await disk.syncFolder(folder)
   }
-  logger.warn({ folder: target, number, files: names }, `Set ${names.length} files aside: ${why}`)
-  await forget(disk, logger, target, number - KEPT)
+  logger.warn({ folder: target, number, files: names }, `Set ${names.length} files aside: ${reason}`)
+  await removeOld(disk, logger, target, number - KEPT_SETS)
 }
 
-async function forget(disk: Disk, logger: Logger, target: string, upTo: number): Promise<void> {
+async function removeOld(disk: Disk, logger: Logger, target: string, upTo: number): Promise<void> {
   const old = (await disk.list(target)).filter((name) => {
     const number = numberOf(name)
     return number > 0 && number <= upTo

@@ -1,19 +1,17 @@
-/**
- * Raw Snappy and the stream format of snappy-java. The writer stores literals and copies found by a small hash table.
- */
+/** Header of a snappy-java stream: magic, version, lowest compatible version (disk-format 7.9). */
 const STREAM_HEADER = new Uint8Array([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0, 0, 0, 0, 1, 0, 0, 0, 1])
-const BLOCK = 1 << 15
-/** No block that anybody writes is longer when unpacked. */
+const BLOCK_BYTES = 1 << 15
+/** Limit for a decompressed block; no known writer exceeds it. */
 const MAX_BLOCK = 1 << 26
 
-/** Unpacks one raw block. Throws a RangeError when it is malformed. */
+/** Decompresses one raw Snappy block. Throws a RangeError when it is malformed. */
 export function decompressSnappy(block: Uint8Array): Uint8Array {
   let at = 0
   let length = 0
   for (let shift = 0; ; shift += 7) {
     const byte = block[at++]
     if (byte === undefined || shift > 28)
-      throw new RangeError('Expected the unpacked length of a Snappy block')
+      throw new RangeError('Expected the decompressed length of a Snappy block')
     length += (byte & 0x7f) * 2 ** shift
     if (byte < 0x80) break
   }
@@ -29,7 +27,7 @@ export function decompressSnappy(block: Uint8Array): Uint8Array {
       count = tag >> 2
       if (count >= 60) {
         const extra = count - 59
-        count = little(block, at, extra)
+        count = littleEndian(block, at, extra)
         at += extra
       }
       count++
@@ -42,12 +40,12 @@ export function decompressSnappy(block: Uint8Array): Uint8Array {
     }
     if ((tag & 3) === 1) {
       count = 4 + ((tag >> 2) & 7)
-      offset = ((tag >> 5) << 8) | little(block, at, 1)
+      offset = ((tag >> 5) << 8) | littleEndian(block, at, 1)
       at += 1
     } else {
       const bytes = (tag & 3) === 2 ? 2 : 4
       count = (tag >> 2) + 1
-      offset = little(block, at, bytes)
+      offset = littleEndian(block, at, bytes)
       at += bytes
     }
     if (offset === 0 || offset > to || to + count > length)
@@ -58,14 +56,14 @@ export function decompressSnappy(block: Uint8Array): Uint8Array {
   return out
 }
 
-function little(bytes: Uint8Array, at: number, count: number): number {
+function littleEndian(bytes: Uint8Array, at: number, count: number): number {
   if (at + count > bytes.length) throw new RangeError('Expected more bytes in a Snappy block')
   let value = 0
   for (let i = count - 1; i >= 0; i--) value = value * 256 + bytes[at + i]!
   return value
 }
 
-/** Packs up to 32 KiB into one raw block. */
+/** Compresses up to 32 KiB into one raw block of literals and of copies that a small hash table finds. */
 export function compressSnappy(input: Uint8Array): Uint8Array {
   const out = new Uint8Array(32 + input.length + Math.floor(input.length / 6))
   let to = 0
@@ -122,15 +120,15 @@ function putLiteral(input: Uint8Array, from: number, end: number, out: Uint8Arra
   return to + end - from
 }
 
-/** Packs a stream as snappy-java's SnappyOutputStream does. */
+/** Compresses a stream into the format of snappy-java's SnappyOutputStream. */
 export class SnappyCompressor {
   #started = false
 
   write(bytes: Uint8Array): Promise<Uint8Array> {
     const parts: Uint8Array[] = this.#started ? [] : [STREAM_HEADER]
     this.#started = true
-    for (let at = 0; at < bytes.length; at += BLOCK) {
-      const block = compressSnappy(bytes.subarray(at, at + BLOCK))
+    for (let at = 0; at < bytes.length; at += BLOCK_BYTES) {
+      const block = compressSnappy(bytes.subarray(at, at + BLOCK_BYTES))
       const length = new Uint8Array(4)
       new DataView(length.buffer).setInt32(0, block.length)
       parts.push(length, block)
@@ -143,7 +141,7 @@ export class SnappyCompressor {
   }
 }
 
-/** Unpacks a stream of snappy-java's SnappyOutputStream. */
+/** Decompresses a stream of snappy-java's SnappyOutputStream. */
 export class SnappyDecompressor {
   #pending: Uint8Array = new Uint8Array(0)
   #started = false

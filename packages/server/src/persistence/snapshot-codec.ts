@@ -4,14 +4,15 @@ import type { SessionId } from '../core/types.ts'
 
 /** "ZKSN". */
 export const SNAPSHOT_MAGIC = 0x5a4b534e
-/** Stands for the path of a node behind the last one. */
+/** The path that follows the last node (disk-format 7.2). */
 export const END_OF_NODES = '/'
-/** Ends a snapshot on the wire (`Learner.syncWithLeader`). */
+/** Ends a snapshot on the wire (disk-format 7.10). */
 export const STREAM_SIGNATURE = 'BenWasHere'
 
+/** Sessions with their timeouts in milliseconds. */
 export type SessionTimeouts = Iterable<readonly [SessionId, number]>
 
-/** Sessions and access control lists as they are in this turn; what changes later is told behind the snapshot. */
+/** Writes sessions and access control lists as they are now. Transactions behind the snapshot bring later changes. */
 export function writeSessionsAndAcls(w: Writer, tree: Tree, sessions: SessionTimeouts): void {
   const list = [...sessions]
   w.int(list.length)
@@ -28,6 +29,7 @@ export function writeSessionsAndAcls(w: Writer, tree: Tree, sessions: SessionTim
   }
 }
 
+/** Writes path, data, number of the access control list and stat of a node. */
 export function writeNode(w: Writer, tree: Tree, node: number): void {
   const path = tree.pathOf(node)
   w.string(path === '/' ? '' : path)

@@ -16,28 +16,29 @@ import { SNAPSHOT_MAGIC, STREAM_SIGNATURE } from './snapshot-codec.ts'
 import { readTxnAcl } from '../core/operations/index.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
-/** Every seal ends with the string "/". */
+/** The string "/", which ends every seal (disk-format 7.2). */
 const SEAL_END = [0, 0, 0, 1, 0x2f]
+/** Limit for a path, a node's data or an access control list in a file. */
 const MAX_PART = 0x4000_0000
-/** From the network, where a part is kept until it is whole; requests bound what a leader can have to far less. */
+/** Limit for a part that comes over the network, where it is buffered until complete. Requests limit what a leader has to far less. */
 const MAX_STREAMED_PART = 1 << 27
 
 export interface LoadedSnapshot {
   /**
-   * Nodes whose list came to be while the snapshot was written, behind its table. Until a later transaction sets it they
-   * have none, so a tree in which one of them is left must not be served.
+   * Nodes whose access control list was added while the snapshot was written, so that its table lacks it. A later transaction
+   * sets it (disk-format 7.8); a tree in which one of these nodes is left without must not be served.
    */
   readonly nodesWithoutAcl: readonly string[]
   readonly zxid: Zxid
   readonly nodes: number
   readonly sessions: ReadonlyMap<SessionId, number>
-  /** The digest of the tree after the transaction `zxid`, when the snapshot has one of a version that we know. */
+  /** The digest of the tree after the transaction `zxid`, if the snapshot has one of a supported version. */
   readonly digest: { readonly zxid: Zxid; readonly value: Digest } | undefined
-  /** The last transaction whose effects the contents may have; undefined when the snapshot does not say. */
+  /** The last transaction whose effects the contents may include; undefined if it is not recorded (disk-format 7.6). */
   readonly lastZxid: Zxid | undefined
 }
 
-/** The check that is worth doing on many candidates (`SnapStream.isValidSnapshot`): beginning and end look right. */
+/** Checks the beginning and the end of a snapshot, which is cheap enough for many candidates (disk-format 7.5). */
 export async function looksComplete(disk: Disk, path: string): Promise<boolean> {
   const reader = await disk.openRead(path)
   try {
@@ -56,7 +57,7 @@ export async function looksComplete(disk: Disk, path: string): Promise<boolean> 
   }
 }
 
-/** Whether a snapshot has its last seal, for which a compressed one is unpacked. What lies before is not looked at. */
+/** Resolves to whether a snapshot has its last seal; a compressed one is decompressed for that. Checks nothing before it. */
 export async function hasFinalSeal(
   disk: Disk,
   folder: string,
@@ -65,10 +66,10 @@ export async function hasFinalSeal(
 ): Promise<boolean> {
   const path = `${folder}/${name}`
   if (!(await looksComplete(disk, path))) return false
-  const unpacker = decompressorOf(name, compressor)
-  if (unpacker === undefined) return true
+  const decompressor = decompressorOf(name, compressor)
+  if (decompressor === undefined) return true
   const reader = await disk.openRead(path)
-  const chunks = new FileChunks(reader, path, unpacker)
+  const chunks = new FileChunks(reader, path, decompressor)
   try {
     let end = new Uint8Array(0)
     for (let chunk = await chunks.next(); chunk !== undefined; chunk = await chunks.next()) {
@@ -88,8 +89,8 @@ export async function hasFinalSeal(
 }
 
 /**
- * Reads a snapshot into a tree that is new, a chunk at a time, and checks every seal, every parent and the digest.
- * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ * Reads a snapshot into a new tree, a chunk at a time, and checks every seal and every parent. Rejects with a `DamageError` when
+ * anything is wrong; the tree must not be used then.
  */
 export async function loadSnapshot(
   disk: Disk,
@@ -111,7 +112,7 @@ export async function loadSnapshot(
   }
 }
 
-/** What unpacks a snapshot of a given name; undefined for one that is plain. */
+/** Returns the decompressor for a snapshot of this name; undefined for one that is not compressed. */
 export function decompressorOf(name: string, compressor: Compression): ByteTransform | undefined {
   const kind = snapshotKind(name)
   return kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyDecompressor() : undefined
@@ -121,13 +122,13 @@ export interface LoadedSnapshotStream {
   readonly nodesWithoutAcl: readonly string[]
   readonly nodes: number
   readonly sessions: Map<SessionId, number>
-  /** What came behind the signature. */
+  /** The bytes behind the signature. */
   readonly rest: Uint8Array
 }
 
 /**
- * Reads a snapshot as a leader sends it, without header and seals and with a signature at its end, into a tree that is new.
- * Throws a `DamageError` when anything is wrong; throw the tree away then.
+ * Reads a snapshot as a leader streams it, without header and seals and with a signature at its end (disk-format 7.10), into a new
+ * tree. Rejects with a `DamageError` when anything is wrong; the tree must not be used then.
  */
 export async function loadSnapshotStream(
   source: ChunkSource,
@@ -139,11 +140,12 @@ export async function loadSnapshotStream(
   return new SnapshotLoad(stream, tree, MAX_STREAMED_PART).stream(zxid)
 }
 
+/** Parses one snapshot into a tree. */
 class SnapshotLoad {
   readonly #in: ByteStream
   readonly #tree: Tree
   readonly #acls = new Set<number>([-1])
-  readonly #unlisted: string[] = []
+  readonly #nodesWithoutAcl: string[] = []
 
   readonly #maxPart: number
 
@@ -165,7 +167,7 @@ class SnapshotLoad {
     if (signature !== STREAM_SIGNATURE)
       throw this.#damage(`Expected the signature ${STREAM_SIGNATURE}, got ${JSON.stringify(signature)}`)
     this.#tree.endLoad(zxid)
-    return { nodesWithoutAcl: this.#unlisted, nodes, sessions, rest: this.#in.unread() }
+    return { nodesWithoutAcl: this.#nodesWithoutAcl, nodes, sessions, rest: this.#in.unread() }
   }
 
   async file(zxid: Zxid): Promise<LoadedSnapshot> {
@@ -188,7 +190,7 @@ class SnapshotLoad {
       sessions,
       digest: known && { zxid: known.zxid, value: known.value },
       lastZxid,
-      nodesWithoutAcl: this.#unlisted,
+      nodesWithoutAcl: this.#nodesWithoutAcl,
     }
   }
 
@@ -213,10 +215,10 @@ class SnapshotLoad {
   }
 
   async #acl(): Promise<readonly ACL[]> {
-    // How long a list is shows only when it is read; one that is longer than what is at hand is tried again with more.
+    // The length of a list is known only after decoding it; when the window is too short, load more and decode again.
     for (let wanted = 4; ; wanted = Math.min(wanted * 4, this.#maxPart)) {
       const available = await this.#in.fillUpTo(wanted)
-      const r = this.#in.reader()
+      const r = this.#in.reader
       const start = r.offset
       try {
         return readTxnAcl(r)
@@ -264,7 +266,7 @@ class SnapshotLoad {
     const aversion = r.int()
     const owner = r.long()
     const pzxid = r.longNumber()
-    if (!this.#acls.has(aclId)) this.#unlisted.push(path)
+    if (!this.#acls.has(aclId)) this.#nodesWithoutAcl.push(path)
     const stat = { czxid, mzxid, pzxid, ctime, mtime, version, cversion, aversion, owner }
     if (!this.#tree.loadNode(path, data, aclId, stat))
       throw this.#damage(`Expected the parent of ${path} before it`)

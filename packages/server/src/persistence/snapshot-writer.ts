@@ -8,12 +8,13 @@ import { SnappyCompressor } from './snappy.ts'
 import { TXN_DIGEST_VERSION } from './txn-codec.ts'
 
 const SLICE_BYTES = 1 << 16
+const SLICE_NODES = 500
 /**
- * After so many bytes the disk is told to take them, while the next ones are made. Whoever makes something else durable, a log
- * first of all, waits for what the disk has to take before it: 150 ms for 220 MiB on a disk that takes 1.5 GB a second. A
- * disk that is slower gets larger pieces: the snapshot does not wait for it until its end.
+ * Bytes after which the file is synced, while the next ones are encoded. Every other sync, above all the log's, waits for the dirty
+ * pages before it: 150 ms for 220 MiB on a disk that writes 1.5 GB a second. One sync runs at a time, so a slower disk gets
+ * larger pieces; the snapshot waits for it only at the end.
  */
-const PIECE_BYTES = 8 << 20
+const SYNC_BYTES = 8 << 20
 
 export interface SnapshotOptions {
   readonly disk: Disk
@@ -22,30 +23,30 @@ export interface SnapshotOptions {
   readonly compression: SnapshotKind
   /** Needed for `gz`. */
   readonly compressor: Compression
-  /** Nodes in a slice; other work goes on between two slices. */
+  /** Nodes in a slice; other work runs between two slices. */
   readonly sliceNodes?: number
-  /** Gives up before the next slice, and removes what was written. */
+  /** Aborts before the next slice and removes the file. */
   readonly signal?: AbortSignal
   /**
-   * Awaited before the snapshot gets its name, with the last transaction whose effects it may hold. The log must be durable
-   * up to that: a snapshot that is ahead of its log is refused at the next start.
+   * Called before the snapshot gets its name, with the last transaction whose effects it may include. Must resolve when the log is
+   * durable up to that: the next start would reject a snapshot that is ahead of its log.
    */
   readonly waitUntilDurable?: (lastZxid: Zxid) => Promise<void>
 }
 
 export interface WrittenSnapshot {
   readonly file: string
-  /** The last transaction applied when the snapshot began; its name. */
+  /** The last transaction applied when writing began; part of the name. */
   readonly zxid: Zxid
-  /** The last transaction applied when it ended: the contents may have effects of transactions up to it. */
+  /** The last transaction applied when writing ended: the contents may include effects of transactions up to it. */
   readonly lastZxid: Zxid
   readonly nodes: number
   readonly bytes: number
 }
 
 /**
- * Writes a snapshot of the tree while it changes, slice by slice. It is durable and complete when this resolves, and
- * bears its name only then; a failure leaves nothing behind. Rejects with the disk's error, or the signal's reason.
+ * Writes a snapshot of the tree while it changes, slice by slice. It gets its name when it is durable and complete; a failure leaves
+ * no file. Rejects with the error of the disk, or the reason of the signal.
  */
 export async function takeSnapshot(
   tree: Tree,
@@ -63,8 +64,8 @@ export async function takeSnapshot(
 }
 
 /**
- * Writes a snapshot to a path of its own, over what is there. Its bytes are durable when this resolves, its name is the
- * caller's to make so. A failure leaves nothing behind.
+ * Writes a snapshot to a path, replacing an existing file. The bytes are durable when this resolves; the caller syncs the folder.
+ * A failure leaves no file.
  */
 export async function writeSnapshot(
   tree: Tree,
@@ -89,6 +90,7 @@ export async function writeSnapshot(
   }
 }
 
+/** Encodes the tree, slice by slice, and writes it to a file. */
 class SnapshotFileWriter {
   readonly #file: DiskWriter
   readonly #options: SnapshotOptions
@@ -97,8 +99,8 @@ class SnapshotFileWriter {
   #checked = 0
   #adler = 1
   #position = 0
-  /** How far the disk was told to take them, and its work on that. */
-  #told = 0
+  /** Bytes that the last sync covers. */
+  #syncedTo = 0
   #syncing: Promise<void> | undefined
 
   constructor(file: DiskWriter, options: SnapshotOptions) {
@@ -115,13 +117,13 @@ class SnapshotFileWriter {
     const cursor = tree.scan()
     let nodes = 0
     try {
-      // Sessions and lists are copied in one turn; what changes later is in the log behind the name's zxid.
+      // Sessions and lists are encoded in one turn; later changes are in the log behind the zxid of the name.
       this.#head(tree, sessions)
       for (let more = true; more;) {
         this.#options.signal?.throwIfAborted()
-        // A slice ends with so many nodes or so many bytes, whichever comes first.
+        // A slice ends at its limit of nodes or bytes, whichever is reached first.
         for (
-          let left = this.#options.sliceNodes ?? 500;
+          let left = this.#options.sliceNodes ?? SLICE_NODES;
           more && left > 0 && this.#writer.length <= SLICE_BYTES;
           left--
         ) {
@@ -132,7 +134,7 @@ class SnapshotFileWriter {
         else if (more) await Promise.resolve()
       }
       while (tree.isApplying) await new Promise<void>((resolve) => tree.whenConsistent(resolve))
-      // In the same turn as the last look at the tree: the digest belongs to the tree as it is now.
+      // No await since the last read of the tree: the digest must be that of the tree as it is now.
       const lastZxid = tree.lastZxid
       this.#tail(tree, lastZxid)
       await this.#drain()
@@ -141,7 +143,7 @@ class SnapshotFileWriter {
       return { lastZxid, nodes, bytes: this.#position }
     } finally {
       cursor.close()
-      // The file is not closed under it. Its failure has been thrown, unless something else went wrong before.
+      // The caller closes the file next. A failure of the sync has been thrown already, or another error has come first.
       await this.#syncing?.catch(() => {})
     }
   }
@@ -165,7 +167,7 @@ class SnapshotFileWriter {
       w.int(digest.hi | 0)
       w.int(digest.lo | 0)
       this.#seal()
-      // A reader that expects the digest's section would take this one for it, so both are there or none.
+      // Readers tell sections by their order: without the digest's section this one would be taken for it.
       w.longNumber(lastZxid)
       this.#seal()
     }
@@ -193,13 +195,13 @@ class SnapshotFileWriter {
     if (bytes.length === 0) return
     await this.#file.write(bytes, this.#position)
     this.#position += bytes.length
-    if (this.#syncing === undefined && this.#position - this.#told >= PIECE_BYTES) this.#sync()
+    if (this.#syncing === undefined && this.#position - this.#syncedTo >= SYNC_BYTES) this.#sync()
   }
 
   #sync(): void {
-    this.#told = this.#position
+    this.#syncedTo = this.#position
     this.#syncing = this.#file.sync()
-    // A failure stays, and is thrown at the end.
+    // After a failure `#syncing` stays rejected; `run` awaits it at the end.
     this.#syncing.then(
       () => (this.#syncing = undefined),
       () => {},

@@ -2,10 +2,10 @@ import { OpCode, ProtocolError, Reader, type Writer } from '@zabra/protocol'
 import { operationOf, type PathLookup } from '../core/operations/index.ts'
 import type { Digest, LoggedTxn, SubTxn, Txn } from '../core/types.ts'
 
-/** The definition of the digest that transactions carry; others are ignored. */
+/** Version of the digest that transactions carry (disk-format 6); digests of other versions are ignored. */
 export const TXN_DIGEST_VERSION = 2
 
-/** Writes a transaction as the log and a proposal carry it: header, record, digest. */
+/** Writes a transaction as the log and a proposal carry it: header, record, digest (disk-format 5). */
 export function encodeLoggedTxn(writer: Writer, logged: LoggedTxn): void {
   encodeHeader(writer, logged)
   encodeTxn(writer, logged.txn)
@@ -29,10 +29,9 @@ export function encodeDigest(writer: Writer, { digest }: LoggedTxn): void {
 }
 
 /**
- * Reads what `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes, since a tree
- * copies what it keeps.
- * The path of a change is the one that `known` has for it, which saves a string.
- * Throws a `ProtocolError` when the bytes are no transaction.
+ * Reads a transaction that `encodeLoggedTxn` or Apache ZooKeeper wrote, up to the reader's end. Data are views of the bytes; the tree
+ * copies what it keeps. Paths that `known` finds are its strings, which saves creating them. Throws a `ProtocolError` when the
+ * bytes are no transaction.
  */
 export function decodeLoggedTxn(reader: Reader, known?: PathLookup): LoggedTxn {
   const header = decodeHeader(reader)
@@ -67,7 +66,7 @@ function encodeTxn(w: Writer, txn: Txn): void {
 }
 
 export function encodePart(w: Writer, part: SubTxn): void {
-  // Servers before 3.8.2 do not know create2 here, and leave out the whole transaction without a word.
+  // Servers before 3.8.2 do not know create2 in a multi and silently skip the whole transaction.
   w.int(part.type === OpCode.create2 ? OpCode.create : part.type)
   const mark = w.beginFrame()
   encodeTxn(w, part)
@@ -93,8 +92,8 @@ export function decodeTop(r: Reader, type: number, known?: PathLookup): Txn {
 }
 
 /**
- * The paths of a session's end, so many in a step. Without the record, 12 bytes of digest remain; a count that cannot be one
- * says so.
+ * Decodes the paths of a closeSession, `inStep` paths in a step. A payload without the record (disk-format 5.8) has only 12 bytes of
+ * digest left, which do not decode as a vector of paths.
  */
 export function* decodePaths(r: Reader, inStep: number): Generator<void, string[]> {
   const start = r.offset
@@ -115,7 +114,7 @@ export function* decodePaths(r: Reader, inStep: number): Generator<void, string[
   }
 }
 
-/** A part of a multi, by a reader for itself: its bytes are bounded, and of a failed part only the code counts. */
+/** Decodes a part of a multi with the reader `part`, which is bounded to the part: of a failed part only the code counts (disk-format 5.6). */
 export function decodePart(r: Reader, part: Reader, known?: PathLookup): SubTxn {
   const type = r.int()
   const start = r.skipBuffer()

@@ -3,9 +3,9 @@ import { row } from './row.ts'
 
 const tree = 'Data tree'
 const auth = 'Authentication and authorization'
-const words = 'Four-letter words'
+const commands = 'Four-letter words'
 
-/** The data tree, who may do what in it, and the four-letter words. */
+/** The data tree, access to it, and four-letter words. */
 export const accessRows = {
   extendedTypesEnabled: row({
     group: tree,
@@ -14,7 +14,7 @@ export const accessRows = {
     type: bool(),
     defaultValue: true,
     apacheDefault: 'false',
-    description: 'Allows nodes with a time to live.',
+    description: 'Allows znodes with a time to live (TTL nodes).',
   }),
   containerCheckIntervalMs: row({
     group: tree,
@@ -23,7 +23,7 @@ export const accessRows = {
     isPropertyOnly: true,
     type: duration('ms', { min: 1 }),
     defaultValue: 60_000,
-    description: 'How often empty containers and overdue TTL nodes are looked for.',
+    description: 'Interval at which empty containers and expired TTL nodes are deleted.',
   }),
   containerMaxPerMinute: row({
     group: tree,
@@ -32,7 +32,7 @@ export const accessRows = {
     isPropertyOnly: true,
     type: integer(1),
     defaultValue: 10_000,
-    description: 'Most containers and TTL nodes deleted in a minute.',
+    description: 'Maximum number of containers and TTL nodes that are deleted in a minute.',
   }),
   containerMaxNeverUsedMs: row({
     group: tree,
@@ -50,7 +50,7 @@ export const accessRows = {
     property: 'zookeeper.enforceQuota',
     type: bool(),
     defaultValue: false,
-    description: 'Refuses writes beyond a hard quota; with false they are only logged.',
+    description: 'Rejects writes that exceed a hard quota; with false they are only logged.',
   }),
   skipAcl: row({
     group: tree,
@@ -58,7 +58,7 @@ export const accessRows = {
     property: 'zookeeper.skipACL',
     type: bool('no-default'),
     defaultValue: false,
-    description: 'Lets everyone do everything: no access list is checked.',
+    description: 'Disables access control: access control lists are not checked.',
   }),
 
   superDigest: row({
@@ -69,9 +69,9 @@ export const accessRows = {
       pattern(/^super:[A-Za-z0-9+/]+={0,2}$/, '`super:` and the base64 digest of `super:password`'),
     ),
     defaultValue: undefined,
-    defaultText: 'unset: nobody is super',
+    defaultText: 'unset: no superuser',
     isSecret: true,
-    description: 'Who proves this digest may do everything.',
+    description: 'Digest of the superuser, who may do everything.',
   }),
   digestAuthEnabled: row({
     group: auth,
@@ -79,7 +79,7 @@ export const accessRows = {
     property: 'zookeeper.DigestAuthenticationProvider.enabled',
     type: bool(),
     defaultValue: true,
-    description: 'Offers the digest scheme.',
+    description: 'Enables the digest scheme.',
   }),
   enforceAuthEnabled: row({
     group: auth,
@@ -88,7 +88,7 @@ export const accessRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Refuses requests of sessions that have not authenticated with one of `enforce.auth.schemes`.',
+      'Rejects requests of sessions that have not authenticated with one of `enforce.auth.schemes`.',
   }),
   enforceAuthSchemes: row({
     group: auth,
@@ -97,15 +97,15 @@ export const accessRows = {
     type: list('schemes separated by commas'),
     defaultValue: [] as readonly string[],
     defaultText: 'none',
-    description: 'Schemes that count for `enforce.auth.enabled`.',
+    description: 'Schemes that satisfy `enforce.auth.enabled`.',
   }),
 
   fourLetterWords: row({
-    group: words,
+    group: commands,
     key: '4lw.commands.whitelist',
     property: 'zookeeper.4lw.commands.whitelist',
-    type: list('words separated by commas, or * for all'),
+    type: list('commands separated by commas, or * for all'),
     defaultValue: ['srvr'] as readonly string[],
-    description: 'Words that are answered; `*` means all.',
+    description: 'Commands that are answered; `*` means all.',
   }),
 } as const

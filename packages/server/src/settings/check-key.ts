@@ -10,12 +10,12 @@ const candidates = [
   ...knownKeys.filter(({ key }) => !key.endsWith('*')).map(({ key }) => key),
 ]
 
-/** The key as zoo.cfg has it: system properties lose their prefix. */
+/** Returns the key as in zoo.cfg: system properties without their prefix. */
 export function bareKey({ key, source: by }: SettingEntry): string {
   return by === 'property' ? key.replace(/^zookeeper\./, '') : key
 }
 
-/** What came instead, and a guess at why. */
+/** Describes the value that was given, with a guess at the mistake. */
 export function describeValue({ value }: SettingEntry, secret: true | undefined): string {
   if (secret) return 'got something else (not shown, as it may be a secret).'
   if (value === '') return 'got nothing. Give a value or remove the line.'
@@ -23,7 +23,7 @@ export function describeValue({ value }: SettingEntry, secret: true | undefined)
   return `got "${value}".${comment}`
 }
 
-/** A key that is no setting: known and without effect, refused, or unknown. */
+/** Adds findings for a key that is no setting: known and without effect, rejected, or unknown. */
 export function checkOtherKey(entry: SettingEntry, strict: boolean, findings: Finding[]): void {
   const { where } = entry
   const key = bareKey(entry)
@@ -48,14 +48,14 @@ export function checkOtherKey(entry: SettingEntry, strict: boolean, findings: Fi
     return
   }
   if (key.startsWith('authProvider.')) return checkAuthProvider(entry, findings)
-  // Each adds a name to superUser.
+  // Each such key adds a name to superUser.
   if (key.startsWith('superUser.')) return
   const known = findKnownKey(key)
   if (known === undefined) return reportUnknownKey(entry, key, strict, findings)
   const harmless =
-    known.status === 'moot' ||
-    known.status === 'later' ||
-    (known.status === 'guards' && /^(false|no|off)$/i.test(entry.value))
+    known.status === 'ignored' ||
+    known.status === 'unsupported' ||
+    (known.status === 'rejectedIfEnabled' && /^(false|no|off)$/i.test(entry.value))
   if (harmless)
     findings.push({ severity: 'warning', where, key, text: `has no effect here: ${known.reason}.` })
   else
@@ -71,16 +71,16 @@ function reportUnknownKey({ where }: SettingEntry, key: string, strict: boolean,
           severity: 'error',
           where,
           key,
-          text: `nobody knows this key. ${hint}, or set strictConfig=false to start all the same.`,
+          text: `is an unknown key. ${hint}, or set strictConfig=false to start anyway.`,
         }
-      : { severity: 'warning', where, key, text: `nobody knows this key, so it has no effect. ${hint}.` },
+      : { severity: 'warning', where, key, text: `is an unknown key and has no effect. ${hint}.` },
   )
 }
 
-/** Of ZooKeeper's own; those behind the first three are not served. */
+/** Authentication providers of Apache ZooKeeper. Key and Ensemble are not supported. */
 const builtInProviders = ['Digest', 'IP', 'X509', 'Key', 'Ensemble']
 
-/** Our own schemes are always there; a class of somebody else cannot be loaded. */
+/** Adds findings for an `authProvider.*` key. The built-in schemes are always available; Java classes cannot be loaded. */
 function checkAuthProvider({ where, key, value }: SettingEntry, findings: Finding[]): void {
   const [, name] =
     /^org\.apache\.zookeeper\.server\.auth\.(\w+?)(?:Authentication)?Provider$/.exec(value) ?? []
@@ -91,7 +91,7 @@ function checkAuthProvider({ where, key, value }: SettingEntry, findings: Findin
       severity: 'warning',
       where,
       key,
-      text: `has no effect here: ${name} authentication is not served yet, so nobody can prove such an identity.`,
+      text: `has no effect here: ${name} authentication is not supported yet, so no client can get such an identity.`,
     })
   else
     findings.push({

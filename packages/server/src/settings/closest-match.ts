@@ -1,6 +1,6 @@
 import leven from 'leven'
 
-/** The one of `candidates` that `typed` most likely stands for, or nothing when none is near. */
+/** Returns the candidate with the smallest edit distance to `typed`, or undefined when none is close. */
 export function closestMatch(typed: string, candidates: Iterable<string>): string | undefined {
   const lower = typed.toLowerCase()
   let best: string | undefined

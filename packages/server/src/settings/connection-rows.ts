@@ -4,20 +4,21 @@ import { row } from './row.ts'
 const sessions = 'Sessions'
 const requests = 'Connections and requests'
 
-/** Sessions, connections and the limits on what clients may ask for. */
+/** Sessions, connections and limits of requests. */
 export const connectionRows = {
   tickTimeMs: row({
     group: sessions,
     key: 'tickTime',
     type: duration('ms', { min: 1 }),
     defaultValue: 3000,
-    description: 'Base unit of time; session timeouts are rounded up to it and their bounds follow from it.',
+    description:
+      'Basic unit of time: session timeouts are rounded up to it, and their limits are multiples of it.',
   }),
   minSessionTimeoutMs: row({
     group: sessions,
     key: 'minSessionTimeout',
     type: duration('ms', { min: 1 }),
-    defaultValue: (basis) => 2 * basis.tickTimeMs,
+    defaultValue: (inputs) => 2 * inputs.tickTimeMs,
     defaultText: '2 × `tickTime`',
     description: 'Shortest session timeout that a client gets.',
   }),
@@ -25,7 +26,7 @@ export const connectionRows = {
     group: sessions,
     key: 'maxSessionTimeout',
     type: duration('ms', { min: 1 }),
-    defaultValue: (basis) => 20 * basis.tickTimeMs,
+    defaultValue: (inputs) => 20 * inputs.tickTimeMs,
     defaultText: '20 × `tickTime`',
     description: 'Longest session timeout that a client gets.',
   }),
@@ -35,7 +36,7 @@ export const connectionRows = {
     property: 'zookeeper.nio.sessionlessCnxnTimeout',
     type: duration('ms', { min: 1 }),
     defaultValue: 10_000,
-    description: 'How long a connection may stay without opening a session.',
+    description: 'How long a connection may stay open without a session.',
   }),
 
   maxClientCnxns: row({
@@ -43,7 +44,7 @@ export const connectionRows = {
     key: 'maxClientCnxns',
     type: integer(0),
     defaultValue: 60,
-    description: 'Connections from one address; 0 means no limit.',
+    description: 'Maximum number of connections from one address; 0 means no limit.',
   }),
   maxSessions: row({
     group: requests,
@@ -51,7 +52,8 @@ export const connectionRows = {
     type: integer(0),
     defaultValue: 0,
     apacheDefault: 'no such limit',
-    description: 'Sessions in all; a client that asks for one more is disconnected. 0 is no limit.',
+    description:
+      'Maximum number of sessions; a client that requests one more is disconnected. 0 means no limit.',
   }),
   maxCnxns: row({
     group: requests,
@@ -59,7 +61,7 @@ export const connectionRows = {
     property: 'zookeeper.maxCnxns',
     type: integer(0),
     defaultValue: 0,
-    description: 'Connections in all; 0 means no limit.',
+    description: 'Maximum number of connections; 0 means no limit.',
   }),
   globalOutstandingLimit: row({
     group: requests,
@@ -68,7 +70,7 @@ export const connectionRows = {
     type: integer(1),
     defaultValue: 1000,
     description:
-      'Requests in progress above which the server stops reading from clients. In an ensemble of n voters, more than two, each member has 1/(n-1) of it.',
+      'Outstanding requests above which the server stops reading from clients. In an ensemble of n voters, n > 2, each member gets 1/(n-1) of it.',
   }),
   juteMaxBufferBytes: row({
     group: requests,
@@ -77,16 +79,17 @@ export const connectionRows = {
     isPropertyOnly: true,
     type: size('B', { min: 1, max: 2 ** 31 - 1 }),
     defaultValue: 1_048_575,
-    description: 'Largest request and largest transaction; clients must allow the same.',
+    description:
+      'Maximum size of a request and of a transaction; clients must be configured with the same value.',
   }),
   juteMaxBufferExtraBytes: row({
     group: requests,
     key: 'jute.maxbuffer.extrasize',
     property: 'zookeeper.jute.maxbuffer.extrasize',
     type: size('B', { max: 2 ** 31 - 1 }),
-    defaultValue: (basis) => basis.juteMaxBufferBytes,
+    defaultValue: (inputs) => inputs.juteMaxBufferBytes,
     defaultText: '`jute.maxbuffer`',
-    description: 'Room beyond `jute.maxbuffer` when transactions are read back from the log.',
+    description: 'Size beyond `jute.maxbuffer` that is accepted when transactions are read from the log.',
   }),
   connectionThrottleTokens: row({
     group: requests,
@@ -94,7 +97,7 @@ export const connectionRows = {
     property: 'zookeeper.connection_throttle_tokens',
     type: integer(0),
     defaultValue: 0,
-    description: 'New connections accepted in a burst; 0 switches connection throttling off.',
+    description: 'New connections that are accepted in a burst; 0 disables connection throttling.',
   }),
   connectionThrottleFillTimeMs: row({
     group: requests,
@@ -102,7 +105,7 @@ export const connectionRows = {
     property: 'zookeeper.connection_throttle_fill_time',
     type: duration('ms', { min: 1 }),
     defaultValue: 1,
-    description: 'Period after which connection tokens are added.',
+    description: 'Interval at which connection tokens are added.',
   }),
   connectionThrottleFillCount: row({
     group: requests,
@@ -110,6 +113,6 @@ export const connectionRows = {
     property: 'zookeeper.connection_throttle_fill_count',
     type: integer(1),
     defaultValue: 1,
-    description: 'Connection tokens added in each period.',
+    description: 'Connection tokens that are added in each interval.',
   }),
 } as const

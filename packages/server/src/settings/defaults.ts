@@ -3,51 +3,51 @@ import { rows, type ServerSettings, type SettingName } from './table.ts'
 
 export const settingNames = Object.keys(rows) as SettingName[]
 
-/** Session ids begin with the server's id, and the owners of nodes with a time to live with 255 (`EphemeralType`). */
+/** Session ids begin with the server's id; owners of TTL nodes begin with 255 (disk-format 5.10). */
 export const MAX_ID_WITH_EXTENDED_TYPES = 254
 
-/** The row of a setting, with its type forgotten: for code that treats all settings alike. */
+/** Returns the row of a setting without its value type, for code that treats all settings alike. */
 export function rowOf(name: SettingName): Row<unknown> {
   return rows[name] as unknown as Row<unknown>
 }
 
 /**
- * Settings for a server inside a program: everything at its default but `overrides`.
- * Throws a `RangeError` that lists every value that does not fit, with what was expected.
+ * Returns the settings of an embedded server: `overrides`, and defaults for everything else. Throws a `RangeError` that lists every
+ * invalid value with the expected ones.
  */
 export function defaults({
   ensemble,
   ...overrides
 }: { readonly [Name in SettingName | 'ensemble']?: ServerSettings[Name] | undefined } = {}): ServerSettings {
-  const complete = withDefaults(overrides)
+  const settings = withDefaults(overrides)
   const unknown = Object.keys(overrides).filter((name) => !Object.hasOwn(rows, name))
   const problems = unknown.map((name) => `\`${name}\` is not a setting`)
   for (const name of settingNames) {
-    const { type: kind, isSecret: secret } = rowOf(name)
-    const value = complete[name]
-    if (kind.value.safeParse(value).success) continue
+    const { type, isSecret } = rowOf(name)
+    const value = settings[name]
+    if (type.value.safeParse(value).success) continue
     const shown = typeof value === 'object' ? JSON.stringify(value) : String(value)
-    const got = secret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
-    problems.push(`Expected \`${name}\` to be ${kind.expected}, got ${got}`)
+    const got = isSecret ? 'a value that is not shown' : `\`${shown}\` (${typeof value})`
+    problems.push(`Expected \`${name}\` to be ${type.expected}, got ${got}`)
   }
-  if (complete.minSessionTimeoutMs > complete.maxSessionTimeoutMs)
+  if (settings.minSessionTimeoutMs > settings.maxSessionTimeoutMs)
     problems.push(
-      `Expected \`minSessionTimeoutMs\` to be at most \`maxSessionTimeoutMs\`, got ${complete.minSessionTimeoutMs} and ${complete.maxSessionTimeoutMs}`,
+      `Expected \`minSessionTimeoutMs\` to be at most \`maxSessionTimeoutMs\`, got ${settings.minSessionTimeoutMs} and ${settings.maxSessionTimeoutMs}`,
     )
-  if (complete.extendedTypesEnabled && complete.serverId > MAX_ID_WITH_EXTENDED_TYPES)
+  if (settings.extendedTypesEnabled && settings.serverId > MAX_ID_WITH_EXTENDED_TYPES)
     problems.push(
-      `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${complete.serverId}`,
+      `Expected \`serverId\` to be at most ${MAX_ID_WITH_EXTENDED_TYPES} while \`extendedTypesEnabled\` is on, got ${settings.serverId}`,
     )
-  for (const { name, text } of transportProblems(complete)) problems.push(`\`${name}\` ${text}`)
-  if (ensemble !== undefined && !ensemble.members.has(complete.serverId))
+  for (const { name, text } of transportProblems(settings)) problems.push(`\`${name}\` ${text}`)
+  if (ensemble !== undefined && !ensemble.members.has(settings.serverId))
     problems.push(
-      `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${complete.serverId}`,
+      `Expected \`serverId\` to be a member of \`ensemble\` (${[...ensemble.members.keys()].join(', ')}), got ${settings.serverId}`,
     )
   if (problems.length > 0) throw new RangeError(problems.join('; '))
-  return ensemble === undefined ? complete : Object.freeze({ ...complete, ensemble })
+  return ensemble === undefined ? settings : Object.freeze({ ...settings, ensemble })
 }
 
-/** What listeners over TLS lack. Each text completes a sentence that begins with the setting. */
+/** Returns what the settings of TLS lack. Each text completes a sentence that begins with the setting. */
 export function transportProblems(
   settings: ServerSettings,
 ): readonly { readonly name: SettingName; readonly text: string }[] {
@@ -64,7 +64,7 @@ export function transportProblems(
     return [
       {
         name: 'sslCrl',
-        text: 'needs ssl.crl.location, the file with the lists of revoked certificates: lists are not fetched from where certificates say. Set it, or ssl.crl=false',
+        text: 'needs ssl.crl.location, the file with the certificate revocation lists: they are not fetched from the addresses in certificates. Set it, or ssl.crl=false',
       },
     ]
   if (name === undefined) return []
@@ -79,28 +79,28 @@ export function transportProblems(
     return [
       {
         name: 'sslClientAuth',
-        text: `is ${sslClientAuth}, which needs ssl.trustStore.location, the file with the authorities that vouch for clients. Set it, or ssl.clientAuth=none`,
+        text: `is ${sslClientAuth}, which needs ssl.trustStore.location, the file with the authorities that sign the certificates of clients. Set it, or ssl.clientAuth=none`,
       },
     ]
   return []
 }
 
-/** Fills what is missing and freezes the result. Does not check the values that are given. */
+/** Adds defaults and freezes the result. Does not check the given values. */
 export function withDefaults(given: { readonly [Name in SettingName]?: unknown }): ServerSettings {
   const result: Record<string, unknown> = {}
-  const take = (name: SettingName): void => {
-    const { defaultValue: fallback } = rowOf(name)
+  const resolve = (name: SettingName): void => {
+    const { defaultValue } = rowOf(name)
     const value = given[name]
     if (value !== undefined) result[name] = value
     else
       result[name] =
-        typeof fallback === 'function'
-          ? (fallback as (basis: DefaultInputs) => unknown)(result as unknown as DefaultInputs)
-          : fallback
+        typeof defaultValue === 'function'
+          ? (defaultValue as (inputs: DefaultInputs) => unknown)(result as unknown as DefaultInputs)
+          : defaultValue
   }
-  // Derived values come last: they follow from the plain ones.
-  for (const name of settingNames) if (typeof rowOf(name).defaultValue !== 'function') take(name)
-  for (const name of settingNames) if (typeof rowOf(name).defaultValue === 'function') take(name)
+  // Derived defaults last, because they depend on the others.
+  for (const name of settingNames) if (typeof rowOf(name).defaultValue !== 'function') resolve(name)
+  for (const name of settingNames) if (typeof rowOf(name).defaultValue === 'function') resolve(name)
   for (const value of Object.values(result)) Object.freeze(value)
   return Object.freeze(result) as unknown as ServerSettings
 }

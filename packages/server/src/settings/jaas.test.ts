@@ -14,8 +14,8 @@ const options = (text: string): unknown => {
   )
 }
 
-describe('a JAAS file', () => {
-  it('has sections with login modules and their options, and comments as in Java', () => {
+describe('parseJaas', () => {
+  it('returns sections with login modules and their options, and skips comments', () => {
     const text = `
       // The users
       Server {
@@ -37,7 +37,7 @@ describe('a JAAS file', () => {
     })
   })
 
-  it('writes characters as Java does', () => {
+  it('decodes the escapes of Java', () => {
     expect(options(String.raw`S { ${module} required p="a\tb\\c\"d\101\q"; };`)).toEqual({
       S: [['p', 'a\tb\\c"dAq', 1]],
     })
@@ -54,11 +54,11 @@ describe('a JAAS file', () => {
     ['S { M required\n\n a="b\n"; };', 3, 'expected the closing quotation mark on the same line'],
     ['S { };\nS { };', 2, 'expected each section once, got S again'],
     ['S { M required;\n', 2, 'expected the class of a login module, or } at the end of the section S'],
-  ])('that cannot be read is told with its line and what was expected: %j', (text, line, problem) => {
+  ])('reports the line and what was expected: %j', (text, line, problem) => {
     expect(parseJaas(text)).toMatchObject({ line, problem: expect.stringContaining(problem) as string })
   })
 
-  it('never shows a value in what it tells, and never throws', () => {
+  it('never throws, and never includes a value in an error', () => {
     const parts = fc.constantFrom(
       'S',
       '{',

@@ -1,29 +1,29 @@
-/** One login module of a section, with its options. Values may be passwords. */
+/** A login module of a section, with its options. Values may be passwords. */
 export interface LoginModule {
   readonly name: string
   readonly line: number
   readonly options: readonly { readonly name: string; readonly value: string; readonly line: number }[]
 }
 
-/** What a JAAS file says: its sections by name, or the first place that cannot be read. */
+/** The sections of a JAAS file by name, or its first syntax error. */
 export type Jaas =
   | { readonly sections: ReadonlyMap<string, readonly LoginModule[]> }
   | { readonly line: number; readonly problem: string }
 
 /**
- * Reads the format of Java's login configuration: sections `Name { Module flag option="value" …; };`, with comments as
- * in Java. What is told of a problem never holds a value, for it may be a password.
+ * Parses Java's login configuration: sections `Name { Module flag option="value" …; };`, with comments as in Java. Errors never
+ * contain a value, since it may be a password.
  */
 export function parseJaas(text: string): Jaas {
   try {
     return { sections: new Parser(tokens(text)).file() }
   } catch (error) {
-    if (error instanceof Unreadable) return { line: error.line, problem: error.message }
+    if (error instanceof SyntaxProblem) return { line: error.line, problem: error.message }
     throw error
   }
 }
 
-class Unreadable extends Error {
+class SyntaxProblem extends Error {
   readonly line: number
   constructor(line: number, problem: string) {
     super(problem)
@@ -52,7 +52,7 @@ function* tokens(text: string): Generator<Token> {
     line += take(blank)![0].split('\n').length - 1
     if (at === text.length) return yield { kind: 'end', text: '', line }
     const match = take(token)
-    if (match === null) throw new Unreadable(line, 'expected the closing quotation mark on the same line')
+    if (match === null) throw new SyntaxProblem(line, 'expected the closing quotation mark on the same line')
     const [, double, single, sign, word] = match
     if (sign !== undefined) yield { kind: sign as Token['kind'], text: sign, line }
     else if (word !== undefined) yield { kind: 'word', text: word, line }
@@ -96,7 +96,7 @@ class Parser {
   #take(expected: string, ...kinds: readonly Token['kind'][]): Token {
     const token = this.#token
     if (!kinds.includes(token.kind))
-      throw new Unreadable(token.line, `expected ${expected}, got ${nameOf(token.kind)}`)
+      throw new SyntaxProblem(token.line, `expected ${expected}, got ${nameOf(token.kind)}`)
     if (token.kind !== 'end') this.#token = this.#next()
     return token
   }
@@ -105,7 +105,7 @@ class Parser {
     const sections = new Map<string, readonly LoginModule[]>()
     while (this.#token.kind !== 'end') {
       const { text: name, line } = this.#take('the name of a section', 'word', 'string')
-      if (sections.has(name)) throw new Unreadable(line, `expected each section once, got ${name} again`)
+      if (sections.has(name)) throw new SyntaxProblem(line, `expected each section once, got ${name} again`)
       this.#take(`{ after the name of the section ${name}`, '{')
       const modules: LoginModule[] = []
       while (this.#token.kind !== '}') modules.push(this.#module(name))
@@ -124,7 +124,10 @@ class Parser {
     )
     const flag = this.#take('required, requisite, sufficient or optional after the class', 'word', 'string')
     if (!/^(required|requisite|sufficient|optional)$/i.test(flag.text))
-      throw new Unreadable(flag.line, 'expected required, requisite, sufficient or optional after the class')
+      throw new SyntaxProblem(
+        flag.line,
+        'expected required, requisite, sufficient or optional after the class',
+      )
     const options: { name: string; value: string; line: number }[] = []
     while (this.#token.kind !== ';') {
       const option = this.#take('an option name="value", or ; after the last one', 'word', 'string')

@@ -1,17 +1,17 @@
 /**
- * What happens to a key of Apache ZooKeeper that this server has no setting for.
- * `moot`: a warning; it tunes Java, or something that is always or never so here.
- * `later`: a warning; the feature that it belongs to is not served yet.
- * `guards`: refused while it is switched on, for ignoring it would leave the server more open than its operator believes.
- * `refused`: refused whatever its value.
+ * How a key of Apache ZooKeeper without a setting in this server is handled.
+ * `ignored`: a warning; it tunes Java, or a behaviour that is fixed here.
+ * `unsupported`: a warning; the feature does not exist yet.
+ * `rejectedIfEnabled`: an error while it is enabled, because ignoring it would leave the server less secure than its operator believes.
+ * `rejected`: an error, whatever its value.
  */
-export type KeyStatus = 'moot' | 'later' | 'guards' | 'refused'
+export type KeyStatus = 'ignored' | 'unsupported' | 'rejectedIfEnabled' | 'rejected'
 
 export interface KnownKey {
-  /** The name in zoo.cfg; `*` stands for any rest. */
+  /** Name in zoo.cfg; a `*` at the end stands for any suffix. */
   readonly key: string
   readonly status: KeyStatus
-  /** Completes the sentence "It has no effect here: …" or "It is refused: …". */
+  /** Completes the sentence "has no effect here: …" or "is refused: …". */
   readonly reason: string
 }
 
@@ -19,18 +19,18 @@ const known = (status: KeyStatus, why: string, ...keys: readonly string[]): read
   keys.map((key) => ({ key, status, reason: why }))
 
 const javaThreads = 'it tunes the threads and buffers of the Java server'
-const watchTable = 'it tunes watch tables of the Java server; ours are compact as they are'
+const watchTable = 'it tunes the watch tables of the Java server'
 const plainQuorum =
-  'the ports for other members have no TLS yet, and ignoring it would send everything in the clear'
+  'the ports for other members have no TLS yet, and ignoring it would send everything unencrypted'
 const kerberos = 'Kerberos is not supported; SASL users log in with DIGEST-MD5'
-const adminServer = 'the HTTP admin server is not there yet; four-letter words are'
-const metrics = 'the metrics endpoint is not there yet; the four-letter word mntr is'
-const openDoor = 'and ignoring it would let everyone in'
+const adminServer = 'the HTTP admin server is not supported yet; use four-letter words'
+const metrics = 'the metrics endpoint is not supported yet; use the four-letter word mntr'
+const letsEveryoneIn = 'and ignoring it would let everyone in'
 
-/** Keys of Apache ZooKeeper 3.4 to 3.10 that are understood but not honoured. */
+/** Keys of Apache ZooKeeper 3.4 to 3.10 that are recognised and have no setting. */
 export const knownKeys: readonly KnownKey[] = [
   ...known(
-    'moot',
+    'ignored',
     javaThreads,
     'nio.numSelectorThreads',
     'nio.numWorkerThreads',
@@ -48,8 +48,8 @@ export const knownKeys: readonly KnownKey[] = [
     'quorum.cnxn.threads.size',
   ),
   ...known(
-    'moot',
-    'there is no Java virtual machine to watch or to manage',
+    'ignored',
+    'there is no Java virtual machine to monitor or manage',
     'jvm.pause.*',
     'jmx.*',
     'disableJMX',
@@ -61,7 +61,7 @@ export const knownKeys: readonly KnownKey[] = [
     'jdk.*',
   ),
   ...known(
-    'moot',
+    'ignored',
     watchTable,
     'watchManagerName',
     'watcherCleanThreadsNum',
@@ -71,14 +71,14 @@ export const knownKeys: readonly KnownKey[] = [
     'bitHashCacheSize',
   ),
   ...known(
-    'moot',
-    'replies are written straight into the connection, so there is nothing to cache',
+    'ignored',
+    'replies are encoded directly into the output buffer, so there is no response cache',
     'maxResponseCacheSize',
     'maxGetChildrenResponseCacheSize',
   ),
   ...known(
-    'later',
-    'new connections are throttled by their number only, not by chance or weight',
+    'unsupported',
+    'new connections are throttled by their number only, not by probability or weight',
     'connection_throttle_freeze_time',
     'connection_throttle_drop_increase',
     'connection_throttle_drop_decrease',
@@ -89,8 +89,8 @@ export const knownKeys: readonly KnownKey[] = [
     'connection_throttle_local_session_weight',
   ),
   ...known(
-    'later',
-    'requests in progress are limited by globalOutstandingLimit only',
+    'unsupported',
+    'outstanding requests are limited by globalOutstandingLimit only',
     'largeRequestThreshold',
     'largeRequestMaxBytes',
     'request_throttle_*',
@@ -98,21 +98,29 @@ export const knownKeys: readonly KnownKey[] = [
     'throttled_op_wait_time',
   ),
   ...known(
-    'moot',
-    'a second signal ends a server that takes too long to stop',
+    'ignored',
+    'a second signal stops a server that takes too long to shut down',
     'request_throttler.shutdownTimeout',
   ),
-  ...known('moot', 'writes are always logged together as they come', 'maxWriteQueuePollTime'),
-  ...known('moot', 'the nodes of a closing session are always in its transaction', 'closeSessionTxn.enabled'),
-  ...known('guards', `the scheme ensemble is not served yet, ${openDoor}`, 'ensembleAuthName'),
+  ...known('ignored', 'writes that are pending are always logged in one batch', 'maxWriteQueuePollTime'),
   ...known(
-    'refused',
-    'SHA1 is the only hash of the digest scheme here, and with another nobody would be recognised',
+    'ignored',
+    'a closeSession transaction always lists the ephemeral nodes of the session',
+    'closeSessionTxn.enabled',
+  ),
+  ...known(
+    'rejectedIfEnabled',
+    `the scheme ensemble is not supported yet, ${letsEveryoneIn}`,
+    'ensembleAuthName',
+  ),
+  ...known(
+    'rejected',
+    'the digest scheme supports SHA1 only, and with another hash no client could authenticate',
     'DigestAuthenticationProvider.digestAlg',
   ),
-  ...known('moot', 'a snapshot always records its last transaction', 'serializeLastProcessedZxid.enabled'),
+  ...known('ignored', 'a snapshot always records its last transaction', 'serializeLastProcessedZxid.enabled'),
   ...known(
-    'moot',
+    'ignored',
     'it concerns clients, not servers',
     'client.secure',
     'clientCnxnSocket',
@@ -126,10 +134,14 @@ export const knownKeys: readonly KnownKey[] = [
     'shuffleDnsResponse',
     'hostProvider.*',
   ),
-  ...known('moot', 'each access list is checked once, where the write is prepared', 'enableEagerACLCheck'),
   ...known(
-    'moot',
-    'members are told at once, and closed connections cost nobody time',
+    'ignored',
+    'each access control list is checked once, when the write is prepared',
+    'enableEagerACLCheck',
+  ),
+  ...known(
+    'ignored',
+    'members are notified at once, and closing a connection never blocks',
     'leader.nodelay',
     'follower.nodelay',
     'leader.closeSocketAsync',
@@ -144,48 +156,48 @@ export const knownKeys: readonly KnownKey[] = [
     'skipTxnEnabled',
     'tcpKeepAlive',
   ),
-  ...known('moot', 'all addresses of a member are tried at once', 'multiAddress.*'),
-  ...known('moot', 'an observer always keeps its log', 'syncEnabled', 'observer.syncEnabled'),
+  ...known('ignored', 'all addresses of a member are tried concurrently', 'multiAddress.*'),
+  ...known('ignored', 'an observer always keeps its log', 'syncEnabled', 'observer.syncEnabled'),
   ...known(
-    'moot',
-    'a connection that says nothing is closed after nio.sessionlessCnxnTimeout',
+    'ignored',
+    'a connection that sends nothing is closed after nio.sessionlessCnxnTimeout',
     'ssl.handshakeDetectionTimeoutMillis',
   ),
-  ...known('guards', plainQuorum, 'sslQuorum', 'portUnification'),
-  ...known('later', 'members do not use TLS yet', 'ssl.quorum.*', 'sslQuorumReloadCertFiles'),
+  ...known('rejectedIfEnabled', plainQuorum, 'sslQuorum', 'portUnification'),
+  ...known('unsupported', 'members do not use TLS yet', 'ssl.quorum.*', 'sslQuorumReloadCertFiles'),
   ...known(
-    'moot',
-    'it concerns clients: whether they look at the host name of the server is theirs to decide',
+    'ignored',
+    'it concerns clients, which decide whether to verify the host name of the server',
     'ssl.hostnameVerification',
     'ssl.allowReverseDnsLookup',
   ),
   ...known(
-    'guards',
-    'certificates of clients are not compared with the names of their hosts, and ignoring it would let in whom it keeps out',
+    'rejectedIfEnabled',
+    'certificates of clients are not compared with the names of their hosts, and ignoring it would accept clients that it rejects',
     'ssl.clientHostnameVerification',
   ),
   ...known(
-    'guards',
-    'OCSP is not supported, and ignoring it would let revoked certificates in; use ssl.crl=true with ssl.crl.location instead',
+    'rejectedIfEnabled',
+    'OCSP is not supported, and ignoring it would accept revoked certificates; use ssl.crl=true with ssl.crl.location instead',
     'ssl.ocsp',
   ),
-  ...known('refused', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),
-  ...known('moot', 'TLS is always that of OpenSSL in Node', 'ssl.sslProvider'),
+  ...known('rejected', 'Java classes cannot be loaded here', 'ssl.context.supplier.class'),
+  ...known('ignored', 'TLS is always provided by OpenSSL in Node', 'ssl.sslProvider'),
   ...known(
-    'moot',
-    'Node decides whether its OpenSSL is in FIPS mode; ssl.enabledProtocols and ssl.ciphersuites say the rest',
+    'ignored',
+    'FIPS mode is an option of Node and its OpenSSL; use ssl.enabledProtocols and ssl.ciphersuites for the rest',
     'fips-mode',
   ),
   ...known(
-    'guards',
-    'members cannot log in to each other yet, and ignoring it would let anybody pass for one',
+    'rejectedIfEnabled',
+    'members cannot authenticate to each other yet, and ignoring it would let any host act as a member',
     'quorum.auth.enableSasl',
     'quorum.auth.learnerRequireSasl',
     'quorum.auth.serverRequireSasl',
   ),
-  ...known('later', 'members cannot log in to each other yet', 'quorum.auth.*'),
+  ...known('unsupported', 'members cannot authenticate to each other yet', 'quorum.auth.*'),
   ...known(
-    'moot',
+    'ignored',
     kerberos,
     'kerberos.*',
     'security.auth_to_local',
@@ -194,33 +206,29 @@ export const knownKeys: readonly KnownKey[] = [
     'jaasLoginRenew',
   ),
   ...known(
-    'moot',
-    'ZooKeeper takes it as a Java property only; write jaas.config in this place',
+    'ignored',
+    'ZooKeeper reads it as a Java property only; use jaas.config in this file',
     'java.security.auth.login.config',
   ),
   ...known(
-    'moot',
-    'ZooKeeper does nothing with it either; sessionRequireClientSASLAuth demands a login',
+    'ignored',
+    'ZooKeeper ignores it too; sessionRequireClientSASLAuth requires a login',
     'requireClientAuthScheme',
   ),
-  ...known('later', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
-  ...known('later', metrics, 'metricsProvider.*'),
-  ...known('later', 'the audit log is not there yet', 'audit.*'),
-  ...known('later', 'path statistics are not there yet', 'pathStats.*'),
-  ...known('guards', 'the old encoding of nodes with a time to live is not supported', 'emulate353TTLNodes'),
-  ...known('refused', 'any SASL user would pass for another one', 'letAnySaslUserDoX'),
-  ...known(
-    'moot',
-    'what waits for an observer is bounded as it is for every member',
-    'observerMaster.sizeLimit',
-  ),
-  ...known('refused', 'it is a test hook', 'test*', 'testingonly*'),
+  ...known('unsupported', adminServer, 'admin.*', 'IPAuthenticationProvider.usexforwardedfor'),
+  ...known('unsupported', metrics, 'metricsProvider.*'),
+  ...known('unsupported', 'the audit log is not supported yet', 'audit.*'),
+  ...known('unsupported', 'path statistics are not supported yet', 'pathStats.*'),
+  ...known('rejectedIfEnabled', 'the old encoding of TTL nodes is not supported', 'emulate353TTLNodes'),
+  ...known('rejected', 'any SASL user could act as another one', 'letAnySaslUserDoX'),
+  ...known('ignored', 'the queue for an observer is bounded as for every member', 'observerMaster.sizeLimit'),
+  ...known('rejected', 'it is a test hook', 'test*', 'testingonly*'),
 ]
 
 const exact = new Map(knownKeys.filter(({ key }) => !key.endsWith('*')).map((known) => [known.key, known]))
 const prefixes = knownKeys.filter(({ key }) => key.endsWith('*'))
 
-/** The entry for a key as it stands in zoo.cfg, or nothing when nobody knows it. */
+/** Returns the entry for a key of zoo.cfg, or undefined for an unknown key. */
 export function findKnownKey(key: string): KnownKey | undefined {
   return exact.get(key) ?? prefixes.find((known) => key.startsWith(known.key.slice(0, -1)))
 }

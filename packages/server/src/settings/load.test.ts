@@ -25,17 +25,17 @@ function load({ file, environment, flags = [], files = {} }: Given) {
   return { ...loaded, errors: lines('error'), warnings: lines('warning') }
 }
 
-/** A file with the least that is required, and more. */
+/** Returns a file with the required keys and further lines. */
 const cfg = (...lines: string[]) => ['dataDir=/data', 'clientPort=2181', ...lines].join('\n')
 
 describe('defaults', () => {
-  test('without anything the server is at its defaults, with its data beside where it started', () => {
+  test('without any source all settings have their defaults and the data are in ./data', () => {
     const { settings, findings } = load({})
     expect(findings).toEqual([])
     expect(settings).toEqual(defaults({ dataDir: '/here/data' }))
   })
 
-  test('derived values follow what they derive from', () => {
+  test('derived defaults follow the settings that they depend on', () => {
     const settings = defaults({ tickTimeMs: 100, dataDir: '/x', juteMaxBufferBytes: 7 })
     expect(settings).toMatchObject({
       minSessionTimeoutMs: 200,
@@ -54,7 +54,7 @@ describe('defaults', () => {
     expect(Object.keys(settings).toSorted()).toEqual(settingNames.toSorted())
   })
 
-  test('misuse throws with everything that is wrong, and shows no secret', () => {
+  test('invalid values throw one error that lists all of them and shows no secret', () => {
     expect(() => defaults({ clientPort: 70_000, tickTimeMs: 0.5 })).toThrow(
       /Expected `clientPort` to be a TCP port.*got `70000` \(number\); Expected `tickTimeMs` to be a time/,
     )
@@ -67,7 +67,7 @@ describe('defaults', () => {
 })
 
 describe('a configuration file', () => {
-  test('the sample file of ZooKeeper works', () => {
+  test('the sample file of Apache ZooKeeper loads without findings', () => {
     const { settings, errors, warnings } = load({
       file: 'tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=/var/lib/zookeeper\nclientPort=2181\n#maxClientCnxns=60\n',
     })
@@ -81,7 +81,7 @@ describe('a configuration file', () => {
     })
   })
 
-  test('every problem is told at once, with line, key, expectation, what came and what to do', () => {
+  test('all errors are reported at once, with line, key, expected and actual value, and what to do', () => {
     const { settings, errors } = load({
       file: cfg('tickTime=2000 # ms', 'maxClientCnxns=', 'snapCount=many', 'maxClientCnxn=5'),
     })
@@ -90,7 +90,7 @@ describe('a configuration file', () => {
       'zoo.cfg:3: tickTime: expected a time from 1 ms to 24 d, as a bare number of milliseconds or with ms, s, m, h or d, got "2000 # ms". A comment needs a line of its own.',
       'zoo.cfg:4: maxClientCnxns: expected a whole number from 0 up, got nothing. Give a value or remove the line.',
       'zoo.cfg:5: snapCount: expected a whole number from 2 up, got "many".',
-      'zoo.cfg:6: maxClientCnxn: nobody knows this key. Did you mean maxClientCnxns? Correct or remove it, or set strictConfig=false to start all the same.',
+      'zoo.cfg:6: maxClientCnxn: is an unknown key. Did you mean maxClientCnxns? Correct or remove it, or set strictConfig=false to start anyway.',
     ])
   })
 
@@ -98,11 +98,11 @@ describe('a configuration file', () => {
     const { errors, warnings } = load({ file: cfg('strictConfig=false', 'entirelyUnheardOf=1') })
     expect(errors).toEqual([])
     expect(warnings).toEqual([
-      'zoo.cfg:4: entirelyUnheardOf: nobody knows this key, so it has no effect. Remove it.',
+      'zoo.cfg:4: entirelyUnheardOf: is an unknown key and has no effect. Remove it.',
     ])
   })
 
-  test('a repeated key counts the last time and is pointed out', () => {
+  test('the last value of a repeated key counts, with a warning', () => {
     const { settings, warnings } = load({ file: cfg('snapCount=10', 'snapCount=20') })
     expect(settings?.snapCount).toBe(20)
     expect(warnings).toEqual([
@@ -116,44 +116,44 @@ describe('a configuration file', () => {
     ])
   })
 
-  test('an address without a port is refused', () => {
+  test('an address without a port is rejected', () => {
     expect(load({ file: 'dataDir=/d\nclientPortAddress=::1' }).errors[0]).toContain(
       'is set but clientPort is not',
     )
   })
 
-  test('relative paths start where the server was started', () => {
+  test('relative paths are resolved against the working folder', () => {
     expect(load({ file: 'dataDir=./d\ndataLogDir=logs' }).settings).toMatchObject({
       dataDir: '/here/d',
       dataLogDir: '/here/logs',
     })
   })
 
-  test('the session timeouts must not cross', () => {
+  test('a minSessionTimeout above maxSessionTimeout is rejected', () => {
     expect(load({ file: cfg('minSessionTimeout=70000') }).errors[0]).toContain(
       'expected at most maxSessionTimeout (60000 ms), got 70000 ms',
     )
   })
 
-  test('keys that only Java takes elsewhere are honoured with a warning', () => {
+  test('keys that ZooKeeper reads as Java properties only are accepted with a warning', () => {
     const { settings, warnings } = load({ file: cfg('jute.maxbuffer=4M') })
     expect(settings?.juteMaxBufferBytes).toBe(4 * 2 ** 20)
     expect(warnings[0]).toContain('takes -Djute.maxbuffer only')
   })
 
-  test('fewer than three kept snapshots become three, as in ZooKeeper', () => {
+  test('a snapRetainCount below three becomes three, as in ZooKeeper', () => {
     const { settings, warnings } = load({ file: cfg('autopurge.snapRetainCount=1') })
     expect(settings?.purgeRetainCount).toBe(3)
-    expect(warnings[0]).toContain('3 is taken')
+    expect(warnings[0]).toContain('3 is used')
   })
 
-  test('dangerous settings are pointed out', () => {
+  test('settings that weaken security or durability cause warnings', () => {
     const { warnings } = load({ file: cfg('skipACL=yes', 'forceSync=no') })
-    expect(warnings.join()).toContain('everybody may do everything')
+    expect(warnings.join()).toContain('every client may do everything')
     expect(warnings.join()).toContain('loses acknowledged writes')
   })
 
-  test('keys that tune a JVM or come later are warnings, test hooks and open doors are errors', () => {
+  test('keys that tune a JVM or are not supported cause warnings; test hooks and security features that are not supported cause errors', () => {
     const { errors, warnings } = load({
       file: cfg(
         'nio.numSelectorThreads=4',
@@ -167,13 +167,13 @@ describe('a configuration file', () => {
     expect(load({ file: cfg('emulate353TTLNodes=false') }).errors).toEqual([])
   })
 
-  test('authentication providers of ZooKeeper are known, foreign classes are refused', () => {
+  test('authentication providers of ZooKeeper are accepted, other classes are rejected', () => {
     const auth = 'org.apache.zookeeper.server.auth'
     expect(load({ file: cfg(`authProvider.1=${auth}.DigestAuthenticationProvider`) }).findings).toEqual([])
     for (const name of ['Key', 'Ensemble'])
       expect(
         load({ file: cfg(`authProvider.1=${auth}.${name}AuthenticationProvider`) }).warnings[0],
-      ).toContain(`${name} authentication is not served`)
+      ).toContain(`${name} authentication is not supported`)
     expect(load({ file: cfg('authProvider.1=com.example.Mine') }).errors[0]).toContain(
       'Java classes cannot be loaded',
     )
@@ -187,18 +187,18 @@ describe('a configuration file', () => {
 })
 
 describe('members of an ensemble', () => {
-  test('one server.N line is a single server with its identity and client port', () => {
+  test('one server.N line means a standalone server with its id and client port', () => {
     const { settings, errors, warnings } = load({
       file: 'dataDir=/data\nserver.3=localhost:2888:3888;127.0.0.1:2199',
     })
     expect(errors).toEqual([])
-    expect(warnings[0]).toContain('the server runs on its own')
+    expect(warnings[0]).toContain('the server is standalone')
     expect(settings).toMatchObject({ serverId: 3, clientPort: 2199, clientPortAddress: '127.0.0.1' })
   })
 
   const three = ['server.1=a:2888:3888', 'server.2=b:2888:3888;2181', 'server.3=c:2888:3888:observer']
 
-  test('several are an ensemble, and myid says which of them this is', () => {
+  test('several server.N lines mean an ensemble, and myid is the id of this member', () => {
     const files = { '/data/myid': '2' }
     const { settings, errors } = load({ file: cfg('initLimit=7', ...three), files })
     expect(errors).toEqual([])
@@ -210,14 +210,14 @@ describe('members of an ensemble', () => {
     )
   })
 
-  test('one that may grow is an ensemble of one', () => {
+  test('one server.N line with standaloneEnabled=false means an ensemble of one', () => {
     const file = cfg('standaloneEnabled=false', 'server.4=a:2888:3888')
     const { settings, errors } = load({ file, files: { '/data/myid': '4' } })
     expect(errors).toEqual([])
     expect([...settings!.ensemble!.members.keys()]).toEqual([4])
   })
 
-  test('what does not fit together is told with its line', () => {
+  test('lines that contradict each other are reported with their place', () => {
     const files = { '/data/myid': '2' }
     const problem = (...lines: string[]): string | undefined => load({ file: cfg(...lines), files }).errors[0]
     expect(load({ file: cfg(...three) }).errors[0]).toContain('Write one of 1, 2, 3 into it')
@@ -235,26 +235,26 @@ describe('members of an ensemble', () => {
     )
   })
 
-  test('the version of a configuration is what the name of its file ends in', () => {
+  test('the version of a configuration is the suffix of the name of its file', () => {
     const files = { '/here/zoo.cfg.dynamic.10000000a': three.join('\n'), '/data/myid': '1' }
     const { settings, errors } = load({ file: cfg('dynamicConfigFile=zoo.cfg.dynamic.10000000a'), files })
     expect(errors).toEqual([])
     expect(settings!.ensemble!.version).toBe(0x10000000a)
   })
 
-  test('a malformed line is refused with the form that is expected', () => {
+  test('a malformed line is rejected with the expected form', () => {
     expect(load({ file: cfg('server.1=a:1'), files: {} }).errors).toEqual([])
     expect(load({ file: cfg('server.1=a') }).errors[0]).toContain('expected host:quorumPort:electionPort')
     expect(load({ file: cfg('server.one=a:1:2') }).errors[0]).toContain('expected server.N')
   })
 
-  test('a dynamic file holds the members, and the static one then must not', () => {
+  test('the static file must not declare members when there is a dynamic file', () => {
     const files = { '/here/zoo.dyn': 'server.1=[::1]:2888:3888:participant;2182\n' }
     expect(load({ file: 'dataDir=/data\ndynamicConfigFile=zoo.dyn', files }).settings).toMatchObject({
       clientPort: 2182,
     })
     expect(load({ file: cfg('dynamicConfigFile=zoo.dyn', 'server.1=a:1:2'), files }).errors[0]).toContain(
-      'must stand in the dynamic file',
+      'must be in the dynamic file',
     )
     expect(load({ file: cfg('dynamicConfigFile=gone') }).errors[0]).toContain('there is none at /here/gone')
     expect(load({ file: cfg('dynamicConfigFile=v'), files: { '/here/v': 'version=1' } }).errors[0]).toContain(
@@ -262,7 +262,7 @@ describe('members of an ensemble', () => {
     )
   })
 
-  test('myid gives the identity; one that is no number matters only to a member', () => {
+  test('myid sets the server id; invalid contents are an error only for a member', () => {
     expect(load({ file: cfg(), files: { '/data/myid': '7\n' } })).toMatchObject({
       errors: [],
       settings: { serverId: 7 },
@@ -274,7 +274,7 @@ describe('members of an ensemble', () => {
 })
 
 describe('the environment', () => {
-  test('variables of the container image are understood', () => {
+  test('variables of the container image set their keys', () => {
     const environment = {
       ZOO_MY_ID: '5',
       ZOO_TICK_TIME: '1000',
@@ -299,7 +299,7 @@ describe('the environment', () => {
     })
   })
 
-  test('JVMFLAGS weigh more than SERVER_JVMFLAGS, and quotes keep words together', () => {
+  test('JVMFLAGS take precedence over SERVER_JVMFLAGS, and are split into words as in a shell', () => {
     const { settings } = load({
       environment: {
         SERVER_JVMFLAGS: '-Dzookeeper.snapCount=5',
@@ -309,7 +309,7 @@ describe('the environment', () => {
     expect(settings).toMatchObject({ snapCount: 6, juteMaxBufferBytes: 99 })
   })
 
-  test('other flags are named without their values, for one may be a password', () => {
+  test('other flags are reported without their values, since a value may be a password', () => {
     const { warnings } = load({
       environment: { JVMFLAGS: '-Xmx1g -Djavax.net.ssl.keyStorePassword=hunter2' },
     })
@@ -318,7 +318,7 @@ describe('the environment', () => {
     ])
   })
 
-  test('flags override the file, the file overrides -D, and -D overrides the variables', () => {
+  test('flags override the file, the file overrides -D, and -D overrides variables', () => {
     const environment = {
       ZOO_TICK_TIME: '1',
       ZOO_CFG_EXTRA: 'snapCount=11 maxCnxns=11',
@@ -339,18 +339,18 @@ describe('the environment', () => {
     })
   })
 
-  test('a typo in a property is an error with a guess', () => {
+  test('a misspelled property is an error that names the closest key', () => {
     expect(load({ environment: { JVMFLAGS: '-Dzookeeper.forceSink=no' } }).errors[0]).toContain(
       'Did you mean forceSync?',
     )
   })
 })
 
-describe('ports over TLS and for WebSockets', () => {
+describe('TLS and WebSocket ports', () => {
   const keys = ['ssl.keyStore.location=tls/server.pem', 'ssl.trustStore.location=/tls/ca.pem']
   const file = (...lines: string[]) => ({ file: ['dataDir=/data', ...lines].join('\n') })
 
-  test('a TLS port alone leaves no plain one, and paths are made absolute', () => {
+  test('with a TLS port alone there is no port without TLS, and paths are absolute', () => {
     const { settings, findings } = load(
       file('secureClientPort=2281', ...keys, 'ssl.keyStore.password=secret'),
     )
@@ -365,7 +365,7 @@ describe('ports over TLS and for WebSockets', () => {
     })
   })
 
-  test('the file that ZooKeeper takes is taken without a word', () => {
+  test('a TLS configuration of ZooKeeper loads without findings', () => {
     const { settings, findings } = load(
       file(
         'clientPort=2181',
@@ -395,11 +395,11 @@ describe('ports over TLS and for WebSockets', () => {
     [['ssl.clientHostnameVerification=true'], /is refused: certificates of clients/],
     [['ssl.context.supplier.class=x'], /is refused: Java classes/],
     [['ssl.keystore.location=/x'], /Did you mean ssl\.keyStore\.location/],
-  ])('%j is refused', (lines, text) => {
+  ])('%j is rejected', (lines, text) => {
     expect(load(file(...lines)).errors.join()).toMatch(text)
   })
 
-  test('a program is told the same', () => {
+  test('defaults() rejects the same settings', () => {
     expect(() => defaults({ secureClientPort: 0 })).toThrow(
       /`secureClientPort` needs ssl\.keyStore\.location/,
     )

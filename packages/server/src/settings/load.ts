@@ -17,7 +17,7 @@ import {
   type Environment,
   type Finding,
 } from './sources.ts'
-import type { ServerSettings, SettingName } from './table.ts'
+import type { GivenSettings, ServerSettings, SettingName } from './table.ts'
 
 export interface SettingsSources {
   readonly file?: { readonly name: string; readonly text: string }
@@ -28,11 +28,11 @@ export interface SettingsSources {
 }
 
 export interface LoadedSettings {
-  /** Absent when there is an error among the findings. */
+  /** Undefined if there is an error among the findings. */
   readonly settings: ServerSettings | undefined
-  /** Everything that is wrong or doubtful, all at once. */
+  /** All errors and warnings. */
   readonly findings: readonly Finding[]
-  /** Where each setting comes from: `zoo.cfg:12`, `JVMFLAGS`, …; `default` when nobody set it. */
+  /** Where each setting comes from: `zoo.cfg:12`, `JVMFLAGS`, …, or `default`. */
   readonly origins: Readonly<Record<SettingName, string>>
 }
 
@@ -42,15 +42,15 @@ const nameOfProperty = new Map(
 )
 
 /**
- * Joins all sources into settings. What counts, from least to most: defaults, variables of the container image
- * (`ZOO_*`), `-D` in `SERVER_JVMFLAGS`, then in `JVMFLAGS`, the configuration file, flags. That is the order in which
- * ZooKeeper takes them: a key in `zoo.cfg` overrides the same one given with `-D`.
+ * Merges all sources into settings. Precedence, lowest first: defaults, variables of the container image (`ZOO_*`), `-D` in
+ * `SERVER_JVMFLAGS`, then in `JVMFLAGS`, the configuration file, flags. Apache ZooKeeper has the same order: a key in `zoo.cfg`
+ * overrides the same one given with `-D`.
  */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
   const findings: Finding[] = []
   const entries = gather(sources, findings)
   const strict = lastOf(entries, 'strictConfig')?.value.toLowerCase() !== 'false'
-  const given = new Map<SettingName, { value: unknown; where: string }>()
+  const given = new Map() as GivenSettings
   const members: SettingEntry[] = []
   for (const entry of entries) {
     const name = settingOf(entry, findings)
@@ -64,11 +64,11 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
     { standaloneEnabled, version: dynamicVersion(entries) },
     findings,
   )
-  if (sources.file) needDataDir(sources.file.name, given, findings)
+  if (sources.file) requireDataDir(sources.file.name, given, findings)
   resolvePaths(given, sources.files)
-  readMyId(given, membership, sources.files, findings)
-  takeClientPort(given, membership, findings)
-  needClientPort(entries, given, findings)
+  setServerId(given, membership, sources.files, findings)
+  setClientPort(given, membership, findings)
+  requireClientPort(entries, given, findings)
   collectSasl(entries, given, sources.files, findings)
   const values = withDefaults(Object.fromEntries([...given].map(([name, { value }]) => [name, value])))
   const { ensemble } = membership
@@ -95,7 +95,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
   }
 }
 
-/** All entries, those that count less first. */
+/** Collects the entries of all sources, lowest precedence first. */
 function gather(sources: SettingsSources, findings: Finding[]): SettingEntry[] {
   const fromEnvironment = settingsFromEnvironment(sources.environment ?? {})
   findings.push(...fromEnvironment.findings)
@@ -112,7 +112,7 @@ function gather(sources: SettingsSources, findings: Finding[]): SettingEntry[] {
   return entries
 }
 
-/** Reads the members from the file that `dynamicConfigFile` names; then none may stand in the static file. */
+/** Adds the members of the file that `dynamicConfigFile` names; the static file must not declare any then. */
 function addDynamicFile(
   fromFile: readonly SettingEntry[],
   entries: SettingEntry[],
@@ -127,7 +127,7 @@ function addDynamicFile(
         severity: 'error',
         where,
         key,
-        text: `must stand in the dynamic file, since dynamicConfigFile (${link.where}) is set.`,
+        text: `must be in the dynamic file, since dynamicConfigFile (${link.where}) is set.`,
       })
   const text = readReferencedFile(files, files.resolve(link.value), link, findings)
   if (text === undefined) return
@@ -149,7 +149,7 @@ function lastOf(entries: readonly SettingEntry[], key: string): SettingEntry | u
   return entries.findLast((entry) => bareKey(entry) === key)
 }
 
-/** Which setting an entry means; says so when ZooKeeper would have ignored it. */
+/** Returns the setting of an entry; warns when Apache ZooKeeper would ignore the entry. */
 function settingOf(entry: SettingEntry, findings: Finding[]): SettingName | undefined {
   const { key, source: by, where } = entry
   const exact = by === 'property' ? nameOfProperty.get(key) : nameOfKey.get(key)
@@ -168,12 +168,13 @@ function settingOf(entry: SettingEntry, findings: Finding[]): SettingName | unde
       severity: 'warning',
       where,
       key,
-      text: `is honoured here, but ZooKeeper ignores it in this place and takes ${native(name)} only.`,
+      text: `is accepted here, but ZooKeeper ignores it in this place and takes ${apacheKeys(name)} only.`,
     })
   return name
 }
 
-function native(name: SettingName): string {
+/** Describes how Apache ZooKeeper accepts a setting. */
+function apacheKeys(name: SettingName): string {
   const { key, property, isPropertyOnly: propertyOnly } = rowOf(name)
   return propertyOnly
     ? `-D${property}`
@@ -182,21 +183,16 @@ function native(name: SettingName): string {
       : `${key} in zoo.cfg or -D${property}`
 }
 
-function readValue(
-  name: SettingName,
-  entry: SettingEntry,
-  given: Map<SettingName, { value: unknown; where: string }>,
-  findings: Finding[],
-): void {
+function readValue(name: SettingName, entry: SettingEntry, given: GivenSettings, findings: Finding[]): void {
   const { where, key } = entry
   const row = rowOf(name)
-  // ZooKeeper raises a smaller number to 3 instead of refusing it; files that rely on it must go on working.
+  // Apache ZooKeeper raises a smaller number to 3 instead of rejecting it; files that rely on that must still work.
   if (name === 'purgeRetainCount' && /^-?[0-9]$/.test(entry.value) && Number(entry.value) < 3) {
     findings.push({
       severity: 'warning',
       where,
       key,
-      text: `expected at least 3, got ${entry.value}; 3 is taken.`,
+      text: `expected at least 3, got ${entry.value}; 3 is used.`,
     })
     given.set(name, { value: 3, where })
     return
@@ -212,18 +208,18 @@ function readValue(
     return
   }
   given.set(name, { value: parsed.data, where })
-  const misread =
+  const apacheReading =
     entry.source === 'file' || entry.source === 'property' ? row.type.apacheReading?.(entry.value) : undefined
-  if (misread !== undefined)
+  if (apacheReading !== undefined)
     findings.push({
       severity: 'warning',
       where,
       key,
-      text: `is taken as ${row.type.show(parsed.data)}; ${misread}.`,
+      text: `is taken as ${row.type.show(parsed.data)}; ${apacheReading}.`,
     })
 }
 
-function needDataDir(file: string, given: Map<SettingName, unknown>, findings: Finding[]): void {
+function requireDataDir(file: string, given: GivenSettings, findings: Finding[]): void {
   if (
     !given.has('dataDir') &&
     !findings.some(({ key, severity }) => key === 'dataDir' && severity === 'error')
@@ -236,9 +232,9 @@ function needDataDir(file: string, given: Map<SettingName, unknown>, findings: F
     })
 }
 
-function needClientPort(
+function requireClientPort(
   entries: readonly SettingEntry[],
-  given: Map<SettingName, unknown>,
+  given: GivenSettings,
   findings: Finding[],
 ): void {
   const address = lastOf(entries, 'clientPortAddress')
@@ -252,31 +248,28 @@ function needClientPort(
     })
 }
 
-function resolvePaths(
-  given: Map<SettingName, { value: unknown; where: string }>,
-  files: SettingsFiles,
-): void {
+function resolvePaths(given: GivenSettings, files: SettingsFiles): void {
   if (!given.has('dataDir')) given.set('dataDir', { value: rowOf('dataDir').defaultValue, where: 'default' })
   for (const [name, { value, where }] of given)
     if (rowOf(name).isPath) given.set(name, { value: files.resolve(String(value)), where })
 }
 
-/** The version of the configuration in a dynamic file: what its name ends in, in hexadecimal. */
+/** Returns the version of a dynamic file: the hexadecimal suffix of its name (disk-format 11). */
 function dynamicVersion(entries: readonly SettingEntry[]): number {
   const [, suffix = ''] = /\.([\da-f]{1,13})$/i.exec(lastOf(entries, 'dynamicConfigFile')?.value ?? '') ?? []
   return suffix === '' ? 0 : Number.parseInt(suffix, 16)
 }
 
-/** Takes the client port from the member line of this server, which must not say anything else than `clientPort`. */
-function takeClientPort(
-  given: Map<SettingName, { value: unknown; where: string }>,
-  { ensemble, standalone: lone }: DeclaredMembership,
+/** Takes the client port from the member line of this server; it must not contradict `clientPort`. */
+function setClientPort(
+  given: GivenSettings,
+  { ensemble, standalone }: DeclaredMembership,
   findings: Finding[],
 ): void {
   const self = given.get('serverId')?.value
-  const client = lone?.client ?? ensemble?.members.get(Number(self))?.client
+  const client = standalone?.client ?? ensemble?.members.get(Number(self))?.client
   if (client === undefined) return
-  const where = lone?.where ?? `server.${String(self)}`
+  const where = standalone?.where ?? `server.${String(self)}`
   const own = given.get('clientPort')
   if (own !== undefined && own.value !== client.port && ensemble !== undefined)
     findings.push({
@@ -291,10 +284,10 @@ function takeClientPort(
     given.set('clientPortAddress', { value: client.host, where })
 }
 
-/** Takes the identity from `myid`. A file that holds none matters only to a member of an ensemble. */
-function readMyId(
-  given: Map<SettingName, { value: unknown; where: string }>,
-  { ensemble, standalone: lone }: DeclaredMembership,
+/** Takes the server id from `myid`. Invalid contents are an error only for a member of an ensemble. */
+function setServerId(
+  given: GivenSettings,
+  { ensemble, standalone }: DeclaredMembership,
   files: SettingsFiles,
   findings: Finding[],
 ): void {
@@ -311,23 +304,19 @@ function readMyId(
   }
   if (text !== undefined) {
     const id = /^\d+$/.test(text) ? Number(text) : Number.NaN
-    const member = lone?.id ?? (ensemble === undefined ? undefined : 'the id of this member')
+    const member = standalone?.id ?? (ensemble === undefined ? undefined : 'the id of this member')
     if (id <= 255) given.set('serverId', { value: id, where: path })
     else
       findings.push({
         severity: member === undefined ? 'warning' : 'error',
         where: `${path}:1`,
-        text: `expected a number from 0 to 255, got "${text.slice(0, 40)}".${member === undefined ? ' A single server goes on without it.' : ` Write ${member} into it.`}`,
+        text: `expected a number from 0 to 255, got "${text.slice(0, 40)}".${member === undefined ? ' A standalone server continues without it.' : ` Write ${member} into it.`}`,
       })
-  } else if (lone !== undefined && !given.has('serverId'))
-    given.set('serverId', { value: lone.id, where: `server.${lone.id}` })
+  } else if (standalone !== undefined && !given.has('serverId'))
+    given.set('serverId', { value: standalone.id, where: `server.${standalone.id}` })
 }
 
-function crossCheck(
-  settings: ServerSettings,
-  given: Map<SettingName, { where: string }>,
-  findings: Finding[],
-): void {
+function crossCheck(settings: ServerSettings, given: GivenSettings, findings: Finding[]): void {
   const { minSessionTimeoutMs: min, maxSessionTimeoutMs: max } = settings
   if (min > max) {
     const where = given.get('minSessionTimeoutMs')?.where ?? given.get('maxSessionTimeoutMs')?.where ?? ''
@@ -343,7 +332,7 @@ function crossCheck(
       severity: 'error',
       where: given.get('serverId')?.where ?? '',
       key: 'myid',
-      text: `expected an id of at most ${MAX_ID_WITH_EXTENDED_TYPES} while extendedTypesEnabled is on, got ${settings.serverId}: the owners of nodes with a time to live begin with 255.`,
+      text: `expected an id of at most ${MAX_ID_WITH_EXTENDED_TYPES} while extendedTypesEnabled is on, got ${settings.serverId}: the owners of TTL nodes begin with 255.`,
     })
   checkSasl(settings, (name) => given.get(name)?.where ?? '', findings)
   const warn = (name: SettingName, text: string): void => {
@@ -357,7 +346,8 @@ function crossCheck(
       text: `${text}.`,
     })
   if (settings.oraclePath !== undefined) warn('oraclePath', oracleWarning(settings))
-  if (settings.skipAcl) warn('skipAcl', 'is on: no access list is checked, everybody may do everything.')
+  if (settings.skipAcl)
+    warn('skipAcl', 'is on: access control lists are not checked, every client may do everything.')
   if (!settings.forceSync) warn('forceSync', 'is off: a power cut loses acknowledged writes.')
   if (settings.enforceAuthEnabled && settings.enforceAuthSchemes.length === 0)
     findings.push({
@@ -368,10 +358,10 @@ function crossCheck(
     })
 }
 
-/** What an oracle costs, or that it is not asked. */
+/** Returns the warning about an oracle: its risk, or that it is not used. */
 function oracleWarning({ ensemble }: ServerSettings): string {
   const voters = ensemble === undefined ? 0 : votersOf(ensemble).length
   return voters === 2 && ensemble?.hierarchy === undefined
-    ? 'lets one of two members go on alone. If it says so to both while they cannot hear each other, acknowledged writes of one are lost.'
-    : 'is asked in an ensemble of exactly two participants only; it has no effect here.'
+    ? 'lets one of two members continue alone. If it does so for both while they cannot reach each other, acknowledged writes of one are lost.'
+    : 'is used in an ensemble of exactly two participants only; it has no effect here.'
 }

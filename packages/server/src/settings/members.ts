@@ -7,11 +7,11 @@ import {
 } from '../core/quorum/index.ts'
 import type { SettingEntry, Finding } from './sources.ts'
 
-/** Who belongs together, as the operator has written it. */
+/** The members that a configuration file declares. */
 export interface DeclaredMembership {
-  /** Present when there is an ensemble; a lone server has none. */
+  /** Absent for a standalone server. */
   readonly ensemble?: EnsembleConfiguration
-  /** The only member line of a lone server. */
+  /** The only member line, of a standalone server. */
   readonly standalone?: {
     readonly id: number
     readonly client?: NonNullable<MemberConfiguration['client']>
@@ -22,14 +22,14 @@ export interface DeclaredMembership {
 const memberKey = /^(server|group|weight)\.(\d+)$/
 const MAX_ID = 255
 
-/** Whether a key declares something of an ensemble. */
+/** Returns whether a key declares something about members. */
 export function isMembershipKey(key: string): boolean {
   return /^(server|group|weight)\./.test(key)
 }
 
 /**
- * Judges the `server.N`, `group.N` and `weight.N` lines. One server means a server on its own, as in ZooKeeper, unless
- * `standaloneEnabled` is off. `version` is that of the dynamic file's name.
+ * Parses the `server.N`, `group.N` and `weight.N` lines. One server means a standalone server, as in Apache ZooKeeper, unless
+ * `standaloneEnabled` is off. `version` is the one in the name of the dynamic file.
  */
 export function parseMembership(
   entries: readonly SettingEntry[],
@@ -57,12 +57,12 @@ export function parseMembership(
     findings.push({
       severity: 'warning',
       where: servers[0]!.where,
-      text: `${voters} participants survive the loss of no more members than ${voters - 1} do. Prefer an odd number.`,
+      text: `${voters} participants tolerate the loss of no more members than ${voters - 1} do. Prefer an odd number.`,
     })
   return { ensemble }
 }
 
-/** One line for each key, the last one given, without those whose keys say nothing. */
+/** Returns the last line of each key, and reports lines with invalid keys. */
 function validLines(entries: readonly SettingEntry[], findings: Finding[]): SettingEntry[] {
   const lines = new Map<string, SettingEntry>()
   for (const entry of entries) {
@@ -102,7 +102,7 @@ function readAll(
   }
 }
 
-/** A lone server needs no election port, and old files have none. */
+/** Reads the line of a standalone server, which needs no election port; files of old versions have none. */
 function readStandalone(entry: SettingEntry, findings: Finding[]): DeclaredMembership {
   const value = entry.value.replace(
     /^(\[[^\]]*\]|[^[\]:;|]+):(\d+)(?=;|$)/,
@@ -114,14 +114,14 @@ function readStandalone(entry: SettingEntry, findings: Finding[]): DeclaredMembe
     severity: 'warning',
     where: entry.where,
     key: entry.key,
-    text: 'is the only member, so the server runs on its own; its quorum and election ports are not opened.',
+    text: 'is the only member, so the server is standalone; its quorum and election ports are not opened.',
   })
   const [member] = ensemble.members.values()
   const { id, client } = member!
   return { standalone: { id, where: entry.where, ...(client === undefined ? {} : { client }) } }
 }
 
-/** What is wrong between an ensemble and the server that is to be its member `self`. */
+/** Adds findings about the member `self` that this server is in the ensemble. */
 export function checkOwnMembership(
   ensemble: EnsembleConfiguration,
   self: number,
@@ -131,7 +131,7 @@ export function checkOwnMembership(
     peerType,
     multiAddress,
   }: {
-    /** Where the id comes from, or undefined when nobody has given one. */
+    /** Where the id was given; undefined if it was not. */
     idFrom: string | undefined
     where: string
     peerType: string | undefined
@@ -157,7 +157,7 @@ export function checkOwnMembership(
       severity: 'warning',
       where,
       key: 'peerType',
-      text: `is ${peerType}, but server.${self} makes this member ${member.role === 'observer' ? 'an observer' : 'a participant'}, and that counts.`,
+      text: `is ${peerType}, but server.${self} makes this member ${member.role === 'observer' ? 'an observer' : 'a participant'}, which takes precedence.`,
     })
   for (const { id, addresses } of ensemble.members.values())
     if (addresses.length > 1 && !multiAddress)

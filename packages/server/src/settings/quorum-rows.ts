@@ -2,9 +2,9 @@ import { bool, oneOf, duration, optional, decimal, text, integer } from './value
 import { row } from './row.ts'
 
 const quorum = 'Ensemble'
-const ticks = (meaning: string): string => `${meaning} In ticks.`
+const ticks = (description: string): string => `${description} In ticks.`
 
-/** How the members of an ensemble find, follow and judge each other. Who they are stands in `server.N` lines. */
+/** How the members of an ensemble elect, connect, sync and time out. The members themselves are in `server.N` lines. */
 export const quorumRows = {
   initLimit: row({
     group: quorum,
@@ -12,7 +12,7 @@ export const quorumRows = {
     type: integer(1, 1_000_000),
     defaultValue: 10,
     apacheDefault: 'none, required in an ensemble',
-    description: ticks('How long a member may take to connect to its leader and to come into step with it.'),
+    description: ticks('How long a member may take to connect to its leader and to sync with it.'),
   }),
   syncLimit: row({
     group: quorum,
@@ -20,7 +20,9 @@ export const quorumRows = {
     type: integer(1, 1_000_000),
     defaultValue: 5,
     apacheDefault: 'none, required in an ensemble',
-    description: ticks('How long a member and its leader may be silent, or a proposal stay unacknowledged.'),
+    description: ticks(
+      'How long a member or its leader may be silent, and how long a proposal may stay unacknowledged.',
+    ),
   }),
   connectToLearnerMasterLimit: row({
     group: quorum,
@@ -28,7 +30,7 @@ export const quorumRows = {
     property: 'zookeeper.connectToLearnerMasterLimit',
     type: integer(0, 1_000_000),
     defaultValue: 0,
-    description: ticks('How long a member may take to connect to its leader; 0 is `initLimit`.'),
+    description: ticks('How long a member may take to connect to its leader; 0 means `initLimit`.'),
   }),
   connectRetryDelayMs: row({
     group: quorum,
@@ -36,14 +38,14 @@ export const quorumRows = {
     property: 'zookeeper.leaderConnectDelayDuringRetryMs',
     type: duration('ms', { min: 1 }),
     defaultValue: 100,
-    description: 'Pause between two attempts to connect to the leader.',
+    description: 'Delay between two attempts to connect to the leader.',
   }),
   electionAlg: row({
     group: quorum,
     key: 'electionAlg',
     type: integer(3, 3),
     defaultValue: 3,
-    description: 'The election algorithm; there is one.',
+    description: 'The election algorithm; 3 is the only one.',
   }),
   standaloneEnabled: row({
     group: quorum,
@@ -51,7 +53,7 @@ export const quorumRows = {
     type: bool('named'),
     defaultValue: true,
     description:
-      'Whether a lone `server.N` line means a server on its own; with false it is an ensemble of one, which can grow.',
+      'Whether a single `server.N` line means a standalone server; with false it is an ensemble of one member, to which others can be added.',
   }),
   reconfigEnabled: row({
     group: quorum,
@@ -59,7 +61,7 @@ export const quorumRows = {
     type: bool('named'),
     defaultValue: false,
     description:
-      'Whether members can be added, removed and changed while the ensemble runs. The leader decides.',
+      'Whether members can be added, removed and changed while the ensemble runs. The setting of the leader counts.',
   }),
   quorumListenOnAllIPs: row({
     group: quorum,
@@ -75,7 +77,7 @@ export const quorumRows = {
     type: integer(0, 65_535),
     defaultValue: 0,
     description:
-      'Port on which followers keep observers up to date, so that the leader does not have to; 0 is none. Observers look for followers at this port too, so it is the same on all members.',
+      'Port on which followers serve observers, to relieve the leader; 0 means none. Observers connect to followers at this port too, so it must be the same on all members.',
   }),
   oraclePath: row({
     group: quorum,
@@ -85,7 +87,7 @@ export const quorumRows = {
     defaultValue: undefined,
     defaultText: 'none',
     description:
-      'File of an oracle for an ensemble of two: when it begins with 1, this member may go on without the other one. Never let it say so to both of them while they cannot hear each other: they would accept different writes, and one of the two histories is lost.',
+      'File of an oracle for an ensemble of two members: while it begins with 1, this member may continue without the other one. It must never begin with 1 on both members while they cannot reach each other: they would accept different writes, and one of the two histories is lost.',
   }),
   peerType: row({
     group: quorum,
@@ -93,7 +95,7 @@ export const quorumRows = {
     type: optional(oneOf('participant', 'observer')),
     defaultValue: undefined,
     defaultText: 'the role in `server.N`',
-    description: 'A hint at the role of this member; the role in its `server.N` line wins.',
+    description: 'Expected role of this member; the role in its `server.N` line takes precedence.',
   }),
   multiAddress: row({
     group: quorum,
@@ -102,7 +104,7 @@ export const quorumRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Lets a `server.N` line name several addresses. Members before 3.6 cannot read what is announced then.',
+      'Lets a `server.N` line name several addresses. Members before 3.6 cannot parse the addresses that are then announced.',
   }),
   commitLogCount: row({
     group: quorum,
@@ -110,7 +112,7 @@ export const quorumRows = {
     property: 'zookeeper.commitLogCount',
     type: integer(1, 10_000_000),
     defaultValue: 500,
-    description: 'Committed transactions that are kept in memory for members that come back.',
+    description: 'Committed transactions that are kept in memory to sync members that reconnect.',
   }),
   snapshotSizeFactor: row({
     group: quorum,
@@ -119,7 +121,7 @@ export const quorumRows = {
     type: decimal(-1, 1000),
     defaultValue: 0.33,
     description:
-      'A member that is far behind gets transactions from the log up to so much of the size of a snapshot, and a snapshot beyond; 0 is any size of log, a negative number never the log.',
+      'A member that is far behind gets transactions from the log if they have at most this share of the size of a snapshot, otherwise a snapshot; 0 means any size of log, a negative number never the log.',
   }),
   truncateFromBytes: row({
     group: quorum,
@@ -128,7 +130,7 @@ export const quorumRows = {
     defaultValue: 64 << 20,
     apacheDefault: '0',
     description:
-      'A member whose log goes beyond what was committed is told to cut it only where a snapshot has so many bytes; with less it gets the snapshot, since Apache ZooKeeper can keep what it was told to cut.',
+      'A member whose log has transactions that were not committed is told to truncate it only if a snapshot has at least this size; otherwise it gets the snapshot, because Apache ZooKeeper can keep transactions that it was told to truncate.',
   }),
   forceSnapshotSync: row({
     group: quorum,
@@ -136,7 +138,7 @@ export const quorumRows = {
     property: 'zookeeper.forceSnapshotSync',
     type: bool(),
     defaultValue: false,
-    description: 'Brings every member into step with a snapshot. For tests.',
+    description: 'Syncs every member with a snapshot. For tests.',
   }),
   maxConcurrentSnapSyncs: row({
     group: quorum,
@@ -145,7 +147,7 @@ export const quorumRows = {
     type: integer(1, 10_000),
     defaultValue: 10,
     description:
-      'Observers that get a snapshot at the same time; more of them are asked to come again. Voters never wait.',
+      'Observers that get a snapshot at the same time; further ones must reconnect later. Voters never wait.',
   }),
   leaderServes: row({
     group: quorum,
@@ -153,7 +155,7 @@ export const quorumRows = {
     property: 'zookeeper.leaderServes',
     type: bool('yes-default'),
     defaultValue: true,
-    description: 'Whether a member takes clients while it leads.',
+    description: 'Whether a member accepts clients while it leads.',
   }),
   readOnlyModeEnabled: row({
     group: quorum,
@@ -162,7 +164,7 @@ export const quorumRows = {
     isPropertyOnly: true,
     type: bool(),
     defaultValue: false,
-    description: 'Whether a member without a quorum lets those clients read that ask for it.',
+    description: 'Whether a member without a quorum serves reads to clients that accept a read-only server.',
   }),
   localSessionsEnabled: row({
     group: quorum,
@@ -170,7 +172,7 @@ export const quorumRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Whether a session is known to its server alone until it needs more. It ends with its connection to that server.',
+      'Whether a session is local, known to its server alone, until it needs more. A local session ends with its connection to that server.',
   }),
   localSessionsUpgradingEnabled: row({
     group: quorum,
@@ -178,7 +180,7 @@ export const quorumRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Whether a local session becomes one of the ensemble when it makes an ephemeral node; without it that is refused.',
+      'Whether a local session is upgraded to a global one when it creates an ephemeral node; otherwise the request is rejected.',
   }),
   electionConnectTimeoutMs: row({
     group: quorum,
@@ -186,7 +188,7 @@ export const quorumRows = {
     property: 'zookeeper.cnxTimeout',
     type: duration('ms', { min: 1 }),
     defaultValue: 5000,
-    description: 'How long a connection for votes may take to come about.',
+    description: 'Timeout for connecting to the election port of another member.',
   }),
   electionHelloTimeoutMs: row({
     group: quorum,
@@ -195,7 +197,8 @@ export const quorumRows = {
     type: duration('ms', { negativeIsOff: true }),
     defaultValue: 0,
     defaultText: '`tickTime` times `syncLimit`',
-    description: 'How long whoever connects for votes may take to say who it is; 0 is the default.',
+    description:
+      'How long a member that connects to the election port may take to identify itself; 0 means the default.',
   }),
   electionPortBindRetry: row({
     group: quorum,
@@ -203,7 +206,7 @@ export const quorumRows = {
     property: 'zookeeper.electionPortBindRetry',
     type: integer(0, 1_000_000),
     defaultValue: 3,
-    description: 'How often opening the port for votes is tried, a second apart; 0 is for ever.',
+    description: 'How often opening the election port is retried, one second apart; 0 means forever.',
   }),
   minNotificationIntervalMs: row({
     group: quorum,
@@ -211,7 +214,8 @@ export const quorumRows = {
     property: 'zookeeper.fastleader.minNotificationInterval',
     type: duration('ms', { min: 1 }),
     defaultValue: 200,
-    description: 'Silence in an election after which votes are sent again; it doubles each time.',
+    description:
+      'Time without a notification in an election after which votes are sent again; it doubles each time.',
   }),
   maxNotificationIntervalMs: row({
     group: quorum,
@@ -220,7 +224,7 @@ export const quorumRows = {
     type: duration('ms', { min: 1 }),
     defaultValue: 10_000,
     apacheDefault: '60 s',
-    description: 'The longest such silence. A long outage ends at most so long after its cause.',
+    description: 'Upper limit of that time. A long outage ends at most this long after its cause has ended.',
   }),
   observerElectionDelayMs: row({
     group: quorum,
@@ -228,7 +232,7 @@ export const quorumRows = {
     property: 'zookeeper.observer.election.DelayMs',
     type: duration('ms'),
     defaultValue: 200,
-    description: 'At most so long an observer waits before it looks for a leader anew.',
+    description: 'Maximum delay before an observer looks for a leader again.',
   }),
   observerReconnectDelayMs: row({
     group: quorum,
@@ -236,6 +240,6 @@ export const quorumRows = {
     property: 'zookeeper.observer.reconnectDelayMs',
     type: duration('ms'),
     defaultValue: 0,
-    description: 'At most so long an observer waits before it connects anew, so that not all come at once.',
+    description: 'Maximum delay before an observer reconnects, so that not all observers reconnect at once.',
   }),
 } as const

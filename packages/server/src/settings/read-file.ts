@@ -1,14 +1,14 @@
 import type { SettingEntry, Finding } from './sources.ts'
 
-/** The few files that settings refer to, as the program can reach them. */
+/** Access to the files to which settings refer. */
 export interface SettingsFiles {
-  /** The text of a small file, or nothing when there is none. Throws when it is there and cannot be read. */
+  /** Returns the text of a file, or undefined when it does not exist. Throws when it cannot be read. */
   read(path: string): string | undefined
-  /** The path made absolute, from the folder that the program was started in. */
+  /** Resolves a path against the working folder. */
   resolve(path: string): string
 }
 
-/** Reads a file that an entry names; what is wrong with it becomes a finding at that entry. */
+/** Reads a file that an entry names; a failure becomes a finding at that entry. */
 export function readReferencedFile(
   files: SettingsFiles,
   path: string,

@@ -1,6 +1,6 @@
 import type { ValueType } from './value-types.ts'
 
-/** What a derived default may depend on. */
+/** The settings on which a derived default can depend. */
 export interface DefaultInputs {
   readonly dataDir: string
   readonly tickTimeMs: number
@@ -11,6 +11,7 @@ export interface DefaultInputs {
   readonly sslProtocol: string
 }
 
+/** Sections of the reference page. */
 export type Group =
   | 'Storage and listening'
   | 'TLS and WebSockets'
@@ -22,29 +23,29 @@ export type Group =
   | 'Authentication and authorization'
   | 'Four-letter words'
 
-/** One setting that the server honours. */
+/** One setting of the server. */
 export interface Row<T> {
   readonly group: Group
-  /** Its name in zoo.cfg. */
+  /** Name in zoo.cfg. */
   readonly key: string
-  /** Its Java system property, when it has one: what `-D` sets. */
+  /** Name of the Java system property that sets it (`-D`), if there is one. */
   readonly property?: string
   readonly type: ValueType<T>
-  /** The value when nobody sets it, or how it follows from others. */
-  readonly defaultValue: NoInfer<T> | ((basis: DefaultInputs) => NoInfer<T>)
-  /** The fallback in words, when it is derived. */
+  /** The default, or a function that derives it from other settings. */
+  readonly defaultValue: NoInfer<T> | ((inputs: DefaultInputs) => NoInfer<T>)
+  /** The default in words, if it is derived. */
   readonly defaultText?: string
-  /** What Apache ZooKeeper takes when ours is another. */
+  /** The default of Apache ZooKeeper in words, if it differs. */
   readonly apacheDefault?: string
-  /** One sentence for the operator. */
+  /** What the setting does, for operators. */
   readonly description: string
-  /** Its value is never shown. */
+  /** Set if the value must never be shown or logged. */
   readonly isSecret?: true
-  /** A path: relative ones are resolved against the working folder. */
+  /** Set if the value is a path; relative paths are resolved against the working folder. */
   readonly isPath?: true
-  /** ZooKeeper honours it as a system property only, and ignores it in zoo.cfg. */
+  /** Set if Apache ZooKeeper reads it as a system property only and ignores it in zoo.cfg. */
   readonly isPropertyOnly?: true
 }
 
-/** Keeps the type of a row's value while checking the row. */
+/** Checks a row without widening the type of its value. */
 export const row = <T>(row: Row<T>): Row<T> => row

@@ -3,7 +3,7 @@ import { row } from './row.ts'
 
 const auth = 'Authentication and authorization'
 
-/** Logins by SASL with DIGEST-MD5: who may log in, what a login is good for, and who must. */
+/** SASL logins with DIGEST-MD5: users, their identities in access control lists, and whether a login is required. */
 export const saslRows = {
   saslUsers: row({
     group: auth,
@@ -14,7 +14,7 @@ export const saslRows = {
     apacheDefault: 'in a JAAS file only',
     isSecret: true,
     description:
-      'Who may log in by SASL, with passwords. Those of `sasl.digest.usersFile` and `jaas.config` come on top.',
+      'Names and passwords of SASL users, in addition to those of `sasl.digest.usersFile` and `jaas.config`.',
   }),
   saslUsersFile: row({
     group: auth,
@@ -23,8 +23,8 @@ export const saslRows = {
     isPath: true,
     defaultValue: undefined,
     defaultText: 'unset',
-    apacheDefault: 'no such file',
-    description: 'File of users for SASL, a line `name=password` for each, in the format of this file.',
+    apacheDefault: 'not supported',
+    description: 'File of SASL users with a line `name=password` for each, in the format of `zoo.cfg`.',
   }),
   jaasConfig: row({
     group: auth,
@@ -43,16 +43,16 @@ export const saslRows = {
     property: 'zookeeper.sasl.serverconfig',
     type: text('the name of a section'),
     defaultValue: 'Server',
-    description: 'Section of the JAAS file that has the users.',
+    description: 'Section of the JAAS file that contains the users.',
   }),
   saslAclScheme: row({
     group: auth,
     key: 'sasl.aclScheme',
     type: bool(),
-    defaultValue: (basis) => Object.keys(basis.saslUsers).length > 0,
+    defaultValue: (inputs) => Object.keys(inputs.saslUsers).length > 0,
     defaultText:
       'true with `authProvider.N` for SASL or users outside of a JAAS file, else false as in ZooKeeper',
-    description: 'Lets access lists name SASL users: `sasl:name`.',
+    description: 'Enables the scheme `sasl` in access control lists: `sasl:name`.',
   }),
   saslSuperUsers: row({
     group: auth,
@@ -60,8 +60,8 @@ export const saslRows = {
     property: 'zookeeper.superUser',
     type: list('names of SASL users, separated by commas'),
     defaultValue: [] as readonly string[],
-    defaultText: 'nobody',
-    description: 'SASL users who may do everything; `superUser.x` adds one more.',
+    defaultText: 'none',
+    description: 'SASL users who may do everything; each `superUser.x` adds one.',
   }),
   saslSuperPassword: row({
     group: auth,
@@ -71,7 +71,7 @@ export const saslRows = {
     defaultValue: undefined,
     defaultText: 'unset',
     isSecret: true,
-    description: 'Password of the SASL user `super` instead of the one among the users.',
+    description: 'Password of the SASL user `super`, in place of the one among the users.',
   }),
   requireSasl: row({
     group: auth,
@@ -80,7 +80,7 @@ export const saslRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Refuses requests of sessions that have not logged in by SASL; `enforce.auth.*` do not count then.',
+      'Rejects requests of sessions that have not logged in by SASL; `enforce.auth.*` is ignored then.',
   }),
   allowSaslFailedClients: row({
     group: auth,
@@ -89,6 +89,6 @@ export const saslRows = {
     type: bool(),
     defaultValue: false,
     description:
-      'Lets clients go on without an identity when their SASL login fails, unless one is required.',
+      'Lets clients continue without an identity when their SASL login fails, unless a login is required.',
   }),
 } as const

@@ -21,8 +21,8 @@ function load(lines: readonly string[], files: Record<string, string> = {}, JVMF
   return { settings, told, origins }
 }
 
-describe('the users of SASL', () => {
-  test('come from the section Server of a JAAS file', () => {
+describe('SASL users', () => {
+  test('are read from the section Server of a JAAS file', () => {
     const users = { bob: 'hunter2', super: 'hunter3' }
     const flag = '-Djava.security.auth.login.config='
     for (const path of [
@@ -41,19 +41,19 @@ describe('the users of SASL', () => {
     })
   })
 
-  test('come from another section when sasl.serverconfig names it', () => {
+  test('are read from the section that sasl.serverconfig names', () => {
     const files = { '/j': `Zabra { ${module} required user_al="hunter2"; };` }
     const named = load(['jaas.config=/j', 'sasl.serverconfig=Zabra', provider], files)
     expect(named.settings?.saslUsers).toEqual({ al: 'hunter2' })
     expect(load(['jaas.config=/j', 'sasl.serverconfig=Other', provider], files).told).toEqual([
-      'error: /j: expected a section Other, got only Zabra. Nobody can log in by SASL; sasl.serverconfig can name another section.',
+      'error: /j: expected a section Other, got only Zabra. No client can log in by SASL; sasl.serverconfig can name another section.',
     ])
     const missing = load(['jaas.config=/j', provider], files)
     expect(missing.told[0]).toContain('warning: /j: expected a section Server, got only Zabra')
     expect(missing.settings?.saslUsers).toEqual({})
   })
 
-  test('come from the configuration itself, and from a file of their own', () => {
+  test('are read from sasl.digest.users and from a file of users', () => {
     const { settings, told } = load(
       ['sasl.digest.users=bob:hunter:2, al:hunter3', 'sasl.digest.usersFile=/users'],
       { '/users': '# comment\neve=hunter4\n' },
@@ -103,30 +103,30 @@ describe('the users of SASL', () => {
       { '/j': `Server { ${module} required user_a="\${hunter2}"; };` },
       'Write the password itself',
     ],
-  ])('are refused where they cannot be read: %s', (line, files, expected) => {
+  ])('are rejected with the place of the error: %s', (line, files, expected) => {
     const { settings, told } = load([line, provider], files as Record<string, string>)
     expect(settings).toBeUndefined()
     expect(told).toHaveLength(1)
     expect(told[0]).toContain(expected)
   })
 
-  test('of a JAAS file are no names for access lists until the provider is there, as in ZooKeeper', () => {
+  test('of a JAAS file cannot be named by access control lists without the provider, as in ZooKeeper', () => {
     const { settings, told } = load(['jaas.config=/j'], { '/j': jaas })
     expect(settings?.saslAclScheme).toBe(false)
     expect(told[0]).toContain(
-      'warning: zoo.cfg:3: jaas.config: its users can log in, but access lists cannot name them',
+      'warning: zoo.cfg:3: jaas.config: its users can log in, but access control lists cannot name them',
     )
   })
 
-  test('cannot log in where the FIPS mode is asked for', () => {
+  test('are rejected in FIPS mode', () => {
     expect(load(['jaas.config=/j', provider, 'fips-mode=true'], { '/j': jaas }).told.join()).toContain(
       'error: zoo.cfg:5: fips-mode: forbids DIGEST-MD5',
     )
   })
 })
 
-describe('what SASL is good for', () => {
-  test('super users are those of superUser and of every superUser.x', () => {
+describe('SASL settings', () => {
+  test('superUser and every superUser.x name a superuser', () => {
     const { settings } = load(
       [provider, 'superUser=bob', 'superUser.2=al'],
       {},
@@ -135,23 +135,23 @@ describe('what SASL is good for', () => {
     expect(settings?.saslSuperUsers).toEqual(['bob', 'eve', 'al'])
   })
 
-  test('a password of super counts only where such a user is', () => {
+  test('a superPassword without a user super causes a warning', () => {
     const password = 'SASLAuthenticationProvider.superPassword=hunter9'
     expect(load([provider, 'jaas.config=/j', password], { '/j': jaas }).told).toEqual([])
     expect(load([password]).told[0]).toContain('has no effect: there is no SASL user named super')
   })
 
-  test('a login can be demanded only where one is possible', () => {
+  test('a required login is rejected without users or provider', () => {
     const demand = 'sessionRequireClientSASLAuth=true'
     expect(load([provider, demand, 'jaas.config=/j'], { '/j': jaas }).settings?.requireSasl).toBe(true)
     expect(load([demand, 'jaas.config=/j'], { '/j': jaas }).told.join()).toContain('needs the scheme sasl')
-    expect(load([provider, demand]).told.join()).toContain('demands a login by SASL, but there are no users')
+    expect(load([provider, demand]).told.join()).toContain('requires a login by SASL, but there are no users')
     const schemes = ['enforce.auth.enabled=true', 'enforce.auth.schemes=sasl, digest']
     expect(load(schemes).told.join()).toContain('zoo.cfg:4: enforce.auth.schemes: needs the scheme sasl')
     expect(load([...schemes, provider]).told).toEqual([])
   })
 
-  test('what concerns Kerberos, or nothing at all, is accepted with a warning', () => {
+  test('keys of Kerberos, and keys that ZooKeeper ignores, cause warnings', () => {
     const { settings, told } = load([
       'jaasLoginRenew=3600000',
       'requireClientAuthScheme=sasl',

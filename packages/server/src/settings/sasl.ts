@@ -1,38 +1,36 @@
+import { parseProperties } from '../core/properties.ts'
 import { rowOf } from './defaults.ts'
 import { parseJaas, type LoginModule } from './jaas.ts'
 import { bareKey } from './check-key.ts'
-import { parseProperties } from '../core/properties.ts'
 import { readReferencedFile, type SettingsFiles } from './read-file.ts'
 import type { SettingEntry, Finding } from './sources.ts'
-import type { ServerSettings, SettingName } from './table.ts'
-
-type Given = Map<SettingName, { value: unknown; where: string }>
+import type { GivenSettings, ServerSettings, SettingName } from './table.ts'
 
 const PROVIDER = 'org.apache.zookeeper.server.auth.SASLAuthenticationProvider'
 const MODULE = 'org.apache.zookeeper.server.auth.DigestLoginModule'
 
-/** Gathers the users of SASL from where they may stand, and what else several keys say together. */
+/** Collects the SASL users from all their sources, and settings that several keys determine together. */
 export function collectSasl(
   entries: readonly SettingEntry[],
-  given: Given,
+  given: GivenSettings,
   files: SettingsFiles,
   findings: Finding[],
 ): void {
   const users = new Users(given, findings)
-  const own = users.size + readUsersFile(given, files, users, findings)
+  const ownUsers = users.size + readUsersFile(given, files, users, findings)
   readJaas(given, files, users, findings)
-  users.keep()
+  users.store()
   const provider = entries.find((entry) => isSaslProvider(entry))
   if (!given.has('saslAclScheme') && provider !== undefined)
     given.set('saslAclScheme', { value: true, where: provider.where })
-  if (!given.has('saslAclScheme') && own === 0 && users.size > 0) {
+  if (!given.has('saslAclScheme') && ownUsers === 0 && users.size > 0) {
     const { where } = given.get('jaasConfig')!
     given.set('saslAclScheme', { value: false, where })
     findings.push({
       severity: 'warning',
       where,
       key: rowOf('jaasConfig').key,
-      text: `its users can log in, but access lists cannot name them, as in ZooKeeper. Add authProvider.1=${PROVIDER}.`,
+      text: `its users can log in, but access control lists cannot name them, as in ZooKeeper. Add authProvider.1=${PROVIDER}.`,
     })
   }
   addSuperUsers(entries, given)
@@ -42,23 +40,23 @@ export function collectSasl(
       severity: 'error',
       where: fips.where,
       key: fips.key,
-      text: 'forbids DIGEST-MD5, by which the users of SASL log in. Set it to false, or remove the users.',
+      text: 'forbids DIGEST-MD5, which SASL users log in with. Set it to false, or remove the users.',
     })
 }
 
-/** Whether an entry switches on the scheme `sasl` of access lists. */
+/** Returns whether an entry enables the scheme `sasl` in access control lists. */
 export function isSaslProvider(entry: SettingEntry): boolean {
   return bareKey(entry).startsWith('authProvider.') && entry.value === PROVIDER
 }
 
-/** Names and passwords from several places, each name once. */
+/** Names and passwords from several sources; each name may occur once. */
 class Users {
   readonly #byName = new Map<string, { password: string; where: string }>()
-  readonly #given: Given
+  readonly #given: GivenSettings
   readonly #findings: Finding[]
   #where = ''
 
-  constructor(given: Given, findings: Finding[]) {
+  constructor(given: GivenSettings, findings: Finding[]) {
     this.#given = given
     this.#findings = findings
     const inline = given.get('saslUsers')
@@ -71,7 +69,7 @@ class Users {
     return this.#byName.size
   }
 
-  /** `place` is where the user stands, `where` what names the place. */
+  /** `place` is where the user is declared, `where` the entry that refers to it. */
   add(name: string, password: string, place: string, where: string): void {
     this.#where = where
     const other = this.#byName.get(name)
@@ -84,16 +82,21 @@ class Users {
     else this.#byName.set(name, { password, where: place })
   }
 
-  /** Puts all of them into the settings. */
-  keep(): void {
+  /** Stores all users in the settings. */
+  store(): void {
     if (this.size === 0) return
     const value = Object.fromEntries([...this.#byName].map(([name, { password }]) => [name, password]))
     this.#given.set('saslUsers', { value, where: this.#where })
   }
 }
 
-/** Returns how many users the file has. */
-function readUsersFile(given: Given, files: SettingsFiles, users: Users, findings: Finding[]): number {
+/** Adds the users of the file and returns their number. */
+function readUsersFile(
+  given: GivenSettings,
+  files: SettingsFiles,
+  users: Users,
+  findings: Finding[],
+): number {
   const link = given.get('saslUsersFile')
   if (link === undefined) return 0
   const path = String(link.value)
@@ -114,7 +117,7 @@ function readUsersFile(given: Given, files: SettingsFiles, users: Users, finding
   return properties.length
 }
 
-function readJaas(given: Given, files: SettingsFiles, users: Users, findings: Finding[]): void {
+function readJaas(given: GivenSettings, files: SettingsFiles, users: Users, findings: Finding[]): void {
   const link = given.get('jaasConfig')
   if (link === undefined) return
   const path = String(link.value)
@@ -133,7 +136,7 @@ function readJaas(given: Given, files: SettingsFiles, users: Users, findings: Fi
     findings.push({
       severity: named === undefined ? 'warning' : 'error',
       where: path,
-      text: `expected a section ${section}, got ${others === '' ? 'none at all' : `only ${others}`}. Nobody can log in by SASL; sasl.serverconfig can name another section.`,
+      text: `expected a section ${section}, got ${others === '' ? 'none at all' : `only ${others}`}. No client can log in by SASL; sasl.serverconfig can name another section.`,
     })
     return
   }
@@ -153,7 +156,7 @@ function readModule(
       severity: 'error',
       where: `${path}:${line}`,
       text: kerberos
-        ? `Kerberos is not supported. Take ${MODULE} with options user_name="password" instead.`
+        ? `Kerberos is not supported. Use ${MODULE} with options user_name="password" instead.`
         : `expected the login module ${MODULE}, got ${name}.`,
     })
     return
@@ -163,7 +166,7 @@ function readModule(
     findings.push({
       severity: 'warning',
       where: `${path}:${line}`,
-      text: 'expected options such as user_bob="password", got none, so nobody can log in by it.',
+      text: 'expected options such as user_bob="password", got none, so no client can log in by it.',
     })
   for (const option of named) {
     const user = option.name.slice('user_'.length)
@@ -180,8 +183,8 @@ function readModule(
   }
 }
 
-/** `superUser.anything` names one more, and its whole value is the name. */
-function addSuperUsers(entries: readonly SettingEntry[], given: Given): void {
+/** Adds the users of keys `superUser.<suffix>`; the whole value is the name. */
+function addSuperUsers(entries: readonly SettingEntry[], given: GivenSettings): void {
   for (const entry of entries) {
     if (!bareKey(entry).startsWith('superUser.')) continue
     const names = (given.get('saslSuperUsers')?.value ?? []) as readonly string[]
@@ -189,28 +192,28 @@ function addSuperUsers(entries: readonly SettingEntry[], given: Given): void {
   }
 }
 
-/** What cannot be right about the settings together. */
+/** Adds findings about settings that contradict each other. */
 export function checkSasl(
   settings: ServerSettings,
   whereOf: (name: SettingName) => string,
   findings: Finding[],
 ): void {
-  const tell = (severity: Finding['severity'], name: SettingName, text: string): void =>
+  const report = (severity: Finding['severity'], name: SettingName, text: string): void =>
     void findings.push({ severity, where: whereOf(name), key: rowOf(name).key, text })
   const { saslUsers, saslAclScheme, requireSasl, enforceAuthEnabled, enforceAuthSchemes } = settings
-  const demanding = requireSasl
+  const requiring = requireSasl
     ? 'requireSasl'
     : enforceAuthEnabled && enforceAuthSchemes.includes('sasl')
       ? 'enforceAuthSchemes'
       : undefined
-  if (demanding !== undefined && !saslAclScheme)
-    tell('error', demanding, `needs the scheme sasl. Add authProvider.1=${PROVIDER}.`)
+  if (requiring !== undefined && !saslAclScheme)
+    report('error', requiring, `needs the scheme sasl. Add authProvider.1=${PROVIDER}.`)
   if (requireSasl && Object.keys(saslUsers).length === 0)
-    tell(
+    report(
       'error',
       'requireSasl',
-      'demands a login by SASL, but there are no users. Name a file in jaas.config.',
+      'requires a login by SASL, but there are no users. Name a file in jaas.config.',
     )
   if (settings.saslSuperPassword !== undefined && !Object.hasOwn(saslUsers, 'super'))
-    tell('warning', 'saslSuperPassword', 'has no effect: there is no SASL user named super.')
+    report('warning', 'saslSuperPassword', 'has no effect: there is no SASL user named super.')
 }

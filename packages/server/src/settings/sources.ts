@@ -1,17 +1,17 @@
 import { parseProperties } from '../core/properties.ts'
 
-/** One key with its text, and where it was written. */
+/** A key with its text and its place. */
 export interface SettingEntry {
-  /** The key as it would stand in zoo.cfg. */
+  /** Name in zoo.cfg, or a Java system property. */
   readonly key: string
   readonly value: string
   /** `zoo.cfg:12`, `JVMFLAGS`, `ZOO_TICK_TIME` or `--port`. */
   readonly where: string
-  /** How ZooKeeper would take it: by name from a file, as a Java system property, or not at all. */
+  /** Where the entry comes from, which decides how Apache ZooKeeper would read it. */
   readonly source: 'file' | 'property' | 'variable' | 'flag'
 }
 
-/** Something that the operator should know. Never holds a secret. */
+/** An error or a warning for the operator. Never contains a secret. */
 export interface Finding {
   readonly severity: 'error' | 'warning'
   readonly where: string
@@ -19,12 +19,12 @@ export interface Finding {
   readonly text: string
 }
 
-/** A finding as one line: where, which key, what is the matter and what to do. */
+/** Formats a finding as one line: place, key, problem and what to do. */
 export function formatFinding({ where, key, text }: Finding): string {
   return [where, key, text].filter((part) => part !== undefined && part !== '').join(': ')
 }
 
-/** The entries of a configuration file, in order, with what is wrong about the text itself. */
+/** Parses a configuration file into its entries, in order, and findings about the syntax. */
 export function parseZooCfg(
   text: string,
   name = 'zoo.cfg',
@@ -36,7 +36,7 @@ export function parseZooCfg(
     text: `${reason}. Write \\\\ for one backslash.`,
   }))
   const seen = new Map<string, number>()
-  for (const { key, line, hasLostBackslash: lostBackslash } of properties) {
+  for (const { key, line, hasLostBackslash } of properties) {
     const where = `${name}:${line}`
     const earlier = seen.get(key)
     if (earlier !== undefined)
@@ -47,7 +47,7 @@ export function parseZooCfg(
         text: `repeats line ${earlier}; this later one counts. Remove one of them.`,
       })
     seen.set(key, line)
-    if (lostBackslash)
+    if (hasLostBackslash)
       findings.push({
         severity: 'warning',
         where,
@@ -67,7 +67,7 @@ export function parseZooCfg(
 /** Environment variables by name, as `process.env` has them. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** What the common container image takes, and the key of zoo.cfg that each stands for. */
+/** Variables of the official container image, with the keys of zoo.cfg that they set. */
 export const imageVariables = {
   ZOO_DATA_DIR: 'dataDir',
   ZOO_DATA_LOG_DIR: 'dataLogDir',
@@ -83,7 +83,7 @@ export const imageVariables = {
   ZOO_4LW_COMMANDS_WHITELIST: '4lw.commands.whitelist',
 } as const
 
-/** Variables of the launchers and the image that mean nothing without Java. */
+/** Variables of the launch scripts and the container image that have no meaning without Java. */
 const ignoredVariables = [
   'ZOO_LOG4J_PROP',
   'ZOOPIDFILE',
@@ -94,7 +94,7 @@ const ignoredVariables = [
   'ZOO_LOG_FILE',
 ] as const
 
-/** The entries that the environment holds: those of the image first, then system properties, which weigh more. */
+/** Returns the entries of the environment: variables of the image first, then system properties, which take precedence. */
 export function settingsFromEnvironment(environment: Environment): {
   entries: SettingEntry[]
   findings: Finding[]
@@ -119,15 +119,15 @@ export function settingsFromEnvironment(environment: Environment): {
       findings.push({
         severity: 'warning',
         where: variable,
-        text: 'has no effect here: it is for the Java server and its launcher.',
+        text: 'has no effect here: it is for the Java server and its launch script.',
       })
-  // The launcher puts JVMFLAGS last, and Java lets the last one count.
+  // The launch script puts JVMFLAGS last, and Java uses the last value.
   for (const variable of ['SERVER_JVMFLAGS', 'JVMFLAGS'])
     addProperties(environment[variable], variable, entries, findings)
   return { entries, findings }
 }
 
-/** `key=value` words, separated by blanks as the image's start script separates them. */
+/** Adds `key=value` words, separated by blanks as in the start script of the container image. */
 function addLines(words: string | undefined, where: string, entries: SettingEntry[]): void {
   for (const word of words?.split(/\s+/).filter((word) => word !== '') ?? []) {
     const at = word.indexOf('=')
@@ -150,9 +150,9 @@ function addProperties(
   for (const word of shellWords(flags ?? '')) {
     const match = /^-D([^=]+)(?:=(.*))?$/s.exec(word)
     const property = match?.[1]
-    if (property !== undefined && isOurs(property))
+    if (property !== undefined && zooKeeperProperties.test(property))
       entries.push({ key: property, value: valueOf(property, match?.[2] ?? ''), where, source: 'property' })
-    // Only the name: the value of a foreign property may be a password.
+    // Only the name: the value of another program's property may be a password.
     else others.push(property === undefined ? word.split(/[=:]/)[0]! : `-D${property}`)
   }
   if (others.length > 0)
@@ -163,20 +163,17 @@ function addProperties(
     })
 }
 
-/** Java takes the login configuration as a URL too, and a second = to let it replace that of its installation. */
+/** Java accepts the login configuration as a URL too, and with a second `=`, which replaces the one of its installation. */
 function valueOf(property: string, value: string): string {
   if (property !== 'java.security.auth.login.config') return value
   return value.replace(/^=/, '').replace(/^file:(\/\/(?=\/))?/, '')
 }
 
-const ownProperties =
+/** System properties of Apache ZooKeeper. */
+const zooKeeperProperties =
   /^(zookeeper|jute|znode|readonlymode|leader|follower|fsync|learner)\.|^java\.security\.auth\.login\.config$/
 
-function isOurs(property: string): boolean {
-  return ownProperties.test(property)
-}
-
-/** Splits as a shell does: blanks separate, quotes keep together and vanish. */
+/** Splits text into words as a shell does, and removes quotes and backslashes. */
 export function shellWords(text: string): string[] {
   const words = text.match(/(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+/gs) ?? []
   return words.map((word) =>

@@ -4,7 +4,7 @@ import { row } from './row.ts'
 const storage = 'Storage and listening'
 const log = 'Log and snapshots'
 
-/** Where data lies, how it is kept, and where the server listens. */
+/** Data folders, log and snapshots, and the client port. */
 export const storageRows = {
   dataDir: row({
     group: storage,
@@ -13,16 +13,16 @@ export const storageRows = {
     isPath: true,
     defaultValue: './data',
     apacheDefault: 'none, required',
-    description: 'Folder of the snapshots and of `myid`; the files lie in `version-2` below it.',
+    description: 'Folder of the snapshots and of `myid`; the files are in `version-2` below it.',
   }),
   dataLogDir: row({
     group: storage,
     key: 'dataLogDir',
     type: text('a folder'),
     isPath: true,
-    defaultValue: (basis) => basis.dataDir,
+    defaultValue: (inputs) => inputs.dataDir,
     defaultText: '`dataDir`',
-    description: 'Folder of the transaction log, best on a disk of its own.',
+    description: 'Folder of the transaction log, preferably on a disk of its own.',
   }),
   autoCreateDataDir: row({
     group: storage,
@@ -31,7 +31,7 @@ export const storageRows = {
     type: bool(),
     defaultValue: true,
     description:
-      'Makes missing data folders at start; with false a missing folder is an error, so a typo cannot start an empty server.',
+      'Creates missing data folders at start; with false a missing folder is an error, so a typo cannot start an empty server.',
   }),
   autoCreateDatabase: row({
     group: storage,
@@ -40,7 +40,7 @@ export const storageRows = {
     type: bool(),
     defaultValue: true,
     description:
-      'Whether a member of an ensemble that has no data votes as one that never had any. With false it has lost them: it does not vote until a leader has sent it everything, unless there is a file `initialize` in `dataDir`, which is removed by the start.',
+      'Whether a member of an ensemble that has no data may vote with an empty database. With false its data count as lost: it does not vote until a leader has sent it everything, unless there is a file `initialize` in `dataDir`, which the start removes.',
   }),
   serverId: row({
     group: storage,
@@ -49,16 +49,16 @@ export const storageRows = {
     type: integer(0, 255),
     defaultValue: 1,
     defaultText: 'the number in `dataDir/myid`, else 1',
-    description: 'Identity of this server; it becomes the first byte of every session id.',
+    description: 'Id of this server; it becomes the first byte of every session id.',
   }),
   clientPort: row({
     group: storage,
     key: 'clientPort',
     type: optional(port()),
-    defaultValue: (basis) => (basis.secureClientPort === undefined ? 2181 : undefined),
+    defaultValue: (inputs) => (inputs.secureClientPort === undefined ? 2181 : undefined),
     defaultText: '2181; none when `secureClientPort` is set',
     apacheDefault: 'none',
-    description: 'Port on which clients connect without TLS.',
+    description: 'Port for clients without TLS.',
   }),
   clientPortAddress: row({
     group: storage,
@@ -66,7 +66,7 @@ export const storageRows = {
     type: optional(text('a host name or an address')),
     defaultValue: undefined,
     defaultText: 'all interfaces',
-    description: 'Address to listen on.',
+    description: 'Address of that port.',
   }),
   clientPortListenBacklog: row({
     group: storage,
@@ -74,7 +74,7 @@ export const storageRows = {
     property: 'zookeeper.clientPortListenBacklog',
     type: integer(-1),
     defaultValue: -1,
-    description: 'Connections that may wait to be accepted; -1 leaves it to the system.',
+    description: 'Connections that can wait to be accepted; -1 means the default of the operating system.',
   }),
   clientTcpKeepAlive: row({
     group: storage,
@@ -83,7 +83,7 @@ export const storageRows = {
     type: bool(),
     defaultValue: true,
     apacheDefault: 'false',
-    description: 'Lets the system notice dead clients (SO_KEEPALIVE).',
+    description: 'Lets the operating system detect dead clients (SO_KEEPALIVE).',
   }),
 
   forceSync: row({
@@ -93,7 +93,7 @@ export const storageRows = {
     type: bool('yes-default'),
     defaultValue: true,
     description:
-      'Makes each write durable before it is acknowledged; with no, a power cut loses acknowledged writes.',
+      'Makes each write durable before it is acknowledged; with `no`, a power cut loses acknowledged writes.',
   }),
   fsyncWarningThresholdMs: row({
     group: log,
@@ -109,7 +109,7 @@ export const storageRows = {
     property: 'zookeeper.preAllocSize',
     type: size('KB', { max: 2 ** 40 }),
     defaultValue: 64 * 2 ** 20,
-    description: 'Step by which a log file grows ahead of its contents.',
+    description: 'Bytes by which a log file is extended ahead of its contents.',
   }),
   snapCount: row({
     group: log,
@@ -118,16 +118,16 @@ export const storageRows = {
     type: integer(2),
     defaultValue: 100_000,
     description:
-      'Transactions between snapshots: one is taken after a random number from half of it to all of it. More in a large tree, see `snapTreeShare`.',
+      'Transactions between snapshots: one is taken after a random number from half of this up to this. More in a large tree, see `snapTreeShare`.',
   }),
   snapTreeShare: row({
     group: log,
     key: 'snapTreeShare',
     type: decimal(0, 100),
     defaultValue: 0.25,
-    apacheDefault: 'not there',
+    apacheDefault: 'not supported',
     description:
-      'Share of the number of znodes that counts instead of `snapCount` where it is more, so that a large tree is not written for few changes. 0 leaves it to `snapCount`.',
+      'Share of the number of znodes that replaces `snapCount` where it is larger, so that a large tree is not written for few changes. 0 means `snapCount` alone.',
   }),
   snapSizeLimitBytes: row({
     group: log,
@@ -135,8 +135,7 @@ export const storageRows = {
     property: 'zookeeper.snapSizeLimitInKb',
     type: size('KB', { negativeIsOff: true }),
     defaultValue: 4 * 2 ** 30,
-    description:
-      'Bytes of log between snapshots, drawn at random in the same way; 0 or less switches it off.',
+    description: 'Bytes of log between snapshots, randomized in the same way; 0 or less disables it.',
   }),
   txnLogSizeLimitBytes: row({
     group: log,
@@ -145,7 +144,7 @@ export const storageRows = {
     type: size('KB', { negativeIsOff: true }),
     defaultValue: 0,
     apacheDefault: '-1 (off)',
-    description: 'Size at which a new log file is begun; 0 or less switches it off.',
+    description: 'Size at which a new log file begins; 0 or less disables it.',
   }),
   flushDelayMs: row({
     group: log,
@@ -153,7 +152,7 @@ export const storageRows = {
     property: 'zookeeper.flushDelay',
     type: duration('ms'),
     defaultValue: 0,
-    description: 'How long a sync may wait for more writes to join it.',
+    description: 'How long a sync waits for more writes to join it.',
   }),
   maxBatchSize: row({
     group: log,
@@ -161,7 +160,7 @@ export const storageRows = {
     property: 'zookeeper.maxBatchSize',
     type: integer(1),
     defaultValue: 1000,
-    description: 'Transactions after which a waiting sync starts at once.',
+    description: 'Number of transactions at which a delayed sync starts at once.',
   }),
   snapshotCompression: row({
     group: log,
@@ -169,7 +168,8 @@ export const storageRows = {
     property: 'zookeeper.snapshot.compression.method',
     type: oneOf('none', 'gz', 'snappy'),
     defaultValue: 'none',
-    description: 'Compression of new snapshots; every one is read, whatever this says.',
+    description:
+      'Compression of new snapshots. Snapshots of every kind can be read, whatever this setting is.',
   }),
   snapshotTrustEmpty: row({
     group: log,
@@ -177,7 +177,7 @@ export const storageRows = {
     property: 'zookeeper.snapshot.trust.empty',
     type: bool(),
     defaultValue: false,
-    description: 'Starts from a log without any snapshot, as an upgrade from 3.4 may need once.',
+    description: 'Starts from a log without any snapshot, which an upgrade from 3.4 may need once.',
   }),
   digestEnabled: row({
     group: log,
@@ -185,14 +185,14 @@ export const storageRows = {
     property: 'zookeeper.digest.enabled',
     type: bool(),
     defaultValue: true,
-    description: 'Keeps a digest of the whole tree in the log and in snapshots, and checks it.',
+    description: 'Records a digest of the tree in the log and in snapshots, and verifies it.',
   }),
   purgeRetainCount: row({
     group: log,
     key: 'autopurge.snapRetainCount',
     type: integer(3),
     defaultValue: 3,
-    description: 'Snapshots to keep, with the logs that they need.',
+    description: 'Snapshots that are kept, with the logs that they need.',
   }),
   purgeIntervalMs: row({
     group: log,
@@ -200,6 +200,6 @@ export const storageRows = {
     type: duration('h', { negativeIsOff: true }),
     defaultValue: 3_600_000,
     apacheDefault: '0 (never)',
-    description: 'How often old snapshots and logs are removed; 0 switches it off.',
+    description: 'Interval at which old snapshots and logs are removed; 0 disables it.',
   }),
 } as const

@@ -8,9 +8,8 @@ import { storageRows } from './storage-rows.ts'
 import { transportRows } from './transport-rows.ts'
 
 /**
- * Every setting that the server honours, by the name that the code uses. Times are kept in milliseconds and sizes in
- * bytes, whatever the unit of the key. To add a setting, add a row to one of its parts and run
- * `pnpm --filter @zabra/server gen:docs`.
+ * Every setting of the server, by the name that the code uses. Times are stored in milliseconds and sizes in bytes, whatever the
+ * unit of the key. To add a setting, add a row to one of the parts and run `pnpm --filter @zabra/server gen:docs`.
  */
 export const rows = {
   ...storageRows,
@@ -32,8 +31,11 @@ export type ServerSettings = {
   readonly [Name in SettingName]: Rows[Name] extends Row<infer T> ? T : never
 } & {
   /**
-   * The members as the operator has written them, `serverId` among them; absent for a server on its own. What was
-   * changed since by reconfiguration lies in `dataDir` and is newer.
+   * The members that the configuration file declares, `serverId` among them; absent for a standalone server. Later changes by
+   * reconfiguration are stored in `dataDir` and take precedence.
    */
   readonly ensemble?: EnsembleConfiguration
 }
+
+/** The settings that are set, each with the place where it was set. */
+export type GivenSettings = Map<SettingName, { value: unknown; where: string }>

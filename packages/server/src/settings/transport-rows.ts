@@ -20,7 +20,7 @@ const group = 'TLS and WebSockets'
 const location = (what: string) =>
   ({ type: optional(text('a file')), isPath: true, defaultValue: undefined, defaultText: what }) as const
 
-/** Ports beside the plain one: over TLS, and for WebSockets. */
+/** The ports with TLS and for WebSockets. */
 export const transportRows = {
   secureClientPort: row({
     group,
@@ -28,7 +28,7 @@ export const transportRows = {
     type: optional(port()),
     defaultValue: undefined,
     defaultText: 'none',
-    description: 'Port on which clients connect over TLS. Alone, it leaves no port without TLS.',
+    description: 'Port for clients with TLS. If only this port is set, there is no port without TLS.',
   }),
   secureClientPortAddress: row({
     group,
@@ -36,7 +36,7 @@ export const transportRows = {
     type: optional(text('a host name or an address')),
     defaultValue: undefined,
     defaultText: 'all interfaces',
-    description: 'Address to listen on for TLS.',
+    description: 'Address of the TLS port.',
   }),
   sslKeyStoreLocation: row({
     group,
@@ -44,7 +44,7 @@ export const transportRows = {
     property: 'zookeeper.ssl.keyStore.location',
     ...location('none; needed for TLS'),
     description:
-      'File with the private key, its certificate and those that sign it: PKCS #12, or one PEM file with all of them.',
+      'File with the private key, its certificate and those of its issuers: PKCS #12, or one PEM file with all of them.',
   }),
   sslKeyStorePassword: row({
     group,
@@ -61,7 +61,7 @@ export const transportRows = {
     key: 'ssl.keyStore.passwordPath',
     property: 'zookeeper.ssl.keyStore.passwordPath',
     ...location('none'),
-    description: 'File with the password, which counts before `ssl.keyStore.password`.',
+    description: 'File with the password, which takes precedence over `ssl.keyStore.password`.',
   }),
   sslKeyStoreType: row({
     group,
@@ -69,15 +69,15 @@ export const transportRows = {
     property: 'zookeeper.ssl.keyStore.type',
     type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
     defaultValue: undefined,
-    defaultText: 'by the end of the name: `.pem`, `.p12`; else by the first bytes',
-    description: 'What the file is. JKS and BCFKS are refused with the command that converts them.',
+    defaultText: 'by the suffix `.pem` or `.p12`, else by the first bytes',
+    description: 'Format of the file. JKS and BCFKS are rejected with the command that converts them.',
   }),
   sslTrustStoreLocation: row({
     group,
     key: 'ssl.trustStore.location',
     property: 'zookeeper.ssl.trustStore.location',
     ...location('none; needed unless `ssl.clientAuth=none`'),
-    description: 'File with the certificates of the authorities that vouch for clients: PEM or PKCS #12.',
+    description: 'File with the certificates of the authorities that sign those of clients: PEM or PKCS #12.',
   }),
   sslTrustStorePassword: row({
     group,
@@ -94,7 +94,7 @@ export const transportRows = {
     key: 'ssl.trustStore.passwordPath',
     property: 'zookeeper.ssl.trustStore.passwordPath',
     ...location('none'),
-    description: 'File with the password, which counts before `ssl.trustStore.password`.',
+    description: 'File with the password, which takes precedence over `ssl.trustStore.password`.',
   }),
   sslTrustStoreType: row({
     group,
@@ -103,7 +103,7 @@ export const transportRows = {
     type: optional(oneOf('PEM', 'PKCS12', 'JKS', 'BCFKS')),
     defaultValue: undefined,
     defaultText: 'as `ssl.keyStore.type`',
-    description: 'What the file is.',
+    description: 'Format of the file.',
   }),
   sslProtocol: row({
     group,
@@ -112,18 +112,18 @@ export const transportRows = {
     type: oneOf('TLSv1.3', 'TLSv1.2'),
     defaultValue: 'TLSv1.3',
     apacheDefault: 'TLSv1.2 with `fips-mode`',
-    description: 'Newest version of TLS that is spoken.',
+    description: 'Newest version of TLS.',
   }),
   sslEnabledProtocols: row({
     group,
     key: 'ssl.enabledProtocols',
     property: 'zookeeper.ssl.enabledProtocols',
     type: versions,
-    defaultValue: (basis) =>
-      basis.sslProtocol === 'TLSv1.2' ? (['TLSv1.2'] as const) : (['TLSv1.2', 'TLSv1.3'] as const),
-    defaultText: '`ssl.protocol` and older ones from TLSv1.2 on',
+    defaultValue: (inputs) =>
+      inputs.sslProtocol === 'TLSv1.2' ? (['TLSv1.2'] as const) : (['TLSv1.2', 'TLSv1.3'] as const),
+    defaultText: '`ssl.protocol` and older versions from TLSv1.2 on',
     apacheDefault: '`ssl.protocol` alone',
-    description: 'Versions of TLS that are spoken.',
+    description: 'Enabled versions of TLS.',
   }),
   sslCipherSuites: row({
     group,
@@ -132,7 +132,7 @@ export const transportRows = {
     type: list('names of cipher suites as Java has them, separated by commas'),
     defaultValue: [] as readonly string[],
     defaultText: 'those of the platform',
-    description: 'Cipher suites, best first.',
+    description: 'Cipher suites, in order of preference.',
   }),
   sslClientAuth: row({
     group,
@@ -141,7 +141,7 @@ export const transportRows = {
     type: oneOf('need', 'want', 'none'),
     defaultValue: 'need',
     description:
-      'Whether clients show a certificate: `want` lets those in that have none. Its subject is their identity of the scheme x509.',
+      'Whether clients must present a certificate; `want` also accepts clients without one. The subject of the certificate is their identity in the scheme x509.',
   }),
   portUnification: row({
     group,
@@ -149,7 +149,8 @@ export const transportRows = {
     property: 'zookeeper.client.portUnification',
     type: bool(),
     defaultValue: false,
-    description: 'Takes clients over TLS and without it on `clientPort`; the first byte of each tells.',
+    description:
+      'Accepts clients with and without TLS on `clientPort`; the first byte of a connection decides.',
   }),
   sslCrl: row({
     group,
@@ -157,15 +158,15 @@ export const transportRows = {
     property: 'zookeeper.ssl.crl',
     type: bool(),
     defaultValue: false,
-    description: 'Refuses certificates that `ssl.crl.location` lists as revoked.',
+    description: 'Rejects certificates that `ssl.crl.location` lists as revoked.',
   }),
   sslCrlLocation: row({
     group,
     key: 'ssl.crl.location',
     ...location('none; needed for `ssl.crl=true`'),
-    apacheDefault: 'not there: Java fetches the lists that certificates name',
+    apacheDefault: 'not supported: Java fetches the lists that certificates name',
     description:
-      'File with the list of revoked certificates of every authority in a chain, PEM or DER. It is looked at like the other files; once a list has run out, nobody can prove to be anybody.',
+      'File with the certificate revocation list of every authority in a chain, PEM or DER. It is reloaded like the other files; when a list has expired, no client certificate is accepted.',
   }),
   certReload: row({
     group,
@@ -174,7 +175,8 @@ export const transportRows = {
     type: bool(),
     defaultValue: true,
     apacheDefault: 'false',
-    description: 'Looks every 10 s whether the files have changed; new connections then use what they hold.',
+    description:
+      'Checks every 10 s whether the files have changed; new connections then use their new contents.',
   }),
   tlsHandshakeLimit: row({
     group,
@@ -183,7 +185,7 @@ export const transportRows = {
     type: integer(-1),
     defaultValue: 250,
     apacheDefault: '-1',
-    description: 'TLS handshakes at a time; further connections are refused. -1 is no limit.',
+    description: 'Concurrent TLS handshakes; further connections are rejected. -1 means no limit.',
   }),
   sslAuthProvider: row({
     group,
@@ -191,7 +193,7 @@ export const transportRows = {
     property: 'zookeeper.ssl.authProvider',
     type: oneOf('x509'),
     defaultValue: 'x509',
-    description: 'Scheme of the identities that certificates prove.',
+    description: 'Scheme of the identities in certificates.',
   }),
   x509SuperUser: row({
     group,
@@ -199,8 +201,8 @@ export const transportRows = {
     property: 'zookeeper.X509AuthenticationProvider.superUser',
     type: optional(text('an identity of the scheme x509')),
     defaultValue: undefined,
-    defaultText: 'unset: nobody is super',
-    description: 'Who proves this identity by a certificate may do everything.',
+    defaultText: 'unset: no superuser',
+    description: 'Identity in the scheme x509 of the superuser, who may do everything.',
   }),
   x509IdType: row({
     group,
@@ -209,7 +211,7 @@ export const transportRows = {
     type: oneOf('SDN', 'SAN'),
     defaultValue: 'SDN',
     description:
-      'Where the identity of a client stands in its certificate: in the subject (SDN), or in its one alternative name (SAN) that the next keys choose. When they do not choose exactly one, it is the subject.',
+      'Where the certificate of a client contains its identity: in the subject (SDN), or in the alternative name (SAN) that the next keys select. If they do not select exactly one, the subject is used.',
   }),
   x509SanType: row({
     group,
@@ -225,7 +227,7 @@ export const transportRows = {
     property: 'zookeeper.ssl.x509.clientCertIdSanMatchRegex',
     type: regularExpression(),
     defaultValue: '.*',
-    description: 'What the alternative name must contain.',
+    description: 'Expression that the alternative name must match.',
   }),
   x509SanExtract: row({
     group,
@@ -233,7 +235,7 @@ export const transportRows = {
     property: 'zookeeper.ssl.x509.clientCertIdSanExtractRegex',
     type: regularExpression(),
     defaultValue: '.*',
-    description: 'What of the alternative name is the identity.',
+    description: 'Expression that selects the identity in the alternative name.',
   }),
   x509SanGroup: row({
     group,
@@ -241,7 +243,7 @@ export const transportRows = {
     property: 'zookeeper.ssl.x509.clientCertIdSanExtractMatcherGroupIndex',
     type: integer(0),
     defaultValue: 0,
-    description: 'Group of that expression that is the identity; 0 is all that it matches.',
+    description: 'Group of that expression that is the identity; 0 means the whole match.',
   }),
 
   webSocketPort: row({
@@ -250,8 +252,8 @@ export const transportRows = {
     type: optional(port()),
     defaultValue: undefined,
     defaultText: 'none',
-    apacheDefault: 'not there',
-    description: 'Port on which clients connect with WebSockets: the same bytes, in binary messages.',
+    apacheDefault: 'not supported',
+    description: 'Port for WebSocket clients: the same protocol, in binary messages.',
   }),
   webSocketPortAddress: row({
     group,
@@ -259,14 +261,14 @@ export const transportRows = {
     type: optional(text('a host name or an address')),
     defaultValue: undefined,
     defaultText: 'all interfaces',
-    description: 'Address to listen on for WebSockets.',
+    description: 'Address of the WebSocket port.',
   }),
   webSocketSecure: row({
     group,
     key: 'webSocketSecure',
     type: bool(),
     defaultValue: false,
-    description: 'Serves WebSockets over TLS (wss), with the `ssl.*` keys.',
+    description: 'Serves WebSockets over TLS (wss), configured by the `ssl.*` keys.',
   }),
   webSocketPath: row({
     group,
@@ -283,14 +285,14 @@ export const transportRows = {
     defaultValue: [] as readonly string[],
     defaultText: 'the host that the page connects to, on any port',
     description:
-      'Pages that may connect, by their origin. A program sends none and is let in: this protects users of browsers and does not replace authentication. Name them where the names of the network cannot be trusted.',
+      'Origins of web pages that may connect. A program sends no origin and is accepted: this protects users of browsers and does not replace authentication. List the origins where host names of the network cannot be trusted.',
   }),
   webSocketMaxMessage: row({
     group,
     key: 'webSocketMaxMessage',
     type: size('B', { min: 1, max: 2 ** 31 - 1 }),
-    defaultValue: (basis) => Math.min(2 ** 31 - 1, basis.juteMaxBufferBytes + 4),
+    defaultValue: (inputs) => Math.min(2 ** 31 - 1, inputs.juteMaxBufferBytes + 4),
     defaultText: '`jute.maxbuffer` and 4 bytes: one whole request',
-    description: 'Longest message that is read; where messages end in the stream means nothing.',
+    description: 'Maximum size of a message. Message boundaries do not matter in the byte stream.',
   }),
 } as const

@@ -19,7 +19,7 @@ const read = <T>(kind: ValueType<T>, given: string) => {
   return parsed.success ? parsed.data : parsed.error.issues[0]!.message
 }
 
-describe('values in text', () => {
+describe('parsing of values', () => {
   test.each([
     ['12', 12],
     ['+12', 12],
@@ -51,12 +51,12 @@ describe('values in text', () => {
     expect(read(duration('ms'), given)).toBe(expected)
   })
 
-  test('a bare time has the unit of its key', () => {
+  test('a time without suffix is in the unit of its key', () => {
     expect(read(duration('h'), '24')).toBe(86_400_000)
     expect(read(duration('h'), '30m')).toBe(1_800_000)
   })
 
-  test('a negative time or size is off only where ZooKeeper says so', () => {
+  test('a negative time or size means off only for the keys for which it does in ZooKeeper', () => {
     expect(read(duration('ms'), '-1')).toContain('expected a time')
     expect(read(duration('ms', { negativeIsOff: true }), '-1')).toBe(0)
     expect(read(size('KB', { negativeIsOff: true }), '-1')).toBe(0)
@@ -73,7 +73,7 @@ describe('values in text', () => {
     expect(read(size('B'), given)).toBe(expected)
   })
 
-  test('a bare size has the unit of its key, one with a suffix its own', () => {
+  test('a size without suffix is in the unit of its key', () => {
     expect(read(size('KB'), '65536')).toBe(67_108_864)
     expect(read(size('KB'), '64M')).toBe(67_108_864)
   })
@@ -81,7 +81,7 @@ describe('values in text', () => {
   test.each(['true', 'YES', 'on'])('%j is true', (given) => expect(read(bool(), given)).toBe(true))
   test.each(['false', 'No', 'off'])('%j is false', (given) => expect(read(bool(), given)).toBe(false))
 
-  test('truth that ZooKeeper reads differently is pointed out', () => {
+  test('a boolean that ZooKeeper reads differently has a note', () => {
     expect(bool('property').apacheReading?.('yes')).toBe('ZooKeeper reads this text as false')
     expect(bool('property').apacheReading?.('TRUE')).toBeUndefined()
     expect(bool('yes-default').apacheReading?.('false')).toBe('ZooKeeper reads this text as true')
@@ -89,11 +89,11 @@ describe('values in text', () => {
     expect(bool('named').apacheReading?.('on')).toBe('ZooKeeper refuses all but true and false here')
   })
 
-  test('lists drop blanks and empty parts', () => {
+  test('a list drops blanks and empty parts', () => {
     expect(read(list('names'), ' ruok, ,srvr,')).toEqual(['ruok', 'srvr'])
   })
 
-  test('a choice takes its words in any case, and an empty text as the first', () => {
+  test('oneOf accepts its words in any case, and an empty text as the first', () => {
     expect(read(oneOf('none', 'gz'), 'GZ')).toBe('gz')
     expect(read(oneOf('none', 'gz'), '""')).toBe('none')
     expect(read(oneOf('none', 'gz'), 'zip')).toBe('expected one of none, gz')
@@ -104,7 +104,7 @@ describe('values in text', () => {
     expect(read(pattern(/^a+$/, 'some a'), 'ab')).toBe('expected some a')
   })
 
-  test('times and sizes are shown in the largest unit that divides them', () => {
+  test('times and sizes are formatted in the largest unit that divides them', () => {
     expect([0, 1500, 2000, 60_000, 3_600_000].map(showDuration)).toEqual([
       '0',
       '1500 ms',

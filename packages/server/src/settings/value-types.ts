@@ -1,23 +1,23 @@
 import * as z from 'zod/mini'
 
-/** A kind of value: how its text is read, what a program may pass, and the words for both. */
+/** A type of value: how its text is parsed, which values a program can pass, and how both are described. */
 export interface ValueType<T> {
-  /** Reads the text of a file, a flag or a variable. */
+  /** Parses the text of a file, a flag or a variable. */
   readonly text: z.ZodMiniType<T, string>
   /** Checks a value that a program passes. */
   readonly value: z.ZodMiniType<T>
-  /** What is accepted, as it completes the sentence "expected …". */
+  /** Accepted values; completes the sentence "expected …". */
   readonly expected: string
-  /** The unit of a bare number, for the reference page; empty when there is none. */
+  /** Unit of a bare number, for the reference page; empty for none. */
   readonly unit: string
-  /** The value as an operator reads it. */
+  /** Formats a value for operators. */
   readonly show: (value: T) => string
-  /** Says how Apache ZooKeeper would read text that we accept, when it would read it differently. */
+  /** Returns how Apache ZooKeeper interprets an accepted text, if it does so differently. */
   readonly apacheReading?: (text: string) => string | undefined
 }
 
-/** What to tell when `text` cannot be read: zod carries it as a custom issue. */
-function reader<T>(
+/** Returns a parser that reports `expected` as a custom issue of zod when the text cannot be parsed. */
+function parser<T>(
   value: z.ZodMiniType<T>,
   read: (text: string) => T | undefined,
   expected: string,
@@ -44,17 +44,16 @@ function range(min: number, max: number): string {
   return ` from ${min} to ${max}`
 }
 
-/** A whole number. */
+/** An integer. */
 export function integer(min: number, max = 2 ** 31 - 1): ValueType<number> {
   const value = z.int().check(z.minimum(min), z.maximum(max))
   const expected = `a whole number${range(min, max)}`
-  return { text: reader(value, readInteger, expected), value, expected, unit: '', show: String }
+  return { text: parser(value, readInteger, expected), value, expected, unit: '', show: String }
 }
 
-/** A TCP port; 0 lets the system choose a free one. */
+/** A TCP port; 0 means a free one that the operating system chooses. */
 export function port(): ValueType<number> {
-  const kind = integer(0, 65_535)
-  return { ...kind, expected: 'a TCP port from 0 to 65535 (0 picks a free one)' }
+  return { ...integer(0, 65_535), expected: 'a TCP port from 0 to 65535 (0 picks a free one)' }
 }
 
 /** A number with a fraction. */
@@ -63,17 +62,17 @@ export function decimal(min: number, max: number): ValueType<number> {
   const expected = `a number from ${min} to ${max}`
   const read = (text: string): number | undefined =>
     /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : undefined
-  return { text: reader(value, read, expected), value, expected, unit: '', show: String }
+  return { text: parser(value, read, expected), value, expected, unit: '', show: String }
 }
 
 const milliseconds = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** What fits a 32-bit count of milliseconds, in whole days: longer ones overflow the timers of the system. */
+/** The longest time in whole days that fits into 32 bits of milliseconds; longer ones overflow timers. */
 const longestMs = 24 * milliseconds.d
 
 /**
- * A length of time, kept in milliseconds. A bare number is in `unit`, as in Apache ZooKeeper; ours also takes a suffix.
- * With `negativeIsOff`, any negative number is kept as 0, which then means "off".
+ * A duration, stored in milliseconds. A bare number is in `unit`, as in Apache ZooKeeper; Zabra also accepts a suffix.
+ * With `negativeIsOff`, negative numbers are stored as 0, which then means "off".
  */
 export function duration(
   unit: keyof typeof milliseconds,
@@ -97,7 +96,7 @@ export function duration(
       ? `ZooKeeper takes a bare number of ${unitNames[unit]} here`
       : undefined
   return {
-    text: reader(value, read, expected),
+    text: parser(value, read, expected),
     value,
     expected,
     unit: unitNames[unit],
@@ -108,7 +107,7 @@ export function duration(
 
 const unitNames = { ms: 'milliseconds', s: 'seconds', m: 'minutes', h: 'hours', d: 'days' } as const
 
-/** `90000` as `90 s`: the largest unit that divides it. */
+/** Formats a duration in the largest unit that divides it: 90000 as `90 s`. */
 export function showDuration(ms: number): string {
   if (ms === 0) return '0'
   for (const unit of ['d', 'h', 'm', 's'] as const)
@@ -118,7 +117,7 @@ export function showDuration(ms: number): string {
 
 const bytes = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30 } as const
 
-/** A number of bytes. A bare number is in `unit`, as in Apache ZooKeeper; ours also takes B, K, M or G (powers of 1024). */
+/** A size in bytes. A bare number is in `unit`, as in Apache ZooKeeper; Zabra also accepts B, K, M or G (powers of 1024). */
 export function size(
   unit: 'B' | 'KB',
   options: { min?: number; max?: number; negativeIsOff?: boolean } = {},
@@ -143,7 +142,7 @@ export function size(
   const misread = (text: string): string | undefined =>
     /^\d+\s*[a-z]+$/i.test(text) ? `ZooKeeper takes a bare number of ${unitName} here` : undefined
   return {
-    text: reader(value, read, expected),
+    text: parser(value, read, expected),
     value,
     expected,
     unit: unitName,
@@ -152,7 +151,7 @@ export function size(
   }
 }
 
-/** `1048576` as `1 MiB`: the largest unit that divides it. */
+/** Formats a size in the largest unit that divides it: 1048576 as `1 MiB`. */
 export function showSize(size: number): string {
   if (size === 0) return '0'
   for (const [name, factor] of [
@@ -174,9 +173,8 @@ const truthy = new Map([
 ])
 
 /**
- * True or false. `native` says how Apache ZooKeeper reads the key: `named` keys know true and false only and refuse the
- * rest; `property` keys take everything but true as false; `yes-default` is off only for "no", `no-default` is on only
- * for "yes".
+ * True or false. `native` says how Apache ZooKeeper parses the key: `named` keys accept true and false only; `property` keys treat
+ * everything but true as false; `yes-default` keys are off only for "no", `no-default` keys are on only for "yes".
  */
 export function bool(
   native: 'named' | 'property' | 'yes-default' | 'no-default' = 'property',
@@ -191,12 +189,12 @@ export function bool(
       return lower === 'true' || lower === 'false'
         ? undefined
         : 'ZooKeeper refuses all but true and false here'
-    const theirs =
+    const apache =
       native === 'property' ? lower === 'true' : native === 'yes-default' ? text !== 'no' : text === 'yes'
-    return theirs === ours ? undefined : `ZooKeeper reads this text as ${theirs}`
+    return apache === ours ? undefined : `ZooKeeper reads this text as ${apache}`
   }
   return {
-    text: reader(value, read, expected),
+    text: parser(value, read, expected),
     value,
     expected,
     unit: '',
@@ -205,11 +203,11 @@ export function bool(
   }
 }
 
-/** Any text but the empty one. */
+/** Any text that is not empty. */
 export function text(expected = 'text'): ValueType<string> {
   const value = z.string().check(z.minLength(1))
   return {
-    text: reader(value, (given) => given, expected),
+    text: parser(value, (given) => given, expected),
     value,
     expected,
     unit: '',
@@ -217,11 +215,11 @@ export function text(expected = 'text'): ValueType<string> {
   }
 }
 
-/** Text of one form. */
+/** Text that matches a regular expression. */
 export function pattern(form: RegExp, expected: string): ValueType<string> {
   const value = z.string().check(z.regex(form))
   return {
-    text: reader(value, (given) => given, expected),
+    text: parser(value, (given) => given, expected),
     value,
     expected,
     unit: '',
@@ -235,14 +233,14 @@ export function regularExpression(): ValueType<string> {
     try {
       return new RegExp(given) instanceof RegExp
     } catch {
-      // What the expression lacks is told by `expected`; this is the only way to ask.
+      // The constructor is the only way to check an expression.
       return false
     }
   }
   const value = z.string().check(z.minLength(1), z.refine(isExpression))
   const expected = 'a regular expression'
   return {
-    text: reader(value, (given) => given, expected),
+    text: parser(value, (given) => given, expected),
     value,
     expected,
     unit: '',
@@ -250,7 +248,7 @@ export function regularExpression(): ValueType<string> {
   }
 }
 
-/** Some of a few words, separated by commas. */
+/** A list of some of the given words, separated by commas. */
 export function someOf<const Names extends readonly string[]>(
   ...names: Names
 ): ValueType<readonly Names[number][]> {
@@ -265,7 +263,7 @@ export function someOf<const Names extends readonly string[]>(
       .filter((name) => name !== '')
       .map((name) => names.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name)
   return {
-    text: reader<readonly Names[number][]>(value, read, expected),
+    text: parser<readonly Names[number][]>(value, read, expected),
     value,
     expected,
     unit: '',
@@ -273,7 +271,7 @@ export function someOf<const Names extends readonly string[]>(
   }
 }
 
-/** Names separated by commas. */
+/** A list of names, separated by commas. */
 export function list(expected: string): ValueType<readonly string[]> {
   const value = z.readonly(z.array(z.string().check(z.minLength(1))))
   const read = (given: string): readonly string[] =>
@@ -282,7 +280,7 @@ export function list(expected: string): ValueType<readonly string[]> {
       .map((name) => name.trim())
       .filter((name) => name !== '')
   return {
-    text: reader<readonly string[]>(value, read, expected),
+    text: parser<readonly string[]>(value, read, expected),
     value,
     expected,
     unit: '',
@@ -290,7 +288,7 @@ export function list(expected: string): ValueType<readonly string[]> {
   }
 }
 
-/** Names and passwords. */
+/** Passwords by name, as `name:password` separated by commas. */
 export function users(): ValueType<Readonly<Record<string, string>>> {
   const value = z.readonly(z.record(z.string().check(z.minLength(1)), z.string().check(z.minLength(1))))
   const expected = 'pairs name:password, separated by commas'
@@ -301,7 +299,7 @@ export function users(): ValueType<Readonly<Record<string, string>>> {
     return Object.fromEntries(pairs.map((pair) => [pair![1], pair![2]]))
   }
   return {
-    text: reader<Readonly<Record<string, string>>>(value, read, expected),
+    text: parser<Readonly<Record<string, string>>>(value, read, expected),
     value,
     expected,
     unit: '',
@@ -309,7 +307,7 @@ export function users(): ValueType<Readonly<Record<string, string>>> {
   }
 }
 
-/** One of a few words. `''` in a file stands for the first. */
+/** One of the given words. An empty text in a file means the first. */
 export function oneOf<const Names extends readonly [string, ...string[]]>(
   ...names: Names
 ): ValueType<Names[number]> {
@@ -319,15 +317,15 @@ export function oneOf<const Names extends readonly [string, ...string[]]>(
     const bare = given.replace(/^"(.*)"$/, '$1')
     return bare === '' ? names[0] : names.find((name) => name.toLowerCase() === bare.toLowerCase())
   }
-  return { text: reader(value, read, expected), value, expected, unit: '', show: (name) => name }
+  return { text: parser(value, read, expected), value, expected, unit: '', show: (name) => name }
 }
 
-/** The same kind, or nothing. */
-export function optional<T>(kind: ValueType<T>): ValueType<T | undefined> {
+/** A value of the given type, or undefined. */
+export function optional<T>(type: ValueType<T>): ValueType<T | undefined> {
   return {
-    ...kind,
-    value: z.optional(kind.value),
-    text: kind.text as z.ZodMiniType<T | undefined, string>,
-    show: (value) => (value === undefined ? 'unset' : kind.show(value)),
+    ...type,
+    value: z.optional(type.value),
+    text: type.text as z.ZodMiniType<T | undefined, string>,
+    show: (value) => (value === undefined ? 'unset' : type.show(value)),
   }
 }

@@ -14,16 +14,17 @@ import { Tree } from '../../core/tree/index.ts'
 import type { LoggedTxn, Txn, Zxid } from '../../core/types.ts'
 import { decodeLoggedTxn, encodeLoggedTxn, type RawTxn, type TxnLogEvents } from '../../persistence/index.ts'
 import { defaults, type ServerSettings } from '../../settings/index.ts'
-import type { LogWriter, Database } from '../types.ts'
+import type { Database } from '../database.ts'
+import type { LogWriter } from '../log-writer.ts'
+import { openDatabase } from '../open-database.ts'
 import { SnapshotStream } from '../snapshot-stream.ts'
-import { openDatabase } from '../database.ts'
 
 export const FOLDER = '/data/version-2'
 
-/** The zxid of a counter in an epoch. */
+/** Returns the zxid of a counter in an epoch. */
 export const zxidOf = (epoch: number, counter: number): Zxid => epoch * 2 ** 32 + counter
 
-/** Turns come at once, so that nobody has to drive them. */
+/** A clock on which turns of the event loop follow each other without being advanced. */
 class EagerClock extends ManualClock {
   turns = 0
   override immediate(action: () => void): void {
@@ -32,7 +33,7 @@ class EagerClock extends ManualClock {
   }
 }
 
-/** A leader of which only the history counts: its transactions, with the digests of its tree. */
+/** The history of a leader: its transactions, with the digests of its tree. */
 export class LeaderHistory {
   readonly tree: Tree
   readonly txns: RawTxn[] = []
@@ -52,14 +53,14 @@ export class LeaderHistory {
     return entry
   }
 
-  /** What another leader wrote. */
+  /** Adds a transaction of another leader. */
   replay(zxid: Zxid, payload: Uint8Array): void {
     const { header, txn } = decodeLoggedTxn(new Reader(payload))
     this.tree.apply(header, txn)
     this.txns.push({ zxid, payload })
   }
 
-  /** A node named after its transaction. */
+  /** Adds the creation of a node, by default named after its transaction. */
   create(zxid: Zxid, path = `/n${zxid.toString(16)}`): RawTxn {
     const parentCVersion = this.tree.nodeInfo('/')!.cversion + 1
     const data = new Uint8Array(40).fill(zxid % 251)
@@ -73,7 +74,7 @@ export class LeaderHistory {
     })
   }
 
-  creates(epoch: number, from: number, to: number): this {
+  createRange(epoch: number, from: number, to: number): this {
     for (let counter = from; counter <= to; counter++) this.create(zxidOf(epoch, counter))
     return this
   }
@@ -85,16 +86,16 @@ export function encodeTxn(logged: LoggedTxn): Uint8Array {
   return writer.take()
 }
 
-/** A member whose disk a test controls. */
+/** The database of a member, on a disk that the test controls. */
 export class DatabaseFixture {
   readonly disk: MemoryDisk
   readonly clock = new EagerClock()
-  readonly lines: string[] = []
+  readonly logLines: string[] = []
   readonly settings: ServerSettings
   fatal: Error | undefined
-  durable: Zxid = 0
-  full = 0
-  vault!: Database
+  durableZxid: Zxid = 0
+  diskFullCount = 0
+  database!: Database
 
   constructor(disk = new MemoryDisk(), settings: Partial<ServerSettings> = {}) {
     this.disk = disk
@@ -105,19 +106,19 @@ export class DatabaseFixture {
     disk = new MemoryDisk(),
     settings: Partial<ServerSettings> = {},
   ): Promise<DatabaseFixture> {
-    const rig = new DatabaseFixture(disk, settings)
-    await rig.open()
-    return rig
+    const fixture = new DatabaseFixture(disk, settings)
+    await fixture.open()
+    return fixture
   }
 
   async open(member = true): Promise<Database> {
-    this.vault = await openDatabase(this.settings, this.ports(), { member })
-    if (this.vault.wasEmpty && this.vault.isEligibleToVote) await this.vault.takeSnapshot([])
-    return this.vault
+    this.database = await openDatabase(this.settings, this.platform(), { member })
+    if (this.database.wasEmpty && this.database.isEligibleToVote) await this.database.takeSnapshot([])
+    return this.database
   }
 
-  ports(): Platform {
-    const note = (_: object, sentence: string): void => void this.lines.push(sentence)
+  platform(): Platform {
+    const note = (_: object, sentence: string): void => void this.logLines.push(sentence)
     const logger: Logger = { ...silentLogger, info: note, warn: note, error: note }
     return {
       clock: this.clock,
@@ -132,35 +133,35 @@ export class DatabaseFixture {
 
   events(): TxnLogEvents {
     return {
-      durable: (zxid) => void (this.durable = zxid),
+      durable: (zxid) => void (this.durableZxid = zxid),
       snapshotDue() {},
-      diskFull: () => void this.full++,
+      diskFull: () => void this.diskFullCount++,
       spaceAvailable() {},
       fatal: (error) => void (this.fatal = error),
     }
   }
 
   writer(): LogWriter {
-    return this.vault.openWriter(this.events())
+    return this.database.openWriter(this.events())
   }
 
-  /** A role that logs and applies what comes, one durable write for each. */
-  async follow(txns: readonly RawTxn[]): Promise<void> {
-    const { accepted } = this.vault.epochs
-    await this.vault.acceptEpoch(Math.max(accepted, ...txns.map(({ zxid }) => epochOf(zxid))))
+  /** Runs a role that logs and applies transactions, each in a durable write of its own. */
+  async runRole(txns: readonly RawTxn[]): Promise<void> {
+    const { accepted } = this.database.epochs
+    await this.database.acceptEpoch(Math.max(accepted, ...txns.map(({ zxid }) => epochOf(zxid))))
     const writer = this.writer()
     for (const { zxid, payload } of txns) {
       writer.appendPayload(zxid, payload)
       await writer.flush()
-      this.vault.apply(payload)
+      this.database.apply(payload)
     }
-    await this.vault.endRole()
+    await this.database.endRole()
   }
 
-  /** Brings everything of a leader as its SNAP and what follows it would. */
-  async receive(leader: LeaderHistory, chunkBytes = 1000): Promise<void> {
+  /** Receives a snapshot of everything that a leader has. */
+  async receiveFrom(leader: LeaderHistory, chunkBytes = 1000): Promise<void> {
     const source = this.source(leader)
-    const sink = this.vault.receiveSnapshot(source.zxid)
+    const sink = this.database.receiveSnapshot(source.zxid)
     for (const chunk of await source.chunks) {
       for (let at = 0; at < chunk.length; at += chunkBytes)
         await sink.write(chunk.subarray(at, at + chunkBytes))
@@ -172,21 +173,23 @@ export class DatabaseFixture {
     return { zxid, chunks: collect(chunks) }
   }
 
-  /** Ends the process in the middle of things, with or without the power. */
-  async crash(power: boolean): Promise<void> {
+  /** Ends the process without an orderly close, optionally with a power cut. */
+  async crash(withPowerCut: boolean): Promise<void> {
     this.disk.injectFault = () => ({ code: 'EIO' })
-    await this.vault.close().catch(() => {})
+    await this.database.close().catch(() => {})
     this.disk.injectFault = undefined
-    if (power) this.disk.powerCut()
+    if (withPowerCut) this.disk.powerCut()
   }
 
-  names(folder = FOLDER): string[] {
+  /** Returns the names of the files in a folder, sorted. */
+  fileNames(folder = FOLDER): string[] {
     const names = this.disk.paths().filter((path) => path.startsWith(`${folder}/`))
     return names.map((path) => path.slice(folder.length + 1)).toSorted()
   }
 
-  nodes(): string[] {
-    return childPaths(this.vault.tree, this.vault.tree.find('/'))
+  /** Returns the names of the children of the root, without `zookeeper`. */
+  nodeNames(): string[] {
+    return childPaths(this.database.tree, this.database.tree.find('/'))
       .map(nameOf)
       .filter((name) => name !== 'zookeeper')
   }
@@ -201,34 +204,34 @@ export async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
 const streamOf = (tree: Tree, sessions: Map<bigint, number>, clock: ManualClock): SnapshotStream =>
   new SnapshotStream(tree, sessions, clock)
 
-/** Whether two trees have the same nodes, data and statistics. */
-export function same(a: Tree, b: Tree): boolean {
+/** Returns whether two trees have the same nodes, data and stats. */
+export function treesEqual(a: Tree, b: Tree): boolean {
   return a.nodeCount === b.nodeCount && a.digest !== undefined && b.matches(a.digest)
 }
 
 /**
- * Ends `act` at each of its calls that change the disk, once with the power and once without, and hands what is left to `check`.
- * Resolves to how many calls there are.
+ * Runs `act` again and again and crashes it at each of its calls that change the disk, once with a power cut and once without;
+ * then reopens the database and passes it to `check`. Resolves to the number of calls.
  */
-export async function atEachStep(
+export async function crashAtEachStep(
   base: MemoryDisk,
   settings: Partial<ServerSettings>,
-  act: (rig: DatabaseFixture) => Promise<void>,
-  check: (rig: DatabaseFixture, what: string) => Promise<void>,
+  act: (fixture: DatabaseFixture) => Promise<void>,
+  check: (fixture: DatabaseFixture, what: string) => Promise<void>,
 ): Promise<number> {
   for (let step = 0; ; step++) {
     let calls = 0
-    for (const power of [true, false]) {
+    for (const withPowerCut of [true, false]) {
       const disk = base.clone()
-      const rig = await DatabaseFixture.open(disk, settings)
+      const fixture = await DatabaseFixture.open(disk, settings)
       calls = 0
       disk.injectFault = (call) =>
         call !== 'read' && calls++ >= step ? { code: 'EIO', writtenBytes: Math.min(step, 7) } : undefined
-      await act(rig).catch(() => {})
-      await rig.crash(power)
+      await act(fixture).catch(() => {})
+      await fixture.crash(withPowerCut)
       const after = await DatabaseFixture.open(disk, settings)
-      await check(after, `step ${step} ${power ? 'with' : 'without'} a power cut`)
-      await after.vault.close()
+      await check(after, `step ${step} ${withPowerCut ? 'with' : 'without'} a power cut`)
+      await after.database.close()
     }
     if (calls <= step) return step
   }

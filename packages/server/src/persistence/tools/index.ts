@@ -1,4 +1,4 @@
-/** The files of a data folder as tools see them: read, checked and repaired without a server. */
+/** Tools that read, check and repair the files of a data folder without a server. */
 export { readLog } from './read-log.ts'
 export type { LogRecord, LogReport, LogState } from './read-log.ts'
 export { repairLog } from './repair-log.ts'

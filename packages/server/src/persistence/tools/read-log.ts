@@ -3,9 +3,9 @@ import type { Disk } from '@zabra/runtime'
 import type { LoggedTxn, Zxid } from '../../core/types.ts'
 import { DamageError, decodeLoggedTxn, scanLog, type RawEntry, type ScanEnd } from '../index.ts'
 
-/** One transaction and where it lies. */
+/** One transaction with its place in the file. */
 export interface LogRecord {
-  /** Byte in the file at which the entry begins. */
+  /** Offset of the entry in the file. */
   readonly offset: number
   /** Bytes of the entry: its head, the transaction and the end mark. */
   readonly size: number
@@ -14,29 +14,29 @@ export interface LogRecord {
 
 /**
  * `sound`: nothing is wrong. `torn`: a crash cut the last write short, which was never acknowledged. `unmarked`: the last
- * transaction is whole and lacks its end mark alone. `damaged`: bytes that were acknowledged cannot be trusted any more.
+ * transaction is complete but for its end mark. `damaged`: bytes that may have been acknowledged are corrupt.
  */
 export type LogState = 'sound' | 'torn' | 'unmarked' | 'damaged'
 
-/** What there is to say of one log file. */
+/** The result of reading one log file. */
 export interface LogReport {
   readonly file: string
   readonly state: LogState
-  /** Bytes of the file, with the space that it reserves. */
+  /** Bytes of the file, preallocated space included. */
   readonly size: number
   /** Transactions before the end or the first bad byte. */
   readonly transactions: number
   readonly first: Zxid | undefined
   readonly last: Zxid | undefined
-  /** Where the last sound entry ends. */
+  /** Offset at which the last sound entry ends. */
   readonly end: number
-  /** Of a file that is not sound: the first bad byte, what is wrong there, and what to do. */
+  /** For a file that is not sound: the offset of the first bad byte, what is wrong there, and what to do. */
   readonly problem: { readonly offset: number; readonly what: string; readonly action: string } | undefined
 }
 
 /**
- * Reads one log file and calls `visit` for each transaction in order; `visit` returns false to stop early. Resolves to a
- * report whether the file is sound or not; rejects with a `DiskError` only when it cannot be read.
+ * Reads one log file and calls `visit` for each transaction in order; `visit` returns false to stop early. Resolves to a report,
+ * whether the file is sound or not; rejects with a `DiskError` only when the file cannot be read.
  */
 export async function readLog(
   disk: Disk,
@@ -44,12 +44,12 @@ export async function readLog(
   visit: (record: LogRecord) => boolean | void = () => {},
 ): Promise<LogReport> {
   const size = await disk.size(path)
-  const reading = new LogInspection(path, visit)
+  const inspection = new LogInspection(path, visit)
   try {
-    return reading.report(size, await scanLog(disk, path, (entry) => reading.entry(entry)))
+    return inspection.report(size, await scanLog(disk, path, (entry) => inspection.entry(entry)))
   } catch (error) {
     if (!(error instanceof DamageError)) throw error
-    return reading.damaged(size, error)
+    return inspection.damaged(size, error)
   }
 }
 
@@ -67,7 +67,7 @@ class LogInspection {
   }
 
   entry(entry: RawEntry): boolean {
-    this.#refuseGap(entry)
+    this.#rejectGap(entry)
     const logged = this.#decode(entry)
     const size = entry.end - entry.start + 13
     this.#first ??= entry.zxid
@@ -78,16 +78,16 @@ class LogInspection {
   }
 
   report(size: number, scan: ScanEnd): LogReport {
-    const base = { ...this.#facts(size), end: Math.min(scan.end, size) }
+    const base = { ...this.#base(size), end: Math.min(scan.end, size) }
     if (scan.isTorn) {
-      const what = `A crash cut a write short: ${size - scan.end} bytes that are no whole transaction`
+      const what = `A crash cut a write short: ${size - scan.end} bytes that are no complete transaction`
       const action =
-        'They were never acknowledged. A server takes them away when it starts; zabra log --repair does it now'
+        'They were never acknowledged. A server removes them when it starts; zabra log --repair removes them now'
       return { ...base, state: 'torn', problem: { offset: scan.end, what, action } }
     }
     if (scan.missingEndMark !== undefined) {
-      const what = 'The last transaction is whole but lacks its end mark'
-      const action = 'A server puts it back when it starts; zabra log --repair does it now'
+      const what = 'The last transaction is complete but lacks its end mark'
+      const action = 'A server writes it when it starts; zabra log --repair writes it now'
       return { ...base, state: 'unmarked', problem: { offset: scan.missingEndMark, what, action } }
     }
     return { ...base, state: 'sound', problem: undefined }
@@ -96,10 +96,10 @@ class LogInspection {
   damaged(size: number, error: DamageError): LogReport {
     const { offset, action } = error
     const what = error.message.replace(/,? in .* at byte \d+\. [\s\S]*$/, '')
-    return { ...this.#facts(size), state: 'damaged', end: this.#end, problem: { offset, what, action } }
+    return { ...this.#base(size), state: 'damaged', end: this.#end, problem: { offset, what, action } }
   }
 
-  #facts(size: number) {
+  #base(size: number) {
     return {
       file: this.#path,
       size,
@@ -109,7 +109,7 @@ class LogInspection {
     }
   }
 
-  #refuseGap({ zxid, offset }: RawEntry): void {
+  #rejectGap({ zxid, offset }: RawEntry): void {
     const last = this.#last
     if (last === undefined || zxid <= last || zxid === last + 1 || epochOf(zxid) !== epochOf(last)) return
     throw new DamageError(
@@ -122,7 +122,7 @@ class LogInspection {
 
   #decode({ bytes, start, end, offset }: RawEntry): LoggedTxn {
     try {
-      // Whoever is shown it may keep it, and keeps nothing else of the file with it.
+      // A copy: the visitor may keep it, and keeps no other bytes of the file alive with it.
       return decodeLoggedTxn(new Reader(new Uint8Array(bytes.subarray(start, end))))
     } catch (cause) {
       throw new DamageError(

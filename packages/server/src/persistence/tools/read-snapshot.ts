@@ -2,10 +2,9 @@ import { formatZxid, ProtocolError, type ACL } from '@zabra/protocol'
 import type { Compression, Disk } from '@zabra/runtime'
 import { sameDigest, Tree } from '../../core/tree/index.ts'
 import type { Digest, SessionId, StoredStat, Zxid } from '../../core/types.ts'
-import { DamageError, loadSnapshot, snapshotsIn } from '../index.ts'
-import { hasNonAsciiPaths } from '../recover.ts'
+import { DamageError, hasNonAsciiPaths, loadSnapshot, snapshotsIn } from '../index.ts'
 
-/** One node as a snapshot keeps it. */
+/** One node of a snapshot. */
 export interface SnapshotNode {
   readonly path: string
   readonly data: Uint8Array | null
@@ -14,26 +13,26 @@ export interface SnapshotNode {
   readonly children: number
 }
 
-/** A snapshot that is sound. */
+/** The contents of a sound snapshot. */
 export interface SnapshotContents {
   readonly file: string
   readonly size: number
-  /** The last transaction applied when its writing began. */
+  /** The last transaction applied when writing began. */
   readonly zxid: Zxid
-  /** The last transaction whose effects it may have; undefined when it does not say. */
+  /** The last transaction whose effects it may include; undefined if it is not recorded. */
   readonly lastZxid: Zxid | undefined
   readonly nodeCount: number
   /** Timeouts in milliseconds. */
   readonly sessions: ReadonlyMap<SessionId, number>
-  /** The digest of the tree in hexadecimal, and whether the contents have it; undefined where that cannot be told. */
+  /** The recorded digest in hexadecimal, and whether the contents have it; undefined where that cannot be determined. */
   readonly digest: { readonly value: string; readonly matches: boolean | undefined } | undefined
   /** Parents before their children. */
   nodes(): Generator<SnapshotNode>
 }
 
 /**
- * Reads a snapshot, compressed or not, and checks its seals. Rejects with a `DamageError` that names the first bad byte
- * when it cannot be trusted.
+ * Reads a snapshot, compressed or not, and checks its seals. Rejects with a `DamageError` at the first bad byte when it is
+ * corrupt.
  */
 export async function readSnapshot(
   disk: Disk,
@@ -46,7 +45,9 @@ export async function readSnapshot(
   const zxid = snapshotsIn([name])[0]?.zxid ?? 0
   const tree = new Tree({ digest: true, extendedTypes: true })
   const size = await disk.size(path)
-  const loaded = await damageOnly(path, () => loadSnapshot(disk, folder, { name, zxid }, tree, compression))
+  const loaded = await withDamageErrors(path, () =>
+    loadSnapshot(disk, folder, { name, zxid }, tree, compression),
+  )
   const { digest } = loaded
   return {
     file: path,
@@ -63,9 +64,9 @@ export async function readSnapshot(
   }
 }
 
-/** Whether a tree that did not change while it was written has the digest that the snapshot names. */
+/** Returns whether a tree that did not change while it was written has the recorded digest. */
 function matches(tree: Tree, digest: Digest): boolean | undefined {
-  // Apache ZooKeeper names no digest of a tree of which no transaction is known.
+  // Apache ZooKeeper records no digest for a tree without any transaction.
   if (tree.lastZxid === 0 || tree.digest === undefined) return undefined
   if (sameDigest(tree.digest, digest)) return true
   return hasNonAsciiPaths(tree) ? undefined : false
@@ -93,8 +94,8 @@ function* walk(tree: Tree): Generator<SnapshotNode> {
   }
 }
 
-/** What a reader stumbles over in bytes that are no snapshot is damage, whatever it is called. */
-async function damageOnly<T>(path: string, read: () => Promise<T>): Promise<T> {
+/** Runs `read` and turns every error about the bytes of the file into a `DamageError`. */
+async function withDamageErrors<T>(path: string, read: () => Promise<T>): Promise<T> {
   const action = 'Use an older snapshot or a copy of this one.'
   try {
     return await read()

@@ -4,20 +4,19 @@ import { DamageError } from '../index.ts'
 import { ENTRY_END, LOG_HEADER_BYTES } from '../log-format.ts'
 import type { LogReport } from './read-log.ts'
 
-/** Where the sound part goes, and whether transactions may be given up for it. */
 export interface RepairOptions {
-  /** A new file for the sound part; the log itself stays as it is. Without it the log is repaired in its place. */
+  /** A new file for the sound part; the log itself is not changed. By default the log is repaired in place. */
   readonly output?: string
-  /** Gives up everything from the first bad byte of a damaged file on. Such transactions may have been acknowledged. */
+  /** Drops everything from the first bad byte of a damaged file on. Those transactions may have been acknowledged. */
   readonly force?: boolean
 }
 
-/** What a repair did. */
 export interface LogRepair {
-  /** The file that is sound now; undefined when nothing was left to keep. */
+  /** The file that is sound now; undefined when no part of the log was sound. */
   readonly written: string | undefined
-  /** A copy of the file as it was; undefined when the log itself was left alone. */
+  /** A copy of the file as it was; undefined when the log itself was not changed. */
   readonly backup: string | undefined
+  /** Number of transactions that were kept. */
   readonly kept: number
   readonly last: Zxid | undefined
   readonly bytesCut: number
@@ -26,9 +25,9 @@ export interface LogRepair {
 const CHUNK = 1 << 20
 
 /**
- * Makes a sound log of what `report` (of `readLog`, just before) says of a file. A copy is kept and durable before the
- * file is touched. Nothing may use its folder meanwhile: take the lock. Resolves to undefined when the file is sound
- * already. Rejects with a `DamageError` when acknowledged transactions would be lost and `force` is not given.
+ * Repairs a log by the report that `readLog` has just returned. Makes a durable copy before it changes the file. No server may use
+ * the folder meanwhile: lock it. Resolves to undefined when the file is sound already. Rejects with a `DamageError` when
+ * acknowledged transactions would be lost and `force` is not set.
  */
 export async function repairLog(
   disk: Disk,
@@ -45,19 +44,19 @@ export async function repairLog(
       'Transactions behind it may have been acknowledged: bring the file back from a backup or another server. To give them up, repair with --force; a copy of the file is kept.',
     )
   }
-  const whole = end >= LOG_HEADER_BYTES
-  const facts = { kept: report.transactions, last: report.last, bytesCut: report.size - end }
+  const hasHeader = end >= LOG_HEADER_BYTES
+  const result = { kept: report.transactions, last: report.last, bytesCut: report.size - end }
   if (output !== undefined) {
-    if (!whole) return { ...facts, written: undefined, backup: undefined }
+    if (!hasHeader) return { ...result, written: undefined, backup: undefined }
     await copy(disk, file, output, end, state === 'unmarked')
-    return { ...facts, written: output, backup: undefined }
+    return { ...result, written: output, backup: undefined }
   }
   const backup = await freeName(disk, file)
   await copy(disk, file, backup, report.size, false)
-  if (!whole) {
+  if (!hasHeader) {
     await disk.remove(file)
     await disk.syncFolder(folderOf(file))
-    return { ...facts, written: undefined, backup }
+    return { ...result, written: undefined, backup }
   }
   const writer = await disk.openWrite(file, { create: false, durable: false })
   try {
@@ -67,7 +66,7 @@ export async function repairLog(
   } finally {
     await writer.close()
   }
-  return { ...facts, written: file, backup }
+  return { ...result, written: file, backup }
 }
 
 /** Copies the first `length` bytes to a file that must not exist yet, and makes the copy durable. */
@@ -92,7 +91,7 @@ async function copy(disk: Disk, from: string, to: string, length: number, mark: 
   await disk.syncFolder(folderOf(to))
 }
 
-/** A name beside the file that no server takes for a log. */
+/** Returns an unused name beside the file that no server takes for a log. */
 async function freeName(disk: Disk, file: string): Promise<string> {
   const name = file.slice(file.lastIndexOf('/') + 1)
   for (let number = 1; ; number++) {

@@ -24,7 +24,7 @@ const create = (zxid: number): LoggedTxn => ({
   digest: undefined,
 })
 
-/** A log with these transactions, the offset of each, and room behind them. */
+/** Returns the bytes of a log with these transactions, `room` zeros at its end, and the offset of each transaction. */
 async function logOf(zxids: readonly number[], room = 100) {
   const disk = new MemoryDisk()
   await disk.makeFolder(FOLDER)
@@ -41,8 +41,8 @@ async function logOf(zxids: readonly number[], room = 100) {
   return { disk, bytes, offsets, end, put: () => disk.putFile(LOG, bytes) }
 }
 
-describe('reading a log file', () => {
-  it('gives every transaction with the place where it lies', async () => {
+describe('readLog', () => {
+  it('passes every transaction with its offset', async () => {
     const { disk, offsets, end, put, bytes } = await logOf([1, 2, 3])
     put()
     const met: LogRecord[] = []
@@ -60,14 +60,14 @@ describe('reading a log file', () => {
       end,
       problem: undefined,
     })
-    // What was handed out are copies that outlive the reading.
+    // Transactions are copies that stay valid after the call.
     const again = new Reader(bytes.subarray(offsets[0]! + 12, offsets[1]! - 1))
     expect(met[0]!.logged).toEqual(decodeLoggedTxn(again))
     const { data } = met[0]!.logged.txn as { data: Uint8Array }
     expect(data.buffer.byteLength).toBe(met[0]!.size - 13)
   })
 
-  it('stops when the visitor has seen enough', async () => {
+  it('stops when the visitor returns false', async () => {
     const { disk, put } = await logOf([1, 2, 3])
     put()
     expect(await readLog(disk, LOG, ({ logged }) => logged.header.zxid < 2)).toMatchObject({
@@ -77,7 +77,7 @@ describe('reading a log file', () => {
     })
   })
 
-  it('names the first bad byte of damage in the middle', async () => {
+  it('reports the first bad byte of corruption in the middle', async () => {
     const { disk, bytes, offsets, put } = await logOf([1, 2, 3])
     bytes[offsets[1]! + 40]! ^= 0xff
     put()
@@ -87,7 +87,7 @@ describe('reading a log file', () => {
     expect(report.problem?.what).toMatch(/^Expected an entry, got bytes that are none, though a whole entry/)
   })
 
-  it('tells a hole between transactions', async () => {
+  it('reports a gap between transactions', async () => {
     const { disk, offsets, put } = await logOf([1, 2, 4])
     put()
     expect(await readLog(disk, LOG)).toMatchObject({
@@ -96,7 +96,7 @@ describe('reading a log file', () => {
     })
   })
 
-  it('takes a write that a crash cut short for torn, and a missing end mark for no loss', async () => {
+  it('reports a torn write, and a missing end mark as no loss', async () => {
     const torn = await logOf([1, 2], 0)
     torn.disk.putFile(LOG, torn.bytes.subarray(0, torn.end - 9))
     expect(await readLog(torn.disk, LOG)).toMatchObject({
@@ -110,8 +110,8 @@ describe('reading a log file', () => {
   })
 })
 
-describe('repairing a log file', () => {
-  it('leaves a sound file alone', async () => {
+describe('repairLog', () => {
+  it('does not change a sound file', async () => {
     const { disk, put } = await logOf([1])
     put()
     expect(await repairLog(disk, await readLog(disk, LOG))).toBeUndefined()
@@ -134,14 +134,14 @@ describe('repairing a log file', () => {
     expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 1 })
   })
 
-  it('puts back a missing end mark', async () => {
+  it('writes a missing end mark', async () => {
     const { disk, bytes, end } = await logOf([1, 2], 0)
     disk.putFile(LOG, bytes.subarray(0, end - 1))
     await repairLog(disk, await readLog(disk, LOG))
     expect(await readLog(disk, LOG)).toMatchObject({ state: 'sound', transactions: 2 })
   })
 
-  it('writes the sound part to another file when told, and never over one that exists', async () => {
+  it('writes the sound part to another file if one is named, and never over an existing one', async () => {
     const { disk, bytes, end } = await logOf([1, 2], 0)
     disk.putFile(LOG, bytes.subarray(0, end - 9))
     const report = await readLog(disk, LOG)
@@ -154,7 +154,7 @@ describe('repairing a log file', () => {
     await expect(repairLog(disk, report, { output: '/new' })).rejects.toMatchObject({ code: 'EEXIST' })
   })
 
-  it('gives up acknowledged transactions only by force, and keeps a copy even then', async () => {
+  it('drops acknowledged transactions only with force, and keeps a copy even then', async () => {
     const { disk, bytes, offsets, put } = await logOf([1, 2, 3])
     bytes[offsets[1]! + 40]! ^= 0xff
     put()
@@ -175,9 +175,9 @@ describe('repairing a log file', () => {
   })
 })
 
-describe('reading a snapshot', () => {
+describe('readSnapshot', () => {
   it.each(['none', 'gz', 'snappy'] as const)(
-    'gives nodes, sessions and the digest (%s)',
+    'returns nodes, sessions and the digest (%s)',
     async (compression) => {
       const disk = new MemoryDisk()
       await disk.makeFolder(FOLDER)
@@ -201,7 +201,7 @@ describe('reading a snapshot', () => {
     },
   )
 
-  it('names the first bad byte of a snapshot that cannot be trusted', async () => {
+  it('reports the first bad byte of a corrupt snapshot', async () => {
     const disk = new MemoryDisk()
     await disk.makeFolder(FOLDER)
     const tree = new Tree({ digest: true, extendedTypes: true })

@@ -105,7 +105,7 @@ export class SimulatedMember {
     const { configuration } = this.#world
     this.stepElection({
       type: 'look',
-      footing: { zxid, epoch: this.disk.currentEpoch, active: configuration },
+      state: { zxid, epoch: this.disk.currentEpoch, active: configuration },
     })
   }
 
@@ -270,7 +270,7 @@ export class SimulatedMember {
         this.#world.checker.leaderEstablished(this, work.epoch)
         this.#world.count('reigns')
         this.isServing = true
-        return this.stepElection({ type: 'installed', epoch: work.epoch })
+        return this.stepElection({ type: 'established', epoch: work.epoch })
       case 'stop':
         this.#world.reason(work.because.reason)
         return this.look()
@@ -523,7 +523,7 @@ export class SimulatedMember {
   #serve(epoch: number): void {
     this.#world.checker.serverServes(this, epoch)
     this.isServing = true
-    this.stepElection({ type: 'installed', epoch })
+    this.stepElection({ type: 'established', epoch })
   }
 
   #sendToLeader(link: SimulatedLink, said: QuorumPacket): void {

@@ -218,7 +218,7 @@ export class ZabSimulation {
     const bytes = encodeNotification(state, vote, configuration)
     this.after(1 + this.random.below(this.faultRates.delayMs), () => {
       if (server.isUp && this.connected(from.id, to))
-        server.stepElection({ type: 'heard', from: from.id, notification: decodeNotification(bytes) })
+        server.stepElection({ type: 'notification', from: from.id, notification: decodeNotification(bytes) })
     })
   }
 

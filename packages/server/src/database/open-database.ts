@@ -1,0 +1,127 @@
+import type { Platform } from '@zabra/runtime'
+import { Tree } from '../core/tree/index.ts'
+import {
+  dataFoldersOf,
+  DivergedFilesError,
+  lockFolder,
+  openEpochFiles,
+  recover,
+  type Recovery,
+  type RecoveryOptions,
+} from '../persistence/index.ts'
+import { Database } from './database.ts'
+import { SnapshotFiles } from './snapshot-files.ts'
+import type { DatabaseSettings } from './types.ts'
+import { VoteEligibility } from './vote-eligibility.ts'
+
+/**
+ * Locks the folders, recovers what is in them and, for a member of an ensemble, checks the epochs. Rejects with a
+ * `DamageError`, `RecoveryError`, `FolderLockedError` or `DiskError`, whose message says what to do.
+ */
+export async function openDatabase(
+  settings: DatabaseSettings,
+  platform: Platform,
+  { member }: { readonly member: boolean },
+): Promise<Database> {
+  const { disk, logger } = platform
+  const folders = dataFoldersOf(settings)
+  const { token, unlock } = await lockFolders(settings, platform)
+  try {
+    if (!member) await VoteEligibility.rejectStandalone(platform, folders)
+    const eligibility = member ? await VoteEligibility.open(platform, folders) : undefined
+    // The token is secret to everyone who cannot read the data folder.
+    const options = recoveryOptions(settings, platform, Number.parseInt(token.slice(0, 8), 16))
+    const recoverFiles = (): Promise<Recovery> => recoverOrRevokeEligibility(options, eligibility)
+    const recovery = await recoverFiles()
+    if (recovery.wasEmpty) await eligibility?.checkEmptyStart(settings)
+    const epochs = member
+      ? await openEpochFiles(disk, logger, folders.snapshots, recovery.lastZxid)
+      : undefined
+    const snapshots = new SnapshotFiles({
+      disk,
+      folder: folders.snapshots,
+      compression: settings.snapshotCompression,
+      compressor: platform.compression,
+    })
+    await snapshots.measure()
+    const parts = {
+      settings,
+      platform,
+      folders,
+      options,
+      snapshots,
+      epochs,
+      eligibility,
+      recoverFiles,
+      unlock,
+    }
+    return new Database(parts, recovery)
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+interface LockedFolders {
+  /** A random number in hexadecimal, new in each run. */
+  readonly token: string
+  readonly unlock: () => Promise<void>
+}
+
+/** Locks the data folders for this process. */
+async function lockFolders(
+  { dataDir, dataLogDir, autoCreateDataDir }: DatabaseSettings,
+  { disk, random, system }: Platform,
+): Promise<LockedFolders> {
+  const token = [...random.bytes(8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const unlocks: (() => Promise<void>)[] = []
+  const unlock = async (): Promise<void> => {
+    for (const unlockOne of unlocks.reverse()) await unlockOne()
+  }
+  try {
+    for (const folder of new Set([dataDir, dataLogDir])) {
+      if (autoCreateDataDir) await disk.makeFolder(folder)
+      unlocks.push(await lockFolder(disk, folder, system, token))
+    }
+    return { token, unlock }
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+/** `hashKey` is the key of the hash by which trees index their paths. */
+function recoveryOptions(
+  settings: DatabaseSettings,
+  { disk, logger, compression }: Platform,
+  hashKey: number,
+): RecoveryOptions {
+  return {
+    disk,
+    logger,
+    compression,
+    dataDir: settings.dataDir,
+    dataLogDir: settings.dataLogDir,
+    autoCreate: settings.autoCreateDataDir,
+    trustEmptySnapshot: settings.snapshotTrustEmpty,
+    createTree: () =>
+      new Tree({ extendedTypes: settings.extendedTypesEnabled, digest: settings.digestEnabled, hashKey }),
+  }
+}
+
+/**
+ * Recovers. Files that are readable and do not fit together stop a standalone server; a member sets them aside, loses its vote
+ * and gets everything from its leader.
+ */
+async function recoverOrRevokeEligibility(
+  options: RecoveryOptions,
+  eligibility: VoteEligibility | undefined,
+): Promise<Recovery> {
+  try {
+    return await recover(options)
+  } catch (error) {
+    if (eligibility === undefined || !(error instanceof DivergedFilesError)) throw error
+    await eligibility.revoke(error.message)
+    return recover(options)
+  }
+}

@@ -1,0 +1,125 @@
+import { formatZxid, OpCode, Reader } from '@zabra/protocol'
+import { invariant, type Logger } from '@zabra/runtime'
+import { OPEN_ACL_ID, type Tree } from '../core/tree/index.ts'
+import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import {
+  decodeLoggedTxn,
+  DivergenceError,
+  hasNonAsciiPaths,
+  isSuccessor,
+  RecoveryError,
+  type RawTxn,
+  type Recovery,
+} from '../persistence/index.ts'
+import type { ReceivedSnapshot } from './snapshot-receiver.ts'
+
+/** The tree in memory, its sessions, and whether they are those of the files. */
+export class TreeState {
+  readonly #logger: Logger
+  readonly #digestEnabled: boolean
+  tree: Tree
+  /** Sessions with their timeouts in milliseconds. */
+  sessions: Map<SessionId, number>
+  /** Whether the tree was found to differ from the history, so that it must be loaded again. */
+  isWrong = false
+  /** The last transaction of the files, while the tree is a new one that is not on disk. */
+  #zxidOfFiles: Zxid | undefined
+  #canCompareDigests: boolean
+  /** Nodes whose access control list neither the snapshot nor a transaction has brought yet. */
+  #nodesWithoutAcl: readonly string[] = []
+
+  constructor(recovery: Recovery, logger: Logger, digestEnabled: boolean) {
+    this.#logger = logger
+    this.#digestEnabled = digestEnabled
+    this.tree = recovery.tree
+    this.sessions = recovery.sessions
+    this.#canCompareDigests = recovery.canCompareDigests
+  }
+
+  get zxidOfFiles(): Zxid | undefined {
+    return this.#zxidOfFiles
+  }
+  get isUninstalled(): boolean {
+    return this.#zxidOfFiles !== undefined
+  }
+
+  /** Takes over what was read from the files. */
+  load({ tree, sessions, canCompareDigests }: Recovery): void {
+    this.tree = tree
+    this.sessions = sessions
+    this.#canCompareDigests = canCompareDigests
+    this.#zxidOfFiles = undefined
+    this.#nodesWithoutAcl = []
+  }
+
+  /** Puts a new tree in place, whose files do not exist yet. `lastZxid` is the last transaction of the present ones. */
+  replace({ tree, sessions, nodesWithoutAcl }: ReceivedSnapshot, lastZxid: Zxid): void {
+    this.#zxidOfFiles ??= lastZxid
+    this.tree = tree
+    this.sessions = sessions
+    this.#nodesWithoutAcl = nodesWithoutAcl
+  }
+
+  /** Notes that the tree is on disk. */
+  installed(): void {
+    this.#canCompareDigests = true
+    this.#zxidOfFiles = undefined
+    this.isWrong = false
+  }
+
+  /** Decodes and applies a transaction. Throws a `DivergenceError` when the tree has another digest than its leader's after it. */
+  apply(payload: Uint8Array): LoggedTxn {
+    const logged = decodeLoggedTxn(new Reader(payload))
+    const { header, txn, digest } = logged
+    const isNext = header.zxid > this.tree.lastZxid
+    if (txn.type === OpCode.createSession) this.sessions.set(header.sessionId, txn.timeOut)
+    else if (txn.type === OpCode.closeSession) this.sessions.delete(header.sessionId)
+    this.tree.apply(header, txn)
+    // A streamed tree changed while it was sent; it agrees with the leader's only once everything behind the stream is applied.
+    const isComparable = isNext && this.#canCompareDigests && !this.isUninstalled && this.#digestEnabled
+    if (!isComparable || digest === undefined || this.tree.matches(digest)) return logged
+    if (!hasNonAsciiPaths(this.tree)) throw new DivergenceError(header.zxid)
+    this.#canCompareDigests = false
+    this.#logger.warn(
+      { zxid: formatZxid(header.zxid) },
+      'Digests are not compared any more: there are names beyond ASCII, and the leader encodes names in another way than UTF-8',
+    )
+    return logged
+  }
+
+  /** Applies what the log has behind the tree, up to the transaction `last`. */
+  async catchUp(entries: AsyncIterable<RawTxn>, last: Zxid): Promise<void> {
+    const before = this.tree.lastZxid
+    let count = 0
+    for await (const { zxid, payload } of entries) {
+      invariant(count > 0 || isSuccessor(zxid, before), 'The log continues where the tree ends.', {
+        tree: formatZxid(before),
+        log: formatZxid(zxid),
+      })
+      this.apply(payload)
+      count++
+    }
+    invariant(this.tree.lastZxid === last, 'A role leaves a tree that has all of its log.', {
+      tree: formatZxid(this.tree.lastZxid),
+      log: formatZxid(last),
+    })
+    this.#logger.info(
+      { from: formatZxid(before), to: formatZxid(last), transactions: count },
+      'Applied what was logged and not yet committed when the role ended',
+    )
+  }
+
+  /** Throws a `RecoveryError` if a node has no access control list, which the snapshot or a later transaction must bring. */
+  rejectNodesWithoutAcl(folder: string): void {
+    const { tree } = this
+    const left = this.#nodesWithoutAcl.find(
+      (path) => tree.has(path) && tree.aclIdOf(tree.find(path)) === OPEN_ACL_ID,
+    )
+    if (left === undefined) return
+    throw new RecoveryError(
+      `Expected the access list of ${left} in the snapshot of the leader or behind it, got neither`,
+      folder,
+      'Connect again; the data on disk are as before.',
+    )
+  }
+}

@@ -1,0 +1,57 @@
+import { MemoryDisk } from '@zabra/runtime'
+import { describe, expect, it } from 'vitest'
+import { lockFolder, type LockOwner } from './index.ts'
+
+describe('lockFolder', () => {
+  const owner = (pid: number, running: number[] = []): LockOwner => ({
+    pid,
+    processIdentity: (other) => (other === pid || running.includes(other) ? `${other}-now` : undefined),
+  })
+
+  it('rejects a second server while the first process runs, and names that process', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    disk.putFile('/data/zabra.lock', new TextEncoder().encode('1 a1 1-now\n'))
+    const second = lockFolder(disk, '/data', owner(2, [1]), 'b2')
+    await expect(second).rejects.toMatchObject({ name: 'FolderLockedError', code: 'ELOCKED' })
+    await expect(second).rejects.toThrow(/in use by process 1.*dataDir/)
+    await (
+      await lockFolder(disk, '/data', owner(2), 'b2')
+    )()
+    expect(disk.paths()).toEqual([])
+  })
+
+  it('rejects a second server of the same process', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    const unlock = await lockFolder(disk, '/data', owner(1), 'd4')
+    await expect(lockFolder(disk, '/data', owner(1), 'e5')).rejects.toThrow('another server of this process')
+    await unlock()
+    await (
+      await lockFolder(disk, '/data', owner(1), 'e5')
+    )()
+  })
+
+  it('takes over the lock of a process that ended, of this id before a reboot, and a lock file that is malformed', async () => {
+    for (const text of ['99 f0 99-now\n', '2 f0 2-before\n', '1 f0 1-before\n', '99\n', 'half', '']) {
+      const disk = new MemoryDisk()
+      disk.putFile('/data/zabra.lock', new TextEncoder().encode(text))
+      const unlock = await lockFolder(disk, '/data', owner(2, [1]), 'c3')
+      expect(new TextDecoder().decode(await disk.readFile('/data/zabra.lock'))).toBe('2 c3 2-now\n')
+      await unlock()
+    }
+  })
+
+  it('takes over the lock of an ended process whose token this process still holds', async () => {
+    const disk = new MemoryDisk()
+    await disk.makeFolder('/data')
+    const owner = (pid: number): LockOwner => ({
+      pid,
+      processIdentity: (other: number) => (other === pid ? `${pid}` : undefined),
+    })
+    await lockFolder(disk, '/data', owner(1), 'one')
+    const unlock = await lockFolder(disk, '/data', owner(2), 'two')
+    await unlock()
+    expect(await disk.exists('/data/zabra.lock')).toBe(false)
+  })
+})

@@ -1,0 +1,100 @@
+import { OPEN_ACL_UNSAFE, OpCode, Reader, Writer } from '@zabra/protocol'
+import { describe, expect, it } from 'vitest'
+import type { Txn } from '../core/types.ts'
+import { zxidOfPayload } from './entries.ts'
+import { decodeLoggedTxn, encodeLoggedTxn } from './index.ts'
+import { createTxn, hexBytes, newTree } from './testing/log-fixture.ts'
+
+describe('the transaction codec', () => {
+  it('zxidOfPayload returns the zxid of an encoded transaction, whatever bits it has', () => {
+    for (const zxid of [1, 0x7fff_ffff, 0x8000_0000, 0x1_ffff_ffff, 0x1f_ffff_8000_0001]) {
+      const writer = new Writer()
+      const header = { sessionId: -1n, cxid: -1, zxid, time: -1 }
+      encodeLoggedTxn(writer, { header, txn: { type: OpCode.error, err: -1 }, digest: undefined })
+      const within = new Uint8Array(writer.length + 5)
+      within.set(writer.bytes(), 5)
+      expect(zxidOfPayload(within.subarray(5))).toBe(zxid)
+      expect(zxidOfPayload(within.subarray(5, 36))).toBeUndefined()
+    }
+  })
+
+  it.each([
+    '0100001402ee0000 00000000 0000000100000001 000001a1fb44a723 fffffff6 00001f40 00000002 0000000051c6d660',
+    '0100001402ee0000 00000001 0000000100000002 000001a1fb44a73e 00000001 00000002 2f61 00000005 68656c6c6f 00000001 0000001f 00000005 776f726c64 00000006 616e796f6e65 00 00000001 00000002 0000000152415ba6',
+    '0100001402ee0000 00000005 0000000100000005 000001a1fb44a9bd ffffffff ffffff9b',
+    '0000000000000000 00000000 0000000100000007 000001a1fb46273f 00000014 00000005 2f636f6e74 00000002 000000005355f74b',
+  ])('re-encodes a transaction to the bytes that Apache ZooKeeper logged: %s', (text) => {
+    const bytes = hexBytes(text)
+    const writer = new Writer()
+    encodeLoggedTxn(writer, decodeLoggedTxn(new Reader(bytes)))
+    expect(Buffer.from(writer.bytes()).toString('hex')).toBe(Buffer.from(bytes).toString('hex'))
+  })
+
+  it('decodes a closeSession without its record, and a failed part of a multi with other bytes behind its code', () => {
+    const close = hexBytes('0100001402ee0000 00000000 0000000100000001 000001a1fb44a723 fffffff5')
+    expect(decodeLoggedTxn(new Reader(close)).txn).toEqual({ type: OpCode.closeSession, paths2Delete: [] })
+    const multi = hexBytes(
+      '0100001402ee0000 00000000 0000000100000001 000001a1fb44a723 0000000e 00000001 ffffffff 00000008 ffffff9b 12345678',
+    )
+    expect(decodeLoggedTxn(new Reader(multi)).txn).toEqual({
+      type: OpCode.multi,
+      txns: [{ type: OpCode.error, err: -101 }],
+    })
+  })
+
+  it('encodes a create2 inside a multi as create, so that servers before 3.8.2 apply the multi', () => {
+    const { header, txn } = createTxn(1, 5)
+    const part = { ...txn, type: OpCode.create2 } as const
+    const writer = new Writer()
+    encodeLoggedTxn(writer, { header, txn: { type: OpCode.multi, txns: [part as never] }, digest: undefined })
+    const { txn: read } = decodeLoggedTxn(new Reader(writer.bytes()))
+    expect(read).toMatchObject({ type: OpCode.multi, txns: [{ type: OpCode.create, path: '/n1' }] })
+  })
+
+  it('decodes every type of transaction to what was encoded', () => {
+    const base = { path: '/a', data: null, acl: OPEN_ACL_UNSAFE, parentCVersion: 3 }
+    const txns: Txn[] = [
+      { type: OpCode.create2, ...base, ephemeral: true },
+      { type: OpCode.createContainer, ...base },
+      { type: OpCode.createTTL, ...base, ttl: 2 ** 40 - 1 },
+      { type: OpCode.reconfig, path: '/zookeeper/config', data: new Uint8Array([1]), version: -1 },
+      { type: OpCode.setACL, path: '/a', acl: OPEN_ACL_UNSAFE, version: 1 },
+      { type: OpCode.closeSession, paths2Delete: ['/a', '/b'] },
+      {
+        type: OpCode.multi,
+        txns: [
+          { type: OpCode.check, path: '/a', version: 2 },
+          { type: OpCode.delete, path: '/a' },
+        ],
+      },
+    ]
+    for (const txn of txns) {
+      for (const digest of [undefined, { hi: 0xffffffff, lo: 1 }]) {
+        const logged = { header: { sessionId: -5n, cxid: -1, zxid: 2 ** 33, time: 2 ** 41 }, txn, digest }
+        const writer = new Writer()
+        encodeLoggedTxn(writer, logged)
+        const bytes = writer.take()
+        expect(decodeLoggedTxn(new Reader(bytes))).toEqual(logged)
+        // Also with a lookup of known paths.
+        expect(decodeLoggedTxn(new Reader().resetToView(bytes), newTree().store)).toEqual(logged)
+      }
+    }
+  })
+
+  it('decodes paths of existing nodes to the strings of the tree, and other paths to new strings', () => {
+    const { store } = newTree()
+    const top = store.find('/')
+    for (const path of ['/a', '/ü', '/gone']) store.add(path, top)
+    store.remove(store.find('/gone'))
+    for (const path of ['/a', '/ü', '/gone', '/b', '/', '/a/']) {
+      const txn: Txn = { type: OpCode.setData, path, data: new Uint8Array([1]), version: 3 }
+      const writer = new Writer()
+      encodeLoggedTxn(writer, {
+        header: { sessionId: 1n, cxid: 2, zxid: 3, time: 4 },
+        txn,
+        digest: undefined,
+      })
+      expect(decodeLoggedTxn(new Reader(writer.take()), store).txn).toEqual(txn)
+    }
+  })
+})
