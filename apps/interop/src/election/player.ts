@@ -60,7 +60,7 @@ export class Player {
     return new Promise((resolve) => {
       this.#decided = resolve
       const active = parseConfiguration(this.#configuration)
-      this.#driver.step({ type: 'look', footing: { zxid, epoch, active } })
+      this.#driver.step({ type: 'look', state: { zxid, epoch, active } })
     })
   }
 

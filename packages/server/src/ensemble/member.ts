@@ -70,7 +70,13 @@ export class Member implements Server {
       clientPorts: new ClientPorts(settings, platform, membership.clientAddresses, (service) => {
         service.commands = new FourLetterCommands(service, database.folders, startedAt)
       }),
-      snapshots: new SnapshotScheduler({ settings, clock: platform.clock, logger: platform.logger, database, stats }),
+      snapshots: new SnapshotScheduler({
+        settings,
+        clock: platform.clock,
+        logger: platform.logger,
+        database,
+        stats,
+      }),
       failed: (error) => this.#fail(error),
       configurationChanged: () => this.#onConfigurationChanged(),
     }

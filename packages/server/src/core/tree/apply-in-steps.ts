@@ -86,7 +86,7 @@ export function* applyCloseSession(
     if (i > 0 && i % STEP === 0) yield
     tree.remove(zxid, paths2Delete[i]!, sink)
   }
-  for (let left = tree.owners.firstOfSession(sessionId, STEP); left.length > 0; ) {
+  for (let left = tree.owners.firstOfSession(sessionId, STEP); left.length > 0;) {
     yield
     for (const node of left) tree.remove(zxid, tree.pathOf(node), sink)
     left = tree.owners.firstOfSession(sessionId, STEP)
