@@ -144,7 +144,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       }
       const entry = this.#queue.shift()!
       if (entry.callback === undefined) this.#foreign--
-      if (appliesInSteps(this.#parts.tree, entry.logged.txn)) this.#beginSteps(entry)
+      if (appliesInSteps(this.#parts.tree, entry.logged.txn)) this.#applying.run(this.#applyInSteps(entry))
       else this.#apply(entry)
     }
     this.#tell()
@@ -174,31 +174,28 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#isApplied(entry, err)
   }
 
-  /** Applies a small transaction at once. The rest of a large one is applied in later turns, and what follows it after that. */
-  #beginSteps(entry: AcceptedWrite): void {
-    const steps = this.#applyInSteps(entry)
-    if (steps.next().done !== true) this.#applying.add({ begin: () => this.#resume(steps) })
-  }
-
-  *#resume(steps: Generator<void>): Generator<void> {
-    yield* steps
-    this.#advanceLater()
-  }
-
   *#applyInSteps(entry: AcceptedWrite): Generator<void> {
     const { tree, watchNotifier: firing } = this.#parts
     const { header, txn } = entry.logged
     const steps = applyInSteps(tree, header, txn, firing, partsOf(entry))
     let err: number | undefined
+    let isOneStep = true
     while (err === undefined) {
       // Between two steps others may have had events.
       firing.zxid = header.zxid
       const { done, value } = steps.next()
       if (done === true) err = value
-      else yield
+      else {
+        isOneStep = false
+        yield
+      }
     }
-    while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) yield
+    while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) {
+      isOneStep = false
+      yield
+    }
     if (!this.#ended) this.#isApplied(entry, err)
+    if (!isOneStep) this.#advanceLater()
   }
 
   #isApplied(entry: AcceptedWrite, err: number): void {

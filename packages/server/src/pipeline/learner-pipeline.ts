@@ -1,7 +1,6 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
-import { STEP } from '../core/steps.ts'
-import { applyInSteps, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
@@ -222,8 +221,9 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
 
   /** A transaction is committed: COMMIT of a proposal, or INFORM. The payload must not change until it is applied. */
   applyCommitted(zxid: Zxid, payload: Uint8Array): void {
-    if (!this.#applying.isBusy && payload.length < LARGE_BYTES) return this.#take(zxid, payload)
-    this.#applying.add({ begin: () => this.#takeInSteps(zxid, payload) })
+    if (this.#applying.isBusy) return this.#applying.add({ begin: () => this.#apply(zxid, payload) })
+    const steps = this.#apply(zxid, payload)
+    if (steps !== undefined) this.#applying.run(steps)
   }
 
   /** SYNC. */
@@ -301,20 +301,23 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     return ErrorCode.OK
   }
 
-  #take(zxid: Zxid, payload: Uint8Array): void {
-    if (this.#ended) return
-    const { tree, watchNotifier: firing } = this.#parts
+  /** Applies a committed transaction, or returns the steps of one that may be large. */
+  #apply(zxid: Zxid, payload: Uint8Array): Generator<void> | undefined {
+    if (this.#ended) return undefined
+    if (payload.length >= LARGE_BYTES) return this.#decodeInSteps(zxid, payload)
+    const { tree, watchNotifier } = this.#parts
     const logged = this.#sound(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
-    if (logged === undefined) return
+    if (logged === undefined) return undefined
     const { header, txn } = logged
-    if (isLarge(tree, header, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
+    if (appliesInSteps(tree, txn)) return this.#applyInSteps(logged)
     const asked = this.#answered(header.sessionId, header.cxid)
-    firing.zxid = header.zxid
-    this.#isApplied(logged, asked, tree.apply(header, txn, firing, partsOf(txn, asked)))
+    watchNotifier.zxid = header.zxid
+    this.#isApplied(logged, asked, tree.apply(header, txn, watchNotifier))
+    return undefined
   }
 
-  *#takeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
-    const steps = decodeInSteps(new Reader(payload), STEP, this.#parts.tree.store)
+  *#decodeInSteps(zxid: Zxid, payload: Uint8Array): Generator<void> {
+    const steps = decodeInSteps(new Reader(payload), this.#parts.tree.store)
     let logged: LoggedTxn | undefined
     const decode = (): LoggedTxn | undefined => {
       const { done, value } = steps.next()

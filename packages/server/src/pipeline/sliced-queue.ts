@@ -44,6 +44,14 @@ export class SlicedQueue {
     if (!this.isBusy) this.#run()
   }
 
+  /**
+   * Runs work whose first step is often its last: the first step now, and the rest, if any, in slices. The queue must not be
+   * busy.
+   */
+  run(steps: Generator<void>): void {
+    if (steps.next().done !== true) this.add({ begin: () => steps })
+  }
+
   /** Does in this turn what is left of the piece that is being done, and nothing that waits. */
   drainCurrent(): void {
     if (this.#inStep) return

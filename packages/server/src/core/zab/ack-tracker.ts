@@ -13,7 +13,7 @@ import { Entries } from './entries.ts'
  * Rules: `#ackers` means nothing between calls.
  */
 export class AckTracker {
-  readonly pending = new Entries(1024)
+  readonly pending = new Entries()
   readonly #servers: ServerId[] = []
   readonly #acks: Zxid[] = []
   readonly #ackers = new Set<ServerId>()

@@ -88,7 +88,7 @@ export class EnsembleFixture {
             },
             propose: (zxid, payload) => void this.proposals.push({ zxid, payload }),
             confirmLeadership: (done) =>
-              void this.confirms.push({ after: this.leader.pipeline.lastZxid, done }),
+              void this.confirms.push({ after: this.leader.pipeline.proposer.lastZxid, done }),
             sendSync: (learner) => {
               const { fixture: side, fromLeader } = learner as Learner
               fromLeader.push(() => side.pipeline.completeSync())
