@@ -2,7 +2,7 @@ import type { Cancel, Clock } from '@zabra/runtime'
 import { abortError, type ErrorContext } from './errors.ts'
 import type { CallOptions } from './types.ts'
 
-/** Begins something that goes on when its caller no longer waits. */
+/** Runs an operation that continues after its caller's signal or timeout has ended the wait. */
 export async function withCallerLimits<T>(
   clock: Clock,
   begin: () => Promise<T>,

@@ -5,7 +5,7 @@ import { connectionLossError, errorFromCode, MultiError, UsageError } from './er
 import { isErrorResult, type MultiReply } from './operations.ts'
 import type { ACL, ReadOp, WriteOp } from './types.ts'
 
-/** One operation as it goes on the wire. Throws a `UsageError` when it cannot be right. */
+/** Returns one operation in its wire form. Throws a `UsageError` if it is invalid. */
 export function toMultiOperation(operation: WriteOp | ReadOp, root: string): MultiOperation {
   const { op, path } = operation
   const sequential = op === 'create' && isSequential(operation.mode ?? 'persistent')
@@ -31,7 +31,7 @@ export function toMultiOperation(operation: WriteOp | ReadOp, root: string): Mul
     case 'getChildren':
       return { type: OpCode.getChildren, path: at, watch: false }
     default:
-      throw new UsageError(`Expected an operation that a multi can hold, got ${JSON.stringify(op)}`)
+      throw new UsageError(`Expected an operation that a multi can contain, got ${JSON.stringify(op)}`)
   }
 }
 
@@ -48,7 +48,7 @@ function createOperation(operation: WriteOp & { op: 'create' }, path: string): M
 const wireAcl = (acl: readonly ACL[] = OPEN_ACL): { perms: number; id: { scheme: string; id: string } }[] =>
   acl.map(({ perms, scheme, id }) => ({ perms, id: { scheme, id } }))
 
-/** The results of a multi that was carried out. Throws a `MultiError` for one that was not. */
+/** Returns the results of a multi. Throws a `MultiError` for one that failed. */
 export function toWriteResults(operations: readonly WriteOp[], answer: MultiReply, root: string): unknown[] {
   const failed = answer.results.findIndex(
     (result) => isErrorResult(result) && result.err !== 0 && result.err !== ErrorCode.RUNTIMEINCONSISTENCY,
@@ -60,7 +60,7 @@ export function toWriteResults(operations: readonly WriteOp[], answer: MultiRepl
     const cause = errorFromCode(isErrorResult(result) ? result.err : 0, { operation: op, path })
     if (answer.isAmbiguous) {
       const reason =
-        'the connection broke before the reply came, and a second try failed, perhaps since the first did not'
+        'the connection broke before the reply arrived, and the retry failed, perhaps because the first try succeeded'
       throw connectionLossError({ operation: 'multi', path, maybeApplied: true, reason, cause })
     }
     throw new MultiError(`multi: operation ${undone} failed: ${cause.message}`, undone, cause)
@@ -74,7 +74,7 @@ export function toWriteResults(operations: readonly WriteOp[], answer: MultiRepl
   })
 }
 
-/** The results of a multiRead: each what was read, or why it could not be. */
+/** Returns the results of a multiRead: for each read its result or its error. */
 export function toReadResults(operations: readonly ReadOp[], { results }: MultiReply): unknown[] {
   return results.map((result, index) => {
     const { op, path } = operations[index] ?? { op: 'multiRead', path: '/' }
@@ -84,7 +84,7 @@ export function toReadResults(operations: readonly ReadOp[], { results }: MultiR
   })
 }
 
-/** A Stat of the protocol as this package shows it. */
+/** Converts a Stat of the protocol to the public Stat. */
 function toClientStat<T extends { ctime: bigint; mtime: bigint }>(
   stat: T,
 ): Omit<T, 'ctime' | 'mtime'> & { ctime: number; mtime: number } {

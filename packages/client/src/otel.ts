@@ -1,19 +1,25 @@
-/** Spans and metrics of OpenTelemetry for the option `instrumentation`. Needs `@opentelemetry/api`, an optional peer. */
+/**
+ * OpenTelemetry spans and metrics for the option `instrumentation`. Needs `@opentelemetry/api`, an optional peer
+ * dependency.
+ */
 import { metrics, SpanKind, SpanStatusCode, trace, type Meter, type Tracer } from '@opentelemetry/api'
-import type { Instrumentation } from './types.ts'
+import type { Instrumentation } from './instrumentation.ts'
 
 export interface OpenTelemetryOptions {
   /** Default: the tracer of the global provider. */
   readonly tracer?: Tracer
   /** Default: the meter of the global provider. */
   readonly meter?: Meter
-  /** Leaves paths out of spans: they may name customers. Metrics never have them. */
+  /** Leaves paths out of spans: they may contain customer names. Metrics never contain paths. */
   readonly withoutPaths?: boolean
 }
 
 const NAME = '@zabra/client'
 
-/** Makes the hooks; one object may serve many clients. Names follow the conventions for clients of databases. */
+/**
+ * Returns instrumentation; one object may serve many clients. Names follow the semantic conventions for database
+ * clients.
+ */
 export function openTelemetry({
   tracer = trace.getTracer(NAME),
   meter = metrics.getMeter(NAME),

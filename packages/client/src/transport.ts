@@ -2,9 +2,9 @@ import type { Connection, Network } from '@zabra/runtime'
 import { UsageError } from './errors.ts'
 import { addressKey } from './servers/connect-string.ts'
 import { acceptLightAbort } from './session/abort.ts'
-import type { ServerAddress, Transport } from './types.ts'
+import type { ServerAddress, Transport } from './platform.ts'
 
-/** Connections by the networks that a platform has, chosen by the scheme of the address. */
+/** Returns a transport over the networks of a platform, chosen by the scheme of the address. */
 export function networkTransport(networks: Partial<Record<ServerAddress['scheme'], Network>>): Transport {
   const open = (server: ServerAddress, signal: AbortSignal): Promise<Connection> => {
     checkSchemes([server], schemes)
@@ -16,14 +16,14 @@ export function networkTransport(networks: Partial<Record<ServerAddress['scheme'
     schemes,
     open,
     async probe(server, signal) {
-      // WebSocket servers speak frames only.
+      // WebSocket servers accept frames only.
       if (server.scheme === 'ws' || server.scheme === 'wss') return 'unknown'
       return probeWithIsro(await open(server, signal), signal)
     },
   }
 }
 
-/** Throws a `UsageError` for a server that a transport cannot reach, whatever happens. */
+/** Throws a `UsageError` for a server whose scheme the transport does not support. */
 export function checkSchemes(
   servers: readonly ServerAddress[],
   schemes: readonly string[] | undefined,
@@ -32,11 +32,11 @@ export function checkSchemes(
   if (stranger === undefined) return
   const known = schemes!.map((scheme) => `${scheme}://`).join(', ')
   throw new UsageError(
-    `Expected addresses with ${known}, got ${addressKey(stranger)}: there is no transport for it here`,
+    `Expected addresses with ${known}, got ${addressKey(stranger)}: no transport for this scheme`,
   )
 }
 
-/** Asks with the four-letter word `isro`. */
+/** Sends the four-letter command `isro`. */
 function probeWithIsro(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'> {
   return new Promise((resolve) => {
     let answer = ''

@@ -1,11 +1,11 @@
 import { remainingCallOptions } from './call-options.ts'
-import type { ZooKeeperClient } from './client.ts'
 import { BadVersionError } from './errors.ts'
 import { backoff } from './retry.ts'
-import type { Codec, TypedClient } from './types.ts'
+import type { Client, TypedClient } from './client-api.ts'
+import type { Codec } from './types.ts'
 
-/** Values instead of bytes, over the same session. */
-export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedClient<T> {
+/** Returns a client of decoded values over the same session. */
+export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> {
   return {
     client,
     create: async (path, value, options) => client.create(path, codec.encode(value), options),
@@ -28,7 +28,7 @@ export function typedClient<T>(client: ZooKeeperClient, codec: Codec<T>): TypedC
         } catch (error) {
           if (!(error instanceof BadVersionError)) throw error
         }
-        // The first losers of a race try again at once; who goes on losing makes room.
+        // The first retry is immediate; a client that loses repeatedly backs off.
         if (tries > 0) await backoff(client, tries)
       }
     },

@@ -47,7 +47,7 @@ export class ManualClock implements Clock {
     this.#soon.push(action)
   }
 
-  /** Lets time pass. Runs what falls due on the way, what that adds included, each at its own time. */
+  /** Advances the time. Runs the timers that become due, including new ones, each at its own time. */
   advance(ms: number): void {
     if (!(ms >= 0)) throw new RangeError(`Expected milliseconds from 0 up, got ${ms}`)
     const end = this.#monotonic + ms
@@ -62,17 +62,17 @@ export class ManualClock implements Clock {
     this.#go(Math.max(0, end - this.#monotonic))
   }
 
-  /** Sets the wall clock alone, as an administrator or a leap does. */
+  /** Moves the wall clock alone, as an administrator does. */
   jumpWall(ms: number): void {
     this.#wall += ms
   }
 
-  /** Timers that wait, the next one first. */
+  /** Returns the pending timers, the next one first. */
   pendingTimers(): { readonly name: string; readonly at: number }[] {
     return this.#timers.map(({ name, at }) => ({ name, at }))
   }
 
-  /** Resolves once neither promises nor `soon` have anything left to do at this time. */
+  /** Resolves when no microtask and no `immediate` action is left at this time. */
   async untilIdle(): Promise<void> {
     for (let quiet = 0; quiet < 100; quiet++) {
       if (this.#soon.length > 0) quiet = 0

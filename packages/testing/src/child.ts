@@ -2,7 +2,7 @@ import { connectToParent } from '@zabra/runtime/node/children'
 import { TestServer } from './ensemble/test-server.ts'
 import type { ChildCommand, ChildEvent } from './ensemble/child-server.ts'
 
-/** How often it looks whether there is something to tell, in milliseconds. */
+/** How often the role and the serving state are polled for changes, in milliseconds. */
 const LOOK_MS = 10
 
 let server: TestServer | undefined
@@ -26,10 +26,10 @@ async function obey(order: ChildCommand): Promise<void> {
 
 function look(): void {
   if (server?.isRunning !== true) return
-  const { role, isServing: serving } = server
-  if (told === `${role} ${serving}`) return
-  told = `${role} ${serving}`
-  tell({ is: 'acting', role: role!, serving })
+  const { role, isServing } = server
+  if (told === `${role} ${isServing}`) return
+  told = `${role} ${isServing}`
+  tell({ is: 'acting', role: role!, isServing })
 }
 
 function complain(error: unknown): void {

@@ -10,11 +10,11 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('builds nothing for requests while nobody listens', () => {
+it('requests cost no tracing while the channels have no subscribers', () => {
   expect(withDiagnostics(undefined)).toHaveProperty('request', undefined)
 })
 
-it('tells listeners of requests, states and events, without data', async () => {
+it('subscribers receive requests, states and events, without data', async () => {
   const heard: string[] = []
   const request = tracingChannel<'', RequestContext>('zookeeper:request')
   const listeners = {

@@ -7,7 +7,7 @@ beforeEach(async () => {
 })
 afterEach(() => world.end())
 
-it('a persistent watch that is closed beside a one-shot watch does not stay on the server for ever', async () => {
+it('closing a persistent watch while a one-shot watch is open removes it from the server in the end', async () => {
   const told: number[] = []
   const client = await world.client({
     instrumentation: { event: ({ watchers }) => void told.push(watchers) },

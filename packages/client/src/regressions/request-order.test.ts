@@ -2,16 +2,16 @@ import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
 it.each([false, true])(
-  'an exists watch on nothing is older than the event that follows it (one chunk: %s)',
+  'an exists watch on a missing znode is ordered before its event (one chunk: %s)',
   async (together) => {
     const world = await ManualWorld.start()
     const client = await world.client()
     const other = await world.client()
     const held: Uint8Array[] = []
-    const wire = world.connections[0]!
+    const connection = world.connections[0]!
     if (together)
       world.faults.toClient = (chunk, from) => {
-        if (from !== wire) return chunk
+        if (from !== connection) return chunk
         held.push(chunk.slice())
         return undefined
       }
@@ -27,7 +27,7 @@ it.each([false, true])(
         all.set(one, at)
         at += one.length
       }
-      wire.deliver(all)
+      connection.deliver(all)
     }
     const watch = await world.outcome(arming)
     const event = await world.outcome(watch.fired)

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest'
 import { churnWatches } from '../testing/watch-churn.ts'
 import { bytes } from '../testing/manual-world.ts'
 
-/** More of them with ZABRA_CLIENT_SEEDS; a failing one stands in the name of its test. */
+/** ZABRA_CLIENT_SEEDS sets the number of seeds; a failing seed is in the name of its test. */
 const seeds = Array.from({ length: Number(process.env['ZABRA_CLIENT_SEEDS'] ?? 60) }, (_, i) => i + 1)
 
 it.each(seeds)(
-  'seed %i: every watch that is still open hears of a change after churn and cuts',
+  'seed %i: every open watch receives a change after churn and connection losses',
   async (seed) => {
     const { world, admin, open, all } = await churnWatches(seed)
     await world.within(20_000, Promise.all(all))

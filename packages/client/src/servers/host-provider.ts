@@ -1,21 +1,19 @@
 import type { Random } from '@zabra/runtime'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
+import { randomFraction } from '../random-fraction.ts'
 import { addressKey } from './connect-string.ts'
 
-/** A number from 0 up to, not including, 1. */
-export const randomFraction = (random: Random): number => random.below(0x1_0000_0000) / 0x1_0000_0000
-
-/** The server that a client is, or was last, attached to. */
+/** The server that a client is, or was last, connected to. */
 export interface ConnectedServer {
   readonly server: ServerAddress
-  /** The address behind the name at that time. */
+  /** The address that the name resolved to at that time. */
   readonly host?: string
 }
 
-/** Who comes next, and whether a whole round without success lies behind. */
+/** The next server to try, with the number of failed rounds. */
 export interface Candidate {
   readonly server: ServerAddress
-  /** Rounds over all servers since the last connection. */
+  /** Completed rounds over all servers since the last connection. */
   readonly round: number
   /** Attempts in this round before this one. */
   readonly position: number
@@ -28,16 +26,16 @@ interface Rebalance {
 }
 
 /**
- * The servers of a client in the order in which it tries them, and the rule by which clients spread when the list
- * changes (ZooKeeper's ZOOKEEPER-1355): each moves with the probability that makes every server of the new list expect
- * the same share, so that nobody has to count clients.
+ * Gives the servers in the order in which the client tries them, and rebalances clients when the list changes
+ * (ZOOKEEPER-1355): each client moves with the probability that gives every server of the new list the same expected
+ * share, without counting clients.
  */
 export class HostProvider {
   readonly #random: Random
   #servers: readonly ServerAddress[]
   #current = -1
   #attempts = 0
-  /** Set while the client moves after a change of the list. */
+  /** Set while the client moves after an update of the list. */
   #rebalance: Rebalance | undefined
   #lastConnected: ConnectedServer | undefined
 
@@ -70,22 +68,22 @@ export class HostProvider {
     }
   }
 
-  /** The attempt on the server that `next` gave has succeeded. */
+  /** Records that the attempt on the server given by `next` succeeded. */
   onConnected(attachment: ConnectedServer): void {
     this.#lastConnected = attachment
     this.#rebalance = undefined
-    // The next failure tries the server behind this one, not this one again.
+    // After a failure, continue with the next server instead of this one.
     this.#current = this.#servers.findIndex((server) => addressKey(server) === addressKey(attachment.server))
   }
 
-  /** A connection has been of use, so the waits before attempts begin anew. */
+  /** Resets the delays before attempts, after a connection has been useful. */
   resetAttempts(): void {
     this.#attempts = 0
   }
 
   /**
-   * Takes a new list. `live` is the server of the connection that stands now, if any. True says that the client has to
-   * leave it and connect by `next`.
+   * Takes a new server list. `live` is the server of the current connection, if any. Returns true if the client must
+   * disconnect and connect to `next`.
    */
   updateServerList(
     servers: readonly ServerAddress[],
@@ -107,7 +105,7 @@ export class HostProvider {
     return moves
   }
 
-  /** The table of the rule: whether to leave, and how likely a fresh server is chosen then. */
+  /** Decides whether the client moves, and the probability of choosing a new server then. */
   #decideRebalance(
     before: number,
     now: number,
@@ -118,12 +116,12 @@ export class HostProvider {
       return { moves: !stays || randomFraction(this.#random) < 1 - before / now, chanceOfFresh: 1 }
     }
     if (stays) return { moves: false, chanceOfFresh: 0 }
-    // Attached to a server of neither list while all old ones survive: nothing has to even out.
+    // Connected to a server of neither list while all old ones remain: no rebalancing is needed.
     const chanceOfOld = before === survivors ? 1 : (survivors * (before - now)) / (now * (before - survivors))
     return { moves: true, chanceOfFresh: 1 - chanceOfOld }
   }
 
-  /** Whom a decision is about. A move that has not ended counts as done. */
+  /** Returns the server that the decision is based on. A move in progress counts as completed. */
   #currentServer(live: ConnectedServer | undefined): ConnectedServer {
     if (this.#rebalance !== undefined) {
       const { fresh, old, chanceOfFresh } = this.#rebalance

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ManualWorld } from '../testing/manual-world.ts'
 
-it('the name of a server goes to the transport at every attempt, so that it is looked up anew', async () => {
+it('each attempt passes the server name to the transport, so that it is resolved again', async () => {
   const world = await ManualWorld.start()
   const client = await world.client({ servers: 'zk.example.com:2181' })
   const asked: string[] = []

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { OperationTimeoutError, UsageError } from '../core.ts'
 import { bytes, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 import { parseSrv } from './srv.ts'
 
 let world: ManualWorld
@@ -25,8 +25,8 @@ const services = async (name: string): Promise<typeof found> => {
 const connecting = (options = {}): Promise<Client> =>
   world.connect({ servers: 'dns-srv://_zk._tcp.example.com', platform: { resolveSrv: services }, ...options })
 
-describe('servers given as a service', () => {
-  it('are looked up, with a chroot behind the name', async () => {
+describe('servers given as a dns-srv:// name', () => {
+  it('are resolved, with the chroot after the name', async () => {
     const root = await world.client()
     await world.outcome(root.create('/app'))
     const client = await world.outcome(connecting({ servers: 'dns-srv://_zk._tcp.example.com/app' }))
@@ -36,7 +36,7 @@ describe('servers given as a service', () => {
     await world.outcome(client.close())
   })
 
-  it('are looked up until there are some', async () => {
+  it('are looked up until the lookup succeeds', async () => {
     found = []
     const client = connecting()
     await world.advance(3000)
@@ -46,7 +46,7 @@ describe('servers given as a service', () => {
     expect(world.lastConnection.server).toMatchObject({ scheme: 'tcp', host: 'a', port: 2181 })
   })
 
-  it('are given up with the signal, and the reason is told', async () => {
+  it('are no longer looked up when the signal aborts, and the error gives the last reason', async () => {
     broken = new Error('queryServFail')
     const abort = new AbortController()
     const refused = expect(world.within(10_000, connecting({ signal: abort.signal }))).rejects.toMatchObject({
@@ -61,7 +61,7 @@ describe('servers given as a service', () => {
     expect(asked).toHaveLength(tries)
   })
 
-  it('are looked up again, and what is new is moved to', async () => {
+  it('are looked up periodically, and the client moves to new servers', async () => {
     const client = await world.outcome(connecting())
     found = [{ host: 'b', port: 2181 }]
     const { id } = client.session
@@ -74,7 +74,7 @@ describe('servers given as a service', () => {
     expect(asked).toHaveLength(looks)
   })
 
-  it('are kept when a later look fails or finds none', async () => {
+  it('are kept when a later lookup fails or finds none', async () => {
     const client = await world.outcome(connecting())
     found = []
     await world.advance(70_000)
@@ -85,7 +85,7 @@ describe('servers given as a service', () => {
     await world.outcome(client.close())
   })
 
-  it('are looked up at once when the connection is lost', async () => {
+  it('are looked up again at once when the connection is lost', async () => {
     const client = await world.outcome(connecting())
     found = [{ host: 'b', port: 2181 }]
     world.faults.open = ({ host }) => {
@@ -102,24 +102,24 @@ describe('servers given as a service', () => {
     ['dns-srv://a:2181', 'Expected a service as'],
     ['dns-srv://a,b', 'Expected a service as'],
     ['dns-srv://a/b/', 'Expected a chroot'],
-  ])('are refused as %s', async (servers, message) => {
+  ])('are rejected when written as %s', async (servers, message) => {
     await expect(connecting({ servers })).rejects.toThrow(message)
     await expect(connecting({ servers })).rejects.toThrow(UsageError)
   })
 
-  it('are refused where nothing can look them up', async () => {
+  it('are rejected on a platform without SRV lookup', async () => {
     await expect(world.connect({ servers: 'dns-srv://a' })).rejects.toThrow(
-      'this platform cannot look up dns-srv:// names',
+      'this platform has no SRV lookup for dns-srv:// names',
     )
   })
 
-  it('may be servers with TLS', () => {
+  it('may use TLS', () => {
     expect(parseSrv('dns-srv+tls://a/b')).toEqual({ name: 'a', scheme: 'tls', chroot: '/b' })
     expect(parseSrv('a:2181')).toBeUndefined()
     expect(parseSrv(['dns-srv'])).toBeUndefined()
   })
 
-  it('end with a deadline as an OperationTimeoutError', async () => {
+  it('reject with an OperationTimeoutError when a deadline ends the lookup', async () => {
     broken = new Error('queryServFail')
     const signal = AbortSignal.timeout(0)
     await new Promise((resolve) => signal.addEventListener('abort', resolve))

@@ -1,11 +1,11 @@
 import { SeededRandom, type Random } from '@zabra/runtime'
 import { expect, it } from 'vitest'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
-type Call = (client: Client, view: Client) => Promise<unknown>
+type Call = (client: Client, chrootClient: Client) => Promise<unknown>
 
-/** What a turn of a program may call: mostly reads, of what is there, of what is not, and of what is forbidden. */
+/** Makes one turn of random calls: mostly reads of existing, missing and forbidden znodes. */
 function drawn(random: Random): Call {
   const path = ['/a', '/b', '/t', '/t/1', '/t/2', '/none', '/secret', '/large'][random.below(8)]!
   const inner = ['/', '/1', '/2', '/none'][random.below(4)]!
@@ -28,7 +28,7 @@ function drawn(random: Random): Call {
       return (client) => client.getData(path, { signal: AbortSignal.abort() })
     case 8:
     case 9:
-      return (_, view) => view.getData(inner)
+      return (_, chrootClient) => chrootClient.getData(inner)
     case 10:
       return (client) => client.withCodec({ encode: bytes, decode: text }).get(path)
     default:
@@ -44,7 +44,7 @@ const plain = (value: unknown): unknown =>
     }),
   )
 
-/** What a call came to, without what only counts. */
+/** Describes the outcome of a call, without its counters. */
 const fateOf = (call: Promise<unknown>): Promise<unknown> =>
   call.then(plain, (error: Error & { code?: string; path?: string; maybeApplied?: boolean }) => [
     error.name,
@@ -54,10 +54,10 @@ const fateOf = (call: Promise<unknown>): Promise<unknown> =>
     error.message,
   ])
 
-/** Plays the calls of a seed; `cuts` breaks connections between turns and amid them. */
+/** Runs the calls of a seed; `cuts` breaks connections between and within turns. */
 async function played(
   seed: number,
-  batchReads: boolean | { most: number },
+  batchReads: boolean | { maxReads: number },
   cuts: boolean,
 ): Promise<{ fates: unknown[]; told: string[]; frames: number }> {
   const world = await ManualWorld.start()
@@ -77,7 +77,7 @@ async function played(
   await world.outcome(
     client.create('/secret', bytes('x'), { acl: [{ perms: 31, scheme: 'digest', id: 'x:y' }] }),
   )
-  const view = client.chroot('/t')
+  const chrootClient = client.chroot('/t')
   let frames = 0
   world.faults.toServer = (chunk) => {
     frames += chunk.length
@@ -86,7 +86,7 @@ async function played(
   const fates: unknown[] = []
   for (let turn = 0; turn < 12; turn++) {
     const calls = Array.from({ length: random.below(40) }, () => drawn(random))
-    const reads = calls.map((call) => fateOf(call(client, view)))
+    const reads = calls.map((call) => fateOf(call(client, chrootClient)))
     if (cuts && random.below(10) < 4) {
       if (random.below(2) === 0) world.lastConnection.cut()
       else world.clock.immediate(() => world.clock.immediate(() => world.lastConnection.cut()))
@@ -97,13 +97,13 @@ async function played(
   return { fates, told, frames }
 }
 
-it('calls come to the same whether reads leave together or not', async () => {
+it('calls have the same outcomes with and without batchReads', async () => {
   let alone = 0
   let together = 0
   for (let seed = 1; seed <= 20; seed++) {
     const without = await played(seed, false, false)
-    const most = 2 + (seed % 5)
-    const withBatches = await played(seed, seed % 2 === 0 ? true : { most }, false)
+    const maxReads = 2 + (seed % 5)
+    const withBatches = await played(seed, seed % 2 === 0 ? true : { maxReads }, false)
     expect(withBatches.fates, `seed ${seed}`).toEqual(without.fates)
     expect(withBatches.told, `seed ${seed}`).toEqual(without.told)
     alone += without.frames
@@ -112,7 +112,7 @@ it('calls come to the same whether reads leave together or not', async () => {
   expect(together).not.toBe(alone)
 })
 
-it('every call is told one end while connections break', async () => {
+it('the instrumentation receives one end for every call while connections break', async () => {
   for (let seed = 100; seed < 115; seed++) {
     const { told } = await played(seed, true, true)
     const begun = told.filter((word) => word.split(' ').length === 2)

@@ -10,13 +10,13 @@ import {
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
 import type { ConnectOptions } from '../connect.ts'
-import type { Client } from '../types.ts'
+import type { Client } from '../client-api.ts'
 
 let world: ManualWorld
 let server: ScriptedServer
-/** What the server was asked, in order. */
+/** The op codes that the server received, in order. */
 let asked: string[]
-/** What a multiRead is answered with, instead of what it asks for. */
+/** The reply to a multiRead that replaces the real one. */
 let answer: ((request: ScriptedRequest, paths: string[]) => void) | undefined
 
 beforeEach(async () => {
@@ -57,7 +57,7 @@ function writeData(w: Writer, path: string): void {
   writeStat(w)
 }
 
-/** A result for each path, an error for `/none`. */
+/** Returns a result for each path, an error for `/none`. */
 function writeParts(w: Writer, paths: readonly string[], end = true): void {
   for (const path of paths) {
     const missing = path === '/none'
@@ -68,7 +68,7 @@ function writeParts(w: Writer, paths: readonly string[], end = true): void {
   if (end) writeHeader(w, -1, true, -1)
 }
 
-/** What calls came to, as words. */
+/** Describes the outcomes of calls as text. */
 const fates = async (calls: Promise<{ data: Uint8Array }>[], ms = 10_000): Promise<string[]> =>
   (await world.within(ms, Promise.allSettled(calls))).map((one) =>
     one.status === 'fulfilled' ? text(one.value.data) : (one.reason as { code: string }).code,
@@ -78,7 +78,7 @@ const three = ['/1', '/none', '/3']
 const get = (client: Client, paths: readonly string[], options = {}): Promise<{ data: Uint8Array }>[] =>
   paths.map((path) => client.getData(path, options))
 
-describe('an answer to reads that left together', () => {
+describe('a reply to a batch', () => {
   it.each([
     ['fewer results', (w: Writer, paths: string[]) => writeParts(w, paths.slice(1))],
     ['more results', (w: Writer, paths: string[]) => writeParts(w, [...paths, '/4'])],
@@ -102,14 +102,14 @@ describe('an answer to reads that left together', () => {
         w.int(1)
       },
     ],
-  ])('that has %s tells nobody anything: they are asked for alone', async (_, body) => {
+  ])('that has %s settles no read: the reads are sent again one by one', async (_, body) => {
     const client = await open()
     answer = ({ xid, connection: peer }, paths) => peer.reply(xid, { body: (w) => body(w, paths) })
     expect(await fates(get(client, three, { retry: false }))).toEqual(['/1', 'NO_NODE', '/3'])
     expect(asked).toEqual(['/1 /none /3', ...three])
   })
 
-  it('that the server cannot give makes reads leave alone for the rest of the session, in their place', async () => {
+  it('with an unimplemented error makes the session send its reads one by one, in their order', async () => {
     const client = await open()
     const changes = world.collect(client.states())
     answer = ({ xid, connection: peer }) => {
@@ -123,13 +123,13 @@ describe('an answer to reads that left together', () => {
     expect(asked.slice(1).filter((word) => word !== '3 /4')).toEqual(three)
     expect(asked.at(-1)).toBe('3 /4')
     expect(changes.map(({ state }) => state)).toEqual(['connected', 'suspended', 'connected'])
-    expect(String(changes[1]!.cause)).toContain('leave one by one from now on')
+    expect(String(changes[1]!.cause)).toContain('are sent one by one from now on')
     asked.length = 0
     expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
     expect(asked).toEqual(three)
   })
 
-  it('that the server cannot give is tried again with the next session', async () => {
+  it('with an unimplemented error allows batches again in the next session', async () => {
     const client = await open()
     answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED })
     await fates(get(client, three))
@@ -137,13 +137,13 @@ describe('an answer to reads that left together', () => {
     server.connectResponse = ({ sessionId }) => (sessionId === 0n ? {} : { timeOut: 0 })
     server.lastConnection.connection.destroy()
     await world.advance(5000)
-    expect(client.session.epoch).toBe(2)
+    expect(client.session.generation).toBe(2)
     asked.length = 0
     await fates(get(client, three))
     expect(asked).toEqual(['/1 /none /3'])
   })
 
-  it('that cannot be read is not asked for again for those who do not wait any more', async () => {
+  it('that is malformed is not followed by a retry of reads without a waiting caller', async () => {
     const client = await open()
     const gone = new AbortController()
     answer = ({ xid, connection: peer }) => {
@@ -156,7 +156,7 @@ describe('an answer to reads that left together', () => {
   })
 
   it.each([ErrorCode.MARSHALLINGERROR, ErrorCode.NONODE, -777])(
-    'that is error %d as a whole says nothing of any of them',
+    'with connection-wide error %d rejects or retries every read',
     async (err) => {
       const client = await open()
       answer = ({ xid, connection: peer }) => peer.reply(xid, { err })
@@ -165,7 +165,7 @@ describe('an answer to reads that left together', () => {
     },
   )
 
-  it('that is too many requests is theirs, by the policy of each', async () => {
+  it('with THROTTLEDOP retries each read by its own policy', async () => {
     const client = await open()
     answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.THROTTLEDOP })
     const patient = client.getData('/1')
@@ -176,7 +176,7 @@ describe('an answer to reads that left together', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('that says that the session is elsewhere moves the client, and fails who asks but once', async () => {
+  it('with SESSIONMOVED reconnects the client, and rejects the reads without retries', async () => {
     const client = await open()
     answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONMOVED })
     const once = client.getData('/1', { retry: false })
@@ -190,15 +190,15 @@ describe('an answer to reads that left together', () => {
     expect(asked).toEqual(['/2 /3'])
   })
 
-  it('that says that the session is over fails each', async () => {
+  it('with SESSIONEXPIRED rejects each read', async () => {
     const client = await open()
     answer = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.SESSIONEXPIRED })
     for (const call of get(client, ['/1', '/2'])) await expect(run(call)).rejects.toThrow(SessionExpiredError)
   })
 })
 
-describe('a connection that breaks before reads are answered that left together', () => {
-  it('makes them leave alone, and later ones together again', async () => {
+describe('a connection that breaks before the reply to a batch', () => {
+  it('makes its reads go out one by one, and later reads in batches', async () => {
     const client = await open()
     answer = ({ connection: peer }) => peer.connection.destroy()
     expect(await fates(get(client, three))).toEqual(['/1', 'NO_NODE', '/3'])
@@ -212,7 +212,7 @@ describe('a connection that breaks before reads are answered that left together'
   it.each([
     ['breaks the connection', ({ connection: peer }: ScriptedRequest) => peer.connection.destroy()],
     ['answers with what cannot be read', ({ connection: peer, xid }: ScriptedRequest) => peer.reply(xid)],
-  ])('three times in a row, when the server %s, makes reads leave alone in this session', async (_, deed) => {
+  ])('three times in a row, when the server %s, disables batches in this session', async (_, deed) => {
     const client = await open()
     answer = deed
     for (let turn = 0; turn < 6; turn++) expect(await fates(get(client, ['/1', '/2']))).toEqual(['/1', '/2'])
@@ -220,7 +220,7 @@ describe('a connection that breaks before reads are answered that left together'
     expect(server.connectRequests.length).toBe(4)
   })
 
-  it('now and then does not', async () => {
+  it('does not disable batches when it happens occasionally', async () => {
     const client = await open()
     for (let turn = 0; turn < 10; turn++) {
       answer = turn % 3 === 2 ? undefined : ({ connection: peer }) => peer.connection.destroy()
@@ -229,7 +229,7 @@ describe('a connection that breaks before reads are answered that left together'
     expect(asked.filter((word) => word === '/1 /2').length).toBe(10)
   })
 
-  it('fails those that are to be tried once', async () => {
+  it('rejects the reads without retries', async () => {
     const client = await open()
     answer = ({ connection: peer }) => peer.connection.destroy()
     const [once, again] = [client.getData('/1', { retry: false }), client.getData('/2')]
@@ -242,8 +242,8 @@ describe('a connection that breaks before reads are answered that left together'
   })
 })
 
-describe('reads that left together', () => {
-  it('may each be aborted, or run out of time, while the others go on', async () => {
+describe('the reads of a batch', () => {
+  it('may be aborted or time out one by one', async () => {
     const client = await open()
     let late: (() => void) | undefined
     answer = ({ xid, connection: peer }, paths) =>
@@ -265,7 +265,7 @@ describe('reads that left together', () => {
     expect(asked).toEqual(['/1 /2 /3 /4 /5'])
   })
 
-  it('that nobody waits for any more are not asked for again', async () => {
+  it('are not sent again without a waiting caller', async () => {
     const client = await open()
     answer = () => {}
     const { signal, abort } = ((c) => ({ signal: c.signal, abort: () => c.abort() }))(new AbortController())
@@ -277,7 +277,7 @@ describe('reads that left together', () => {
     expect(asked).toEqual(['/1 /2', '/2'])
   })
 
-  it('all fail when the client is closed before the answer', async () => {
+  it('are all rejected when the client closes before the reply', async () => {
     const client = await open()
     answer = () => {}
     const calls = get(client, ['/1', '/2'])
@@ -288,7 +288,7 @@ describe('reads that left together', () => {
     await closed
   })
 
-  it('all fail when their session expires', async () => {
+  it('are all rejected when their session expires', async () => {
     const client = await open()
     answer = () => {}
     const calls = get(client, ['/1', '/2'])
@@ -299,7 +299,7 @@ describe('reads that left together', () => {
     server.connectResponse = () => ({})
   })
 
-  it('fail one by one when whoever hears of the first ends the client', async () => {
+  it('are rejected one by one when the callback of the first closes the client', async () => {
     const client = await open({
       instrumentation: {
         request: ({ path }) => (path === '/1' ? () => controller.abort() : undefined),
@@ -313,7 +313,7 @@ describe('reads that left together', () => {
     await detached
   })
 
-  it('are told to the instrumentation each on its own, with the bytes that are its share', async () => {
+  it('have one instrumentation end each, with their share of the bytes', async () => {
     const told: string[] = []
     let sent = 0
     const client = await open({
@@ -321,8 +321,8 @@ describe('reads that left together', () => {
         request: ({ operation, path }) => {
           told.push(`${operation} ${path}`)
           return (end) => {
-            sent += end.sent
-            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.bytes} ${end.zxid}`)
+            sent += end.requestBytes
+            told.push(`${path} ${end.error?.code ?? 'ok'} ${end.replyBytes} ${end.zxid}`)
           }
         },
       },
@@ -347,7 +347,7 @@ describe('reads that left together', () => {
   })
 
   it.each([1, 2, 3, 5, 7, 16, 33, 100, 10_000])(
-    'come among events in order, in chunks of %d bytes',
+    'are ordered among events, in chunks of %d bytes',
     async (size) => {
       const client = await open()
       const watcher = await run(client.watch('/'))

@@ -8,7 +8,7 @@ import {
 } from '@zabra/protocol'
 import type { Clock, Connection } from '@zabra/runtime'
 import { addressKey } from '../servers/connect-string.ts'
-import type { ServerAddress, Transport } from '../types.ts'
+import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
 import { FramedConnection, type FramedConnectionEvents } from './framed-connection.ts'
@@ -20,19 +20,22 @@ export interface AttemptOptions {
 }
 
 export interface AttemptCallbacks {
-  /** Milliseconds for all of it, from resolving the name to the answer. */
+  /** Milliseconds for the whole attempt, from name resolution to the connect response. */
   attemptTimeoutMs(): number
-  /** How the client introduces itself. */
+  /** Returns the connect request to send. */
   connectRequest(readOnly: boolean): ConnectRequest
-  /** The password is a view that holds for the call only. */
-  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void
+  /** The password in `response` is a view that is valid during the call only. */
+  onAttemptEstablished(server: ServerAddress, framed: FramedConnection, response: ConnectResponse): void
   onAttemptFailed(server: ServerAddress, cause: Error): void
 }
 
-/** The answer to a handshake is read to its end within one call, so all attempts share a cursor. */
+/** A connect response is decoded within one call, so all attempts share a reader. */
 const sharedReader = new Reader()
 
-/** One try to reach one server: opens the transport and shakes hands, within one limit. Its owner hears of one end. */
+/**
+ * One attempt to connect to one server: opens the transport and performs the handshake, within one time limit. Calls
+ * exactly one of `onAttemptEstablished` and `onAttemptFailed`, unless cancelled.
+ */
 export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   readonly server: ServerAddress
   readonly #options: AttemptOptions
@@ -40,7 +43,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   readonly #connectRequest: ConnectRequest
   readonly #timeoutMs: number
   readonly #abort: ReturnType<typeof abortControllerFor>
-  #wire: FramedConnection | undefined
+  #connection: FramedConnection | undefined
   #isSettled = false
   dueAt = 0
   heapIndex = -1
@@ -69,11 +72,11 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
     }
   }
 
-  /** Gives up without a word. */
+  /** Cancels the attempt without a callback. */
   cancel(): void {
     if (this.#isSettled) return
     this.#end()
-    this.#wire?.close()
+    this.#connection?.close()
     this.#abort.abort()
   }
 
@@ -86,7 +89,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   onFrame(bytes: Uint8Array, start: number, end: number): void {
     const response = readConnectResponse(sharedReader.reset(bytes, start, end))
     this.#end()
-    this.#callbacks.onAttemptEstablished(this.server, this.#wire!, response)
+    this.#callbacks.onAttemptEstablished(this.server, this.#connection!, response)
   }
 
   onConnectionLost(_wire: FramedConnection, cause: Error | undefined): void {
@@ -102,13 +105,13 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
     }
   }
 
-  #sendHandshake(wire: FramedConnection): void {
-    this.#wire = wire
+  #sendHandshake(framed: FramedConnection): void {
+    this.#connection = framed
     const writer = new Writer(64)
     const mark = writer.beginFrame()
     writeConnectRequest(writer, this.#connectRequest)
     writer.endFrame(mark)
-    wire.send(writer.take())
+    framed.send(writer.take())
   }
 
   #fail(cause: Error): void {

@@ -1,21 +1,21 @@
 import type { ConnectRequest, ConnectResponse } from '@zabra/protocol'
 import type { Cancel } from '@zabra/runtime'
 import type { HostProvider } from '../servers/host-provider.ts'
-import type { ServerAddress } from '../types.ts'
+import type { ServerAddress } from '../platform.ts'
 import { ConnectionAttempt, type AttemptOptions, type AttemptCallbacks } from './connection-attempt.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 const FIRST_MS = 100
 const LONGEST_MS = 60_000
-/** Probes without a clear answer before a real handshake is tried instead. */
+/** Number of probes with an unknown result before a real handshake is tried. */
 const MAX_UNKNOWN_PROBES = 3
 
-/** What an attempt asks and tells, which is passed on. */
+/** The attempt callbacks that are forwarded. */
 export type SearchCallbacks = Omit<AttemptCallbacks, 'onAttemptFailed'>
 
 /**
- * Looks for a server that takes writes while the client is on one that does not. The read-only connection stays until
- * another one is good.
+ * Searches for a read-write server while the client is connected to a read-only one. The read-only connection stays
+ * open until another one is established.
  */
 export class ReadWriteSearch implements AttemptCallbacks {
   readonly #options: AttemptOptions
@@ -80,12 +80,12 @@ export class ReadWriteSearch implements AttemptCallbacks {
     )
   }
 
-  /** Shakes hands as a client that wants to write. */
+  /** Connects with a read-write handshake. */
   #connect(server: ServerAddress): void {
     this.#attempt = new ConnectionAttempt(this.#options, server, this, false)
   }
 
-  // What the attempt asks and tells
+  // Callbacks of the attempt
 
   attemptTimeoutMs(): number {
     return this.#callbacks.attemptTimeoutMs()
@@ -95,9 +95,9 @@ export class ReadWriteSearch implements AttemptCallbacks {
     return this.#callbacks.connectRequest(readOnly)
   }
 
-  onAttemptEstablished(server: ServerAddress, wire: FramedConnection, response: ConnectResponse): void {
+  onAttemptEstablished(server: ServerAddress, connection: FramedConnection, response: ConnectResponse): void {
     this.#attempt = undefined
-    this.#callbacks.onAttemptEstablished(server, wire, response)
+    this.#callbacks.onAttemptEstablished(server, connection, response)
   }
 
   onAttemptFailed(): void {

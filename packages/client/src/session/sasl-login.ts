@@ -2,34 +2,38 @@ import { OpCode, readSetSASLResponse, writeGetSASLRequest, type Reader } from '@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { copyBytes } from '../bytes.ts'
 import { AuthFailedError, errorFromCode } from '../errors.ts'
-import type { Bytes, SaslMechanism } from '../types.ts'
+import type { SaslMechanism } from '../client-options.ts'
+import type { Bytes } from '../types.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
 const EMPTY: Bytes = new Uint8Array(0)
 
 type ReplyHandler = (reader: Reader, code: number) => void
 
-/** A SASL exchange on one connection. Nothing else is sent until it is done, and it has only so long. */
+/** A SASL exchange on one connection, within a time limit. No other request is sent until it is complete. */
 export class SaslLogin {
-  readonly #wire: FramedConnection
+  readonly #connection: FramedConnection
   readonly #cancel: Cancel
-  /** Who waits for the next answer. */
+  /** Handles the next reply. */
   #replyHandler: ReplyHandler | undefined
 
-  constructor(wire: FramedConnection, clock: Clock, limitMs: number) {
-    this.#wire = wire
+  constructor(connection: FramedConnection, clock: Clock, limitMs: number) {
+    this.#connection = connection
     this.#cancel = clock.after(limitMs, 'login', () =>
-      wire.fail(new Error(`The login did not end within ${Math.round(limitMs)} ms`)),
+      connection.fail(new Error(`The login did not end within ${Math.round(limitMs)} ms`)),
     )
   }
 
-  /** Resolves when the client is logged in. Rejects with an `AuthFailedError` when the server or the mechanism refuses. */
+  /**
+   * Resolves when the login is complete. Rejects with an `AuthFailedError` when the server or the mechanism rejects
+   * it.
+   */
   async run(mechanism: () => SaslMechanism): Promise<void> {
-    await logIn(mechanism(), this.#wire, (take) => (this.#replyHandler = take))
+    await logIn(mechanism(), this.#connection, (take) => (this.#replyHandler = take))
     this.stop()
   }
 
-  /** False when no answer of the exchange is awaited. */
+  /** Returns false if no reply of the exchange is pending. */
   onReply(reader: Reader, code: number): boolean {
     const take = this.#replyHandler
     this.#replyHandler = undefined
@@ -45,7 +49,7 @@ export class SaslLogin {
 
 async function logIn(
   mechanism: SaslMechanism,
-  wire: FramedConnection,
+  connection: FramedConnection,
   next: (take: ReplyHandler) => void,
 ): Promise<void> {
   const refused = (message: string, cause?: unknown): AuthFailedError =>
@@ -59,17 +63,17 @@ async function logIn(
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
   for (let xid = 1; token !== undefined; xid++) {
-    if (!wire.isOpen) throw new Error('The connection broke during the login')
-    const challenge = await sendToken(wire, next, xid, token)
+    if (!connection.isOpen) throw new Error('The connection broke during the login')
+    const challenge = await sendToken(connection, next, xid, token)
     if (challenge.code !== 0) {
-      throw refused('the server refused the login', errorFromCode(challenge.code, { operation: 'sasl' }))
+      throw refused('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
     }
     token = await step(challenge.token)
   }
 }
 
 function sendToken(
-  wire: FramedConnection,
+  connection: FramedConnection,
   next: (take: ReplyHandler) => void,
   xid: number,
   token: Bytes,
@@ -78,11 +82,11 @@ function sendToken(
     next((reader, code) =>
       resolve({ code, token: code === 0 ? copyBytes(readSetSASLResponse(reader).token ?? EMPTY) : EMPTY }),
     )
-    const mark = wire.writer.beginFrame()
-    wire.writer.int(xid)
-    wire.writer.int(OpCode.sasl)
-    writeGetSASLRequest(wire.writer, { token })
-    wire.writer.endFrame(mark)
-    wire.schedule()
+    const mark = connection.writer.beginFrame()
+    connection.writer.int(xid)
+    connection.writer.int(OpCode.sasl)
+    writeGetSASLRequest(connection.writer, { token })
+    connection.writer.endFrame(mark)
+    connection.schedule()
   })
 }

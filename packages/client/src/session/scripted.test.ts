@@ -1,5 +1,6 @@
 import { ErrorCode, EventType, OpCode, Xid } from '@zabra/protocol'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ZooKeeperClient } from '../client.ts'
 import { AuthFailedError, ThrottledError, UnknownServerError } from '../errors.ts'
 import {
   eventBytes,
@@ -9,7 +10,8 @@ import {
   type ScriptedRequest,
 } from '../testing/scripted-server.ts'
 import { bytes, text, ManualWorld } from '../testing/manual-world.ts'
-import type { Client, SaslMechanism } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { SaslMechanism } from '../client-options.ts'
 
 let world: ManualWorld
 let server: ScriptedServer
@@ -33,12 +35,12 @@ const data =
   }
 
 describe('the handshake', () => {
-  it('takes an answer without the byte for read-only servers', async () => {
+  it('accepts a connect response without the read-only byte', async () => {
     server.connectResponse = () => ({ readOnly: undefined as never })
     expect((await open()).state).toBe('connected')
   })
 
-  it('tells the newest transaction that the client has seen, and never an older one', async () => {
+  it('sends the newest zxid that the client has seen, and never an older one', async () => {
     const client = await open()
     server.onRequest = ({ xid, connection: peer }) =>
       peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
@@ -53,7 +55,7 @@ describe('the handshake', () => {
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
   })
 
-  it('compares transactions as unsigned numbers within an epoch', async () => {
+  it('compares zxids as unsigned numbers within an epoch', async () => {
     const client = await open()
     for (const zxid of [0x1_8000_0000n, 0x1_7fff_ffffn]) {
       server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid, body: data('') })
@@ -66,7 +68,7 @@ describe('the handshake', () => {
 })
 
 describe('a reply', () => {
-  it('with an error that the client does not know fails the request alone', async () => {
+  it('with an unknown error code fails only its request', async () => {
     const client = await open()
     server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: -777 })
     await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
@@ -74,7 +76,7 @@ describe('a reply', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('of a server with local sessions refuses an ephemeral znode, and the session goes on', async () => {
+  it('with EPHEMERALONLOCALSESSION rejects the create, and the session continues', async () => {
     const client = await open()
     server.onRequest = ({ xid, connection: peer }) =>
       peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
@@ -86,7 +88,7 @@ describe('a reply', () => {
     expect(text((await run(client.getData('/a'))).data)).toBe('1')
   })
 
-  it('with numbers of 64 bits gives them exactly', async () => {
+  it('decodes 64-bit numbers exactly', async () => {
     server.connectResponse = () => ({ sessionId: 0x7fff_ffff_ffff_fffdn })
     const client = await open()
     expect(client.session.id).toBe(0x7fff_ffff_ffff_fffdn)
@@ -110,7 +112,7 @@ describe('a reply', () => {
     expect(states).toContain('suspended')
   })
 
-  it('that is malformed fails its request and ends the connection', async () => {
+  it('that is malformed rejects its request and ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
     server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
@@ -119,7 +121,7 @@ describe('a reply', () => {
     expect(states).toEqual(['connected', 'suspended'])
   })
 
-  it('longer than allowed ends the connection before anything is kept', async () => {
+  it('longer than maxFrame ends the connection before its bytes are buffered', async () => {
     const client = await open({ maxFrame: 2048 })
     server.onRequest = ({ connection: peer }) =>
       void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
@@ -127,7 +129,7 @@ describe('a reply', () => {
     await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
   })
 
-  it('of THROTTLEDOP is waited for and asked again', async () => {
+  it('with THROTTLEDOP is followed by a retry after a delay', async () => {
     const client = await open()
     let times = 0
     server.onRequest = ({ xid, connection: peer }) =>
@@ -139,7 +141,7 @@ describe('a reply', () => {
     await expect(run(client.getData('/a', { retry: false }))).rejects.toThrow(ThrottledError)
   })
 
-  it('of SESSIONMOVED makes the client connect again, and the request with it', async () => {
+  it('with SESSIONMOVED is followed by a reconnect and a retry', async () => {
     const client = await open()
     let times = 0
     server.onRequest = ({ xid, connection: peer }) =>
@@ -158,17 +160,14 @@ describe('a reply', () => {
       peer.reply(xid, { body: data('') })
     }
     await run(client.getData('/a'))
-    const { machine } = client as unknown as {
-      machine: { requests: { skipTo(xid: number): void } }
-    }
-    machine.requests.skipTo(0x7fff_fffe)
+    ;(client as ZooKeeperClient).sharedSession.dispatcher.setLastXid(0x7fff_fffe)
     for (let i = 0; i < 3; i++) await run(client.getData('/a'))
     expect(xids).toEqual([1, 0x7fff_ffff, 1, 2])
   })
 })
 
-describe('the order of what arrives', () => {
-  /** What a client makes of one stream of bytes, however it is cut. */
+describe('the order of replies and events', () => {
+  /** Returns how a client orders one stream of bytes that arrives in chunks. */
   async function history(cut: (stream: Uint8Array) => Uint8Array[]): Promise<string[]> {
     const client = await open()
     const heard: [number, string][] = []
@@ -212,7 +211,7 @@ describe('the order of what arrives', () => {
   const every = (size: number) => (stream: Uint8Array) =>
     Array.from({ length: Math.ceil(stream.length / size) }, (_, i) => stream.slice(i * size, (i + 1) * size))
 
-  it('is told by its numbers when all comes in one chunk', async () => {
+  it('is kept when they arrive in one chunk', async () => {
     expect(await history((stream) => [stream])).toEqual(expected)
   })
   it.each([1, 2, 3, 5, 7, 16, 33, 100])('is the same in chunks of %d bytes', async (size) => {
@@ -221,7 +220,7 @@ describe('the order of what arrives', () => {
 })
 
 describe('thousands of frames in one chunk', () => {
-  it('are taken without recursion', async () => {
+  it('are decoded without recursion', async () => {
     const client = await open()
     const asked: ScriptedRequest[] = []
     server.onRequest = (request) => void asked.push(request)
@@ -245,7 +244,7 @@ describe('a read-only server', () => {
     server.connectResponse = ({ readOnly }) => (readOnly ? { readOnly: true } : undefined)
   })
 
-  it('is taken only by a client that asked for one', async () => {
+  it('is used only by a client with the option readOnly', async () => {
     const strict = world.connect({ servers: 's:5000' })
     strict.catch(() => {})
     await world.advance(3000)
@@ -255,18 +254,18 @@ describe('a read-only server', () => {
     expect(client.session.id).toBe(0n)
   })
 
-  it('is left, with the session, as soon as another one takes writes', async () => {
+  it('is left, with the session, as soon as another server is read-write', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, servers: 's:5000,a:2181' })
     const states = world.states(client)
-    // Whichever came first, in the end the one that takes writes has the client.
+    // Whichever connects first, the read-write server has the client in the end.
     await world.advance(2000)
     expect(client.state).toBe('connected')
     expect(states.at(-1)).toBe('connected')
     await run(client.create('/a'))
   })
 
-  it('is asked with isro whether it has changed its mind', async () => {
+  it('is asked with isro whether it is read-write again', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true })
     await world.advance(1000)
@@ -277,10 +276,10 @@ describe('a read-only server', () => {
     server.connectResponse = () => ({})
     await world.advance(5000)
     expect(client.state).toBe('connected')
-    expect(client.session.epoch).toBe(2)
+    expect(client.session.generation).toBe(2)
   })
 
-  it('that does not know the word is tried with a handshake after three probes', async () => {
+  it('that does not support isro is tried with a handshake after three probes', async () => {
     server.fourLetterReplies = { isro: 'isro is not executed because it is not on the list' }
     const client = await open({ readOnly: true })
     server.connectResponse = () => ({})
@@ -288,7 +287,7 @@ describe('a read-only server', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('refuses writes, which wait if they are told to', async () => {
+  it('rejects writes, and writes with waitForReadWrite wait', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     server.onRequest = ({ xid, type, connection: peer }) =>
       type === OpCode.setData ? peer.reply(xid, { err: ErrorCode.NOTREADONLY }) : peer.reply(xid)
@@ -307,7 +306,7 @@ describe('a read-only server', () => {
     expect((await run(waiting)).version).toBe(4)
   })
 
-  it('proves nothing about the life of a session', async () => {
+  it('does not extend the lease', async () => {
     server.fourLetterReplies = { isro: 'ro' }
     const client = await open({ readOnly: true, sessionTimeout: 60_000 })
     await run(client.getChildren('/').catch(() => {}))
@@ -331,7 +330,7 @@ describe('a SASL login', () => {
     }
   }
 
-  it('is done on every connection before anything else', async () => {
+  it('runs on every connection before any request', async () => {
     const heard: string[] = []
     const types: number[] = []
     server.onRequest = ({ xid, type, body, connection: peer }) => {
@@ -351,13 +350,13 @@ describe('a SASL login', () => {
     expect(types).toEqual([102, 102, 4, 102, 102, 4])
   })
 
-  it('that is refused ends the client', async () => {
+  it('that the server rejects closes the client', async () => {
     server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
     const refused = open({ sasl: steps(['x'], []) })
     await expect(refused).rejects.toThrow(AuthFailedError)
   })
 
-  it('whose mechanism fails ends the client with its reason', async () => {
+  it('whose mechanism fails closes the client with its reason', async () => {
     const sasl = (): SaslMechanism => ({
       name: 'TEST',
       step: () => Promise.reject(new Error('the server is not who it says')),
@@ -367,7 +366,7 @@ describe('a SASL login', () => {
 })
 
 describe('events', () => {
-  it('of other kinds and for nobody are dropped', async () => {
+  it('of other types and without watchers are ignored', async () => {
     const client = await open()
     server.lastConnection.event(EventType.None, '')
     server.lastConnection.event(99, '/a')
@@ -376,7 +375,7 @@ describe('events', () => {
     expect(client.state).toBe('connected')
   })
 
-  it('do not move the newest transaction that is told to the next server', async () => {
+  it('do not change the zxid sent to the next server', async () => {
     await open()
     server.lastConnection.event(EventType.NodeCreated, '/a', 99n)
     await world.settle()
@@ -385,7 +384,7 @@ describe('events', () => {
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0n)
   })
 
-  it('of a server that cannot set lasting watches again end their streams with its error', async () => {
+  it('of a server that cannot restore persistent watches end their streams with its error', async () => {
     const client = await open()
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)

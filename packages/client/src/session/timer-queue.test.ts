@@ -2,7 +2,7 @@ import { ManualClock, SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
 import { TimerQueue, timerQueueOf, type TimerEntry } from './timer-queue.ts'
 
-/** Notes its name and the time when it falls due. */
+/** Records its name and the time when it is due. */
 class Noted implements TimerEntry {
   dueAt = 0
   heapIndex = -1
@@ -31,8 +31,8 @@ function stage() {
   return { clock, times, told, one }
 }
 
-describe('what waits for its time', () => {
-  it('falls due at its own time, in order, behind a single timer', () => {
+describe('a timer queue', () => {
+  it('runs entries at their times, in order, with a single platform timer', () => {
     const { clock, times, told, one } = stage()
     for (const [name, due] of [
       ['c', 30],
@@ -47,7 +47,7 @@ describe('what waits for its time', () => {
     expect(clock.pendingTimers()).toEqual([])
   })
 
-  it('is moved when it is set again, and nothing happens for one that is cleared', () => {
+  it('moves an entry that is set again, and ignores clear for an entry that is not set', () => {
     const { clock, times, told, one } = stage()
     const [moved, gone] = [one('moved'), one('gone')]
     times.set(moved, 10)
@@ -59,7 +59,7 @@ describe('what waits for its time', () => {
     expect(told).toEqual(['moved at 50'])
   })
 
-  it('leaves no timer behind when nobody waits any more', () => {
+  it('leaves no platform timer when it is empty', () => {
     const { clock, times, one } = stage()
     const only = one('only')
     times.set(only, 10)
@@ -67,7 +67,7 @@ describe('what waits for its time', () => {
     expect(clock.pendingTimers()).toEqual([])
   })
 
-  it('may be set from where it falls due, also for a time that has come already', () => {
+  it('allows an entry to be set from a callback, also for a past time', () => {
     const { clock, times, told, one } = stage()
     let left = 3
     times.set(
@@ -81,7 +81,7 @@ describe('what waits for its time', () => {
     expect(told).toEqual(['again at 10', 'again at 15', 'again at 15', 'again at 20'])
   })
 
-  it('falls due though the one before it throws', () => {
+  it('runs an entry although the one before it throws', () => {
     const { clock, times, told, one } = stage()
     const broken = one('broken', () => {
       throw new Error('It broke')
@@ -94,7 +94,7 @@ describe('what waits for its time', () => {
     expect(told.map((line) => line.split(' ')[0])).toEqual(['broken', 'next', 'later'])
   })
 
-  it('waits for its time when the timer comes early', () => {
+  it('does not run an entry when the platform timer fires early', () => {
     const { clock, told, one } = stage()
     let early = true
     const hasty = Object.create(clock, {
@@ -112,7 +112,7 @@ describe('what waits for its time', () => {
     expect(told).toEqual(['one at 10'])
   })
 
-  it('sets its timer again when somebody has taken it away', () => {
+  it('sets its platform timer again when fake timers have removed it', () => {
     const { clock, told, one } = stage()
     let lost = true
     const forgetful = Object.create(clock, {
@@ -131,7 +131,7 @@ describe('what waits for its time', () => {
     expect(told).toEqual(['forgotten at 2000', 'next at 3000'])
   })
 
-  it('keeps its order through any changes', () => {
+  it('stays in order through random changes', () => {
     for (let seed = 1; seed <= 50; seed++) {
       const random = new SeededRandom(seed)
       const { clock, times, told, one } = stage()
@@ -159,7 +159,7 @@ describe('what waits for its time', () => {
     }
   })
 
-  it('is shared by all who go by one clock, and only by them', () => {
+  it('is shared by all users of a clock, and by no others', () => {
     const [one, two] = [new ManualClock(), new ManualClock()]
     expect(timerQueueOf(one)).toBe(timerQueueOf(one))
     expect(timerQueueOf(one)).not.toBe(timerQueueOf(two))

@@ -1,28 +1,28 @@
 import type { Cancel, Clock } from '@zabra/runtime'
 import { noop } from '../noop.ts'
 
-/** Something that falls due once. One that is set already is moved by setting it again. */
+/** An entry with one due time. Setting it again replaces the time. */
 export interface TimerEntry {
-  /** Monotonic milliseconds, and the place among all that wait: both belong to `TimerQueue`, which -1 says is none. */
+  /** Monotonic milliseconds, and the index in the heap, -1 for none. `TimerQueue` owns both. */
   dueAt: number
   heapIndex: number
   onDue(): void
 }
 
-/** A timer that came a little early is not set again for less than this, which a clock may round away. */
-const SHORTEST_MS = 0.01
-const LATE_MS = 1000
+/** Minimum delay after a platform timer that fired early; a clock may round smaller delays to zero. */
+const MIN_REARM_MS = 0.01
+const OVERDUE_MS = 1000
 
 /**
- * What waits for its time on one clock, behind a single timer: a process may hold thousands of clients, and a timer for
- * each of them with what it calls and what cancels it costs more than all that a heartbeat has to know.
+ * Runs callbacks by one clock with a single platform timer. A process may hold thousands of clients, and a platform
+ * timer with closures for each of them would cost more memory than the state of a heartbeat.
  */
 export class TimerQueue {
   readonly #clock: Clock
-  /** A binary heap by time: nobody waits longer than both that stand at twice its place. */
+  /** A binary min-heap by due time. */
   readonly #heap: TimerEntry[] = []
   #cancel: Cancel = noop
-  /** When the timer runs. It may run early, for something that was taken out since. */
+  /** When the platform timer fires. It may fire early, for an entry that was removed since. */
   #nextRunAt = Number.POSITIVE_INFINITY
   readonly #run = (): void => this.#runDue()
 
@@ -39,16 +39,16 @@ export class TimerQueue {
     one.dueAt = due
     this.#heap.push(one)
     this.#siftUp(one, this.#heap.length - 1)
-    // A timer that is long overdue was taken away by whoever plays with those of the process.
-    if (due < this.#nextRunAt || this.#nextRunAt + LATE_MS < this.#clock.monotonic())
+    // A platform timer that is long overdue was removed by fake timers in a test.
+    if (due < this.#nextRunAt || this.#nextRunAt + OVERDUE_MS < this.#clock.monotonic())
       this.#arm(this.#heap[0]!.dueAt)
   }
 
-  /** Nothing happens for one that is not set. */
+  /** Does nothing for an entry that is not set. */
   clear(one: TimerEntry): void {
     if (one.heapIndex < 0) return
     this.#remove(one)
-    // A timer that nobody needs would keep the process alive.
+    // An unused platform timer would keep the process alive.
     if (this.#heap.length === 0) this.#disarm()
   }
 
@@ -61,9 +61,9 @@ export class TimerQueue {
         first.onDue()
       }
     } finally {
-      // Also when one of them throws: the others wait for the same timer.
+      // Also after a callback throws: the other entries need the platform timer.
       const next = this.#heap[0]
-      if (next !== undefined && next.dueAt < this.#nextRunAt) this.#arm(next.dueAt, SHORTEST_MS)
+      if (next !== undefined && next.dueAt < this.#nextRunAt) this.#arm(next.dueAt, MIN_REARM_MS)
     }
   }
 
@@ -89,7 +89,7 @@ export class TimerQueue {
     this.#siftDown(last)
   }
 
-  /** Puts one into a place, and those before it behind it that fall due later. */
+  /** Puts an entry at an index, moving up past entries with later due times. */
   #siftUp(one: TimerEntry, place: number): void {
     const waiting = this.#heap
     while (place > 0) {
@@ -124,7 +124,7 @@ export class TimerQueue {
 
 const known = new WeakMap<Clock, TimerQueue>()
 
-/** What waits on a clock: one for all clients that go by it. */
+/** Returns the timer queue of a clock, which all clients with that clock share. */
 export function timerQueueOf(clock: Clock): TimerQueue {
   const there = known.get(clock)
   if (there !== undefined) return there

@@ -1,19 +1,20 @@
 import type { ConnectOptions } from '../connect.ts'
-import type { Client, ConnectionState, WatchedEvent } from '../types.ts'
+import type { Client } from '../client-api.ts'
+import type { ConnectionState, WatchedEvent } from '../types.ts'
 
-/** Where a scenario plays: servers, and what can happen to them. */
+/** The servers of a scenario, and the faults it can inject. */
 export interface ScenarioContext {
-  /** A client whose session exists. */
+  /** Connects a client. */
   readonly connect: (options?: Partial<ConnectOptions>) => Promise<Client>
   /** Breaks every connection of every client. */
   readonly cut: () => void
-  /** Nobody is reachable until what it returns is called. */
+  /** Makes all servers unreachable until the returned function is called. */
   readonly isolate: () => () => void
-  /** Kills the server that clients are on, and starts it again. */
+  /** Kills the server that clients are connected to, and restarts it. */
   readonly crash: () => Promise<void>
-  /** Stops the process of the server that clients are on, without ending it, until what it returns is called. */
+  /** Suspends the process of the server that clients are connected to, until the returned function is called. */
   readonly pause: () => () => void
-  /** Timeout for a session that shall expire soon, in milliseconds. */
+  /** Timeout in milliseconds of a session that is to expire soon. */
   readonly shortSession: number
 }
 
@@ -63,8 +64,8 @@ async function code(promise: Promise<unknown>): Promise<string> {
 }
 
 /**
- * The same bodies for the simulated network, our server and Apache ZooKeeper's, also with clients on different members
- * of an ensemble: who reads what another session wrote calls `sync` first.
+ * Scenarios that run on the simulated network, on Zabra and on Apache ZooKeeper, also with clients on different
+ * members of an ensemble; therefore a client calls `sync` before it reads what another session wrote.
  */
 export const scenarios: readonly Scenario[] = [
   {
@@ -156,7 +157,7 @@ export const scenarios: readonly Scenario[] = [
     async run({ connect, cut }) {
       await using client = await connect()
       await client.create('/s14')
-      // Everything but reading.
+      // All permissions except READ.
       await client.create('/s14/secret', undefined, { acl: [{ perms: 30, scheme: 'world', id: 'anyone' }] })
       for (let i = 0; i < 12; i++) {
         await client.create(`/s14/${i}`, i % 4 === 3 ? new Uint8Array(100_000) : bytes(String(i)))
@@ -177,7 +178,7 @@ export const scenarios: readonly Scenario[] = [
         if (round % 2 === 1) cut()
         equal(await Promise.all(reads), wanted, `the reads of round ${round}`)
       }
-      // What is between reads stays there.
+      // A write between reads separates them.
       const [, before, , after] = await Promise.all([
         client.getData('/s14/0'),
         client.getData('/s14/0'),
@@ -296,7 +297,7 @@ export const scenarios: readonly Scenario[] = [
       await reach(client, 'expired')
       restore()
       await reach(client, 'connected', 2)
-      equal(client.session.epoch, 2, 'the epoch')
+      equal(client.session.generation, 2, 'the epoch')
       expect(client.session.id !== old, 'another session')
       equal(await code(once.fired), 'SESSION_EXPIRED', 'the end of the one-shot watch')
       equal(await take(events, 1), ['resync newSession'], 'the first item of the lasting watch')
@@ -324,8 +325,8 @@ export const scenarios: readonly Scenario[] = [
     name: 'roots see their own part of the tree',
     async run({ connect }) {
       await using client = await connect()
-      await using view = await connect({ chroot: '/s10/deep', createChroot: true })
-      equal((await view.create('/a', bytes('1'))).path, '/a', 'the path')
+      await using chrootClient = await connect({ chroot: '/s10/deep', createChroot: true })
+      equal((await chrootClient.create('/a', bytes('1'))).path, '/a', 'the path')
       await client.sync('/s10')
       expect((await client.exists('/s10/deep/a')) !== undefined, 'the node below the root')
       const other = client.chroot('/s10')
@@ -342,7 +343,7 @@ export const scenarios: readonly Scenario[] = [
       let breaks = 0
       const work = clients.map(async (client, n) => {
         for (let i = 0; i < 10; i++) {
-          // The value carries who wrote it, so that a lost reply can be told from a lost race.
+          // The value contains the writer, so that a lost reply can be told from a lost race.
           const mine = `${n}:${i}`
           for (let done = false; !done;) {
             const { data, stat } = await client.getData('/s11')
@@ -409,7 +410,7 @@ export const scenarios: readonly Scenario[] = [
   },
 ]
 
-/** Ends a pause after half of the session's time, on the clock of the client. */
+/** Ends a pause after a quarter of the session timeout, on the clock of the client. */
 function setTimeoutLater(action: () => void, client: Client): Promise<void> {
   return new Promise((resolve) => {
     client.platform.clock.after(client.session.timeout / 4, 'end of a pause', () => {

@@ -20,14 +20,14 @@ export interface ScriptedRequest {
   readonly connection: ScriptedConnection
 }
 
-/** A server that says what a test tells it to. */
+/** A server whose replies a test scripts. */
 export class ScriptedServer {
   #listener: Listener | undefined
   readonly connections: ScriptedConnection[] = []
   readonly connectRequests: ConnectRequest[] = []
-  /** What the handshake is answered with. */
+  /** Returns overrides for the connect response; undefined closes the connection. */
   connectResponse: (hello: ConnectRequest) => Partial<ConnectResponse> | undefined = () => ({})
-  /** Hears of every request but pings. */
+  /** Called for every request except pings. */
   onRequest: (request: ScriptedRequest) => void = ({ xid, connection: peer }) => peer.reply(xid)
   fourLetterReplies: Record<string, string> = {}
 
@@ -138,7 +138,7 @@ export function eventBytes(type: number, path: string, zxid: bigint): Uint8Array
   return replyBytes(Xid.notification, { zxid, body: (w) => writeWatcherEvent(w, { type, state: 3, path }) })
 }
 
-/** A Stat with these fields, and zeros else. */
+/** Writes a Stat with the given fields and zeros. */
 export function writeStat(
   w: Writer,
   { mzxid = 0n, version = 0 }: { mzxid?: bigint; version?: number } = {},

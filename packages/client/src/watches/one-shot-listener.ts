@@ -7,13 +7,13 @@ import type { ServerEvent, WatchListener } from './watch-registry.ts'
 
 type OneShotKind = 'data' | 'exists' | 'children'
 
-/** The local end of one watch that fires once. */
+/** The listener of a watch that fires once. */
 export class OneShotListener implements WatchListener {
   readonly #session: Session
   #kind: OneShotKind
-  /** On the server. */
+  /** Server path. */
   readonly #path: string
-  readonly #root: string
+  readonly #chroot: string
   readonly owner: object
   readonly fired: Promise<NodeEvent>
   #resolve: (event: NodeEvent) => void = () => {}
@@ -24,27 +24,27 @@ export class OneShotListener implements WatchListener {
     session: Session,
     kind: OneShotKind,
     path: string,
-    { root, owner }: { root: string; owner: object },
+    { chroot, owner }: { chroot: string; owner: object },
   ) {
     this.#session = session
     this.owner = owner
     this.#kind = kind
     this.#path = path
-    this.#root = root
+    this.#chroot = chroot
     this.fired = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    // Nobody has to wait for it.
+    // The caller need not await it.
     this.fired.catch(() => {})
     session.watches.addPending(kind, path)
   }
 
-  /** The request that arms it has been answered, or lost for good. `found` says whether the znode was there. */
+  /** The request that sets the watch was answered, or failed for good. `found` says whether the znode existed. */
   onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#path)
     if (!armed) return
-    // On what exists it waits for a change, as servers know it; only on what does not, for a creation.
+    // On an existing znode the server sets a data watch; only on a missing one it waits for the creation.
     if (this.#kind === 'exists' && found) this.#kind = 'data'
     if (abandoned) void removeWatch(this.#session, this.#kind, this.#path)
     else this.#session.watches.add(this.#kind, this.#path, this)
@@ -52,7 +52,7 @@ export class OneShotListener implements WatchListener {
 
   notify({ type, path, zxid, order }: ServerEvent): void {
     this.#hasEnded = true
-    const own = toClientPath(this.#root, path)
+    const own = toClientPath(this.#chroot, path)
     if (own === undefined) return
     this.#resolve({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
   }
@@ -64,7 +64,7 @@ export class OneShotListener implements WatchListener {
     this.#reject(error ?? new ClosedError('The watch is closed', 'CLOSED'))
   }
 
-  /** Nobody waits for it any more. */
+  /** Removes the watch. */
   close(): Promise<void> {
     if (this.#hasEnded) return Promise.resolve()
     this.end(undefined)

@@ -41,27 +41,27 @@ import {
   type LoadedStore,
 } from './keystores.ts'
 
-/** TLS over the sockets of the platform, with certificates from files. */
+/** Returns a network over TLS, with certificates from files. */
 export function tlsNetwork(options: TlsOptions): NodeTlsNetwork {
   return new NodeTlsNetwork(options)
 }
 
-/** What the files held when they were last read. */
-interface Material {
+/** The contents of the files when they were last read. */
+interface Credentials {
   readonly stores: readonly (LoadedStore | undefined)[]
   /** In PEM. */
   readonly revocations: string | undefined
   readonly context: SecureContextOptions
 }
 
-/** TLS 1.2 and 1.3 with certificates that can be read again at any time. */
+/** TLS 1.2 and 1.3, with certificates that can be reloaded at any time. */
 export class NodeTlsNetwork implements TlsNetwork {
   readonly #options: TlsOptions
   readonly #servers = new Set<Server>()
-  readonly #opening = new Set<PendingSockets>()
+  readonly #pending = new Set<PendingSockets>()
   #exceeded = 0
   #failed = 0
-  #material: Promise<Material> | undefined
+  #credentials: Promise<Credentials> | undefined
 
   constructor(options: TlsOptions) {
     this.#options = options
@@ -69,7 +69,7 @@ export class NodeTlsNetwork implements TlsNetwork {
 
   get handshakes(): HandshakeStats {
     let open = 0
-    for (const sockets of this.#opening) open += sockets.size
+    for (const sockets of this.#pending) open += sockets.size
     return { active: open, rejected: this.#exceeded, failed: this.#failed }
   }
 
@@ -94,7 +94,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  /** Accepts sockets whose handshake is done, for a protocol above; those of peers without TLS go to `plain`, if any. */
+  /** Accepts sockets after their handshake, for a protocol on top of TLS. Plaintext sockets go to `plain`, if it is given. */
   async listenForSockets(
     at: ListenAt,
     accepted: (socket: TLSSocket, peer: PeerIdentity | undefined) => void,
@@ -108,12 +108,12 @@ export class NodeTlsNetwork implements TlsNetwork {
     // Loaded only where clients show certificates: the library takes some megabytes.
     const identify = clientAuth === 'none' ? undefined : (await import('./certificate.ts')).identityOf
     const limits = { limit: handshakeLimit, timeoutMs: handshakeTimeoutMs }
-    const opening = new PendingSockets('a TLS handshake', limits)
+    const pending = new PendingSockets('a TLS handshake', limits)
     const failed = (error: Error): void => {
       this.#failed++
       refused(error)
     }
-    const late = (error: Error): void => {
+    const abandoned = (error: Error): void => {
       if ((error as NetworkError).code === 'ETOOMANY') this.#exceeded++
       else this.#failed++
       refused(error)
@@ -121,37 +121,39 @@ export class NodeTlsNetwork implements TlsNetwork {
     const server = createServer({
       ...context,
       requestCert: clientAuth !== 'none',
-      // With `want`, a client without a certificate is let in, so who has a bad one is refused after the handshake.
+      // With `want`, clients without a certificate are accepted, so untrusted certificates are refused after the handshake.
       rejectUnauthorized: clientAuth === 'need',
-      // The sockets that are opening have a limit of their own.
+      // `pending` has the timeout that counts.
       handshakeTimeout: handshakeTimeoutMs * 2,
     })
     server.on('secureConnection', (socket) => {
-      opening.ready(socket)
+      pending.ready(socket)
       socket.allowHalfOpen = true
       acceptSocket(socket, identify, accepted, failed)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      // Node closes the socket of who is not trusted, which looks like a reset; the reason stands beside it.
+      // Node resets the socket of an untrusted client; the reason is in `authorizationError`.
       const { authorizationError: distrust } = socket
       if (distrust)
         return failed(
           handshakeError(remoteName(socket), String(distrust), 'its certificate is not trusted', error),
         )
-      // Who leaves amid the handshake is not refused, and who took too long has been told of.
+      // A client that leaves during the handshake is not refused, and a timeout has been reported.
       if (error.code === 'ECONNRESET') return
       failed(handshakeError(remoteName(socket), error.code ?? error.name, error.message, error))
     })
-    const shake = (socket: Socket): void => {
-      // Who ends its side amid the handshake has left: a half of it is of no use to anybody.
+    const startHandshake = (socket: Socket): void => {
+      // A client that ends its direction during the handshake has left.
       socket.allowHalfOpen = false
-      if (opening.admit(socket, late)) server.emit('connection', socket)
+      if (pending.admit(socket, abandoned)) server.emit('connection', socket)
     }
-    const silent = new PendingSockets('its first byte', limits)
-    const take = plain === undefined ? shake : detectTls(silent, refused, shake, plain)
-    const listener = await listenForSockets(at, take, refused)
+    const onSocket =
+      plain === undefined
+        ? startHandshake
+        : detectTls(new PendingSockets('its first byte', limits), refused, startHandshake, plain)
+    const listener = await listenForSockets(at, onSocket, refused)
     this.#servers.add(server)
-    this.#opening.add(opening)
+    this.#pending.add(pending)
     return {
       address: listener.address,
       close: () => {
@@ -173,7 +175,7 @@ export class NodeTlsNetwork implements TlsNetwork {
     return new SocketConnection(socket, { transport: 'tls', peerCertificates: certificatesOf(socket) })
   }
 
-  /** What a client of another protocol over TLS passes on: certificates, versions, suites and how names are compared. */
+  /** Resolves to the TLS options of a client of another protocol: certificates, versions, cipher suites, check of names. */
   async clientOptions(): Promise<SecureContextOptions & { checkServerIdentity?: () => undefined }> {
     const { context } = await this.#current()
     return {
@@ -187,23 +189,23 @@ export class NodeTlsNetwork implements TlsNetwork {
     const { stores, revocations } = await this.#read()
     const isSame = stores.every((store, i) => isSameStore(store, before.stores[i]))
     if (isSame && revocations === before.revocations) return false
-    const material = await this.#prepare(stores, revocations)
-    this.#material = Promise.resolve(material)
-    for (const server of this.#servers) server.setSecureContext(material.context)
+    const credentials = await this.#prepare(stores, revocations)
+    this.#credentials = Promise.resolve(credentials)
+    for (const server of this.#servers) server.setSecureContext(credentials.context)
     return true
   }
 
-  #current(): Promise<Material> {
-    this.#material ??= this.#read()
+  #current(): Promise<Credentials> {
+    this.#credentials ??= this.#read()
       .then(({ stores, revocations }) => this.#prepare(stores, revocations))
       .catch((error: unknown) => {
-        this.#material = undefined
+        this.#credentials = undefined
         throw error
       })
-    return this.#material
+    return this.#credentials
   }
 
-  async #read(): Promise<Pick<Material, 'stores' | 'revocations'>> {
+  async #read(): Promise<Pick<Credentials, 'stores' | 'revocations'>> {
     const { keyStore, trustStore, revocationList } = this.#options
     return {
       stores: [keyStore && (await loadStore(keyStore)), trustStore && (await loadStore(trustStore))],
@@ -211,9 +213,9 @@ export class NodeTlsNetwork implements TlsNetwork {
     }
   }
 
-  async #prepare(stores: Material['stores'], revocations: string | undefined): Promise<Material> {
+  async #prepare(stores: Credentials['stores'], revocations: string | undefined): Promise<Credentials> {
     const { ciphers } = this.#options
-    const versions = spoken(this.#options)
+    const versions = supportedVersions(this.#options)
     const [keyStore, trustStore] = stores
     const identity = keyStore && (await keyWithCertificatesOf(keyStore))
     const context: SecureContextOptions = {
@@ -225,7 +227,7 @@ export class NodeTlsNetwork implements TlsNetwork {
         : {}),
       minVersion: versions.includes('TLSv1.2') ? 'TLSv1.2' : 'TLSv1.3',
       maxVersion: versions.includes('TLSv1.3') ? 'TLSv1.3' : 'TLSv1.2',
-      // A resumed connection would skip the look at the certificate, whom a new trust store may not trust any more.
+      // A resumed session would skip the check of the certificate, which a new trust store may not trust any more.
       secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
     }
     try {
@@ -266,12 +268,17 @@ function acceptSocket(
   accepted(socket, peer)
 }
 
-/** The versions that have a suite: OpenSSL would add suites of its own to a list that names none for TLS 1.3. */
-function spoken({ versions = ['TLSv1.2', 'TLSv1.3'], ciphers = [] }: TlsOptions): readonly TlsVersion[] {
+/** Returns the versions that have a cipher suite: OpenSSL adds default suites to a list without any for TLS 1.3. */
+function supportedVersions({
+  versions = ['TLSv1.2', 'TLSv1.3'],
+  ciphers = [],
+}: TlsOptions): readonly TlsVersion[] {
   if (ciphers.length === 0) return versions
-  const isNew = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
-  const left = versions.filter((version) => ciphers.some((suite) => isNew(suite) === (version === 'TLSv1.3')))
-  if (left.length > 0) return left
+  const isTls13 = (suite: string): boolean => /^TLS_(AES|CHACHA20)_/.test(suite)
+  const supported = versions.filter((version) =>
+    ciphers.some((suite) => isTls13(suite) === (version === 'TLSv1.3')),
+  )
+  if (supported.length > 0) return supported
   throw new TlsOptionError(
     `Expected a cipher suite for ${versions.join(' or ')}, got ${ciphers.join(', ')}. Those of TLSv1.3 begin with TLS_AES_ or TLS_CHACHA20_.`,
   )

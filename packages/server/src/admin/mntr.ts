@@ -1,5 +1,5 @@
 import type { LeaderStatus, RoleMetrics } from '../connections/role-metrics.ts'
-import type { Histogram, Summary } from '../core/range.ts'
+import type { Histogram, Summary } from '../core/histogram.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'
 import type { ServerReport } from './server-report.ts'

@@ -1,5 +1,5 @@
 import { Writer, type BufferPool } from '@zabra/protocol'
-import { Summary } from '../core/range.ts'
+import { Summary } from '../core/histogram.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { SubTxn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'

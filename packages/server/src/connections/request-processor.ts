@@ -1,7 +1,7 @@
 import { ErrorCode, OpCode, type Reader } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import { isRead, isWrite } from '../core/operations/index.ts'
-import type { Summary } from '../core/range.ts'
+import type { Summary } from '../core/histogram.ts'
 import type { SubTxn, Zxid } from '../core/types.ts'
 import type { AcceptedWrite } from '../pipeline/index.ts'
 import { Authentication, type AuthenticatingClient } from './authentication.ts'

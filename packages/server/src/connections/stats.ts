@@ -1,4 +1,4 @@
-import { Histogram, Summary } from '../core/range.ts'
+import { Histogram, Summary } from '../core/histogram.ts'
 
 /** The statistics of a server since its start or since `srst`. Times are in milliseconds, sizes in bytes. */
 export class ServerStats {

@@ -3,7 +3,7 @@ import { invariant } from '@zabra/runtime'
 import { RingBuffer } from '../core/ring-buffer.ts'
 import type { Preparer } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
-import { applyInSteps, isLarge, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, appliesInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import type { AcceptedWrite, WriteCallback, PipelineContext } from './types.ts'
@@ -144,8 +144,7 @@ export class ApplyQueue<L extends NotifiedWatcher> {
       }
       const entry = this.#queue.shift()!
       if (entry.callback === undefined) this.#foreign--
-      if (isLarge(this.#parts.tree, entry.logged.header, entry.logged.txn))
-        this.#applying.add({ begin: () => this.#applyInSteps(entry) })
+      if (appliesInSteps(this.#parts.tree, entry.logged.txn)) this.#beginSteps(entry)
       else this.#apply(entry)
     }
     this.#tell()
@@ -175,6 +174,17 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     this.#isApplied(entry, err)
   }
 
+  /** Applies a small transaction at once. The rest of a large one is applied in later turns, and what follows it after that. */
+  #beginSteps(entry: AcceptedWrite): void {
+    const steps = this.#applyInSteps(entry)
+    if (steps.next().done !== true) this.#applying.add({ begin: () => this.#resume(steps) })
+  }
+
+  *#resume(steps: Generator<void>): Generator<void> {
+    yield* steps
+    this.#advanceLater()
+  }
+
   *#applyInSteps(entry: AcceptedWrite): Generator<void> {
     const { tree, watchNotifier: firing } = this.#parts
     const { header, txn } = entry.logged
@@ -189,7 +199,6 @@ export class ApplyQueue<L extends NotifiedWatcher> {
     }
     while (!this.#parts.preparer.forgetApplied(header.zxid, STEP * 10)) yield
     if (!this.#ended) this.#isApplied(entry, err)
-    this.#advanceLater()
   }
 
   #isApplied(entry: AcceptedWrite, err: number): void {

@@ -1,6 +1,6 @@
 import { ErrorCode, OpCode, Reader, Writer } from '@zabra/protocol'
 import { precheck, type PreparedTxn, type Preparer } from '../core/prepare/index.ts'
-import { Summary } from '../core/range.ts'
+import { Summary } from '../core/histogram.ts'
 import { runToEnd, STEP } from '../core/steps.ts'
 import type { LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'

@@ -1,7 +1,7 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
-import { applyInSteps, isLarge, type PartCallback } from '../core/tree/index.ts'
+import { applyInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'

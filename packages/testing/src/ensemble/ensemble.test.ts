@@ -44,10 +44,10 @@ describe('a server for tests', () => {
     const server = await keep(startServer())
     const client = await keep(connect({ servers: server.address }))
     await client.create('/mine', null, { mode: 'ephemeral' })
-    const { epoch } = client.session
+    const { generation: epoch } = client.session
     await expireSession(server.address, client)
     for await (const { state } of client.states())
-      if (state === 'connected' && client.session.epoch > epoch) break
+      if (state === 'connected' && client.session.generation > epoch) break
     expect(await client.exists('/mine')).toBeUndefined()
   })
 })

@@ -1,18 +1,21 @@
 import type { Clock, Connection, ConnectionHandler, Disk, Network, Platform } from '@zabra/runtime'
 
-/** What decides whether one server may reach a port, and hears of what it opens and what is over. */
+/** Decides which ports one server may connect to, and tracks its outgoing connections. */
 export interface ConnectionPolicy {
-  /** Throws when the way is cut. */
+  /** Throws when connections to the port are blocked. */
   assertAllowed(port: number): void
   opened(connection: Connection): void
   closed(connection: Connection): void
 }
 
-/** Lives so far, and those that go on: what process ids are to a machine. Below zero, so that no real process has them. */
+/**
+ * Incarnations started so far, and the process ids of those that run. The ids are negative, so that none is that of a
+ * real process.
+ */
 let incarnationCount = 0
 const alivePids = new Set<number>()
 
-/** One life of a server inside a test's process: its ports, which do nothing any more once it is over. */
+/** One run of a server inside the test's process. Its platform does nothing once the run has ended. */
 export class ServerIncarnation {
   readonly ports: Platform
   readonly #pid = -++incarnationCount
@@ -49,7 +52,7 @@ export class ServerIncarnation {
     for (const action of this.#held.splice(0)) this.#run(action)
   }
 
-  /** Ends everything at once, as when the process is killed. */
+  /** Ends the run at once, as SIGKILL does. */
   async end(): Promise<void> {
     this.#alive = false
     alivePids.delete(this.#pid)
@@ -100,7 +103,7 @@ export class ServerIncarnation {
     }
   }
 
-  /** Reads nothing while the server stands still: who sends notices nothing for a while, as with a stopped process. */
+  /** Delivers no data while the server is paused. The peer notices nothing for a while, as with a stopped process. */
   #connection(connection: Connection): Connection {
     this.#connections.add(connection)
     return new Proxy(connection, {

@@ -6,17 +6,17 @@ import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.t
 import type { Role, TestMember } from './test-member.ts'
 
 export interface TestServerOptions {
-  /** Where it runs: in the test's own process. */
+  /** Runs the server in the test's own process. */
   readonly process?: 'own'
-  /** Settings that differ from those for tests, which are quick: ticks of 100 ms, everything on loopback. */
+  /** Settings that override the defaults for tests: ticks of 100 ms, loopback addresses, an in-memory disk. */
   readonly settings?: Partial<ServerSettings>
-  /** Where it keeps its data: `memory` (the default) or a folder, which should be empty. */
+  /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {})
-  /** Ports that differ from the platform's: a logger, most of all. */
+  /** Parts of the platform to replace, such as the logger. */
   readonly ports?: Partial<Platform>
 }
 
-/** A server in the process of a test. */
+/** A server in the process of the test. */
 export class TestServer implements TestMember {
   address = ''
   readonly #options: TestServerOptions
@@ -38,14 +38,14 @@ export class TestServer implements TestMember {
   #server: Server | undefined
   #port = 0
 
-  /** Use `startServer` or `startEnsemble`. */
+  /** Created by `startServer` and `startEnsemble`. */
   constructor(options: TestServerOptions) {
     this.#options = options
     this.#disk =
       options.data === undefined || options.data === 'memory' ? new MemoryDisk() : nodePlatform().disk
   }
 
-  /** The server itself. Throws while it is down. */
+  /** Returns the server. Throws while it is down. */
   get server(): Server {
     if (this.#server === undefined)
       throw new Error('Expected a server that runs, got one that is down: call start()')
@@ -64,7 +64,7 @@ export class TestServer implements TestMember {
     return this.#server?.serving ?? false
   }
 
-  /** Starts it, on what its disk has. Rejects as `createServer` does. */
+  /** Starts the server on the data that its disk holds. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
     const life = new ServerIncarnation(
@@ -92,14 +92,17 @@ export class TestServer implements TestMember {
     return this
   }
 
-  /** Ends it at once, as `kill -9` does: connections break, and what is on its way is lost. A memory disk loses what was not synced. */
+  /**
+   * Ends the server at once, as SIGKILL does: connections break and requests in flight are lost. A memory disk loses
+   * unsynced writes.
+   */
   async kill(): Promise<void> {
     this.#server = undefined
     await this.#life?.end()
     if (this.#disk instanceof MemoryDisk) this.#disk.powerCut()
   }
 
-  /** Lets it stand still: it holds its connections and does nothing, until `resume`. */
+  /** Pauses the server until `resume`: it keeps its connections and does nothing. */
   pause(): void {
     this.#life?.pause()
   }
@@ -113,7 +116,7 @@ export class TestServer implements TestMember {
     for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
   }
 
-  /** Stops it in good order. */
+  /** Shuts the server down. */
   async close(): Promise<void> {
     this.resume()
     await this.#server?.close()
@@ -127,8 +130,8 @@ export class TestServer implements TestMember {
 }
 
 /**
- * Starts a server on a free port of loopback, on a disk in memory unless told otherwise. Close it, or use `await using`. With
- * `process: 'child'` it runs in a process of its own, with files for its data.
+ * Starts a server on a free loopback port, with an in-memory disk by default. Close it, or use `await using`. With
+ * `process: 'child'` the server runs in a process of its own and stores its data in files.
  */
 export function startServer(options: ChildServerOptions): Promise<ChildServer>
 export function startServer(options?: TestServerOptions): Promise<TestServer>

@@ -6,17 +6,17 @@ import type { SimulatedWorld } from './world.ts'
 
 /** How a disk behaves. */
 export interface DiskConditions {
-  /** Means, in milliseconds. */
+  /** Mean durations, in milliseconds. */
   callMs: number
   syncMs: number
-  /** How often a sync takes `stallMs` longer. */
+  /** Probability that a sync takes `stallMs` longer. */
   stallRate: number
   stallMs: number
-  /** There is no space: whatever would grow fails with ENOSPC. */
+  /** The disk is full: any write that grows a file fails with ENOSPC. */
   isFull: boolean
   /** The next sync, or durable write, fails with EIO. */
   failNextSync: boolean
-  /** A power cut keeps any of the sectors that were being written, in no order, and may spoil them. */
+  /** A power cut keeps an arbitrary subset of the sectors in flight and may corrupt them. */
   reordersSectors: boolean
 }
 
@@ -25,7 +25,7 @@ type NameChange =
   | { readonly kind: 'remove'; readonly path: string }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string; readonly file: FileImage }
 
-/** What can happen to what is on a disk, or should be. */
+/** Disk faults that are counted. */
 export type DiskFault =
   | 'lost tails'
   | 'torn tails'
@@ -43,7 +43,7 @@ const DISK_FAULT_OF: Readonly<Record<Exclude<PowerLoss, 'clean'>, DiskFault>> = 
   rotten: 'tails with flipped bytes',
 }
 
-/** What a sync takes at least to be told of as slow, in milliseconds. */
+/** Duration from which a sync counts as slow, in milliseconds. */
 const SLOW_MS = 200
 
 interface InFlightWrite {
@@ -54,7 +54,7 @@ interface InFlightWrite {
 
 const folderOf = (path: string): string => path.slice(0, Math.max(0, path.lastIndexOf('/')))
 
-/** What a machine keeps of its disk over its processes' lives. */
+/** The disk contents of a machine, kept across its processes. */
 export class DiskImage {
   readonly conditions: DiskConditions = {
     callMs: 0.05,
@@ -66,7 +66,7 @@ export class DiskImage {
     reordersSectors: false,
   }
   readonly prng: Prng
-  /** What crashes have met, for showing that they met something. */
+  /** Counts the faults that occurred, to show that a run met some. */
   readonly faultCounts: Record<DiskFault, number> = {
     'lost tails': 0,
     'torn tails': 0,
@@ -78,11 +78,11 @@ export class DiskImage {
     'slow syncs': 0,
   }
   readonly inFlightWrites = new Set<InFlightWrite>()
-  /** Hears once of a durable write that begins. */
+  /** Called once, when the next durable write begins. */
   onNextDurableWrite: (() => void) | undefined
-  /** Counts changes of names: who keeps a list of them must make it anew. */
+  /** Counts changes of file names, for callers that cache a listing. */
   namesVersion = 0
-  /** Hears of a file that goes, by its removal or under another name, with what was in it. */
+  /** Called with the contents of a file that is removed or renamed. */
   onRemove: ((path: string, bytes: Uint8Array) => void) | undefined
   #files = new Map<string, FileImage>()
   readonly #durable = new Map<string, FileImage>()
@@ -101,7 +101,7 @@ export class DiskImage {
     return this.#files.get(path)
   }
 
-  /** The bytes of a file as a power cut would leave them for certain; undefined when its name may be lost. */
+  /** Returns a file as it would certainly survive a power cut; undefined when its name may be lost. */
   durable(path: string): FileImage | undefined {
     return this.#durable.get(path)
   }
@@ -153,7 +153,7 @@ export class DiskImage {
     this.#pending = this.#pending.filter((change) => !isHere(change))
   }
 
-  /** Takes everything away, as when a machine gets a new disk. */
+  /** Removes everything, as when the disk is replaced. */
   wipe(): void {
     for (const [path, file] of this.#files) this.onRemove?.(path, file.bytes)
     this.namesVersion++
@@ -163,7 +163,7 @@ export class DiskImage {
     this.#pending = []
   }
 
-  /** Puts a file there for good, with its folder. */
+  /** Creates a durable file and its folder. */
   install(path: string, bytes: Uint8Array): void {
     this.makeFolder(folderOf(path))
     const file = this.create(path)
@@ -172,10 +172,10 @@ export class DiskImage {
     this.syncFolder(folderOf(path))
   }
 
-  /** The process is over; with its machine's power goes what was not synced. */
+  /** Ends writes in flight when the process ends. A power cut also drops what was not synced. */
   crash(kind: CrashKind): void {
     for (const { file, position, bytes } of this.inFlightWrites) {
-      // The system was in the middle of it, or had all of it and its disk had not.
+      // The write was interrupted midway, or the system had all of it in memory and the disk had not.
       const had = this.prng.chance(0.5) ? this.prng.below(bytes.length + 1) : bytes.length
       if (this.prng.chance(0.7)) file.write(position, bytes.subarray(0, had))
     }
@@ -213,7 +213,7 @@ export class DiskImage {
   }
 }
 
-/** The disk as one process has it. Calls take time; those of a process that is over do nothing. */
+/** The disk as one process sees it. Calls take simulated time; calls of an ended process have no effect. */
 export class SimulatedDisk implements Disk {
   readonly #world: SimulatedWorld
   readonly #owner: Incarnation
@@ -229,7 +229,7 @@ export class SimulatedDisk implements Disk {
     return this.#call(() => {
       const names = this.#image.list(folder)
       if (names.length === 0 && !this.#image.hasFolder(folder)) throw diskError('ENOENT', folder)
-      // A folder has no order: nobody may count on one.
+      // Folders have no order: shuffle, so that no caller depends on one.
       return this.#image.prng.shuffled(names)
     })
   }
@@ -335,7 +335,7 @@ export class SimulatedDisk implements Disk {
     durable: boolean,
   ): Promise<void> {
     const platter = this.#image
-    // The bytes are taken when the write ends, as a system may do it: who changes them before is found out.
+    // Takes the bytes when the write completes, as a system may do, so that a caller that modifies them earlier fails.
     const flight = { file, position, bytes }
     platter.inFlightWrites.add(flight)
     const time = durable ? this.#syncTime() : undefined
@@ -364,9 +364,9 @@ export class SimulatedDisk implements Disk {
   }
 
   #syncTime(): number {
-    const { syncMs, stallRate: stall, stallMs } = this.#image.conditions
-    const { prng: chance } = this.#image
-    const time = chance.exponential(syncMs) + (chance.chance(stall) ? chance.exponential(stallMs) : 0)
+    const { syncMs, stallRate, stallMs } = this.#image.conditions
+    const { prng } = this.#image
+    const time = prng.exponential(syncMs) + (prng.chance(stallRate) ? prng.exponential(stallMs) : 0)
     if (time >= SLOW_MS) this.#image.faultCounts['slow syncs']++
     return time
   }
@@ -376,7 +376,7 @@ export class SimulatedDisk implements Disk {
     return diskError('ENOSPC', path)
   }
 
-  /** Does something after a time, in the system: a process that stands still gets the result when it goes on. */
+  /** Runs `effect` after a delay, in the system. A paused process gets the result when it resumes. */
   #call<T>(
     effect: () => T,
     ms: number = this.#image.prng.exponential(this.#image.conditions.callMs),

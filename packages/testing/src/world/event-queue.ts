@@ -1,17 +1,17 @@
 import type { Incarnation } from './process.ts'
 
-/** Something that will happen. */
+/** An event in the queue. */
 export interface ScheduledEvent {
   readonly at: number
   readonly order: number
-  /** The process that it happens to; undefined for what belongs to the world, such as bytes on their way. */
+  /** The process that the event belongs to; undefined for events of the world, such as packets in flight. */
   readonly owner: Incarnation | undefined
   readonly kind: string
-  /** Undefined once it is cancelled. */
+  /** Undefined once the event is cancelled. */
   action: (() => void) | undefined
 }
 
-/** What is to come, by time and, at one time, in the order in which it was asked for. */
+/** Events by time; events at the same time in the order in which they were scheduled. */
 export class EventQueue {
   readonly #heap: ScheduledEvent[] = []
   #order = 0

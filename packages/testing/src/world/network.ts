@@ -4,21 +4,21 @@ import { SimulatedConnection, type Packet } from './connection.ts'
 import type { CrashKind, Host, Incarnation } from './process.ts'
 import type { SimulatedWorld } from './world.ts'
 
-/** How the network behaves where nothing is cut. */
+/** How the network behaves where no link is cut. */
 export interface NetworkConditions {
-  /** The least and the mean of what is added to it, in milliseconds one way. */
+  /** Minimum one-way delay, and mean of the exponential jitter added to it, in milliseconds. */
   delayMs: number
   jitterMs: number
-  /** How often a chunk takes `tailMs` longer. */
+  /** Probability that a chunk takes `tailMs` longer. */
   tailRate: number
   tailMs: number
-  /** How often a write arrives in parts. */
+  /** Probability that a write arrives in two parts. */
   splitRate: number
-  /** How often a connection that a cut has stalled breaks when the way is whole again; others go on. */
+  /** Probability that a stalled connection breaks when its link heals; other connections resume. */
   breakOnHealRate: number
 }
 
-/** Hears bytes as they are sent, before anything happens to them. */
+/** Called with all bytes as they are sent, before any fault applies. */
 export type Tap = (from: SimulatedConnection, bytes: Uint8Array) => void
 
 interface BoundPort {
@@ -26,10 +26,10 @@ interface BoundPort {
   readonly accepted: (connection: Connection) => void
 }
 
-/** How long a system goes on trying to connect where nothing answers, in milliseconds. */
+/** How long a system retries a connection attempt that gets no answer, in milliseconds. */
 const CONNECT_LIMIT_MS = 60_000
 
-/** All the ways between hosts. */
+/** The links between all hosts. */
 export class SimulatedNetwork {
   readonly conditions: NetworkConditions = {
     delayMs: 0.1,
@@ -54,9 +54,7 @@ export class SimulatedNetwork {
     this.#prng = world.prng.fork('network')
   }
 
-  // Faults
-
-  /** Lets nothing through from one host to another; the other way stays as it is. */
+  /** Drops everything from one host to another; the other direction is unaffected. */
   cut(from: Host, to: Host): void {
     this.#cutLinks.add(`${from.name}>${to.name}`)
   }
@@ -65,27 +63,27 @@ export class SimulatedNetwork {
     return this.#cutLinks.has(`${from.name}>${to.name}`)
   }
 
-  /** Makes each chunk on one way take so much longer; 0 ends it. */
+  /** Adds a delay to each chunk in one direction; 0 removes it. */
   slowLink(from: Host, to: Host, ms: number): void {
     if (ms > 0) this.#slowLinks.set(`${from.name}>${to.name}`, ms)
     else this.#slowLinks.delete(`${from.name}>${to.name}`)
   }
 
-  /** Makes every way whole. Connections that were stalled go on or break. */
+  /** Heals every link. Stalled connections resume or break. */
   heal(): void {
     this.#cutLinks.clear()
     this.#slowLinks.clear()
     this.#releaseStalled()
   }
 
-  /** Makes the ways between two hosts whole. */
+  /** Heals both directions of the link between two hosts. */
   healLink(a: Host, b: Host): void {
     this.#cutLinks.delete(`${a.name}>${b.name}`)
     this.#cutLinks.delete(`${b.name}>${a.name}`)
     this.#releaseStalled()
   }
 
-  /** Breaks every connection between two hosts; both learn it. Gives how many there were. */
+  /** Resets every connection between two hosts on both sides. Returns their number. */
   reset(a: Host, b: Host): number {
     let count = 0
     for (const connection of Array.from(this.#connections)) {
@@ -98,8 +96,6 @@ export class SimulatedNetwork {
     }
     return count
   }
-
-  // What processes do
 
   resolve(name: string, from: Host): Host | undefined {
     if (name === 'localhost' || name === '127.0.0.1') return from
@@ -123,7 +119,7 @@ export class SimulatedNetwork {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         settled = true
-        // A signal that comes of others is kept for as long as somebody listens to it.
+        // Removes the listener: a composed signal stays in memory as long as it has listeners.
         signal?.removeEventListener('abort', abort)
         owner.pendingConnects.delete(settle)
       }
@@ -159,7 +155,7 @@ export class SimulatedNetwork {
           })
         }
         const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
-        // What broke on its way into the hands of its process is shown to nobody.
+        // A connection that broke before it was accepted is never reported.
         ear.owner.later(0, 'accept', () => {
           if (listener.isOpen) ear.accepted(listener)
         })
@@ -177,7 +173,7 @@ export class SimulatedNetwork {
   processEnded(ended: Incarnation, kind: CrashKind): void {
     for (const [key, ear] of this.#boundPorts) if (ear.owner === ended) this.#boundPorts.delete(key)
     for (const connection of ended.connections) {
-      // A machine without power tells nobody: the other side believes in the connection until it sends something.
+      // A machine without power sends no reset: the peer learns it when it sends.
       if (kind === 'kill') this.send(connection, 'reset')
       connection.abandon()
       this.remove(connection)
@@ -186,9 +182,7 @@ export class SimulatedNetwork {
     for (const settle of ended.pendingConnects) settle()
   }
 
-  // Ways
-
-  /** Puts something on its way from one side of a connection to the other. */
+  /** Sends a packet from one side of a connection to the other. */
   send(from: SimulatedConnection, packet: Packet): void {
     const [source, target] = [from.owner.host, from.remoteEnd.owner.host]
     if (packet instanceof Uint8Array) this.tap?.(from, packet)
@@ -211,8 +205,8 @@ export class SimulatedNetwork {
   }
 
   delay(from: Host, to: Host): number {
-    const { delayMs, jitterMs, tailRate: tail, tailMs } = this.conditions
-    const late = this.#prng.chance(tail) ? this.#prng.exponential(tailMs) : 0
+    const { delayMs, jitterMs, tailRate, tailMs } = this.conditions
+    const late = this.#prng.chance(tailRate) ? this.#prng.exponential(tailMs) : 0
     const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
     return (
       delayMs + this.#prng.exponential(jitterMs) + late + (slow > 0 ? this.#prng.between(slow / 2, slow) : 0)
@@ -247,13 +241,13 @@ export class SimulatedNetwork {
     return [dialer, listener]
   }
 
-  /** Lets go on what was held back on ways that are whole again. */
+  /** Releases packets that were stalled on links that are healed. */
   #releaseStalled(): void {
-    const { breakOnHealRate: breaksOnHeal } = this.conditions
+    const { breakOnHealRate } = this.conditions
     for (const connection of Array.from(this.#stalledOnes())) {
       if (this.isCut(connection.owner.host, connection.remoteEnd.owner.host)) continue
       const packets = connection.stalledPackets.splice(0)
-      if (this.#prng.chance(breaksOnHeal)) {
+      if (this.#prng.chance(breakOnHealRate)) {
         connection.breakWith('ETIMEDOUT')
         connection.remoteEnd.breakWith('ECONNRESET')
       } else for (const packet of packets) this.#dispatch(connection, packet)
@@ -263,14 +257,14 @@ export class SimulatedNetwork {
   *#stalledOnes(): Generator<SimulatedConnection> {
     for (const connection of this.#connections) {
       if (connection.stalledPackets.length > 0) yield connection
-      // One side may be gone while what it sent last still waits.
+      // One side may be closed while its last packets are still stalled.
       if (connection.remoteEnd.stalledPackets.length > 0 && !this.#connections.has(connection.remoteEnd))
         yield connection.remoteEnd
     }
   }
 }
 
-/** The network as one process has it. */
+/** The network as one process sees it. */
 export class ProcessNetwork implements Network {
   readonly #network: SimulatedNetwork
   readonly #owner: Incarnation

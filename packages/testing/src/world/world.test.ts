@@ -7,7 +7,7 @@ import { SimulatedWorld } from './world.ts'
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
 
-/** A server that answers with what it gets, and a client of it. */
+/** An echo server and a client of it. */
 async function pair(
   world: SimulatedWorld,
 ): Promise<{ a: Host; b: Host; wire: Connection; heard: string[]; closed: string[] }> {
@@ -164,7 +164,7 @@ describe('the network of a world', () => {
     const sent = Array.from({ length: 40 }, (_, index) => `${index},`)
     for (let seed = 1; seed <= 40; seed++) {
       const world = new SimulatedWorld(seed)
-      Object.assign(world.network.conditions, { splits: 0.5, tail: 0.1, tailMs: 150 })
+      Object.assign(world.network.conditions, { splitRate: 0.5, tailRate: 0.1, tailMs: 150 })
       const { wire, heard } = await pair(world)
       for (const word of sent) {
         wire.write(bytes(word))
@@ -270,7 +270,7 @@ describe('the disk of a machine', () => {
       platter.syncFolder('')
       file.write(0, new Uint8Array(600).fill(1))
       file.sync(file.pending)
-      // The first bytes are written again as they are: nothing can become of them.
+      // Expects the first bytes unchanged: the connection must copy what is written.
       file.write(
         0,
         Uint8Array.from({ length: 3000 }, (_, at) => (at < 600 ? 1 : 2)),

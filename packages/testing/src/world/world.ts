@@ -6,7 +6,7 @@ import { EventQueue, type ScheduledEvent } from './event-queue.ts'
 import { SimulatedNetwork } from './network.ts'
 import { Host, type Incarnation } from './process.ts'
 
-/** Something that a process, or the world, did: for transcripts. */
+/** An entry of the trace of a run. */
 export interface TraceEvent {
   readonly at: number
   readonly host: string
@@ -14,31 +14,31 @@ export interface TraceEvent {
   readonly detail: string
 }
 
-/** More than this many events at one moment is a loop that never waits. */
+/** More events than this at one moment indicate a loop in which no time passes. */
 const MAX_EVENTS_AT_ONE_TIME = 200_000
-/** Events between two turns of the real event loop, so that signals and output get through. */
+/** Events between two turns of the real event loop, so that signals and output are handled. */
 const EVENTS_PER_TURN = 20_000
 
 /**
- * A world in which everything that happens comes from one queue: time is virtual, chance is drawn from a seed, disks and
- * networks are simulated. The same seed gives the same history, whose fingerprint is `hash`.
+ * A deterministic world driven by one queue of events: time is virtual, random numbers come from a seed, disks and
+ * networks are simulated. The same seed gives the same run, identified by `hash`.
  */
 export class SimulatedWorld {
   readonly seed: number
   readonly prng: Prng
   readonly network: SimulatedNetwork
   readonly hosts: Host[] = []
-  /** Milliseconds since the world began. */
+  /** World time, in milliseconds. */
   now = 0
-  /** Events so far. */
+  /** Events processed so far. */
   eventCount = 0
-  /** A fingerprint of all that has happened. */
+  /** Hash over all events so far. */
   hash = 0x811c9dc5
-  /** Hears each note; undefined when nobody does. */
+  /** Called with each trace event. */
   onTrace: ((note: TraceEvent) => void) | undefined
-  /** Hears each line that a process logs. */
+  /** Called with each line that a process logs. */
   onLog: ((who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void) | undefined
-  /** Hears what an event threw; without one it ends the run. */
+  /** Called with errors thrown by events; without it they end the run. */
   onError: ((error: unknown, who: Incarnation | undefined) => void) | undefined
   readonly #queue = new EventQueue()
   #afterPromises: { readonly to: Incarnation; readonly action: () => void }[] = []
@@ -53,7 +53,7 @@ export class SimulatedWorld {
     this.network = new SimulatedNetwork(this)
   }
 
-  /** Adds a machine. Servers and clients find it by its name and by its address. */
+  /** Adds a machine. Servers and clients resolve it by its name or its address. */
   addHost(name: string): Host {
     const index = this.hosts.length + 1
     const host = new Host(this, name, `10.0.${index >> 8}.${index & 255}`, new DiskImage(this, name))
@@ -65,12 +65,12 @@ export class SimulatedWorld {
     return ++this.#pids
   }
 
-  /** Makes something happen after a time; to a process, unless its life is over by then. */
+  /** Schedules an event after a delay. An event with an owner is dropped if that process has ended by then. */
   schedule(delayMs: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
     return this.#queue.add(this.now + delayMs, to, kind, action)
   }
 
-  /** The same at a time of the world, to the last bit: what is to come at one time comes in the order in which it was asked for. */
+  /** Schedules an event at an exact world time. Events at one time run in the order in which they were scheduled. */
   scheduleAt(time: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
     return this.#queue.add(Math.max(time, this.now), to, kind, action)
   }
@@ -79,7 +79,7 @@ export class SimulatedWorld {
     this.#afterPromises.push({ to, action })
   }
 
-  /** Mixes a number into the fingerprint. */
+  /** Mixes a number into the hash. */
   mixIntoHash(value: number): void {
     this.hash = Math.imul(this.hash ^ (value | 0), 0x01000193)
   }
@@ -95,8 +95,8 @@ export class SimulatedWorld {
   }
 
   /**
-   * Plays events until `done` says so or, at the latest, until `untilMs`. Resolves to whether `done` said so. Between two
-   * events all promises come to rest, so nothing in the world depends on the real time that anything takes.
+   * Runs events until `done` returns true, at the latest until `untilMs`. Resolves to whether `done` returned true. All
+   * promises settle between two events, so that nothing depends on real time.
    */
   run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
     invariant(!this.#running, 'One caller at a time plays the world.')
@@ -127,7 +127,7 @@ export class SimulatedWorld {
     })
   }
 
-  /** Plays until a promise of this world settles. Rejects when it does not within `withinMs`. */
+  /** Runs until a promise of this world settles. Rejects when it has not settled within `withinMs`. */
   async runUntilSettled<T>(promise: Promise<T>, withinMs: number): Promise<T> {
     let isSettled = false
     const settle = (): void => void (isSettled = true)
@@ -152,7 +152,7 @@ export class SimulatedWorld {
     this.#invoke(to, action)
   }
 
-  /** Runs what waits for promises to rest. True when there was something. */
+  /** Runs actions that wait for promises to settle. Returns whether there were any. */
   #runAfterPromises(): boolean {
     if (this.#afterPromises.length === 0) return false
     const actions = this.#afterPromises
@@ -183,8 +183,8 @@ export class SimulatedWorld {
 }
 
 /**
- * Runs something once every promise has come to rest. From within a microtask, because what is queued for "after promises"
- * outside of one runs before them.
+ * Runs an action once all promises have settled. It is queued from within a microtask, because an after-promises action
+ * queued outside of one would run before them.
  */
 function afterAllPromises(action: () => void): void {
   queueMicrotask(() => nodeClock.afterMicrotasks(action))

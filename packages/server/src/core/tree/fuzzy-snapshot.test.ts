@@ -61,7 +61,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 )
 
-/** A tree with a log, and a snapshot that is written a few nodes at a time between the changes. */
+/** A tree with a log, and a snapshot that is written a few nodes at a time between changes. */
 class World {
   readonly tree = new Tree({ extendedTypes: true, digest: true })
   readonly log: LoggedTxn[] = []
@@ -134,7 +134,7 @@ class World {
   }
 }
 
-/** Everything that can be seen of a tree. */
+/** Returns everything that clients can see of a tree. */
 function seen(tree: Tree): object {
   const nodes: Record<string, unknown> = {}
   const cursor = tree.scan()
@@ -161,8 +161,8 @@ function recovered(world: World, before: number, lists: [number, typeof OPEN_ACL
   return tree
 }
 
-describe('a snapshot that is written while the tree changes', () => {
-  it('gives with the log behind it the tree that there is, in 5,000 random histories', () => {
+describe('a fuzzy snapshot', () => {
+  it('and the log after it rebuild the tree, in 5,000 random histories', () => {
     fc.assert(
       fc.property(
         fc.array(step, { maxLength: 12 }),

@@ -11,7 +11,9 @@ import {
 } from '@zabra/protocol'
 import { invariant } from '@zabra/runtime'
 import type { Digest, NodeInfo, SetDataTxn, StoredStat, Txn, TxnHeader, Zxid } from '../types.ts'
+import { runToEnd } from '../steps.ts'
 import { AclTable, OPEN_ACL_ID } from './acl-table.ts'
+import { applyCloseSession, applyMulti } from './apply-in-steps.ts'
 import { BulkLoader } from './bulk-load.ts'
 import type { ChangeSink, ApplyHint, PartCallback, NodeRef, TreeOptions, Traversal } from './types.ts'
 import { TreeCursor } from './cursor.ts'
@@ -21,7 +23,6 @@ import { OwnerIndex } from './owners.ts'
 import { QuotaTracker } from './quota-tracker.ts'
 import { LIMITS_NAME, QuotaIndex, quotaTarget } from './quotas.ts'
 import { writeStat, writeStored } from './stat.ts'
-import { applyClose, applyMulti } from './stepwise.ts'
 
 /**
  * The tree of znodes and how transactions change it (`DataTree.processTxn`). A transaction holds the resulting state, so
@@ -212,9 +213,11 @@ export class Tree {
       case OpCode.setACL:
         return this.#setACL(header.zxid, txn.path, txn.acl, txn.version)
       case OpCode.multi:
-        return applyMulti(this, header, txn, sink, part)
+        runToEnd(applyMulti(this, header, txn, sink, part))
+        return ErrorCode.OK
       case OpCode.closeSession:
-        return applyClose(this, header, txn, sink)
+        runToEnd(applyCloseSession(this, header, txn, sink))
+        return ErrorCode.OK
       case OpCode.error:
         return txn.err
       case OpCode.check:
