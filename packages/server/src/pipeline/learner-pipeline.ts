@@ -1,7 +1,7 @@
 import { ErrorCode, formatZxid, OpCode, ProtocolError, Reader, Writer } from '@zabra/protocol'
 import { precheck } from '../core/prepare/index.ts'
 import { STEP } from '../core/steps.ts'
-import { applyInSteps, type PartCallback } from '../core/tree/index.ts'
+import { appliesInSteps, applyInSteps, type PartCallback } from '../core/tree/index.ts'
 import type { Identity, LoggedTxn, SessionId, Txn, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { decodeInSteps, decodeLoggedTxn } from '../persistence/index.ts'
@@ -307,7 +307,7 @@ export class LearnerPipeline<L extends NotifiedWatcher> implements RequestPipeli
     const logged = this.#sound(zxid, () => decodeLoggedTxn(this.#reader.resetToView(payload), tree.store))
     if (logged === undefined) return
     const { header, txn } = logged
-    if (isLarge(tree, header, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
+    if (appliesInSteps(tree, txn)) return this.#applying.add({ begin: () => this.#applyInSteps(logged) })
     const asked = this.#answered(header.sessionId, header.cxid)
     firing.zxid = header.zxid
     this.#isApplied(logged, asked, tree.apply(header, txn, firing, partsOf(txn, asked)))
