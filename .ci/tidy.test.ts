@@ -11,6 +11,7 @@ const allowed: Record<string, readonly string[]> = {
   '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/recipes': ['@zabra/client'],
   '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
+  '@zabra/testkit': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/testing': ['@zabra/server', '@zabra/client', '@zabra/protocol', '@zabra/runtime'],
 }
 

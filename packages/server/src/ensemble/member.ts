@@ -8,19 +8,18 @@ import { UNTRUSTED_ZXID, type PeerState } from '../core/election/index.ts'
 import type { ServerId } from '../core/quorum/index.ts'
 import { SessionIdGenerator } from '../core/sessions/index.ts'
 import { CommittedWindow } from '../core/zab/index.ts'
-import type { Database } from '../database/index.ts'
-import { SnapshotScheduler } from '../database/snapshot-scheduler.ts'
+import { SnapshotScheduler, type Database } from '../database/index.ts'
 import { LogFullError } from '../persistence/index.ts'
 import type { Server, ServerMetrics } from '../server-types.ts'
 import type { ServerSettings } from '../settings/index.ts'
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
-import { dialDefaults } from './dial.ts'
+import { dialDefaults } from './connect-to-master.ts'
 import { LeaderRole } from './leader-role.ts'
 import { LearnerRole } from './learner-role.ts'
 import { MemberElection, type Configure, type Elected } from './member-election.ts'
 import type { Membership } from './membership.ts'
 import { ReadOnlyRole } from './read-only-role.ts'
-import { catchUpWindow } from './window-catch-up.ts'
+import { catchUpWindow } from './sync-sources.ts'
 
 type RoleState = Exclude<PeerState, 'looking'>
 
@@ -288,7 +287,7 @@ export class Member implements Server {
     this.#endingRole = role
     logger.info(
       { reason },
-      `This server is not ${this.#state} any more, and serves nobody until there is a leader`,
+      `This server is not ${this.#state} any more, and serves no clients until there is a leader`,
     )
     this.#transitions = this.#transitions
       .then(() => this.#endRole(role, exit))
@@ -353,7 +352,7 @@ export class Member implements Server {
 
   #configure({ configuration, restart }: Pick<Configure, 'configuration' | 'restart'>): void {
     const { membership, settings, platform } = this.#context
-    membership.activate(configuration).kept.then(
+    membership.activate(configuration).persisted.then(
       () => {
         this.#onConfigurationChanged()
         if (restart && this.#state === 'looking') this.#startElection()

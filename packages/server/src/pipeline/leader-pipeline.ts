@@ -5,7 +5,6 @@ import type { CloseSessionTxn, SessionId, Zxid } from '../core/types.ts'
 import type { NotifiedWatcher } from '../core/watches/index.ts'
 import { ApplyQueue } from './apply-queue.ts'
 import { LeaderSessions } from './leader-sessions.ts'
-import type { ForwardedRequest, LeaderPipelineOptions } from './leader-types.ts'
 import { LearnerRequestOrder } from './learner-request-order.ts'
 import { Proposer } from './proposer.ts'
 import { isMovedSessionCheck } from './session-routes.ts'
@@ -13,6 +12,8 @@ import { SlicedQueue } from './sliced-queue.ts'
 import type {
   AcceptedWrite,
   ClientWrite,
+  ForwardedRequest,
+  LeaderPipelineOptions,
   RecordedDigests,
   RequestPipeline,
   RevalidationCallback,

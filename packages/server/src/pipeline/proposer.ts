@@ -1,11 +1,10 @@
 import { Writer } from '@zabra/protocol'
 import type { PreparedTxn } from '../core/prepare/index.ts'
 import { Summary } from '../core/histogram.ts'
-import type { LoggedTxn, SessionId, Zxid } from '../core/types.ts'
+import type { LoggedTxn, Zxid } from '../core/types.ts'
 import { encodeLoggedTxn, encodePayloadInSteps } from '../persistence/index.ts'
 import { InFlightWrite } from './in-flight-write.ts'
-import type { PipelineLog, QuorumProtocol } from './leader-types.ts'
-import type { AcceptedWrite, WriteCallback } from './types.ts'
+import type { AcceptedWrite, ClientWrite, PipelineLog, QuorumProtocol, WriteCallback } from './types.ts'
 
 /** Encoded transactions share a buffer until it holds this many bytes. */
 const SHARED_BYTES = 60_000
@@ -19,12 +18,7 @@ export interface ProposerOptions {
   readonly enqueue: (write: AcceptedWrite) => void
 }
 
-/** The part of a request that its transaction carries. */
-export interface RequestId {
-  readonly sessionId: SessionId
-  readonly xid: number
-  readonly type: number
-}
+type RequestIdentity = Pick<ClientWrite, 'sessionId' | 'xid' | 'type'>
 
 /** Hands out zxids, and logs and proposes prepared transactions in their order. */
 export class Proposer {
@@ -50,7 +44,7 @@ export class Proposer {
 
   /** Proposes a transaction that was prepared with the zxid after `lastZxid`. */
   propose(
-    id: RequestId,
+    id: RequestIdentity,
     time: number,
     prepared: PreparedTxn,
     callback: WriteCallback | undefined,
@@ -62,7 +56,7 @@ export class Proposer {
 
   /** As `propose`, encoding a large transaction in steps. Nothing else may be proposed between them. */
   *proposeInSteps(
-    id: RequestId,
+    id: RequestIdentity,
     time: number,
     prepared: PreparedTxn,
     callback: WriteCallback | undefined,
