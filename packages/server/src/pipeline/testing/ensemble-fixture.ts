@@ -62,10 +62,10 @@ export class EnsembleFixture {
   }
 
   static async start(options: EnsembleFixtureOptions = {}): Promise<EnsembleFixture> {
-    const trio = new EnsembleFixture(options.known)
-    await trio.#openLeader(options)
-    for (const serverId of [2, 3]) trio.learners.push(await trio.#openLearner(serverId, options))
-    return trio
+    const ensemble = new EnsembleFixture(options.known)
+    await ensemble.#openLeader(options)
+    for (const serverId of [2, 3]) ensemble.learners.push(await ensemble.#openLearner(serverId, options))
+    return ensemble
   }
 
   async #openLeader({
@@ -90,8 +90,8 @@ export class EnsembleFixture {
             confirmLeadership: (done) =>
               void this.confirms.push({ after: this.leader.pipeline.proposer.lastZxid, done }),
             sendSync: (learner) => {
-              const { fixture: side, fromLeader } = learner as Learner
-              fromLeader.push(() => side.pipeline.completeSync())
+              const { fixture, fromLeader } = learner as Learner
+              fromLeader.push(() => fixture.pipeline.completeSync())
             },
           },
           lastZxid: EPOCH,
@@ -118,7 +118,7 @@ export class EnsembleFixture {
     const requests: ForwardedRequest[] = []
     const broken: string[] = []
     const diverged: Zxid[] = []
-    const side = await PipelineFixture.open({
+    const fixture = await PipelineFixture.open({
       clock,
       serverId,
       sessions,
@@ -148,7 +148,7 @@ export class EnsembleFixture {
         }),
     })
     const learner: Learner = {
-      fixture: side,
+      fixture,
       sessions,
       table,
       toLeader,
@@ -195,8 +195,8 @@ export class EnsembleFixture {
     this.history.push({ zxid, payload })
     this.#committed = zxid
     this.leader.clientService.runTurn(() => this.leader.pipeline.commit(zxid))
-    for (const { fixture: side, fromLeader } of this.learners)
-      fromLeader.push(() => side.pipeline.applyCommitted(zxid, payload))
+    for (const { fixture, fromLeader } of this.learners)
+      fromLeader.push(() => fixture.pipeline.applyCommitted(zxid, payload))
   }
 
   #step(): boolean {
@@ -216,11 +216,11 @@ export class EnsembleFixture {
       const { done } = this.confirms.shift()!
       this.leader.clientService.runTurn(done)
     }
-    for (const { fixture: side, fromLeader, isHeld: held } of this.learners) {
+    for (const { fixture, fromLeader, isHeld: held } of this.learners) {
       if (held) continue
       for (const take of fromLeader.splice(0)) {
         moved = true
-        side.clientService.runTurn(take)
+        fixture.clientService.runTurn(take)
       }
     }
     return moved
