@@ -1,4 +1,4 @@
-// oxlint-disable no-restricted-imports, no-restricted-globals -- memory is looked at through the engine
+// oxlint-disable no-restricted-imports, no-restricted-globals -- memory is observed through the engine
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
@@ -64,7 +64,7 @@ it('RingBuffer does not retain items that were removed', async () => {
   const items = Array.from({ length: 100 }, pushed)
   for (let i = 0; i < 40; i++) queue.shift()
   queue.drop(20)
-  // References are kept until the end of the turn in which they were made.
+  // A WeakRef keeps its target alive until the end of the turn in which it was created.
   await new Promise((resolve) => setImmediate(resolve))
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -9,10 +9,10 @@ import { InFlightWrite } from './in-flight-write.ts'
 
 const FAILURE: ErrorTxn = { type: OpCode.error, err: ErrorCode.NONODE }
 
-/** Entries that only fail, so that all that happens is their order. Each takes so many milliseconds. */
+/** A queue of writes that are error transactions, so that only their order matters. Each takes `eachMs` milliseconds. */
 class QueueFixture {
   readonly clock = new ManualClock()
-  /** What was applied, turn by turn. */
+  /** The zxids applied in each turn. */
   readonly turns: number[][] = [[]]
   readonly queue: ApplyQueue<never>
   readonly tree = new Tree({ digest: false, extendedTypes: true })
@@ -39,7 +39,7 @@ class QueueFixture {
     for (let zxid = 1; zxid <= count; zxid++) this.#push(zxid, FAILURE)
   }
 
-  /** A transaction that is applied in several turns. */
+  /** Adds a transaction that is applied in several turns. */
   pushLarge(zxid: number): void {
     this.#push(zxid, { type: OpCode.multi, txns: Array<ErrorTxn>(2000).fill(FAILURE) })
   }
@@ -58,7 +58,7 @@ class QueueFixture {
     )
   }
 
-  /** How many later turns wait. */
+  /** Counts the deferred turns. */
   get waiting(): number {
     return this.#deferred.length
   }
@@ -115,10 +115,10 @@ it('ApplyQueue releases a sync while the tree is consistent, though a large tran
   for (const after of [1, 2, 4])
     fixture.queue.notifyWhenApplied(after, () =>
       released.push(
-        `${after} behind ${fixture.turns.flat().at(-1)}, ${fixture.tree.isApplying ? 'halfway' : 'whole'}`,
+        `${after} behind ${fixture.turns.flat().at(-1)}, ${fixture.tree.isApplying ? 'inconsistent' : 'consistent'}`,
       ),
     )
   fixture.queue.commit(4)
   while (fixture.waiting > 0) fixture.next()
-  expect(released).toEqual(['1 behind 2, whole', '2 behind 2, whole', '4 behind 4, whole'])
+  expect(released).toEqual(['1 behind 2, consistent', '2 behind 2, consistent', '4 behind 4, consistent'])
 })

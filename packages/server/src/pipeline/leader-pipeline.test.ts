@@ -126,7 +126,7 @@ describe('LeaderPipeline', () => {
     ensemble.holdsConfirms = false
     ensemble.holdsCommits = true
     await ensemble.settle()
-    // Both writes are on their way together again.
+    // Both writes are in flight together again.
     expect([client.takeReceived(), ensemble.proposals.length]).toEqual([['2:0', '3:0'], 2])
     ensemble.holdsCommits = false
     await ensemble.settle()
@@ -276,7 +276,7 @@ describe('LeaderPipeline', () => {
       [],
       true,
     ])
-    // What is prepared from now on would stand on what never came about.
+    // Later requests would be validated against a transaction that was never proposed.
     ensemble.isAccepting = true
     own.create(3, '/b')
     await ensemble.settle()
@@ -323,7 +323,7 @@ describe('global sessions', () => {
     }
     await ensemble.settle()
     expect([client.closed, other!.fixture.tree.has('/e')]).toEqual([false, true])
-    // The client goes on, and nobody tells the leader.
+    // The client sends pings, but its learner does not report them.
     for (let i = 0; i < 6; i++) {
       client.ask(-2, OpCode.ping)
       await ensemble.advance(1000)
@@ -356,7 +356,7 @@ describe('global sessions', () => {
     moved.set(1, '/a', 'in time')
     await ensemble.settle()
     expect([old.takeReceived(), old.closed, moved.takeReceived()]).toEqual([[], true, ['1:0']])
-    // And to the leader itself.
+    // The session moves to the leader itself.
     const home = await ensemble.leader.client({ resume: session })
     await ensemble.settle()
     home.takeConnectResponse()
@@ -428,7 +428,7 @@ describe('global sessions', () => {
       OpCode.error,
     ])
     expect(txns[3]).toMatchObject({ err: ErrorCode.SESSIONEXPIRED })
-    // Its beginning is committed and its end is not.
+    // Its createSession is committed, and its closeSession is not.
     ensemble.commitNext()
     expect(ensemble.leader.clientService.sessions.isOpen(6n)).toBe(false)
     ensemble.holdsCommits = false
@@ -533,7 +533,7 @@ describe('local sessions', () => {
   })
 
   it.each(['leader', 'learner'] as const)(
-    'become known to all when they make an ephemeral node, at a %s',
+    'become global when they create an ephemeral node, on a %s',
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true, canUpgradeSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture
@@ -568,7 +568,7 @@ describe('local sessions', () => {
   )
 
   it.each(['leader', 'learner'] as const)(
-    'are refused an ephemeral node where they may not become known, at a %s',
+    'cannot create an ephemeral node where they may not become global, on a %s',
     async (where) => {
       const ensemble = await EnsembleFixture.start({ localSessions: true })
       const fixture = where === 'leader' ? ensemble.leader : ensemble.learners[0]!.fixture

@@ -10,8 +10,8 @@ import type { ForwardedRequest } from './types.ts'
 import { PipelineFixture } from './testing/pipeline-fixture.ts'
 import { EPOCH, EnsembleFixture } from './testing/ensemble-fixture.ts'
 
-/** A learner whose leader says what the test says. */
-class Scripted {
+/** A learner whose leader is scripted by the test. */
+class LearnerFixture {
   readonly clock = new ManualClock()
   readonly table: SessionTable = new Map()
   readonly forwarded: ForwardedRequest[] = []
@@ -20,8 +20,8 @@ class Scripted {
   fixture!: PipelineFixture<LearnerPipeline<ClientChannel>>
   zxid: Zxid = EPOCH
 
-  static async start(): Promise<Scripted> {
-    const script = new Scripted()
+  static async start(): Promise<LearnerFixture> {
+    const script = new LearnerFixture()
     script.fixture = await PipelineFixture.open({
       clock: script.clock,
       sessions: new LearnerSessions(script.table),
@@ -43,7 +43,7 @@ class Scripted {
     return script
   }
 
-  /** The leader commits a transaction. */
+  /** Commits a transaction as the leader. */
   commit(sessionId: bigint, cxid: number, txn: Txn, digest?: LoggedTxn['digest']): void {
     const zxid = ++this.zxid
     const writer = new Writer()
@@ -132,7 +132,7 @@ describe('LearnerPipeline', () => {
     const clients = await Promise.all(sides.flatMap((fixture) => [fixture.client({}), fixture.client({})]))
     await ensemble.settle()
     for (const client of clients) client.takeConnectResponse()
-    // A small generator: what matters is the mixture, and that it is the same each time.
+    // A small generator of pseudo-random numbers, the same each time.
     let seed = 20261121
     const random = (below: number): number => (seed = (seed * 48271) % 2147483647) % below
     const sent = clients.map(() => 0)
@@ -191,7 +191,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('completes syncs in their order, one for each SYNC of the leader', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -220,7 +220,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('leaves a leader that answers a sync before an older write of the session', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -236,7 +236,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('matches a transaction only with the oldest request of its session, by the xid', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -246,7 +246,7 @@ describe('LearnerPipeline', () => {
     client.create(5, '/a')
     client.create(6, '/b')
     await script.clock.untilIdle()
-    // The same xid of another session, and another one of this session that it sent through another server.
+    // The same xid of another session, and another xid of this session, sent through another server.
     script.commit(99n, 5, created('/x'))
     script.commit(sessionId, 4, created('/y'))
     await script.clock.untilIdle()
@@ -259,7 +259,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('resumes a session of a reconnecting client only after the leader has revalidated it', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const resume = {
       protocolVersion: 0,
       timeOut: 10_000,
@@ -276,7 +276,7 @@ describe('LearnerPipeline', () => {
       await script.fixture.client({ resume, password: new Uint8Array(16) }),
     ]
     await script.clock.untilIdle()
-    // A wrong password is nobody's business but this server's.
+    // This server rejects a wrong password itself.
     expect([script.asked.length, wrong.takeConnectResponse()?.timeOut, first.frames.length]).toEqual([
       3, 0, 0,
     ])
@@ -299,7 +299,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('closes the connection of a session that has moved, without a reply', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -316,7 +316,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('reports neither failed writes nor closed sessions when its role ends', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -331,7 +331,7 @@ describe('LearnerPipeline', () => {
     ]
     await script.clock.untilIdle()
     script.fixture.clientService.endRole('Closed: the role is over')
-    // What is still on its way from the old leader is nothing to anybody.
+    // Later packets of the old leader are ignored.
     script.commit(sessionId, 1, created('/a'))
     script.fixture.pipeline.completeSync()
     script.fixture.pipeline.completeRevalidation(sessionId, false)
@@ -341,7 +341,7 @@ describe('LearnerPipeline', () => {
   })
 
   it('stops at a transaction whose digest differs from its tree, and does not reply to it', async () => {
-    const script = await Scripted.start()
+    const script = await LearnerFixture.start()
     const client = await script.fixture.client({})
     await script.clock.untilIdle()
     const { sessionId } = script.forwarded[0]!
@@ -361,9 +361,9 @@ describe('LearnerPipeline', () => {
   })
 
   it('leaves a leader that sends a malformed transaction, or one with another zxid', async () => {
-    const one = await Scripted.start()
+    const one = await LearnerFixture.start()
     one.say((writes) => writes.applyCommitted(EPOCH + 1, new Uint8Array([1, 2, 3])))
-    const two = await Scripted.start()
+    const two = await LearnerFixture.start()
     two.zxid = EPOCH + 4
     const writer = new Writer()
     encodeLoggedTxn(writer, {

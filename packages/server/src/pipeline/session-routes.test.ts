@@ -5,7 +5,7 @@ import { SessionRoutes } from './session-routes.ts'
 import { EnsembleFixture, type EnsembleFixtureOptions } from './testing/ensemble-fixture.ts'
 
 const ID = 0x7700_0000_0000_0001n
-/** Two observers behind the first learner. */
+/** The routes of two observers that are connected to the first learner. */
 const [ONE, TWO] = [11, 12]
 
 function bytes(type: number): Uint8Array {
@@ -19,7 +19,7 @@ function bytes(type: number): Uint8Array {
   return writer.take()
 }
 
-/** A learner with two observers, another learner, and what the leader has made of their requests. */
+/** A learner with two observers, another learner, and the outcome of their requests. */
 class RoutesFixture {
   readonly ensemble: EnsembleFixture
   readonly answers: string[] = []
@@ -44,20 +44,20 @@ class RoutesFixture {
     )
   }
 
-  comes(from: number): void {
+  revalidateFrom(from: number): void {
     const revalidated = (valid: boolean): void => void this.answers.push(`${from} ${valid}`)
     this.#near.clientService.runTurn(() =>
       this.#near.pipeline.revalidate(ID, 10_000, { onRevalidated: revalidated }, from),
     )
   }
 
-  /** The session goes to the other learner. */
-  goes(): void {
+  /** Moves the session to the other learner. */
+  moveAway(): void {
     const { clientService: core, pipeline: writes } = this.ensemble.learners[1]!.fixture
     core.runTurn(() => writes.revalidate(ID, 10_000, { onRevalidated() {} }))
   }
 
-  /** What was committed of the session since the last call. */
+  /** Returns the committed transactions of the session since the last call. */
   async done(): Promise<string[]> {
     await this.ensemble.settle()
     return this.ensemble.history.splice(0).flatMap(({ payload }) => {
@@ -76,9 +76,9 @@ it('a follower rejects a request of a session from an observer after the session
   fixture.relay(ONE, 0, OpCode.createSession)
   fixture.relay(ONE, 1)
   expect(await fixture.done()).toEqual(['0: done', '1: done'])
-  // What is in front of the question is carried out, and what is behind it never, whether it is answered or not.
+  // Requests before the revalidation are executed, requests after it are not, before and after its answer.
   fixture.relay(ONE, 2)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 3)
   expect(await fixture.done()).toEqual(['2: done', `3: ${MOVED}`])
   expect(fixture.answers).toEqual([`${TWO} true`])
@@ -87,8 +87,8 @@ it('a follower rejects a request of a session from an observer after the session
   fixture.relay(ONE, 5, OpCode.closeSession)
   fixture.relay(TWO, 2)
   expect(await fixture.done()).toEqual(['1: done', `4: ${MOVED}`, `5: ${MOVED}`, '2: done'])
-  // And back.
-  fixture.comes(ONE)
+  // The session moves back.
+  fixture.revalidateFrom(ONE)
   fixture.relay(ONE, 6)
   fixture.relay(TWO, 3)
   expect(await fixture.done()).toEqual(['6: done', `3: ${MOVED}`])
@@ -97,7 +97,7 @@ it('a follower rejects a request of a session from an observer after the session
 it('a follower completes syncs of sessions that have moved', async () => {
   const fixture = await RoutesFixture.start()
   fixture.relay(ONE, 0, OpCode.createSession)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 1, OpCode.sync)
   fixture.relay(ONE, 2)
   fixture.relay(TWO, 3, OpCode.sync)
@@ -109,27 +109,27 @@ it("a follower rejects requests of a session's first stay when the session retur
   const fixture = await RoutesFixture.start()
   fixture.relay(ONE, 0, OpCode.createSession)
   await fixture.done()
-  fixture.goes()
+  fixture.moveAway()
   await fixture.done()
   fixture.relay(ONE, 1)
   expect(await fixture.done()).toEqual([`1: ${MOVED}`])
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 2)
   fixture.relay(TWO, 3)
   expect(await fixture.done()).toEqual([`2: ${MOVED}`, '3: done'])
-  // Away, and back by the way by which it left.
-  fixture.goes()
+  // The session leaves, and returns by its old route.
+  fixture.moveAway()
   await fixture.done()
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(TWO, 4)
   expect(await fixture.done()).toEqual(['4: done'])
 })
 
 it('a follower rejects the old route of a session that was created before its role began and has moved', async () => {
   const fixture = await RoutesFixture.start({ known: [[ID, 10_000]] })
-  fixture.comes(ONE)
+  fixture.revalidateFrom(ONE)
   fixture.relay(ONE, 1)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 2)
   fixture.relay(TWO, 3)
   expect(await fixture.done()).toEqual(['1: done', `2: ${MOVED}`, '3: done'])
@@ -138,16 +138,16 @@ it('a follower rejects the old route of a session that was created before its ro
 it("a follower keeps the route of an observer's local session when its client tries another server, and moves it once it is global", async () => {
   const fixture = await RoutesFixture.start({ localSessions: true, canUpgradeSessions: true })
   fixture.relay(ONE, 1)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 2)
   expect(await fixture.done()).toEqual(['1: done', '2: done'])
   expect(fixture.answers).toEqual([`${TWO} false`])
   fixture.relay(ONE, 3)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 0, OpCode.createSession)
   fixture.relay(ONE, 4)
   expect(await fixture.done()).toEqual(['3: done', '0: done', '4: done'])
-  fixture.comes(TWO)
+  fixture.revalidateFrom(TWO)
   fixture.relay(ONE, 5)
   fixture.relay(TWO, 6)
   expect(await fixture.done()).toEqual([`5: ${MOVED}`, '6: done'])
@@ -197,7 +197,7 @@ it('a follower rejects requests behind a sync of its own connection when the ses
 it("a follower accepts its own connection of a session that has returned from an observer, and rejects the observer's requests", async () => {
   const fixture = await RoutesFixture.start({ hasObservers: true })
   fixture.relay(ONE, 0, OpCode.createSession)
-  fixture.comes(0)
+  fixture.revalidateFrom(0)
   fixture.relay(ONE, 1)
   expect(await fixture.done()).toEqual(['0: done', `1: ${MOVED}`])
 })
@@ -205,7 +205,7 @@ it("a follower accepts its own connection of a session that has returned from an
 it('a follower records the route of an unknown session when the leader confirms it, unless it has moved since', async () => {
   const fixture = await RoutesFixture.start()
   fixture.ensemble.learners[0]!.isHeld = true
-  // It begins elsewhere, and the learner does not hear of it.
+  // The session is created on another server, and the transaction does not reach the learner.
   const { clientService: core, pipeline: writes } = fixture.ensemble.leader
   const body = bytes(OpCode.createSession)
   core.runTurn(() =>
@@ -218,8 +218,8 @@ it('a follower records the route of an unknown session when the leader confirms 
     }),
   )
   expect(await fixture.done()).toEqual(['0: done'])
-  fixture.comes(ONE)
-  fixture.comes(TWO)
+  fixture.revalidateFrom(ONE)
+  fixture.revalidateFrom(TWO)
   await fixture.done()
   fixture.ensemble.learners[0]!.isHeld = false
   await fixture.done()

@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { SlicedQueue } from './sliced-queue.ts'
 
-/** Turns that are begun by hand; a step takes so many milliseconds. */
+/** A queue whose turns the test runs; a step takes `ms` milliseconds. */
 class QueueFixture {
   readonly done: string[] = []
   readonly #later: (() => void)[] = []
   #now = 0
-  readonly stepper = new SlicedQueue({
+  readonly queue = new SlicedQueue({
     defer: (action) => void this.#later.push(action),
     clock: { monotonic: () => this.#now },
   })
 
   add(name: string, steps: number, ms = 0): void {
-    this.stepper.add({
+    this.queue.add({
       begin: () => this.#work(name, steps, ms),
       onDropped: () => this.done.push(`no ${name}`),
     })
@@ -26,7 +26,7 @@ class QueueFixture {
     }
   }
 
-  /** What is done in the next turn. */
+  /** Runs the next turn and returns its steps. */
   turn(): string[] {
     this.done.length = 0
     this.#later.shift()?.()
@@ -39,9 +39,9 @@ describe('SlicedQueue', () => {
     const fixture = new QueueFixture()
     fixture.add('a', 7, 0.2)
     expect(fixture.done).toEqual(['a1', 'a2', 'a3'])
-    expect(fixture.stepper.isBusy).toBe(true)
+    expect(fixture.queue.isBusy).toBe(true)
     expect([fixture.turn(), fixture.turn(), fixture.turn()]).toEqual([['a4', 'a5', 'a6'], ['a7'], []])
-    expect(fixture.stepper.isBusy).toBe(false)
+    expect(fixture.queue.isBusy).toBe(false)
   })
 
   it('ends a slice after a millisecond', () => {
@@ -57,7 +57,7 @@ describe('SlicedQueue', () => {
   it('finishes the current task and no waiting one in drainCurrent', () => {
     const fixture = new QueueFixture()
     for (const name of ['a', 'b']) fixture.add(name, 5)
-    fixture.stepper.drainCurrent()
+    fixture.queue.drainCurrent()
     expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'a4', 'a5'])
     expect(fixture.turn()).toEqual([])
   })
@@ -65,7 +65,7 @@ describe('SlicedQueue', () => {
   it('finishes all tasks in drain', () => {
     const fixture = new QueueFixture()
     for (const name of ['a', 'b']) fixture.add(name, 4)
-    fixture.stepper.drain()
+    fixture.queue.drain()
     expect(fixture.done).toEqual(['a', 'b'].flatMap((name) => [1, 2, 3, 4].map((step) => `${name}${step}`)))
     expect(fixture.turn()).toEqual([])
   })
@@ -73,9 +73,9 @@ describe('SlicedQueue', () => {
   it('drops the current task and the waiting ones in abort', () => {
     const fixture = new QueueFixture()
     for (const name of ['a', 'b']) fixture.add(name, 4)
-    fixture.stepper.abort()
+    fixture.queue.abort()
     expect(fixture.done).toEqual(['a1', 'a2', 'a3', 'no a', 'no b'])
     expect(fixture.turn()).toEqual([])
-    expect(fixture.stepper.isBusy).toBe(false)
+    expect(fixture.queue.isBusy).toBe(false)
   })
 })

@@ -31,7 +31,7 @@ describe('the node reference of a prepared transaction', () => {
   it('is forgotten, as is the cached parent, when pending changes are reset', () => {
     const fixture = new PreparerFixture()
     for (const path of ['/p', '/p/x']) fixture.apply(create(path))
-    // The second parent of this name is remembered, and will never be.
+    // The second parent of this path is cached, and will never exist.
     const asks: RequestSpec[] = [
       { op: 'delete', path: '/p/x' },
       { op: 'delete', path: '/p' },

@@ -77,7 +77,7 @@ describe('a multi', () => {
   it('that fails leaves nodes, versions, sequence numbers, digest and pending changes as they were', () => {
     const fixture = new PreparerFixture()
     fixture.apply(create('/p'))
-    // These two wait to be applied while the multi fails.
+    // These two are pending while the multi fails.
     const before = [
       fixture.prepare(create('/p/s', SEQUENTIAL)),
       fixture.prepare({ op: 'setData', path: '/p', data: 'x' }),

@@ -7,8 +7,8 @@ const TTL = CreateMode.PERSISTENT_WITH_TTL
 const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
 
 /**
- * A tree in which a request can fail at every step: `/locked` belongs to somebody else, `/full` has a quota that is
- * used up, `/p` has a child and two versions of data and list behind it, `/e` is ephemeral.
+ * Creates a tree in which a request can fail at every check: `/locked` belongs to another user, the quota of `/full` is used up,
+ * `/p` has a child, data of version 2 and an ACL of version 1, `/e` is ephemeral.
  */
 function newFixture(extendedTypes = true): PreparerFixture {
   const fixture = new PreparerFixture({ extendedTypes, enforceQuota: true })
@@ -39,7 +39,7 @@ function newFixture(extendedTypes = true): PreparerFixture {
   return fixture
 }
 
-/** Each request fails at the named step and, where a request can, at every later one too: the first decides. */
+/** Each request fails the named check and, where possible, every later one too: the first failed check decides. */
 type Step = readonly [string, RequestSpec, number, 'closed'?]
 
 const cases = (

@@ -18,7 +18,7 @@ describe('PendingTree', () => {
       fixture.preparer.forgetApplied(first.zxid)
       most = Math.max(most, fixture.preparer.pendingNodes)
     }
-    // Two creations wait, and the parent of both.
+    // Two creations are pending, and the change of their parent.
     expect(most).toBe(3)
   })
 })

@@ -35,7 +35,7 @@ class Bench {
     })
   }
 
-  /** Prepares a request and does not apply it. */
+  /** Prepares a request without applying it. */
   prepare(type: number, body: (w: Writer) => void): Txn | number {
     const w = new Writer()
     body(w)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { ChildPathsCursor, Tree } from '../tree/index.ts'
 import { chunkedMultiRead } from './chunked-reply.ts'
 
-/** What an answer with two lists comes to: its error, its bytes, and in how many turns. */
+/** Writes a reply with two lists and returns its error, its bytes, and the number of steps. */
 function made(children: number, limit: number): { err: unknown; length: number; turns: number } {
   const tree = new Tree({ extendedTypes: true, digest: false })
   const made = {

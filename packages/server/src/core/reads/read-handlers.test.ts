@@ -42,7 +42,7 @@ describe('ReadHandlers', () => {
       expect(fixture.look(op, null, true)).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
       expect(fixture.ask(op, (w) => w.byte(1))).toMatchObject({ err: ErrorCode.MARSHALLINGERROR, length: 0 })
     }
-    // Of all these only exists leaves a watch, on the node that is to come.
+    // Only exists sets a watch, on the missing node.
     expect([...fixture.client.watchedPaths]).toEqual(['/none'])
   })
 
@@ -135,7 +135,7 @@ describe('ReadHandlers', () => {
       ['/a/b'],
       [],
     ])
-    // Blank is what Java's trim drops: everything up to the space, and no other white space of Unicode.
+    // Java's `String.trim` drops characters up to the space, and no other white space of Unicode.
     expect(['\x00', '\t\n', '\u00a0', '/\u00a0', '\u2003'].map(ephemerals)).toEqual([
       ['/a/b'],
       ['/a/b'],
@@ -144,7 +144,7 @@ describe('ReadHandlers', () => {
       [],
     ])
     expect(['/a/', '/a/b/', 'a'].map(ephemerals)).toEqual([['/a/b'], [], []])
-    // Not those of another session.
+    // Those of another session are not listed.
     const other = fixture.ask(OpCode.getEphemerals, (w) => w.string('/'), new Client(8n))
     expect([other.err, other.bytes]).toEqual([0, '00000000'])
   })

@@ -9,7 +9,7 @@ const bytesOf = (frame: string): Uint8Array => {
   )
 }
 
-/** Asks what a recorded frame asks and expects the body and the error of the recorded reply. */
+/** Sends a recorded request and expects the body and the error of the recorded reply. */
 function expectReply(fixture: ReadFixture, request: string, reply: string): void {
   const asked = bytesOf(request)
   const answered = bytesOf(reply)
@@ -21,7 +21,7 @@ const SESSION = 0x0100000000000000n
 const BORN = 1_795_217_648_323
 const CHANGED = 1_795_217_648_426
 
-/** A parent whose history is that of the recording, as far as it has gone at a zxid. */
+/** Creates a parent with the history of the recording up to a zxid. */
 function fx(until: number): ReadFixture {
   const client = new Client(SESSION)
   client.identities = [

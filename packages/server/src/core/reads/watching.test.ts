@@ -17,7 +17,7 @@ describe('a read that sets a watch', () => {
     ['getData', OpCode.getData, '/a', [2, 3]],
     ['getChildren', OpCode.getChildren, '/a', [1, 3]],
     ['getChildren2', OpCode.getChildren2, '/a', [1, 3]],
-  ] as const)('by %s leaves one of its kind, and none unless it asks', (_name, op, path, kinds) => {
+  ] as const)('sets one of its kind only if it requests one: %s', (_name, op, path, kinds) => {
     const fixture = new ReadFixture()
     fixture.look(op, path)
     expect(fixture.held(path)).toEqual([])
@@ -151,7 +151,7 @@ describe('setWatches and setWatches2', () => {
     }
     const { err, length } = fixture.ask(OpCode.setWatches, (w) => writeSetWatches(w, request))
     expect([err, length]).toEqual([0, 0])
-    // As a ZooKeeper 3.9 server tells them.
+    // As a ZooKeeper 3.9 server sends them.
     expect(fixture.client.events).toEqual(['3 /a', '3 /a', '2 /gone', '1 /a', '4 /a', '2 /gone'])
     expect(fixture.client.frames.every((frame) => frame.slice(8, 32) === 'f'.repeat(24))).toBe(true)
     expect(fixture.watches.size).toBe(0)

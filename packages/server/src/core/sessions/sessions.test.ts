@@ -49,7 +49,7 @@ describe('SessionIdGenerator', () => {
   it('never generates 0, which stands for no session', () => {
     const ids = new SessionIdGenerator(0, 0)
     expect([ids.next(), ids.next()]).toEqual([1n, 2n])
-    // Behind the last id of server 255 the numbers begin at 0 again.
+    // After the last id of server 255 the ids start at 0 again.
     const last = new SessionIdGenerator(255, 2 ** 40 - 1)
     const given = Array.from({ length: 65_537 }, () => last.next())
     expect(given.slice(-2)).toEqual([-1n, 1n])
@@ -170,7 +170,7 @@ describe('SessionTracker', () => {
       fc.record({
         do: fc.constant('pass' as const),
         ms: fc.integer({ min: 1, max: 400 }),
-        // Now and then the end of a session cannot be stored.
+        // Sometimes closing a session cannot be stored.
         lost: fc.boolean(),
       }),
     )
@@ -181,7 +181,7 @@ describe('SessionTracker', () => {
         const deadlines = new Map<bigint, { timeout: number; deadline: number }>()
         for (const one of steps) {
           if (one.do === 'pass') {
-            // As the server does it: a timer for each tick, and a little late at times.
+            // As the server does: a timer for each tick, sometimes a little late.
             now += one.ms
             for (const session of tracker.expire(now)) {
               const { id } = session

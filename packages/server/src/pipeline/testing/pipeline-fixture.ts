@@ -30,7 +30,7 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly reconfigure?: Reconfigure
 }
 
-/** The client fixture of one server in one role, on a network of its own. Others decide when it hears of anything. */
+/** The client service of one server in one role, on a network of its own. The test plays the other servers. */
 export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   readonly clock: ManualClock
   readonly tree: Tree
@@ -93,7 +93,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     return fixture
   }
 
-  /** A connection that has sent its handshake, or has said nothing yet. */
+  /** Opens a connection, which sends a handshake if `options` are given. */
   async client(options?: HandshakeOptions): Promise<RawClient> {
     const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
     const client = new RawClient(this.clock, connection)
