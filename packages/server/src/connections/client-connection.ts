@@ -150,7 +150,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     const frames = this.#earlyFrames
     this.#earlyFrames = []
     this.#parse(() => {
-      for (const frame of frames) if (this.#isOpen) this.requests.handle(frame, 0, frame.length)
+      for (const frame of frames) this.requests.handle(frame, 0, frame.length)
     })
   }
 
@@ -177,10 +177,6 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.requests.cancel()
     this.#service.removeConnection(this)
     this.#service.platform.logger.debug(logContext(this), reason)
-  }
-
-  get #isOpen(): boolean {
-    return this.phase === 'open'
   }
 
   /** Closes the connection when its bytes are malformed. */

@@ -103,7 +103,7 @@ export class ClientService {
   readonly sessionTokens: TokenBucket | undefined
   /** Holds the buffers of replies and of queued requests. */
   readonly bufferPool = new BufferPool()
-  /** Takes bytes that nobody reads, such as the empty body of a reply. Emptied at the end of each turn. */
+  /** Takes bytes that are never sent, such as the empty body of a reply. Emptied at the end of each turn. */
   readonly scratch = new Writer(64)
   commands: CommandExecutor = NO_COMMANDS
   portStatus: PortStatus = NO_PORTS

@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus } from '../admin/index.ts'
+import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -147,7 +147,7 @@ export class LeaderRole implements ActiveRole {
     const next = Math.max(at + settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
       this.#mailbox.post({ type: 'halfTick' })
-      if (this.#quorum.canPropose && this.#clients?.pipeline.hasDroppedRequest === true)
+      if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({
           reason: 'no member has taken leadership over, and requests that came meanwhile have no reply',
         })
@@ -316,16 +316,16 @@ export class LeaderRole implements ActiveRole {
     }
   }
 
-  #leaderStatus(): LeaderStatus {
-    const { lastProposalSize, proposalSize, pendingSyncs } = this.#clients!.pipeline
-    const { min, max } = proposalSize
+  #leaderStatus(): LeaderMetrics {
+    const { proposer, pendingSyncs } = this.#clients!.pipeline
+    const { min, max } = proposer.sizes
     return {
       ...this.#learners!.counts(),
       pendingSyncs,
       uptimeMs: this.#context.platform.clock.monotonic() - this.#leadsSince,
-      lastProposalSize,
-      minProposalSize: lastProposalSize === -1 ? -1 : min,
-      maxProposalSize: lastProposalSize === -1 ? -1 : max,
+      lastProposalSize: proposer.lastSize,
+      minProposalSize: proposer.lastSize === -1 ? -1 : min,
+      maxProposalSize: proposer.lastSize === -1 ? -1 : max,
     }
   }
 }

@@ -270,7 +270,7 @@ export class RoleManager {
     const { failed, platform } = this.#context
     const { reason } = exit
     if (this.#endingRole === role)
-      return platform.logger.warn({ reason }, 'More went wrong while a role was ending')
+      return platform.logger.warn({ reason }, 'Another error occurred while a role was ending')
     this.#endingRole = role
     platform.logger.info(
       { reason },

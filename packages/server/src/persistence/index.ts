@@ -1,4 +1,33 @@
 /** Transaction log, snapshots and recovery in the formats of Apache ZooKeeper; see FORMAT.md. */
+export { writeEntry, encodePayloadInSteps } from './entries.ts'
+export { TxnLog } from './txn-log.ts'
+export type { TxnLogEvents, TxnLogOptions, TxnLogState } from './txn-log.ts'
+export { PartsPacker } from './packed-parts.ts'
+export { decodeInSteps, decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
+export { scanLog } from './log-scan.ts'
+export type { RawEntry, ScanEnd } from './log-scan.ts'
+export { takeSnapshot, writeSnapshot } from './snapshot-writer.ts'
+export type { SnapshotOptions, WrittenSnapshot } from './snapshot-writer.ts'
+export { loadSnapshot, looksComplete } from './snapshot-reader.ts'
+export type { LoadedSnapshot } from './snapshot-reader.ts'
+export { recover } from './recover.ts'
+export type { Recovery, RecoveryOptions } from './recover.ts'
+export { purge } from './purge.ts'
+export { truncateTo } from './truncate.ts'
+export type { Truncation } from './truncate.ts'
+export { EpochFiles, openEpochFiles } from './epoch-files.ts'
+export { isSuccessor, readLog } from './history.ts'
+export type { RawTxn } from './history.ts'
+export { LogRange } from './log-range.ts'
+export { Mutex } from './mutex.ts'
+export { finishReplacement, incomingName, replaceAllFiles } from './replacement.ts'
+export { SET_ASIDE, setAside } from './set-aside.ts'
+export { loadSnapshotStream } from './snapshot-reader.ts'
+export type { ChunkSource } from './byte-stream.ts'
+export { END_OF_NODES, STREAM_SIGNATURE, writeNode, writeSessionsAndAcls } from './snapshot-codec.ts'
+export type { SessionTimeouts } from './snapshot-codec.ts'
+export { lockFolder } from './folder-lock.ts'
+export type { LockOwner } from './folder-lock.ts'
 export {
   DamageError,
   DivergedFilesError,
@@ -7,34 +36,8 @@ export {
   LogFullError,
   RecoveryError,
 } from './errors.ts'
-export { lockFolder, type LockOwner } from './folder-lock.ts'
-export { dataFoldersOf, type DataFolders } from './data-folders.ts'
-export { logsIn, snapshotName, snapshotsIn, VERSION_FOLDER, type SnapshotKind } from './file-names.ts'
-export { EpochFiles, openEpochFiles } from './epoch-files.ts'
-export { Mutex } from './mutex.ts'
-
-export { encodePayloadInSteps, writeEntry } from './entries.ts'
-export { decodeLoggedTxn, encodeLoggedTxn } from './txn-codec.ts'
-export { decodeInSteps } from './large-txns.ts'
-export { PartsPacker } from './packed-parts.ts'
-export { TxnLog, type TxnLogEvents, type TxnLogOptions, type TxnLogState } from './txn-log.ts'
-export { scanLog, type RawEntry, type ScanEnd } from './log-scan.ts'
-export { isSuccessor, readLog, type RawTxn } from './history.ts'
-export { LogRange } from './log-range.ts'
-
-export { takeSnapshot, writeSnapshot, type WrittenSnapshot } from './snapshot-writer.ts'
-export { loadSnapshot, loadSnapshotStream } from './snapshot-reader.ts'
-export {
-  END_OF_NODES,
-  STREAM_SIGNATURE,
-  writeNode,
-  writeSessionsAndAcls,
-  type SessionTimeouts,
-} from './snapshot-codec.ts'
-
-export { recover, type Recovery, type RecoveryOptions } from './recover.ts'
-export { truncateTo } from './truncate.ts'
-export { finishReplacement, incomingName, replaceAllFiles } from './replacement.ts'
-export { SET_ASIDE, setAside } from './set-aside.ts'
-export { purge } from './purge.ts'
+export { logName, logsIn, snapshotName, snapshotsIn, VERSION_FOLDER } from './file-names.ts'
+export type { SnapshotKind } from './file-names.ts'
+export { dataFoldersOf } from './data-folders.ts'
+export type { DataFolders } from './data-folders.ts'
 export { hasNonAsciiPaths } from './path-encoding.ts'

@@ -7,12 +7,12 @@ const TTL = CreateMode.PERSISTENT_WITH_TTL
 const SEQUENTIAL = CreateMode.PERSISTENT_SEQUENTIAL
 
 /**
- * A tree in which a request can fail at every step: `/locked` belongs to somebody else, `/full` has a quota that is
- * used up, `/p` has a child and two versions of data and list behind it, `/e` is ephemeral.
+ * Creates a tree in which a request can fail at every check: `/locked` belongs to another user, the quota of `/full` is used up,
+ * `/p` has a child, data of version 2 and an ACL of version 1, `/e` is ephemeral.
  */
-function world(extendedTypes = true): PreparerFixture {
-  const bench = new PreparerFixture({ extendedTypes, enforceQuota: true })
-  bench.identities = [BOB]
+function newFixture(extendedTypes = true): PreparerFixture {
+  const fixture = new PreparerFixture({ extendedTypes, enforceQuota: true })
+  fixture.identities = [BOB]
   const asks: RequestSpec[] = [
     { op: 'create', path: '/locked', data: 'x' },
     { op: 'create', path: '/locked/child', data: 'x', acl: only(Perms.ALL) },
@@ -34,12 +34,12 @@ function world(extendedTypes = true): PreparerFixture {
     },
     { op: 'create', path: '/zookeeper/quota/full/zookeeper_stats' },
   ]
-  for (const ask of asks) expect(bench.apply(ask)).not.toMatchObject({ type: OpCode.error })
-  bench.identities = []
-  return bench
+  for (const ask of asks) expect(fixture.apply(ask)).not.toMatchObject({ type: OpCode.error })
+  fixture.identities = []
+  return fixture
 }
 
-/** Each request fails at the named step and, where a request can, at every later one too: the first decides. */
+/** Each request fails the named check and, where possible, every later one too: the first failed check decides. */
 type Step = readonly [string, RequestSpec, number, 'closed'?]
 
 const cases = (
@@ -131,15 +131,15 @@ const tables: Record<string, Step[]> = {
 
 describe.each(Object.entries(tables))('%s', (_, steps) => {
   it.each(cases(steps))('is decided by $name', ({ ask, code, session }) => {
-    const bench = world()
-    bench.open = session !== 'closed'
-    const txn = bench.prepare(ask)
+    const fixture = newFixture()
+    fixture.open = session !== 'closed'
+    const txn = fixture.prepare(ask)
     if (code === 0) expect(txn).not.toMatchObject({ type: OpCode.error })
     else expect(txn).toEqual(failure(code))
   })
 })
 
-describe('check', () => {
+describe('the error of a check', () => {
   const steps: Step[] = [
     ['a session that is over', { op: 'check', path: '/none/' }, ErrorCode.SESSIONEXPIRED, 'closed'],
     ['a path that is none', { op: 'check', path: '/none/', version: 9 }, ErrorCode.BADARGUMENTS],
@@ -149,19 +149,22 @@ describe('check', () => {
     ['nothing', { op: 'check', path: '/p', version: 2 }, 0],
   ]
   it.each(cases(steps))('in a multi is decided by $name', ({ ask, code, session }) => {
-    const bench = world()
-    bench.open = session !== 'closed'
+    const fixture = newFixture()
+    fixture.open = session !== 'closed'
     const part = code === 0 ? { type: OpCode.check, path: '/p', version: 3 } : failure(code)
-    expect(bench.prepare([ask])).toEqual({ type: OpCode.multi, txns: [part] })
+    expect(fixture.prepare([ask])).toEqual({ type: OpCode.multi, txns: [part] })
   })
 })
 
-describe('a time to live without extended types', () => {
-  it.each(['create', 'createTTL'] as const)('is unimplemented for %s, whatever else is wrong', (name) => {
-    const bench = world(false)
-    bench.open = false
-    expect(bench.prepare({ op: name, path: 'none', flags: TTL, ttl: 0n })).toEqual(
-      failure(ErrorCode.UNIMPLEMENTED),
-    )
-  })
+describe('a TTL without extended types', () => {
+  it.each(['create', 'createTTL'] as const)(
+    'is rejected as unimplemented for %s, whatever else is wrong',
+    (name) => {
+      const fixture = newFixture(false)
+      fixture.open = false
+      expect(fixture.prepare({ op: name, path: 'none', flags: TTL, ttl: 0n })).toEqual(
+        failure(ErrorCode.UNIMPLEMENTED),
+      )
+    },
+  )
 })

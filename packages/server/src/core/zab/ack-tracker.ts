@@ -11,7 +11,7 @@ import { Entries } from './entries.ts'
  * Uses parallel arrays and one reused set, since it is called for every ACK of every write.
  */
 export class AckTracker {
-  readonly pending = new Entries(1024)
+  readonly pending = new Entries()
   readonly #servers: ServerId[] = []
   readonly #acks: Zxid[] = []
   /** The result of `#ackersOf`, reused. */
