@@ -85,11 +85,7 @@ export class LearnerRole implements ActiveRole {
       syncLimit: settings.syncLimit,
     })
     this.#durability = new Durability(context, {
-      durable: (zxid) =>
-        this.#mailbox.run(() => {
-          this.#learner.markDurable(zxid)
-          this.#mailbox.drain()
-        }),
+      durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
       diskFull: (_, { message: reason }) => this.#leave({ reason, electionDelayMs: settings.tickTimeMs }),
       spaceAvailable() {},
     })
@@ -215,6 +211,11 @@ export class LearnerRole implements ActiveRole {
   }
 
   // Work
+
+  #onDurable(zxid: Zxid): void {
+    this.#learner.markDurable(zxid)
+    this.#mailbox.drain()
+  }
 
   /** Performs work after all work before it: at once if it is synchronous and no other work is running. */
   #performInOrder(work: LearnerWork): void {
