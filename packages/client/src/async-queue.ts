@@ -23,8 +23,8 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
 
   push(item: T): void {
     if (this.#ended) return
-    const taker = this.#pendingReads.shift()
-    if (taker !== undefined) taker.resolve({ done: false, value: item })
+    const read = this.#pendingReads.shift()
+    if (read !== undefined) read.resolve({ done: false, value: item })
     else if (this.#buffer.length < this.#limit) this.#buffer.push(item)
     else this.#buffer = this.#overflow(this.#buffer, item)
   }
@@ -34,9 +34,9 @@ export class AsyncQueue<T> implements AsyncIterableIterator<T> {
     if (this.#ended) return
     this.#ended = true
     this.#error = error
-    for (const taker of this.#pendingReads.splice(0)) {
-      if (error === undefined) taker.resolve({ done: true, value: undefined })
-      else taker.reject(this.#takeError())
+    for (const read of this.#pendingReads.splice(0)) {
+      if (error === undefined) read.resolve({ done: true, value: undefined })
+      else read.reject(this.#takeError())
     }
   }
 

@@ -45,7 +45,7 @@ describe('a chroot client that is closed', () => {
   it('reports its end through state, states() and closed', async () => {
     const chrootClient = client.chroot('/app')
     const below = chrootClient.chroot('/part')
-    const heard = world.collect(chrootClient.states())
+    const received = world.collect(chrootClient.states())
     const heardBelow = world.collect(below.states())
     const others = world.states(client)
     let ended = 0
@@ -54,7 +54,7 @@ describe('a chroot client that is closed', () => {
     await world.outcome(chrootClient.close())
     await world.settle()
     expect(ended).toBe(3)
-    for (const changes of [heard, heardBelow]) {
+    for (const changes of [received, heardBelow]) {
       expect(changes.map(({ state, previous }) => [previous, state])).toEqual([
         ['connecting', 'connected'],
         ['connected', 'closed'],

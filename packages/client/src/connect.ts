@@ -92,26 +92,26 @@ function maxBatchedReads(batchReads: ClientOptions['batchReads']): number {
   return batchReads === true ? DEFAULT_BATCH_SIZE : (batchReads.maxReads ?? DEFAULT_BATCH_SIZE)
 }
 
-let latest: WeakRef<SessionOptions> | undefined
-let names: (keyof SessionOptions)[] | undefined
+let latestOptions: WeakRef<SessionOptions> | undefined
+let optionNames: (keyof SessionOptions)[] | undefined
 
 /**
  * Returns the options object of the previous client if all values are equal: a process may hold thousands of clients
  * with the same options.
  */
 function shareOptions(options: SessionOptions): SessionOptions {
-  const before = latest?.deref()
-  names ??= Object.keys(options) as (keyof SessionOptions)[]
-  if (before !== undefined && names.every((name) => options[name] === before[name])) return before
-  latest = new WeakRef(options)
+  const previous = latestOptions?.deref()
+  optionNames ??= Object.keys(options) as (keyof SessionOptions)[]
+  if (previous !== undefined && optionNames.every((name) => options[name] === previous[name])) return previous
+  latestOptions = new WeakRef(options)
   return options
 }
 
 function waitForSession(session: Session, signal: AbortSignal | undefined): Promise<void> {
-  const first = session.states.firstConnection()
+  const connected = session.states.firstConnection()
   if (signal === undefined) {
     session.start()
-    return first
+    return connected
   }
   let aborted: ZooKeeperError | undefined
   const abort = (): void => {
@@ -127,15 +127,15 @@ function waitForSession(session: Session, signal: AbortSignal | undefined): Prom
     signal.addEventListener('abort', abort, { once: true })
     session.start()
   }
-  const settled = (): void => signal.removeEventListener('abort', abort)
+  const removeListener = (): void => signal.removeEventListener('abort', abort)
   // No code runs between the last check of the signal and the removal of its listener.
-  return first.then(
+  return connected.then(
     () => {
-      settled()
+      removeListener()
       if (aborted !== undefined) throw aborted
     },
     (error: unknown) => {
-      settled()
+      removeListener()
       throw aborted ?? error
     },
   )
@@ -144,17 +144,17 @@ function waitForSession(session: Session, signal: AbortSignal | undefined): Prom
 /** Updates the server list from the configuration of the ensemble until the client closes. */
 async function trackEnsemble(client: ZooKeeperClient): Promise<void> {
   const decoder = new TextDecoder()
-  const all = client.withoutChroot().clone()
-  for (let failures = 0; all.sharedSession.terminalError === undefined;) {
+  const background = client.withoutChroot().clone()
+  for (let failures = 0; background.sharedSession.terminalError === undefined;) {
     try {
-      const watch = await all.watchOnce('/zookeeper/config', 'data')
+      const watch = await background.watchOnce('/zookeeper/config', 'data')
       failures = 0
       const servers = parseClientAddresses(decoder.decode(watch.data))
       if (servers.length > 0) await client.updateServerList(servers)
       await watch.fired
     } catch {
       // The session expired or the configuration is not readable now: retry with backoff.
-      await backoff(all, failures++)
+      await backoff(background, failures++)
     }
   }
 }
@@ -167,9 +167,9 @@ export function parseClientAddresses(config: string): string[] {
     const [server = '', client] = spec.split('|')[0]!.split(';')
     const match = /^(?:(.*):)?(\d+)$/.exec(client?.trim() ?? '')
     if (match === null) continue
-    const anywhere =
+    const isWildcard =
       match[1] === undefined || match[1] === '0.0.0.0' || match[1] === '[::]' || match[1] === '::'
-    const host = anywhere ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
+    const host = isWildcard ? /^(\[[^\]]*\]|[^:]*)/.exec(server.trim())![1]! : match[1]!
     addresses.push(`${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${match[2]}`)
   }
   return addresses

@@ -40,8 +40,8 @@ export async function deleteTree(
     const paths = await listDeepestFirst(client, path, options, call, round === 1)
     onFound?.(deleted + paths.length)
     try {
-      for (const part of splitIntoBatches(paths, batchSize)) {
-        await deleteBatch(client, part, call, (count) => (deleted += count))
+      for (const batch of splitIntoBatches(paths, batchSize)) {
+        await deleteBatch(client, batch, call, (count) => (deleted += count))
         onDeleted?.(deleted)
       }
       return deleted
@@ -68,10 +68,10 @@ async function listDeepestFirst(
   const paths: string[] = []
   for (let level = [path]; level.length > 0;) {
     const next: string[] = []
-    const isFirst = isFirstRound && level[0] === path
+    const isStart = isFirstRound && level[0] === path
     let index = 0
     for await (const listing of mapConcurrent(level, (at) =>
-      listChildren(client, at, call(), isFirst, onUnreadable),
+      listChildren(client, at, call(), isStart, onUnreadable),
     )) {
       const at = level[index++]!
       if (listing === undefined) continue
@@ -87,28 +87,28 @@ async function listDeepestFirst(
   return paths.reverse()
 }
 
-/** Splits paths into batches of at most `most` paths, fewer where the paths are long. */
-function* splitIntoBatches(paths: readonly string[], most: number): Generator<string[]> {
-  let part: string[] = []
+/** Splits paths into batches of at most `maxPaths` paths, fewer where the paths are long. */
+function* splitIntoBatches(paths: readonly string[], maxPaths: number): Generator<string[]> {
+  let batch: string[] = []
   let length = 0
   for (const path of paths) {
-    if (part.length >= most || (part.length > 0 && length + path.length > MAX_PATH_CHARS)) {
-      yield part
-      part = []
+    if (batch.length >= maxPaths || (batch.length > 0 && length + path.length > MAX_PATH_CHARS)) {
+      yield batch
+      batch = []
       length = 0
     }
-    part.push(path)
+    batch.push(path)
     length += path.length + 50
   }
-  if (part.length > 0) yield part
+  if (batch.length > 0) yield batch
 }
 
-/** Deletes one batch. Calls `done` with the number of znodes deleted, also when some could not be. */
+/** Deletes one batch. Calls `onDeleted` with the number of znodes deleted, also when some could not be. */
 async function deleteBatch(
   client: InternalClient,
   paths: readonly string[],
   call: () => CallOptions,
-  done: (count: number) => void,
+  onDeleted: (count: number) => void,
 ): Promise<void> {
   if (paths.length > 1) {
     try {
@@ -116,15 +116,15 @@ async function deleteBatch(
         paths.map((path) => ({ op: 'delete' as const, path })),
         call(),
       )
-      return done(paths.length)
+      return onDeleted(paths.length)
     } catch (error) {
       // One of them is gone already, or the outcome of the transaction is unknown: delete them one by one.
-      const isOpen = error instanceof RecoverableError && error.maybeApplied
-      if (!isOpen && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
+      const isOutcomeUnknown = error instanceof RecoverableError && error.maybeApplied
+      if (!isOutcomeUnknown && !(unwrapMultiError(error) instanceof NoNodeError)) throw error
     }
   }
   for await (const isDeleted of mapConcurrent(paths, (path) => deleteOne(client, path, call())))
-    if (isDeleted) done(1)
+    if (isDeleted) onDeleted(1)
 }
 
 async function deleteOne(client: InternalClient, path: string, call: CallOptions): Promise<boolean> {

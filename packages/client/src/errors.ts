@@ -33,13 +33,13 @@ export abstract class ZooKeeperError extends Error {
   readonly path?: string
   readonly operation?: string
 
-  constructor(message: string, code: string, facts: ErrorContext = {}, wireCode?: number) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause })
+  constructor(message: string, code: string, context: ErrorContext = {}, wireCode?: number) {
+    super(message, context.cause === undefined ? undefined : { cause: context.cause })
     this.name = new.target.tag
     this.code = code
-    this.maybeApplied = facts.maybeApplied ?? false
-    if (facts.path !== undefined) this.path = facts.path
-    if (facts.operation !== undefined) this.operation = facts.operation
+    this.maybeApplied = context.maybeApplied ?? false
+    if (context.path !== undefined) this.path = context.path
+    if (context.operation !== undefined) this.operation = context.operation
     if (wireCode !== undefined) this.wireCode = wireCode
     const tags: string[] = []
     for (let type: unknown = new.target; isErrorClass(type); type = Object.getPrototypeOf(type)) {
@@ -169,8 +169,8 @@ export class ServerFaultError extends FatalError {
 export class SessionExpiredError extends FatalError {
   static override readonly tag = 'SessionExpiredError'
   readonly sessionId: bigint
-  constructor(message: string, sessionId: bigint, facts: ErrorContext = {}) {
-    super(message, 'SESSION_EXPIRED', facts, ErrorCode.SESSIONEXPIRED)
+  constructor(message: string, sessionId: bigint, context: ErrorContext = {}) {
+    super(message, 'SESSION_EXPIRED', context, ErrorCode.SESSIONEXPIRED)
     this.sessionId = sessionId
   }
 }
@@ -187,16 +187,16 @@ export class ClosedError extends FatalError {
 export class UsageError extends ZooKeeperError {
   static override readonly tag: string = 'UsageError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorContext = {}) {
-    super(message, 'USAGE', facts)
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, 'USAGE', context)
   }
 }
 /** The caller's signal aborted the call; `cause` is its reason. The name is `AbortError`, as in the platform. */
 export class AbortedError extends ZooKeeperError {
   static override readonly tag = 'AbortedError'
   readonly category = 'usage'
-  constructor(message: string, facts: ErrorContext = {}) {
-    super(message, 'ABORTED', facts)
+  constructor(message: string, context: ErrorContext = {}) {
+    super(message, 'ABORTED', context)
     this.name = 'AbortError'
   }
 }
@@ -204,7 +204,7 @@ export class AbortedError extends ZooKeeperError {
 type ConcreteError = new (
   message: string,
   code: string,
-  facts: ErrorContext,
+  context: ErrorContext,
   wireCode: number,
 ) => ZooKeeperError
 
@@ -257,66 +257,67 @@ export const errorTable: ReadonlyMap<number, ErrorRow> = new Map<number, ErrorRo
 ])
 
 /** Returns the error for an error code of a reply. */
-export function errorFromCode(wireCode: number, facts: ErrorContext, sessionId = 0n): ZooKeeperError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
+export function errorFromCode(wireCode: number, context: ErrorContext, sessionId = 0n): ZooKeeperError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
   const meaning =
     wireErrors.get(wireCode)?.meaning ??
     'The server replied with an error code that this client does not know.'
   if (wireCode === ErrorCode.SESSIONEXPIRED)
-    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, facts)
+    return new SessionExpiredError(`${what}: ${meaning}`, sessionId, context)
   const row = errorTable.get(wireCode)
   if (row === undefined)
     return new UnknownServerError(
       `${what}: ${meaning} (${wireCode})`,
       `UNKNOWN_${-wireCode}`,
-      facts,
+      context,
       wireCode,
     )
-  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, facts, wireCode)
+  return new row.type(`${what}: ${meaning} (${row.code})`, row.code, context, wireCode)
 }
 
 /** Returns the error of a request that failed because the chroot does not exist. */
-export function noChrootError(root: string, facts: ErrorContext): NoChrootError {
-  const message = `${facts.operation} ${facts.path}: the chroot ${root} does not exist; connect with createChroot: true, or call mkdirp('/')`
-  return new NoChrootError(message, 'NO_CHROOT', facts, ErrorCode.NONODE)
+export function noChrootError(chroot: string, context: ErrorContext): NoChrootError {
+  const message = `${context.operation} ${context.path}: the chroot ${chroot} does not exist; connect with createChroot: true, or call mkdirp('/')`
+  return new NoChrootError(message, 'NO_CHROOT', context, ErrorCode.NONODE)
 }
 
 /** Returns the error for a connection that broke, or that was not there. */
-export function connectionLossError(facts: ErrorContext & { reason?: string }): ConnectionLossError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
-  const fate = facts.maybeApplied ? 'it may or may not have been applied' : 'it was not sent'
+export function connectionLossError(context: ErrorContext & { reason?: string }): ConnectionLossError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
+  const outcome = context.maybeApplied ? 'it may or may not have been applied' : 'it was not sent'
   return new ConnectionLossError(
-    `${what}: ${facts.reason ?? 'the connection broke before the reply arrived'}; ${fate}`,
+    `${what}: ${context.reason ?? 'the connection broke before the reply arrived'}; ${outcome}`,
     'CONNECTION_LOSS',
-    facts,
+    context,
     ErrorCode.CONNECTIONLOSS,
   )
 }
 
 /** Returns the error for an aborted call: an `OperationTimeoutError` for a deadline, otherwise an `AbortedError`. */
-export function abortError(reason: unknown, facts: ErrorContext): OperationTimeoutError | AbortedError {
-  const what = `${facts.operation ?? 'request'}${facts.path === undefined ? '' : ` ${facts.path}`}`
-  const fate = facts.maybeApplied ? '; it was sent and may still be applied' : ''
+export function abortError(reason: unknown, context: ErrorContext): OperationTimeoutError | AbortedError {
+  const what = `${context.operation ?? 'request'}${context.path === undefined ? '' : ` ${context.path}`}`
+  const outcome = context.maybeApplied ? '; it was sent and may still be applied' : ''
   const timedOut = (reason as { name?: unknown } | undefined)?.name === 'TimeoutError'
   return timedOut
     ? new OperationTimeoutError(
-        `${what}: no reply before the deadline${fate}`,
+        `${what}: no reply before the deadline${outcome}`,
         'OPERATION_TIMEOUT',
-        { ...facts, cause: reason },
+        { ...context, cause: reason },
         ErrorCode.OPERATIONTIMEOUT,
       )
-    : new AbortedError(`${what}: aborted by the caller${fate}`, { ...facts, cause: reason })
+    : new AbortedError(`${what}: aborted by the caller${outcome}`, { ...context, cause: reason })
 }
 
 /** Returns the error that a call rejects with when its client or session ends with `error`. */
-export function terminalErrorFor(error: ZooKeeperError, facts: ErrorContext): ZooKeeperError {
-  const message = `${facts.operation ?? 'request'} ${facts.path ?? ''}: ${error.message}`
-  const all = { ...facts, cause: error }
-  if (error instanceof SessionExpiredError) return new SessionExpiredError(message, error.sessionId, all)
+export function terminalErrorFor(error: ZooKeeperError, context: ErrorContext): ZooKeeperError {
+  const message = `${context.operation ?? 'request'} ${context.path ?? ''}: ${error.message}`
+  const endContext = { ...context, cause: error }
+  if (error instanceof SessionExpiredError)
+    return new SessionExpiredError(message, error.sessionId, endContext)
   if (error instanceof AuthFailedError) {
-    return new AuthFailedError(message, error.code, all, ErrorCode.AUTHFAILED)
+    return new AuthFailedError(message, error.code, endContext, ErrorCode.AUTHFAILED)
   }
-  return new ClosedError(message, 'CLOSED', all)
+  return new ClosedError(message, 'CLOSED', endContext)
 }
 
 /** Returns whether the caller gave up (signal or deadline); such a call must not be retried on its behalf. */

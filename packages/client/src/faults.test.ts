@@ -17,7 +17,7 @@ type Direction = 'toServer' | 'toClient'
 
 /** The outcome of a call. */
 type Fate<T> = { value: T } | { error: ZooKeeperError }
-const fate = <T>(promise: Promise<T>): Promise<Fate<T>> =>
+const outcome = <T>(promise: Promise<T>): Promise<Fate<T>> =>
   promise.then(
     (value) => ({ value }),
     (error: ZooKeeperError) => ({ error }),
@@ -36,26 +36,26 @@ interface Outcome {
 
 /** Makes every kind of call, some of them without awaiting the previous one. */
 async function script(client: Client): Promise<Outcome> {
-  const created = await fate(client.create('/a', bytes('0'), { idempotent: true }))
-  const once = await fate(client.watchOnce('/a', 'exists'))
-  const lasting = await fate(client.watch('/', { mode: 'persistentRecursive' }))
+  const created = await outcome(client.create('/a', bytes('0'), { idempotent: true }))
+  const once = await outcome(client.watchOnce('/a', 'exists'))
+  const lasting = await outcome(client.watch('/', { mode: 'persistentRecursive' }))
   const [written, versioned, multi, ...reads] = await Promise.all([
-    fate(client.setData('/w', bytes('1'))),
-    fate(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
-    fate(
+    outcome(client.setData('/w', bytes('1'))),
+    outcome(client.setData('/v', bytes('1'), { version: 0, idempotent: true })),
+    outcome(
       client.multi([
         { op: 'create', path: '/m1' },
         { op: 'create', path: '/m2' },
       ]),
     ),
-    fate(client.getData('/w')),
+    outcome(client.getData('/w')),
     // These form a batch when batchReads is set.
-    fate(client.getData('/v')),
-    fate(client.getData('/none')),
+    outcome(client.getData('/v')),
+    outcome(client.getData('/none')),
   ])
   checkReads(reads)
-  const sequential = await fate(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
-  const deleted = await fate(client.delete('/d'))
+  const sequential = await outcome(client.create('/q-', bytes('x'), { mode: 'ephemeralSequential' }))
+  const deleted = await outcome(client.delete('/d'))
   return {
     created,
     written,
@@ -138,15 +138,15 @@ function strike(world: ManualWorld, fault: Fault, direction: Direction, at: numb
 
 /** Blocks old and new connections until the session has expired on both sides. */
 function isolate(world: ManualWorld): void {
-  const { faults: interference } = world
-  interference.toServer = interference.toClient = () => undefined
-  interference.open = () => {
+  const { faults } = world
+  faults.toServer = faults.toClient = () => undefined
+  faults.open = () => {
     throw new Error('unreachable')
   }
   world.clock.after(18_000, 'end of the isolation', () => {
-    delete interference.toServer
-    delete interference.toClient
-    delete interference.open
+    delete faults.toServer
+    delete faults.toClient
+    delete faults.open
   })
 }
 
@@ -182,17 +182,17 @@ async function live(fault: Fault, direction: Direction, at: number, batchReads: 
   delete world.faults[direction]
   await world.advance(20_000)
   const settled = client.state === 'connected' ? client : undefined
-  expect(settled, 'the client recovers by itself').toBeDefined()
+  expect(settled, 'the client recovers automatically').toBeDefined()
   if (fault === 'expired' && at > 0) expect(client.session.generation, 'the session has expired').toBe(2)
   await checkWrites(world, other, outcome, client.session.generation)
   await checkWatches(world, other, outcome)
   await world.outcome(client.close())
   await world.settle()
-  expect(world.server.stats().watches, 'no watch is left behind').toBe(0)
+  expect(world.server.stats().watches, 'no watch remains').toBe(0)
   const left = (await world.outcome(other.getChildren('/'))).children
   expect(
     left.filter((name) => name.includes('q-')),
-    'no ephemeral is left behind',
+    'no ephemeral znode remains',
   ).toEqual([])
   await world.end()
 }
@@ -202,7 +202,7 @@ async function checkWrites(
   world: ManualWorld,
   other: Client,
   outcome: Outcome,
-  epoch: number,
+  generation: number,
 ): Promise<void> {
   const exists = async (path: string): Promise<boolean> =>
     (await world.outcome(other.exists(path))) !== undefined
@@ -225,7 +225,7 @@ async function checkWrites(
   const { children } = await world.outcome(other.getChildren('/'))
   const queued = children.filter((name) => name.includes('q-'))
   // An ephemeral znode is removed with its session.
-  const lives = 'value' in outcome.sequential && (epoch === 1 || queued.length > 0)
+  const lives = 'value' in outcome.sequential && (generation === 1 || queued.length > 0)
   if (lives && 'value' in outcome.sequential) expect(queued).toEqual([outcome.sequential.value.path.slice(1)])
   else expect(queued.length).toBe(0)
 }

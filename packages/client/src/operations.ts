@@ -131,9 +131,9 @@ export const exists: Operation = {
   opCode: OpCode.exists,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: always,
-  recover: (_slot, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
+  recover: (_request, code) => (code === ErrorCode.NONODE ? { value: undefined } : undefined),
 }
 
 export const getData: Operation = {
@@ -142,7 +142,7 @@ export const getData: Operation = {
   opCode: OpCode.getData,
   isWrite: false,
   encode: writePathAndWatch,
-  decode(r, _slot, order) {
+  decode(r, _request, order) {
     const data = r.bufferCopy()
     return { data: data ?? EMPTY, isNull: data === null, stat: readStat(r), order }
   },
@@ -159,7 +159,7 @@ export const setData: Operation = {
     w.buffer(request.data)
     w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   // With a version, a retry fails if the first try was applied; without one the caller declares the write idempotent.
   isIdempotent: (request) => request.intArgument !== -1 || request.params === true,
   resolveAmbiguous: resolveAmbiguousSetData,
@@ -171,7 +171,7 @@ export const getChildren: Operation = {
   opCode: OpCode.getChildren2,
   isWrite: false,
   encode: writePathAndWatch,
-  decode: (r, _slot, order) => ({ children: readNames(r), stat: readStat(r), order }),
+  decode: (r, _request, order) => ({ children: readNames(r), stat: readStat(r), order }),
   isIdempotent: always,
 }
 
@@ -195,7 +195,7 @@ export const setACL: Operation = {
     writeAcl(w, (request.params as { acl: readonly ACL[] }).acl)
     w.int(request.intArgument)
   },
-  decode: (r, _slot, order): Stat & Ordered => readOrderedStat(r, order),
+  decode: (r, _request, order): Stat & Ordered => readOrderedStat(r, order),
   isIdempotent: (request) => request.intArgument !== -1,
   resolveAmbiguous: resolveAmbiguousSetACL,
 }
@@ -317,7 +317,7 @@ export const reconfig: Operation = {
     w.string(members)
     w.long(version)
   },
-  decode: (r, _slot, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
+  decode: (r, _request, order) => ({ data: r.bufferCopy() ?? EMPTY, stat: readStat(r), order }),
   isIdempotent: (request) => (request.params as ReconfigParams).version !== -1n,
   resolveAmbiguous: (request, code, resolver) =>
     code === ErrorCode.BADVERSION && rejectAsUnknown(request, code, resolver),
@@ -367,12 +367,15 @@ function resolveAmbiguousSetData(
   if (code !== ErrorCode.BADVERSION) return false
   readNode(request, resolver).then(
     ({ data, stat, order }) => {
-      const next = stat.version === request.intArgument + 1
+      const isNextVersion = stat.version === request.intArgument + 1
       // The next version with other data was written by another client; a later version may follow ours.
-      const refused = errorFromCode(code, { ...resolver.errorContext(request), maybeApplied: !next })
-      if (!next || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, refused)
+      const rejection = errorFromCode(code, {
+        ...resolver.errorContext(request),
+        maybeApplied: !isNextVersion,
+      })
+      if (!isNextVersion || !sameBytes(data, request.data)) resolver.rejectTakenOver(request, rejection)
       else if (request.params === true) resolver.resolveTakenOver(request, { ...stat, order })
-      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, refused))
+      else resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, rejection))
     },
     (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
@@ -381,13 +384,16 @@ function resolveAmbiguousSetData(
 
 function resolveAmbiguousSetACL(request: PendingRequest, code: number, resolver: AmbiguityResolver): boolean {
   if (code !== ErrorCode.BADVERSION) return false
-  const refused = errorFromCode(code, resolver.errorContext(request))
-  const look = resolver.acquire(exists)
-  look.path = request.path
-  resolver.submit<Stat | undefined>(look).then(
+  const rejection = errorFromCode(code, resolver.errorContext(request))
+  const read = resolver.acquire(exists)
+  read.path = request.path
+  resolver.submit<Stat | undefined>(read).then(
     (stat) => {
-      const ours = stat !== undefined && stat.aversion === request.intArgument + 1
-      resolver.rejectTakenOver(request, ours ? unknownOutcomeError(request, resolver, refused) : refused)
+      const isOurs = stat !== undefined && stat.aversion === request.intArgument + 1
+      resolver.rejectTakenOver(
+        request,
+        isOurs ? unknownOutcomeError(request, resolver, rejection) : rejection,
+      )
     },
     (cause: unknown) => resolver.rejectTakenOver(request, unknownOutcomeError(request, resolver, cause)),
   )
@@ -419,9 +425,9 @@ function readNode(
   request: PendingRequest,
   resolver: AmbiguityResolver,
 ): Promise<{ data: Bytes; stat: Stat } & Ordered> {
-  const look = resolver.acquire(getData)
-  look.path = request.path
-  return resolver.submit(look)
+  const read = resolver.acquire(getData)
+  read.path = request.path
+  return resolver.submit(read)
 }
 
 const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
@@ -429,8 +435,8 @@ const sameBytes = (a: Bytes, b: Bytes | null): boolean =>
 
 /** The watch that a request registers. */
 export interface WatchRegistration {
-  /** The server replied, or the request failed for good. `abandoned`: the caller has given up meanwhile. */
-  onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void
+  /** The server replied, or the request failed for good. `isAbandoned`: the caller has given up meanwhile. */
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, nodeExists: boolean): void
 }
 
 const registrationCallbacks: Pick<Operation, 'onReply' | 'onDrop'> = {
@@ -456,8 +462,8 @@ export const watchChildren: Operation = { ...getChildren, ...registrationCallbac
 export const watchExists: Operation = {
   ...exists,
   ...registrationCallbacks,
-  decode: (r, _slot, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
-  recover: (_slot, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
+  decode: (r, _request, order): { stat: Stat } & Ordered => ({ stat: readStat(r), order }),
+  recover: (_request, code, order) => (code === ErrorCode.NONODE ? { value: { order } } : undefined),
   onReply: (request, code) =>
     (request.params as WatchRegistration).onRegistrationReply(
       code === 0 || code === ErrorCode.NONODE,

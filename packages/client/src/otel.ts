@@ -27,21 +27,21 @@ export function openTelemetry({
 }: OpenTelemetryOptions = {}): Instrumentation {
   const duration = meter.createHistogram('db.client.operation.duration', {
     unit: 's',
-    description: 'Time from the call to the answer',
+    description: 'Time from the call to the reply',
   })
   const pending = meter.createUpDownCounter('zookeeper.client.requests.pending', {
-    description: 'Requests that wait for their answers',
+    description: 'Requests without a reply yet',
   })
   const changes = meter.createCounter('zookeeper.client.state.changes', {
-    description: 'Changes of the state of connections',
+    description: 'Changes of the connection state',
   })
   const events = meter.createCounter('zookeeper.client.events', { description: 'Watch events' })
   const failures = meter.createCounter('zookeeper.client.attempts.failed', {
-    description: 'Attempts to connect that failed',
+    description: 'Failed connection attempts',
   })
   const stalls = meter.createHistogram('zookeeper.client.stall', {
     unit: 'ms',
-    description: 'How late a timer ran since the process was busy',
+    description: 'How late a timer fired because the event loop was blocked',
   })
   const waits = meter.createHistogram('zookeeper.recipe.wait', { unit: 'ms' })
   return {

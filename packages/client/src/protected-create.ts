@@ -31,7 +31,7 @@ export async function createProtected(
   const prefix = (typeof prefixOption === 'function' ? prefixOption : curatorPrefix)(
     uuid(client.platform.random),
   )
-  const marked = `${path.slice(0, slash + 1)}${prefix}${path.slice(slash + 1)}`
+  const prefixedPath = `${path.slice(0, slash + 1)}${prefix}${path.slice(slash + 1)}`
   const search: OrphanSearch = {
     // The caller may close its client while the search runs.
     client: client.clone(),
@@ -39,11 +39,11 @@ export async function createProtected(
     prefix,
     isEphemeral: options.mode?.startsWith('ephemeral') ?? false,
   }
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   for (;;) {
-    let lost: ZooKeeperError
+    let lossError: ZooKeeperError
     try {
-      return await client.createOnce(marked, data, { ...create, ...part() }, true)
+      return await client.createOnce(prefixedPath, data, { ...create, ...nextOptions() }, true)
     } catch (error) {
       if (!(error instanceof ZooKeeperError) || !error.maybeApplied) throw error
       if (error instanceof SessionExpiredError && search.isEphemeral) throw error
@@ -51,19 +51,19 @@ export async function createProtected(
         void removeOrphan(search)
         throw error
       }
-      lost = error
+      lossError = error
     }
     try {
-      const found = await retryForever(search.client, () => findCreated(search, part()))
+      const found = await retryForever(search.client, () => findCreated(search, nextOptions()))
       if (found !== undefined) return found
     } catch (cause) {
       // Without a parent there is no znode: the next try reports that, unless the parent exists by then.
       if (cause instanceof NoNodeError) continue
       // An ephemeral znode was removed with its session, but other clients may have seen it.
       if (cause instanceof SessionExpiredError && search.isEphemeral)
-        throw terminalErrorFor(cause, createErrorContext(lost))
+        throw terminalErrorFor(cause, createErrorContext(lossError))
       void removeOrphan(search)
-      throw unknownOutcomeError(lost, cause)
+      throw unknownOutcomeError(lossError, cause)
     }
   }
 }
@@ -84,11 +84,11 @@ const createErrorContext = ({ path }: ZooKeeperError): ErrorContext => ({
 })
 
 /** Returns the error for a create that may have been applied and could not be searched for. */
-function unknownOutcomeError(lost: ZooKeeperError, cause: unknown): ZooKeeperError {
-  const facts = { ...createErrorContext(lost), cause }
-  if (isAbandonedByCaller(cause)) return abortError((cause as Error).cause, facts)
+function unknownOutcomeError(lossError: ZooKeeperError, cause: unknown): ZooKeeperError {
+  const context = { ...createErrorContext(lossError), cause }
+  if (isAbandonedByCaller(cause)) return abortError((cause as Error).cause, context)
   return connectionLossError({
-    ...facts,
+    ...context,
     reason: 'the reply was lost, and the search for the znode failed',
   })
 }
@@ -102,8 +102,8 @@ async function findCreated(search: OrphanSearch, options: CallOptions): Promise<
   const path = parent === '/' ? `/${name}` : `${parent}/${name}`
   const stat = await client.exists(path, options)
   if (stat === undefined || (isEphemeral && stat.ephemeralOwner !== client.session.id)) return undefined
-  const { order, ...own } = stat
-  return { path, stat: own, order }
+  const { order, ...bareStat } = stat
+  return { path, stat: bareStat, order }
 }
 
 /**

@@ -116,7 +116,7 @@ describe('the examples of the README', () => {
     try {
       writeFileSync(file, moduleOf(onThisMachine(code, server)))
       const example = (await import(/* @vite-ignore */ file)) as {
-        default: (stage: ExampleContext) => Promise<void>
+        default: (context: ExampleContext) => Promise<void>
       }
       await example.default({ client, bytes, console: { log } })
       const expected = promised(code)

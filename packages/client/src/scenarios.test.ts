@@ -45,13 +45,13 @@ function simulated(batchReads: boolean): ScenarioContext {
 }
 
 describe('scenarios on a simulated network', () => {
-  it.each(scenarios)('$name', async ({ run: play }) => {
-    await world.within(120_000, play(simulated(false)))
+  it.each(scenarios)('$name', async ({ run }) => {
+    await world.within(120_000, run(simulated(false)))
   })
 })
 
 describe('scenarios on a simulated network, with batched reads', () => {
-  it.each(scenarios)('$name', async ({ run: play }) => {
-    await world.within(120_000, play(simulated(true)))
+  it.each(scenarios)('$name', async ({ run }) => {
+    await world.within(120_000, run(simulated(true)))
   })
 })

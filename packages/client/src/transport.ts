@@ -28,28 +28,28 @@ export function checkSchemes(
   servers: readonly ServerAddress[],
   schemes: readonly string[] | undefined,
 ): void {
-  const stranger = servers.find(({ scheme }) => schemes?.includes(scheme) === false)
-  if (stranger === undefined) return
-  const known = schemes!.map((scheme) => `${scheme}://`).join(', ')
+  const unsupported = servers.find(({ scheme }) => schemes?.includes(scheme) === false)
+  if (unsupported === undefined) return
+  const supported = schemes!.map((scheme) => `${scheme}://`).join(', ')
   throw new UsageError(
-    `Expected addresses with ${known}, got ${addressKey(stranger)}: no transport for this scheme`,
+    `Expected addresses with ${supported}, got ${addressKey(unsupported)}: no transport for this scheme`,
   )
 }
 
 /** Sends the four-letter command `isro`. */
 function probeWithIsro(connection: Connection, signal: AbortSignal): Promise<'rw' | 'ro' | 'unknown'> {
   return new Promise((resolve) => {
-    let answer = ''
+    let reply = ''
     const done = (): void => {
       signal.removeEventListener('abort', done)
       connection.destroy()
-      resolve(answer === 'rw' || answer === 'ro' ? answer : 'unknown')
+      resolve(reply === 'rw' || reply === 'ro' ? reply : 'unknown')
     }
     signal.addEventListener('abort', done, { once: true })
     connection.setHandler({
       data(chunk) {
-        answer += new TextDecoder().decode(chunk)
-        if (answer.length >= 2) done()
+        reply += new TextDecoder().decode(chunk)
+        if (reply.length >= 2) done()
       },
       drain() {},
       closed: done,

@@ -18,23 +18,23 @@ const MAX_ATTEMPTS = 8
 /** Creates a path and its missing parents. `/` creates the chroot itself. */
 export async function mkdirp(client: InternalClient, path: string, options: MkdirpOptions): Promise<void> {
   const { mode = 'container', acl } = options
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const create = { mode, idempotent: true, ...(acl === undefined ? {} : { acl }) }
-  const from = path === '/' ? client.withoutChroot() : client
+  const creator = path === '/' ? client.withoutChroot() : client
   const ensure = async (at: string): Promise<void> => {
     if (at === '' || at === '/') return
-    for (let tries = 1; ; tries++) {
+    for (let attempt = 1; ; attempt++) {
       try {
-        await from.createOnce(at, EMPTY, { ...create, ...part() })
+        await creator.createOnce(at, EMPTY, { ...create, ...nextOptions() })
         return
       } catch (error) {
         if (error instanceof NodeExistsError) return
-        const above = at.slice(0, at.lastIndexOf('/'))
-        if (!(error instanceof NoNodeError) || above === '' || tries === MAX_ATTEMPTS) throw error
+        const parent = at.slice(0, at.lastIndexOf('/'))
+        if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
         // A parent created a moment ago is gone again: another client, or the container manager, removes empty
         // znodes.
-        if (tries > 1) await backoff(client, tries)
-        await ensure(above)
+        if (attempt > 1) await backoff(client, attempt)
+        await ensure(parent)
       }
     }
   }
@@ -52,16 +52,16 @@ export async function createWithParents(
   options: CreateOptions,
 ): Promise<CreateResult> {
   const { parents, ...rest } = options
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const mode = parents === 'persistent' ? 'persistent' : 'container'
-  for (let tries = 1; ; tries++) {
+  for (let attempt = 1; ; attempt++) {
     try {
-      return await client.create(path, data, { ...rest, ...part() })
+      return await client.create(path, data, { ...rest, ...nextOptions() })
     } catch (error) {
       const parent = path.slice(0, path.lastIndexOf('/'))
-      if (!(error instanceof NoNodeError) || parent === '' || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(client, tries)
-      await mkdirp(client, parent, { ...part(), mode, ...(options.acl ? { acl: options.acl } : {}) })
+      if (!(error instanceof NoNodeError) || parent === '' || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
+      await mkdirp(client, parent, { ...nextOptions(), mode, ...(options.acl ? { acl: options.acl } : {}) })
     }
   }
 }
@@ -69,29 +69,29 @@ export async function createWithParents(
 /** Alternates between a create, when the write found no znode, and a write, when the create found one. */
 export async function setDataOrCreate(
   client: InternalClient,
-  written: Promise<Stat & Ordered>,
+  firstWrite: Promise<Stat & Ordered>,
   path: string,
   data: Bytes | null,
   options: SetDataOptions,
 ): Promise<Stat & Ordered> {
   const { version = -1, idempotent = false } = options
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   for (
-    let done = written, tries = 1;
+    let write = firstWrite, attempt = 1;
     ;
-    done = client.setData(path, data, { idempotent, ...part() }), tries++
+    write = client.setData(path, data, { idempotent, ...nextOptions() }), attempt++
   ) {
     try {
-      return await done
+      return await write
     } catch (error) {
       if (!(error instanceof NoNodeError) || version !== -1) throw error
     }
     try {
-      const { stat, order } = await client.create(path, data, { idempotent, ...part(), parents: true })
+      const { stat, order } = await client.create(path, data, { idempotent, ...nextOptions(), parents: true })
       return { ...stat, order }
     } catch (error) {
-      if (!(error instanceof NodeExistsError) || tries === MAX_ATTEMPTS) throw error
-      if (tries > 1) await backoff(client, tries)
+      if (!(error instanceof NodeExistsError) || attempt === MAX_ATTEMPTS) throw error
+      if (attempt > 1) await backoff(client, attempt)
     }
   }
 }

@@ -47,17 +47,17 @@ describe('a walk', () => {
   it('prefetches while its consumer works, with at most 64 requests in flight', async () => {
     await run(client.mkdirp('/t'))
     await run(Promise.all(Array.from({ length: 200 }, (_, i) => client.create(`/t/${1000 + i}`))))
-    let asked = 0
+    let requested = 0
     const other = await world.client({
-      instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && asked++) },
+      instrumentation: { request: ({ operation }) => void (operation === 'getChildren' && requested++) },
     })
     const steps = other.visit('/t')[Symbol.asyncIterator]()
     await run(steps.next())
-    expect(asked).toBe(1)
+    expect(requested).toBe(1)
     await run(steps.next())
-    expect(asked).toBe(65)
+    expect(requested).toBe(65)
     await run(all({ [Symbol.asyncIterator]: () => steps }))
-    expect(asked).toBe(201)
+    expect(requested).toBe(201)
   })
 
   it('skips znodes that vanish, but not its start', async () => {
@@ -106,18 +106,18 @@ describe('deleteTree', () => {
   it('deletes in transactions of batchSize znodes and reports its progress', async () => {
     await plant(8)
     const multis: number[] = []
-    const told: string[] = []
+    const received: string[] = []
     const other = await world.client({
       instrumentation: { request: ({ operation }) => void (operation === 'multi' && multis.push(1)) },
     })
     const deleted = await run(
       other.deleteTree('/t', {
         batchSize: 4,
-        onFound: (count) => told.push(`found ${count}`),
-        onDeleted: (count) => told.push(`deleted ${count}`),
+        onFound: (count) => received.push(`found ${count}`),
+        onDeleted: (count) => received.push(`deleted ${count}`),
       }),
     )
-    expect([deleted, multis.length, told]).toEqual([
+    expect([deleted, multis.length, received]).toEqual([
       10,
       3,
       ['found 10', 'deleted 4', 'deleted 8', 'deleted 10'],

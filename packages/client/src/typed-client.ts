@@ -15,13 +15,13 @@ export function typedClient<T>(client: Client, codec: Codec<T>): TypedClient<T> 
     },
     set: async (path, value, options) => client.setData(path, codec.encode(value), options),
     update: async (path, change, options = {}) => {
-      const part = remainingCallOptions(options, client.platform.clock)
+      const nextOptions = remainingCallOptions(options, client.platform.clock)
       for (let tries = 0; ; tries++) {
-        const { data, stat } = await client.getData(path, part())
+        const { data, stat } = await client.getData(path, nextOptions())
         const value = change(codec.decode(data))
         try {
           const written = await client.setData(path, codec.encode(value), {
-            ...part(),
+            ...nextOptions(),
             version: stat.version,
           })
           return { value, stat: written }

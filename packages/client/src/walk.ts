@@ -11,11 +11,11 @@ export const childPath = (parent: string, name: string): string =>
 
 /** Returns a function that gives the options for each request of a call that makes many. */
 export function perRequestOptions(client: Client, options: TreeOptions): () => CallOptions {
-  const part = remainingCallOptions(options, client.platform.clock)
+  const nextOptions = remainingCallOptions(options, client.platform.clock)
   const { requestTimeout } = options
-  if (requestTimeout === undefined) return part
+  if (requestTimeout === undefined) return nextOptions
   return () => {
-    const call = part()
+    const call = nextOptions()
     return { ...call, timeout: Math.min(call.timeout ?? Infinity, requestTimeout) }
   }
 }
@@ -67,26 +67,26 @@ export async function* visit(
 ): AsyncGenerator<Visit, void, undefined> {
   const { maxDepth = Infinity, filter, onUnreadable } = options
   const call = perRequestOptions(client, options)
-  const left: PendingVisit[] = [{ path, depth: 0, isLast: true }]
-  const ask = (one: PendingVisit): void => {
-    one.listing = listChildren(client, one.path, call(), one.depth === 0, onUnreadable)
+  const pending: PendingVisit[] = [{ path, depth: 0, isLast: true }]
+  const prefetch = (node: PendingVisit): void => {
+    node.listing = listChildren(client, node.path, call(), node.depth === 0, onUnreadable)
     // A rejection is thrown when the walk reaches this znode, if it does.
-    one.listing.catch(() => {})
+    node.listing.catch(() => {})
   }
-  while (left.length > 0) {
-    for (let i = 1; i <= Math.min(DEFAULT_CONCURRENCY, left.length); i++) {
-      const one = left[left.length - i]!
-      if (one.listing === undefined) ask(one)
+  while (pending.length > 0) {
+    for (let i = 1; i <= Math.min(DEFAULT_CONCURRENCY, pending.length); i++) {
+      const next = pending[pending.length - i]!
+      if (next.listing === undefined) prefetch(next)
     }
-    const { path: at, depth, isLast, listing } = left.pop()!
+    const { path: current, depth, isLast, listing } = pending.pop()!
     const listed = await listing
     if (listed === undefined) continue
-    yield { path: at, ...listed, depth, isLast }
+    yield { path: current, ...listed, depth, isLast }
     if (depth >= maxDepth) continue
-    const paths = listed.children.map((name) => childPath(at, name))
-    const entered = filter === undefined ? paths : paths.filter((one) => filter(one))
-    for (let i = entered.length - 1; i >= 0; i--) {
-      left.push({ path: entered[i]!, depth: depth + 1, isLast: i === entered.length - 1 })
+    const paths = listed.children.map((name) => childPath(current, name))
+    const accepted = filter === undefined ? paths : paths.filter((child) => filter(child))
+    for (let i = accepted.length - 1; i >= 0; i--) {
+      pending.push({ path: accepted[i]!, depth: depth + 1, isLast: i === accepted.length - 1 })
     }
   }
 }
@@ -97,5 +97,5 @@ export async function* walk(
   path: string,
   options?: WalkOptions,
 ): AsyncGenerator<string, void, undefined> {
-  for await (const { path: at } of visit(client, path, options)) yield at
+  for await (const node of visit(client, path, options)) yield node.path
 }

@@ -261,10 +261,10 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/connections/client-connection.ts',
-        find: "if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)",
+        file: 'packages/server/src/connections/request-processor.ts',
+        find: 'if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
         replace:
-          "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
+          'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
       },
     ],
   },

@@ -155,9 +155,9 @@ export const replication: readonly ServerMutant[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'packages/server/src/connections/handshake-validation.ts',
-        find: 'if (lastZxidSeen > BigInt(horizon)) {',
-        replace: 'if (!core.readOnly && lastZxidSeen > BigInt(horizon)) {',
+        file: 'packages/server/src/connections/session-handshake.ts',
+        find: 'if (lastZxidSeen > BigInt(lastVisibleZxid)) {',
+        replace: 'if (!isReadOnly && lastZxidSeen > BigInt(lastVisibleZxid)) {',
       },
     ],
   },
@@ -168,9 +168,9 @@ export const replication: readonly ServerMutant[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'packages/server/src/connections/handshake-validation.ts',
-        find: 'if (core.readOnly && readOnly !== true)',
-        replace: 'if (core.readOnly && readOnly === undefined)',
+        file: 'packages/server/src/connections/session-handshake.ts',
+        find: 'if (isReadOnly && readOnly !== true)',
+        replace: 'if (isReadOnly && readOnly === undefined)',
       },
     ],
   },

@@ -29,7 +29,7 @@ export class Stats {
 
   recordLogLine({ sentence, facts }: LogLine): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
-    if ('reason' in facts && facts.reason === 'the transactions of this epoch are used up')
+    if ('reason' in facts && facts.reason === 'all counters of this epoch are used')
       this.add('epochs used up', 1)
   }
 

@@ -22,7 +22,7 @@ describe('the gzip codec', () => {
   it.each([
     ['nothing', new Uint8Array(0)],
     ['plain text', utf8.encode('{"a":1}')],
-    ['half of it', new Uint8Array(gzipSync('hello hello hello')).subarray(0, 14)],
+    ['a truncated file', new Uint8Array(gzipSync('hello hello hello')).subarray(0, 14)],
     ['a wrong checksum', new Uint8Array(gzipSync('hello')).map((byte, i) => (i === 16 ? byte ^ 1 : byte))],
   ])('rejects %s and says what it received', (_what, data) => {
     expect(() => compressed(utf8).decode(data)).toThrow(

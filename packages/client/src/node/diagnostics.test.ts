@@ -15,19 +15,19 @@ it('requests cost no tracing while the channels have no subscribers', () => {
 })
 
 it('subscribers receive requests, states and events, without data', async () => {
-  const heard: string[] = []
+  const received: string[] = []
   const request = tracingChannel<'', RequestContext>('zookeeper:request')
   const listeners = {
-    start: ({ operation, path }: RequestContext) => void heard.push(`start ${operation} ${path}`),
+    start: ({ operation, path }: RequestContext) => void received.push(`start ${operation} ${path}`),
     end() {},
     asyncStart() {},
     asyncEnd: ({ operation, error }: RequestContext) =>
-      void heard.push(`end ${operation}${error ? ` ${error.name}` : ''}`),
+      void received.push(`end ${operation}${error ? ` ${error.name}` : ''}`),
     error() {},
   }
   request.subscribe(listeners as never)
-  const onState = (message: unknown): void => void heard.push((message as { state: string }).state)
-  const onEvent = (message: unknown): void => void heard.push((message as { type: string }).type)
+  const onState = (message: unknown): void => void received.push((message as { state: string }).state)
+  const onEvent = (message: unknown): void => void received.push((message as { type: string }).type)
   subscribe('zookeeper:state', onState)
   subscribe('zookeeper:event', onEvent)
   const passedOn: string[] = []
@@ -40,7 +40,7 @@ it('subscribers receive requests, states and events, without data', async () => 
   request.unsubscribe(listeners as never)
   unsubscribe('zookeeper:state', onState)
   unsubscribe('zookeeper:event', onEvent)
-  expect(heard).toEqual([
+  expect(received).toEqual([
     'connected',
     'start exists /a',
     'end exists',

@@ -91,9 +91,9 @@ describe('servers given as a dns-srv:// name', () => {
     async (answer) => {
       const { port } = await open()
       names.set(name, answer)
-      const asked = names.queriedNames.length
+      const requested = names.queriedNames.length
       const connecting = connect({ servers: `dns-srv://${name}`, signal: AbortSignal.timeout(20_000) })
-      await names.waitForQueries(asked + 1)
+      await names.waitForQueries(requested + 1)
       names.set(name, behind(port))
       const client = await connecting
       expect(client.state).toBe('connected')
@@ -122,9 +122,9 @@ describe('servers given as a dns-srv:// name', () => {
     names.set(name, behind(port))
     const client = await connect({ servers: `dns-srv://${name}` })
     names.set(name, 'none')
-    const asked = names.queriedNames.length
+    const requested = names.queriedNames.length
     await doors[0]!.shut()
-    await names.waitForQueries(asked + 1)
+    await names.waitForQueries(requested + 1)
     await open(port)
     expect(await until(client, 'connected')).toBe(`tcp://localhost:${port}`)
     await client.close()

@@ -9,19 +9,19 @@ beforeEach(async () => {
 afterEach(() => world.end())
 
 it('redactPath also covers the errors passed to observers', async () => {
-  let told = ''
+  let received = ''
   const client = await world.client({
     redactPath: (path) => path.replace(/\d+/, '#'),
     instrumentation: {
       request:
         () =>
         ({ error }) =>
-          void (told = `${error?.message} ${error?.path} ${error?.stack}`),
+          void (received = `${error?.message} ${error?.path} ${error?.stack}`),
     },
   })
   await expect(world.outcome(client.getData('/customer7'))).rejects.toThrow('/customer7')
-  expect(told).toContain('/customer#')
-  expect(told).not.toContain('/customer7')
+  expect(received).toContain('/customer#')
+  expect(received).not.toContain('/customer7')
 })
 
 it('the deadline of update covers all of its retries', async () => {

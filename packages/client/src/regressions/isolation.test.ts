@@ -18,27 +18,27 @@ it('a consumer of events that throws breaks neither the connection nor other con
     for await (const event of first) throw new Error(`no use for ${event.type}`)
   })()
   broken.catch(() => {})
-  const heard = world.collect(second)
+  const received = world.collect(second)
   await world.outcome(client.create('/a'))
   await expect(world.outcome(broken)).rejects.toThrow('no use for nodeCreated')
   await world.outcome(client.setData('/a', bytes('1')))
-  expect(heard).toMatchObject([{ type: 'nodeCreated' }, { type: 'nodeDataChanged' }])
+  expect(received).toMatchObject([{ type: 'nodeCreated' }, { type: 'nodeDataChanged' }])
   expect(world.connections).toHaveLength(1)
 })
 
 it('a client whose connection is lost repeatedly keeps one connection', async () => {
   const client = await world.client()
   const lasting = await world.outcome(client.watch('/a'))
-  const heard = world.collect(lasting)
+  const received = world.collect(lasting)
   for (let i = 0; i < 10; i++) {
     world.lastConnection.cut()
     await world.within(5000, client.getData('/'))
   }
   expect(world.connections).toHaveLength(11)
   expect(world.server.stats().connections).toBe(1)
-  heard.length = 0
+  received.length = 0
   await world.outcome(client.create('/a'))
-  expect(heard).toMatchObject([{ type: 'nodeCreated' }])
+  expect(received).toMatchObject([{ type: 'nodeCreated' }])
 })
 
 it('an expiry carries error code -112, in the client and in every pending call', async () => {

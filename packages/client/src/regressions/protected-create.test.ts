@@ -75,13 +75,13 @@ it('a protected create called between two sessions removes its orphan', async ()
 
 it('a chroot client that closes during orphan removal leaves no znode', async () => {
   const client = await world.client()
-  const view = client.chroot('/')
+  const chrootClient = client.chroot('/')
   const abort = new AbortController()
   world.faults.toClient = () => undefined
-  view.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
+  chrootClient.create('/l-', undefined, { mode, signal: abort.signal }).catch(() => {})
   await world.settle()
   abort.abort()
-  await view.close()
+  await chrootClient.close()
   await world.settle()
   delete world.faults.toClient
   world.lastConnection.cut()

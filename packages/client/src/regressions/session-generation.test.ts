@@ -13,8 +13,8 @@ afterEach(() => world.end())
 it('the state connecting after an expiry carries the next session generation', async () => {
   const seen: [string, number][] = []
   void (async () => {
-    for await (const { state, sessionGeneration: sessionEpoch } of client.states())
-      seen.push([state, sessionEpoch])
+    for await (const { state, sessionGeneration: generation } of client.states())
+      seen.push([state, generation])
   })()
   world.faults.open = () => {
     throw new Error('down')

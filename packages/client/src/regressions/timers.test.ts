@@ -89,11 +89,11 @@ it('a request that never reached the transport is not maybeApplied', async () =>
 it('a write whose caller gave up is not sent later to a read-write server', async () => {
   const client = await world.client()
   const abort = new AbortController()
-  let asked = false
+  let requested = false
   world.faults.toServer = (chunk) => {
     const view = new DataView(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    if (asked || view.getInt32(4) <= 0) return chunk
-    asked = true
+    if (requested || view.getInt32(4) <= 0) return chunk
+    requested = true
     const connection = world.lastConnection
     const reply = new Uint8Array(20)
     const r = new DataView(reply.buffer)

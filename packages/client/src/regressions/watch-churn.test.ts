@@ -10,27 +10,27 @@ it.each(seeds)(
   async (seed) => {
     const { world, admin, open, all } = await churnWatches(seed)
     await world.within(20_000, Promise.all(all))
-    const heard = new Set<unknown>()
+    const received = new Set<unknown>()
     for (const one of open) {
       if (one.fired)
         one.fired.then(
-          () => heard.add(one),
-          () => heard.add(one),
+          () => received.add(one),
+          () => received.add(one),
         )
       else
         void (async () => {
           for await (const { type } of one as unknown as AsyncIterable<{ type: string }>)
-            if (type !== 'resync') heard.add(one)
+            if (type !== 'resync') received.add(one)
         })()
     }
     await world.settle()
-    heard.forEach((one) => !(one as { fired?: unknown }).fired && heard.delete(one))
+    received.forEach((one) => !(one as { fired?: unknown }).fired && received.delete(one))
     for (let i = 0; i < 3; i++) {
       await world.outcome(admin.setData(`/n${i}`, bytes('last')))
       await world.outcome(admin.create(`/n${i}/c`))
     }
     await world.advance(100)
-    expect(open.filter((one) => !heard.has(one)).length, `of ${open.length}`).toBe(0)
+    expect(open.filter((one) => !received.has(one)).length, `of ${open.length}`).toBe(0)
     await world.end()
   },
 )

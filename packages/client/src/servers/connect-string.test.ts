@@ -6,7 +6,7 @@ const read = (text: string | string[], chroot?: string): string => {
   return `${servers.map(addressKey).join(' ')} ${root}`
 }
 
-describe('the connect string', () => {
+describe('parseServers', () => {
   it.each([
     ['a', 'tcp://a:2181 '],
     ['a:', 'tcp://a:2181 '],

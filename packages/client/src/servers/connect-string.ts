@@ -27,7 +27,7 @@ let latest: { readonly servers: string; readonly list: ServerList } | undefined
 
 function parse(servers: string | readonly string[], chroot: string | undefined): ServerList {
   const { entries, root } = typeof servers === 'string' ? split(servers) : { entries: [...servers], root: '' }
-  const agreed = mergeChroots(root, chroot)
+  const merged = mergeChroots(root, chroot)
   const unique = new Map<string, ServerAddress>()
   for (const entry of entries) {
     const server = parseServer(entry)
@@ -35,7 +35,7 @@ function parse(servers: string | readonly string[], chroot: string | undefined):
   }
   if (unique.size === 0)
     throw new UsageError('Expected at least one server, such as 127.0.0.1:2181, got none')
-  return { servers: [...unique.values()], chroot: agreed }
+  return { servers: [...unique.values()], chroot: merged }
 }
 
 /** Parses a server list that replaces the current one. Throws a `UsageError` if it names another chroot. */
@@ -52,14 +52,14 @@ export function parseReplacementServers(
 
 /** Returns the chroot given in the connect string or as an option. Throws a `UsageError` when they differ. */
 export function mergeChroots(root: string | undefined, chroot: string | undefined): string {
-  const given = normalizeChroot(chroot)
-  const found = normalizeChroot(root)
-  if (given !== '' && found !== '' && given !== found) {
+  const fromOption = normalizeChroot(chroot)
+  const fromServers = normalizeChroot(root)
+  if (fromOption !== '' && fromServers !== '' && fromOption !== fromServers) {
     throw new UsageError(
-      `Expected one chroot, got ${JSON.stringify(found)} in the servers and ${JSON.stringify(given)} as an option`,
+      `Expected one chroot, got ${JSON.stringify(fromServers)} in the servers and ${JSON.stringify(fromOption)} as an option`,
     )
   }
-  return given === '' ? found : given
+  return fromOption === '' ? fromServers : fromOption
 }
 
 function split(text: string): { entries: string[]; root: string } {

@@ -6,18 +6,18 @@ import { parseSrv } from './srv.ts'
 
 let world: ManualWorld
 let found: { host: string; port: number }[]
-let asked: string[]
+let requested: string[]
 let broken: Error | undefined
 beforeEach(async () => {
   world = await ManualWorld.start()
   found = [{ host: 'a', port: 2181 }]
-  asked = []
+  requested = []
   broken = undefined
 })
 afterEach(() => world.end())
 
 const services = async (name: string): Promise<typeof found> => {
-  asked.push(name)
+  requested.push(name)
   if (broken !== undefined) throw broken
   return found
 }
@@ -32,7 +32,7 @@ describe('servers given as a dns-srv:// name', () => {
     const client = await world.outcome(connecting({ servers: 'dns-srv://_zk._tcp.example.com/app' }))
     await world.outcome(client.create('/x', bytes('1')))
     expect(await world.outcome(root.exists('/app/x'))).toBeDefined()
-    expect(asked).toEqual(['_zk._tcp.example.com'])
+    expect(requested).toEqual(['_zk._tcp.example.com'])
     await world.outcome(client.close())
   })
 
@@ -42,7 +42,7 @@ describe('servers given as a dns-srv:// name', () => {
     await world.advance(3000)
     found = [{ host: 'a.', port: 2181 }]
     expect((await world.within(10_000, client)).state).toBe('connected')
-    expect(asked.length).toBeGreaterThan(2)
+    expect(requested.length).toBeGreaterThan(2)
     expect(world.lastConnection.server).toMatchObject({ scheme: 'tcp', host: 'a', port: 2181 })
   })
 
@@ -56,9 +56,9 @@ describe('servers given as a dns-srv:// name', () => {
     await world.advance(500)
     abort.abort()
     await refused
-    const tries = asked.length
+    const tries = requested.length
     await world.advance(20_000)
-    expect(asked).toHaveLength(tries)
+    expect(requested).toHaveLength(tries)
   })
 
   it('are looked up periodically, and the client moves to new servers', async () => {
@@ -69,9 +69,9 @@ describe('servers given as a dns-srv:// name', () => {
     expect(world.lastConnection.server.host).toBe('b')
     expect([client.state, client.session.id]).toEqual(['connected', id])
     await world.outcome(client.close())
-    const looks = asked.length
+    const looks = requested.length
     await world.advance(200_000)
-    expect(asked).toHaveLength(looks)
+    expect(requested).toHaveLength(looks)
   })
 
   it('are kept when a later lookup fails or finds none', async () => {
@@ -80,7 +80,7 @@ describe('servers given as a dns-srv:// name', () => {
     await world.advance(70_000)
     broken = new Error('queryServFail')
     await world.advance(70_000)
-    expect(asked.length).toBeGreaterThan(2)
+    expect(requested.length).toBeGreaterThan(2)
     expect([client.state, world.connections.length]).toEqual(['connected', 1])
     await world.outcome(client.close())
   })

@@ -3,18 +3,18 @@ import { networkTransport } from '../transport.ts'
 import { LightAbortController, abortControllerFor } from './abort.ts'
 
 it('an abort calls its listener once, and no listener that was removed', () => {
-  const told: unknown[] = []
+  const received: unknown[] = []
   const abort = new LightAbortController()
-  abort.addEventListener('abort', () => told.push(abort.reason))
+  abort.addEventListener('abort', () => received.push(abort.reason))
   abort.abort()
   abort.abort()
-  expect([abort.aborted, told]).toEqual([true, [new Error('The attempt was cancelled')]])
+  expect([abort.aborted, received]).toEqual([true, [new Error('The attempt was cancelled')]])
 
   const left = new LightAbortController()
-  left.addEventListener('abort', () => told.push('left'))
+  left.addEventListener('abort', () => received.push('left'))
   left.removeEventListener()
   left.abort()
-  expect(told.length).toBe(1)
+  expect(received.length).toBe(1)
 })
 
 it('third-party and wrapping transports get an AbortSignal of the platform', () => {

@@ -55,20 +55,20 @@ const fateOf = (call: Promise<unknown>): Promise<unknown> =>
   ])
 
 /** Runs the calls of a seed; `cuts` breaks connections between and within turns. */
-async function played(
+async function runCalls(
   seed: number,
   batchReads: boolean | { maxReads: number },
   cuts: boolean,
-): Promise<{ fates: unknown[]; told: string[]; frames: number }> {
+): Promise<{ outcomes: unknown[]; received: string[]; frames: number }> {
   const world = await ManualWorld.start()
   const random = new SeededRandom(seed)
-  const told: string[] = []
+  const received: string[] = []
   const client = await world.client({
     batchReads,
     instrumentation: {
       request: ({ operation, path }) => {
-        told.push(`${operation} ${path}`)
-        return ({ error }) => void told.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
+        received.push(`${operation} ${path}`)
+        return ({ error }) => void received.push(`${operation} ${path} ${error?.code ?? 'ok'}`)
       },
     },
   })
@@ -83,7 +83,7 @@ async function played(
     frames += chunk.length
     return chunk
   }
-  const fates: unknown[] = []
+  const outcomes: unknown[] = []
   for (let turn = 0; turn < 12; turn++) {
     const calls = Array.from({ length: random.below(40) }, () => drawn(random))
     const reads = calls.map((call) => fateOf(call(client, chrootClient)))
@@ -91,32 +91,34 @@ async function played(
       if (random.below(2) === 0) world.lastConnection.cut()
       else world.clock.immediate(() => world.clock.immediate(() => world.lastConnection.cut()))
     }
-    fates.push(...(await world.within(30_000, Promise.all(reads))))
+    outcomes.push(...(await world.within(30_000, Promise.all(reads))))
   }
   await world.end()
-  return { fates, told, frames }
+  return { outcomes, received, frames }
 }
 
 it('calls have the same outcomes with and without batchReads', async () => {
-  let alone = 0
-  let together = 0
+  let unbatched = 0
+  let batched = 0
   for (let seed = 1; seed <= 20; seed++) {
-    const without = await played(seed, false, false)
+    const without = await runCalls(seed, false, false)
     const maxReads = 2 + (seed % 5)
-    const withBatches = await played(seed, seed % 2 === 0 ? true : { maxReads }, false)
-    expect(withBatches.fates, `seed ${seed}`).toEqual(without.fates)
-    expect(withBatches.told, `seed ${seed}`).toEqual(without.told)
-    alone += without.frames
-    together += withBatches.frames
+    const withBatches = await runCalls(seed, seed % 2 === 0 ? true : { maxReads }, false)
+    expect(withBatches.outcomes, `seed ${seed}`).toEqual(without.outcomes)
+    expect(withBatches.received, `seed ${seed}`).toEqual(without.received)
+    unbatched += without.frames
+    batched += withBatches.frames
   }
-  expect(together).not.toBe(alone)
+  expect(batched).not.toBe(unbatched)
 })
 
 it('the instrumentation receives one end for every call while connections break', async () => {
   for (let seed = 100; seed < 115; seed++) {
-    const { told } = await played(seed, true, true)
-    const begun = told.filter((word) => word.split(' ').length === 2)
-    const ended = told.filter((word) => word.split(' ').length === 3).map((word) => word.replace(/ \S+$/, ''))
+    const { received } = await runCalls(seed, true, true)
+    const begun = received.filter((word) => word.split(' ').length === 2)
+    const ended = received
+      .filter((word) => word.split(' ').length === 3)
+      .map((word) => word.replace(/ \S+$/, ''))
     expect(ended.toSorted(), `seed ${seed}`).toEqual(begun.toSorted())
   }
 })

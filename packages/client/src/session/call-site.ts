@@ -17,6 +17,6 @@ export function setCallerStack(error: Error, site: CallSite): void {
   const frames = site.stack?.split('\n').filter((line) => /^\s+at |@/.test(line)) ?? []
   if (frames.length === 0) return
   const message = String(error)
-  const headed = error.stack?.startsWith(message) === true
-  error.stack = (headed ? [message, ...frames] : frames).join('\n')
+  const startsWithMessage = error.stack?.startsWith(message) === true
+  error.stack = (startsWithMessage ? [message, ...frames] : frames).join('\n')
 }

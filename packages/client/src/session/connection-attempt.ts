@@ -11,7 +11,7 @@ import { addressKey } from '../servers/connect-string.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
 import { abortControllerFor } from './abort.ts'
 import { timerQueueOf, type TimerEntry } from './timer-queue.ts'
-import { FramedConnection, type FramedConnectionEvents } from './framed-connection.ts'
+import { FramedConnection, type FramedConnectionHandler } from './framed-connection.ts'
 
 export interface AttemptOptions {
   readonly transport: Transport
@@ -36,7 +36,7 @@ const sharedReader = new Reader()
  * One attempt to connect to one server: opens the transport and performs the handshake, within one time limit. Calls
  * exactly one of `onAttemptEstablished` and `onAttemptFailed`, unless cancelled.
  */
-export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
+export class ConnectionAttempt implements TimerEntry, FramedConnectionHandler {
   readonly server: ServerAddress
   readonly #options: AttemptOptions
   readonly #callbacks: AttemptCallbacks
@@ -48,13 +48,18 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   dueAt = 0
   heapIndex = -1
 
-  constructor(options: AttemptOptions, server: ServerAddress, owner: AttemptCallbacks, readOnly: boolean) {
+  constructor(
+    options: AttemptOptions,
+    server: ServerAddress,
+    callbacks: AttemptCallbacks,
+    readOnly: boolean,
+  ) {
     const { transport, clock } = options
     this.server = server
     this.#options = options
-    this.#callbacks = owner
-    this.#connectRequest = owner.connectRequest(readOnly)
-    this.#timeoutMs = owner.attemptTimeoutMs()
+    this.#callbacks = callbacks
+    this.#connectRequest = callbacks.connectRequest(readOnly)
+    this.#timeoutMs = callbacks.attemptTimeoutMs()
     this.#abort = abortControllerFor(transport)
     timerQueueOf(clock).set(this, clock.monotonic() + this.#timeoutMs)
     this.#open(transport).then(
@@ -92,7 +97,7 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
     this.#callbacks.onAttemptEstablished(this.server, this.#connection!, response)
   }
 
-  onConnectionLost(_wire: FramedConnection, cause: Error | undefined): void {
+  onConnectionLost(_connection: FramedConnection, cause: Error | undefined): void {
     this.#fail(cause ?? new Error(`${addressKey(this.server)} closed the connection during the handshake`))
   }
 
@@ -108,9 +113,9 @@ export class ConnectionAttempt implements TimerEntry, FramedConnectionEvents {
   #sendHandshake(framed: FramedConnection): void {
     this.#connection = framed
     const writer = new Writer(64)
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writeConnectRequest(writer, this.#connectRequest)
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     framed.send(writer.take())
   }
 

@@ -1,7 +1,7 @@
 import { FrameSplitter, OpCode, Writer, Xid, type FrameSplitterOptions } from '@zabra/protocol'
 import type { Clock, Connection, ConnectionHandler } from '@zabra/runtime'
 
-export interface FramedConnectionEvents {
+export interface FramedConnectionHandler {
   /**
    * Called with one frame. The bytes are a view that is valid during the call only. An error thrown here ends the
    * connection.
@@ -19,7 +19,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   readonly #frames: FrameSplitter
   /** Created for the first request: most of a thousand clients may never make one. */
   #writer: Writer | undefined
-  #events: FramedConnectionEvents
+  #handler: FramedConnectionHandler
   #isScheduled = false
   /** Backpressure: frames collect in the writer until the connection drains. */
   #isBlocked = false
@@ -30,10 +30,10 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   lastSentAt: number
   lastReceivedAt: number
 
-  constructor(connection: Connection, clock: Clock, maxFrame: number, events: FramedConnectionEvents) {
+  constructor(connection: Connection, clock: Clock, maxFrame: number, handler: FramedConnectionHandler) {
     this.#connection = connection
     this.#clock = clock
-    this.#events = events
+    this.#handler = handler
     this.lastSentAt = this.lastReceivedAt = clock.monotonic()
     this.maxLength = maxFrame
     this.#frames = new FrameSplitter(this)
@@ -57,9 +57,9 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     return this.#isOpen
   }
 
-  /** Replaces the event callbacks, for example after the handshake. */
-  listen(events: FramedConnectionEvents): void {
-    this.#events = events
+  /** Replaces the handler, for example after the handshake. */
+  setHandler(handler: FramedConnectionHandler): void {
+    this.#handler = handler
   }
 
   /** Flushes the writer at the end of this turn. */
@@ -96,22 +96,20 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   ping(): void {
     // A client without requests does not create a writer for pings.
     const writer = this.#isBlocked ? this.writer : (this.#writer ?? new Writer(16))
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writer.int(Xid.ping)
     writer.int(OpCode.ping)
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     if (writer === this.#writer) this.flush()
     else if (this.#isOpen) this.send(writer.take())
   }
 
-  /** Closes the connection, at once or after flushing. No callback follows. */
-  close(gently = false): void {
+  /** Closes the connection without a callback. */
+  close(): void {
     if (!this.#isOpen) return
-    if (gently) this.flush()
     this.#isOpen = false
     this.#frames.stop()
-    if (gently) this.#connection.end()
-    else this.#connection.destroy()
+    this.#connection.destroy()
   }
 
   /** Ends the connection with an error and calls `onConnectionLost`. */
@@ -133,7 +131,7 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
   }
 
   frame(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#isOpen) this.#events.onFrame(bytes, start, end)
+    if (this.#isOpen) this.#handler.onFrame(bytes, start, end)
   }
 
   data(chunk: Uint8Array): void {
@@ -150,6 +148,6 @@ export class FramedConnection implements ConnectionHandler, FrameSplitterOptions
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#frames.stop()
-    this.#events.onConnectionLost(this, cause)
+    this.#handler.onConnectionLost(this, cause)
   }
 }

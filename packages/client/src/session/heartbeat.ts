@@ -24,9 +24,9 @@ export class Heartbeat implements TimerEntry {
   /** Send times of the unanswered pings, oldest first. */
   #unansweredPings: number[] | undefined
 
-  constructor(clock: Clock, owner: HeartbeatCallbacks) {
+  constructor(clock: Clock, callbacks: HeartbeatCallbacks) {
     this.#clock = clock
-    this.#callbacks = owner
+    this.#callbacks = callbacks
   }
 
   start(connection: FramedConnection, timeout: number): void {
@@ -64,12 +64,12 @@ export class Heartbeat implements TimerEntry {
   onDue(): void {
     const connection = this.#connection!
     const now = this.#clock.monotonic()
-    const late = now - this.dueAt
-    if (late > this.#timeout / 6) {
+    const lateMs = now - this.dueAt
+    if (lateMs > this.#timeout / 6) {
       // The event loop was blocked. Send a ping first, and read the bytes that have arrived before checking for
       // silence.
       this.#ping(connection, now)
-      this.#callbacks.onStall(late)
+      this.#callbacks.onStall(lateMs)
       this.#clock.immediate(() => this.#checkIdle(connection))
       return
     }
@@ -89,8 +89,8 @@ export class Heartbeat implements TimerEntry {
     if (this.#connection !== connection) return
     const now = this.#clock.monotonic()
     if (now >= this.#idleDue) {
-      const silent = now - connection.lastReceivedAt
-      connection.fail(new Error(`No bytes arrived from the server for ${Math.round(silent)} ms`))
+      const silentMs = now - connection.lastReceivedAt
+      connection.fail(new Error(`No bytes arrived from the server for ${Math.round(silentMs)} ms`))
     } else this.#arm()
   }
 }

@@ -63,11 +63,11 @@ export class Identities {
 
   #send(entry: Entry, connection: FramedConnection): void {
     const { writer } = connection
-    const mark = writer.beginFrame()
+    const frameStart = writer.beginFrame()
     writer.int(Xid.auth)
     writer.int(OpCode.auth)
     writeAuthPacket(writer, { type: 0, ...entry.identity })
-    writer.endFrame(mark)
+    writer.endFrame(frameStart)
     this.#sent.push(entry)
     connection.schedule()
   }

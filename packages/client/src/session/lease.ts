@@ -51,15 +51,15 @@ export class Lease {
   }
 
   /** Records the reply to a request that was sent at `sentAt` or slightly later. */
-  onReply(sentAt: number, proof: LeaseEvidence): void {
+  onReply(sentAt: number, evidence: LeaseEvidence): void {
     if (sentAt > this.#lastContact) this.#lastContact = sentAt
-    const margin = this.#marginOf(proof)
+    const margin = this.#marginOf(evidence)
     if (margin >= this.#timeout) return
     const horizon = sentAt + this.#timeout - margin
     if (horizon > this.#horizon) this.#horizon = horizon
   }
 
-  #marginOf(proof: LeaseEvidence): number {
-    return proof === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : STALE_FOLLOWER_MS
+  #marginOf(evidence: LeaseEvidence): number {
+    return evidence === 'commit' ? (this.#margin ?? Math.min(this.#timeout / 4, 2000)) : STALE_FOLLOWER_MS
   }
 }

@@ -40,8 +40,8 @@ async function prepared(options = {}): Promise<{ client: Client; log: FrameLog }
   return { client, log: listen() }
 }
 
-describe('with batchReads, the reads of one turn', () => {
-  it('leave in batches of at most 64', async () => {
+describe('the reads of one turn', () => {
+  it('leave in batches of at most 64 with batchReads', async () => {
     const { client, log } = await prepared()
     await reads(client, 130)
     expect(lengths(log)).toEqual([64, 64, 2])

@@ -5,8 +5,8 @@ import type { ServerAddress } from '../platform.ts'
 import { ConnectionAttempt, type AttemptOptions, type AttemptCallbacks } from './connection-attempt.ts'
 import type { FramedConnection } from './framed-connection.ts'
 
-const FIRST_MS = 100
-const LONGEST_MS = 60_000
+const INITIAL_DELAY_MS = 100
+const MAX_DELAY_MS = 60_000
 /** Number of probes with an unknown result before a real handshake is tried. */
 const MAX_UNKNOWN_PROBES = 3
 
@@ -22,29 +22,29 @@ export class ReadWriteSearch implements AttemptCallbacks {
   readonly #hosts: HostProvider
   readonly #callbacks: SearchCallbacks
   #cancel: Cancel = () => {}
-  #cancelLimit: Cancel = () => {}
+  #cancelTimeout: Cancel = () => {}
   #abort: AbortController | undefined
   #attempt: ConnectionAttempt | undefined
-  #wait = FIRST_MS
-  #at = 0
+  #delay = INITIAL_DELAY_MS
+  #nextIndex = 0
   #unknownProbes = 0
 
-  constructor(options: AttemptOptions, hosts: HostProvider, events: SearchCallbacks) {
+  constructor(options: AttemptOptions, hosts: HostProvider, callbacks: SearchCallbacks) {
     this.#options = options
     this.#hosts = hosts
-    this.#callbacks = events
+    this.#callbacks = callbacks
   }
 
   start(): void {
     this.stop()
-    this.#wait = FIRST_MS
+    this.#delay = INITIAL_DELAY_MS
     this.#unknownProbes = 0
     this.#scheduleProbe()
   }
 
   stop(): void {
     this.#cancel()
-    this.#cancelLimit()
+    this.#cancelTimeout()
     this.#abort?.abort()
     this.#abort = undefined
     this.#attempt?.cancel()
@@ -52,31 +52,32 @@ export class ReadWriteSearch implements AttemptCallbacks {
   }
 
   #scheduleProbe(): void {
-    this.#cancel = this.#options.clock.after(this.#wait, 'search for a read-write server', () =>
+    this.#cancel = this.#options.clock.after(this.#delay, 'search for a read-write server', () =>
       this.#probe(),
     )
-    this.#wait = Math.min(LONGEST_MS, this.#wait * 2)
+    this.#delay = Math.min(MAX_DELAY_MS, this.#delay * 2)
   }
 
   #probe(): void {
     const { transport, clock } = this.#options
-    const server = this.#hosts.servers[this.#at++ % this.#hosts.size]!
+    const server = this.#hosts.servers[this.#nextIndex++ % this.#hosts.size]!
     if (transport.probe === undefined || this.#unknownProbes >= MAX_UNKNOWN_PROBES)
       return this.#connect(server)
     const abort = new AbortController()
     this.#abort = abort
-    this.#cancelLimit = clock.after(this.#callbacks.attemptTimeoutMs(), 'probe', () => abort.abort())
-    const told = (answer: 'rw' | 'ro' | 'unknown'): void => {
+    this.#cancelTimeout = clock.after(this.#callbacks.attemptTimeoutMs(), 'probe', () => abort.abort())
+    const onProbed = (result: 'rw' | 'ro' | 'unknown'): void => {
       if (this.#abort !== abort) return
-      this.#cancelLimit()
-      this.#unknownProbes = answer === 'unknown' ? this.#unknownProbes + 1 : 0
-      if (answer === 'rw') this.#connect(server)
+      this.#cancelTimeout()
+      this.#unknownProbes = result === 'unknown' ? this.#unknownProbes + 1 : 0
+      if (result === 'rw') this.#connect(server)
       else this.#scheduleProbe()
     }
     const probe = transport.probe.bind(transport)
     // A transport may throw instead of rejecting.
-    new Promise<'rw' | 'ro' | 'unknown'>((resolve) => resolve(probe(server, abort.signal))).then(told, () =>
-      told('unknown'),
+    new Promise<'rw' | 'ro' | 'unknown'>((resolve) => resolve(probe(server, abort.signal))).then(
+      onProbed,
+      () => onProbed('unknown'),
     )
   }
 

@@ -56,7 +56,7 @@ export function requestTooLongError(request: PendingRequest, maxRequest: number)
 export function replyError(
   request: PendingRequest,
   code: number,
-  facts: ErrorContext,
+  context: ErrorContext,
   sessionId: bigint,
 ): ZooKeeperError {
   if (
@@ -64,7 +64,7 @@ export function replyError(
     request.chroot !== '' &&
     request.operation.requiredPath?.(request) === request.chroot
   ) {
-    return noChrootError(request.chroot, facts)
+    return noChrootError(request.chroot, context)
   }
-  return errorFromCode(code, facts, sessionId)
+  return errorFromCode(code, context, sessionId)
 }

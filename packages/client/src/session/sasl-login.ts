@@ -17,10 +17,10 @@ export class SaslLogin {
   /** Handles the next reply. */
   #replyHandler: ReplyHandler | undefined
 
-  constructor(connection: FramedConnection, clock: Clock, limitMs: number) {
+  constructor(connection: FramedConnection, clock: Clock, timeoutMs: number) {
     this.#connection = connection
-    this.#cancel = clock.after(limitMs, 'login', () =>
-      connection.fail(new Error(`The login did not end within ${Math.round(limitMs)} ms`)),
+    this.#cancel = clock.after(timeoutMs, 'login', () =>
+      connection.fail(new Error(`The login did not end within ${Math.round(timeoutMs)} ms`)),
     )
   }
 
@@ -29,16 +29,16 @@ export class SaslLogin {
    * it.
    */
   async run(mechanism: () => SaslMechanism): Promise<void> {
-    await logIn(mechanism(), this.#connection, (take) => (this.#replyHandler = take))
+    await logIn(mechanism(), this.#connection, (handler) => (this.#replyHandler = handler))
     this.stop()
   }
 
   /** Returns false if no reply of the exchange is pending. */
   onReply(reader: Reader, code: number): boolean {
-    const take = this.#replyHandler
+    const handler = this.#replyHandler
     this.#replyHandler = undefined
-    take?.(reader, code)
-    return take !== undefined
+    handler?.(reader, code)
+    return handler !== undefined
   }
 
   stop(): void {
@@ -50,23 +50,23 @@ export class SaslLogin {
 async function logIn(
   mechanism: SaslMechanism,
   connection: FramedConnection,
-  next: (take: ReplyHandler) => void,
+  setReplyHandler: (handler: ReplyHandler) => void,
 ): Promise<void> {
-  const refused = (message: string, cause?: unknown): AuthFailedError =>
+  const rejected = (message: string, cause?: unknown): AuthFailedError =>
     new AuthFailedError(`SASL ${mechanism.name}: ${message}`, 'AUTH_FAILED', { operation: 'sasl', cause })
   const step = async (challenge?: Bytes): Promise<Bytes | undefined> => {
     try {
       return await mechanism.step(challenge)
     } catch (cause) {
-      throw refused(cause instanceof Error ? cause.message : String(cause), cause)
+      throw rejected(cause instanceof Error ? cause.message : String(cause), cause)
     }
   }
   let token: Bytes | undefined = (await step()) ?? EMPTY
   for (let xid = 1; token !== undefined; xid++) {
     if (!connection.isOpen) throw new Error('The connection broke during the login')
-    const challenge = await sendToken(connection, next, xid, token)
+    const challenge = await sendToken(connection, setReplyHandler, xid, token)
     if (challenge.code !== 0) {
-      throw refused('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
+      throw rejected('the server rejected the login', errorFromCode(challenge.code, { operation: 'sasl' }))
     }
     token = await step(challenge.token)
   }
@@ -74,19 +74,19 @@ async function logIn(
 
 function sendToken(
   connection: FramedConnection,
-  next: (take: ReplyHandler) => void,
+  setReplyHandler: (handler: ReplyHandler) => void,
   xid: number,
   token: Bytes,
 ): Promise<{ code: number; token: Bytes }> {
   return new Promise((resolve) => {
-    next((reader, code) =>
+    setReplyHandler((reader, code) =>
       resolve({ code, token: code === 0 ? copyBytes(readSetSASLResponse(reader).token ?? EMPTY) : EMPTY }),
     )
-    const mark = connection.writer.beginFrame()
+    const frameStart = connection.writer.beginFrame()
     connection.writer.int(xid)
     connection.writer.int(OpCode.sasl)
     writeGetSASLRequest(connection.writer, { token })
-    connection.writer.endFrame(mark)
+    connection.writer.endFrame(frameStart)
     connection.schedule()
   })
 }

@@ -42,15 +42,15 @@ describe('the handshake', () => {
 
   it('sends the newest zxid that the client has seen, and never an older one', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { zxid: 0x7_0000_0002n, body: data('') })
     await run(client.getData('/a'))
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { zxid: 0x7_0000_0001n, body: data('') })
     await run(client.getData('/a'))
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { zxid: 0n, err: ErrorCode.NONODE })
     await expect(run(client.getData('/a'))).rejects.toThrow()
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x7_0000_0002n)
   })
@@ -58,10 +58,10 @@ describe('the handshake', () => {
   it('compares zxids as unsigned numbers within an epoch', async () => {
     const client = await open()
     for (const zxid of [0x1_8000_0000n, 0x1_7fff_ffffn]) {
-      server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { zxid, body: data('') })
+      server.onRequest = ({ xid, connection }) => connection.reply(xid, { zxid, body: data('') })
       await run(client.getData('/a'))
     }
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0x1_8000_0000n)
   })
@@ -70,7 +70,7 @@ describe('the handshake', () => {
 describe('a reply', () => {
   it('with an unknown error code fails only its request', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: -777 })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { err: -777 })
     await expect(run(client.getData('/a'))).rejects.toThrow(UnknownServerError)
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ wireCode: -777, category: 'fatal' })
     expect(client.state).toBe('connected')
@@ -78,13 +78,13 @@ describe('a reply', () => {
 
   it('with EPHEMERALONLOCALSESSION rejects the create, and the session continues', async () => {
     const client = await open()
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { err: ErrorCode.EPHEMERALONLOCALSESSION })
     await expect(run(client.create('/e', undefined, { mode: 'ephemeral' }))).rejects.toMatchObject({
       name: 'EphemeralOnLocalSessionError',
       maybeApplied: false,
     })
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: data('1') })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { body: data('1') })
     expect(text((await run(client.getData('/a'))).data)).toBe('1')
   })
 
@@ -93,8 +93,8 @@ describe('a reply', () => {
     const client = await open()
     expect(client.session.id).toBe(0x7fff_ffff_ffff_fffdn)
     const mzxid = 0x7fff_ffff_ffff_fffbn
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, {
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, {
         body: (w) => {
           w.buffer(bytes(''))
           writeStat(w, { mzxid })
@@ -106,7 +106,7 @@ describe('a reply', () => {
   it('out of order ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid + 1, { body: data('') })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid + 1, { body: data('') })
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ code: 'CONNECTION_LOSS', cause: { message: /broken/ } })
     expect(states).toContain('suspended')
@@ -115,7 +115,7 @@ describe('a reply', () => {
   it('that is malformed rejects its request and ends the connection', async () => {
     const client = await open()
     const states = world.states(client)
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { body: (w) => w.int(1000) })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { body: (w) => w.int(1000) })
     await expect(run(client.getData('/a'))).rejects.toMatchObject({ code: 'MARSHALLING_ERROR' })
     await world.settle()
     expect(states).toEqual(['connected', 'suspended'])
@@ -123,8 +123,7 @@ describe('a reply', () => {
 
   it('longer than maxFrame ends the connection before its bytes are buffered', async () => {
     const client = await open({ maxFrame: 2048 })
-    server.onRequest = ({ connection: peer }) =>
-      void peer.connection.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
+    server.onRequest = ({ connection }) => void connection.raw.write(Uint8Array.of(0x7f, 0xff, 0xff, 0xff))
     const read = client.getData('/a', { retry: false })
     await expect(run(read)).rejects.toMatchObject({ cause: { name: 'ProtocolError' } })
   })
@@ -132,8 +131,10 @@ describe('a reply', () => {
   it('with THROTTLEDOP is followed by a retry after a delay', async () => {
     const client = await open()
     let times = 0
-    server.onRequest = ({ xid, connection: peer }) =>
-      ++times < 4 ? peer.reply(xid, { err: ErrorCode.THROTTLEDOP }) : peer.reply(xid, { body: data('x') })
+    server.onRequest = ({ xid, connection }) =>
+      ++times < 4
+        ? connection.reply(xid, { err: ErrorCode.THROTTLEDOP })
+        : connection.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
     expect(text((await run(read)).data)).toBe('x')
@@ -144,8 +145,10 @@ describe('a reply', () => {
   it('with SESSIONMOVED is followed by a reconnect and a retry', async () => {
     const client = await open()
     let times = 0
-    server.onRequest = ({ xid, connection: peer }) =>
-      ++times === 1 ? peer.reply(xid, { err: ErrorCode.SESSIONMOVED }) : peer.reply(xid, { body: data('x') })
+    server.onRequest = ({ xid, connection }) =>
+      ++times === 1
+        ? connection.reply(xid, { err: ErrorCode.SESSIONMOVED })
+        : connection.reply(xid, { body: data('x') })
     const read = client.getData('/a')
     await world.advance(2000)
     expect(text((await run(read)).data)).toBe('x')
@@ -155,9 +158,9 @@ describe('a reply', () => {
   it('to the last xid is followed by xid 1', async () => {
     const client = await open()
     const xids: number[] = []
-    server.onRequest = ({ xid, connection: peer }) => {
+    server.onRequest = ({ xid, connection }) => {
       xids.push(xid)
-      peer.reply(xid, { body: data('') })
+      connection.reply(xid, { body: data('') })
     }
     await run(client.getData('/a'))
     ;(client as ZooKeeperClient).sharedSession.dispatcher.setLastXid(0x7fff_fffe)
@@ -170,28 +173,28 @@ describe('the order of replies and events', () => {
   /** Returns how a client orders one stream of bytes that arrives in chunks. */
   async function history(cut: (stream: Uint8Array) => Uint8Array[]): Promise<string[]> {
     const client = await open()
-    const heard: [number, string][] = []
-    const asked: ScriptedRequest[] = []
+    const received: [number, string][] = []
+    const requested: ScriptedRequest[] = []
     server.onRequest = (request) => {
-      if (request.type === OpCode.getData) asked.push(request)
+      if (request.type === OpCode.getData) requested.push(request)
       else request.connection.reply(request.xid)
     }
     const watcher = await run(client.watch('/a', { mode: 'persistentRecursive' }))
     void (async () => {
-      for await (const event of watcher) heard.push([event.order, event.type])
+      for await (const event of watcher) received.push([event.order, event.type])
     })()
     const reads = Array.from({ length: 3 }, async (_, i) => {
       const { data: content, order } = await client.getData('/a')
-      heard.push([order, `read ${i} ${text(content)}`])
+      received.push([order, `read ${i} ${text(content)}`])
     })
     await world.settle()
     const parts = [
-      replyBytes(asked[0]!.xid, { zxid: 5n, body: data('v1') }),
+      replyBytes(requested[0]!.xid, { zxid: 5n, body: data('v1') }),
       eventBytes(EventType.NodeDataChanged, '/a', -1n),
-      replyBytes(asked[1]!.xid, { zxid: 6n, body: data('v2') }),
+      replyBytes(requested[1]!.xid, { zxid: 6n, body: data('v2') }),
       eventBytes(EventType.NodeDeleted, '/a', -1n),
       eventBytes(EventType.NodeCreated, '/a/b', -1n),
-      replyBytes(asked[2]!.xid, { zxid: 7n, body: data('v3') }),
+      replyBytes(requested[2]!.xid, { zxid: 7n, body: data('v3') }),
     ]
     const stream = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
     let at = 0
@@ -200,12 +203,12 @@ describe('the order of replies and events', () => {
       at += part.length
     }
     for (const chunk of cut(stream)) {
-      server.lastConnection.connection.write(chunk)
+      server.lastConnection.raw.write(chunk)
       await world.settle()
     }
     await run(Promise.all(reads))
     await run(client.close())
-    return heard.toSorted(([a], [b]) => a - b).map(([, what]) => what)
+    return received.toSorted(([a], [b]) => a - b).map(([, what]) => what)
   }
   const expected = ['read 0 v1', 'nodeDataChanged', 'read 1 v2', 'nodeDeleted', 'nodeCreated', 'read 2 v3']
   const every = (size: number) => (stream: Uint8Array) =>
@@ -222,11 +225,11 @@ describe('the order of replies and events', () => {
 describe('thousands of frames in one chunk', () => {
   it('are decoded without recursion', async () => {
     const client = await open()
-    const asked: ScriptedRequest[] = []
-    server.onRequest = (request) => void asked.push(request)
+    const requested: ScriptedRequest[] = []
+    server.onRequest = (request) => void requested.push(request)
     const reads = Array.from({ length: 20_000 }, () => client.exists('/a'))
     await world.settle()
-    const frames = asked.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
+    const frames = requested.map(({ xid }) => replyBytes(xid, { err: ErrorCode.NONODE }))
     const stream = new Uint8Array(frames.reduce((sum, { length }) => sum + length, 0))
     let at = 0
     for (const frame of frames) {
@@ -234,7 +237,7 @@ describe('thousands of frames in one chunk', () => {
       at += frame.length
     }
     world.network.chunkBytes = 1 << 30
-    server.lastConnection.connection.write(stream)
+    server.lastConnection.raw.write(stream)
     expect(new Set(await run(Promise.all(reads)))).toEqual(new Set([undefined]))
   })
 })
@@ -289,8 +292,8 @@ describe('a read-only server', () => {
 
   it('rejects writes, and writes with waitForReadWrite wait', async () => {
     server.fourLetterReplies = { isro: 'ro' }
-    server.onRequest = ({ xid, type, connection: peer }) =>
-      type === OpCode.setData ? peer.reply(xid, { err: ErrorCode.NOTREADONLY }) : peer.reply(xid)
+    server.onRequest = ({ xid, type, connection }) =>
+      type === OpCode.setData ? connection.reply(xid, { err: ErrorCode.NOTREADONLY }) : connection.reply(xid)
     const client = await open({ readOnly: true })
     await expect(run(client.setData('/a', bytes('')))).rejects.toMatchObject({
       code: 'NOT_READ_ONLY',
@@ -300,8 +303,8 @@ describe('a read-only server', () => {
     await world.advance(500)
     server.fourLetterReplies = { isro: 'rw' }
     server.connectResponse = () => ({})
-    server.onRequest = ({ xid, connection: peer }) =>
-      peer.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
+    server.onRequest = ({ xid, connection }) =>
+      connection.reply(xid, { body: (w) => writeStat(w, { version: 4 }) })
     await world.advance(5000)
     expect((await run(waiting)).version).toBe(4)
   })
@@ -316,13 +319,13 @@ describe('a read-only server', () => {
 })
 
 describe('a SASL login', () => {
-  const steps = (answers: (string | undefined)[], heard: string[]): (() => SaslMechanism) => {
+  const steps = (answers: (string | undefined)[], received: string[]): (() => SaslMechanism) => {
     return () => {
       const left = [...answers]
       return {
         name: 'TEST',
         step: async (challenge) => {
-          heard.push(challenge === undefined ? 'begin' : text(challenge))
+          received.push(challenge === undefined ? 'begin' : text(challenge))
           const answer = left.shift()
           return answer === undefined ? undefined : bytes(answer)
         },
@@ -331,27 +334,27 @@ describe('a SASL login', () => {
   }
 
   it('runs on every connection before any request', async () => {
-    const heard: string[] = []
+    const received: string[] = []
     const types: number[] = []
-    server.onRequest = ({ xid, type, body, connection: peer }) => {
+    server.onRequest = ({ xid, type, body, connection }) => {
       types.push(type)
-      if (type !== OpCode.sasl) return peer.reply(xid, { body: data('') })
+      if (type !== OpCode.sasl) return connection.reply(xid, { body: data('') })
       const token = text(body.buffer()!)
-      peer.reply(xid, { body: (w) => w.buffer(bytes(`re: ${token}`)) })
+      connection.reply(xid, { body: (w) => w.buffer(bytes(`re: ${token}`)) })
     }
-    const client = await open({ sasl: steps(['', 'one', undefined], heard) })
+    const client = await open({ sasl: steps(['', 'one', undefined], received) })
     await run(client.getData('/a'))
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.settle()
     const read = client.getData('/a')
     await world.advance(2000)
     await run(read)
-    expect(heard).toEqual(['begin', 're: ', 're: one', 'begin', 're: ', 're: one'])
+    expect(received).toEqual(['begin', 're: ', 're: one', 'begin', 're: ', 're: one'])
     expect(types).toEqual([102, 102, 4, 102, 102, 4])
   })
 
   it('that the server rejects closes the client', async () => {
-    server.onRequest = ({ xid, connection: peer }) => peer.reply(xid, { err: ErrorCode.AUTHFAILED })
+    server.onRequest = ({ xid, connection }) => connection.reply(xid, { err: ErrorCode.AUTHFAILED })
     const refused = open({ sasl: steps(['x'], []) })
     await expect(refused).rejects.toThrow(AuthFailedError)
   })
@@ -379,7 +382,7 @@ describe('events', () => {
     await open()
     server.lastConnection.event(EventType.NodeCreated, '/a', 99n)
     await world.settle()
-    server.lastConnection.connection.destroy()
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(server.connectRequests.at(-1)!.lastZxidSeen).toBe(0n)
   })
@@ -388,9 +391,9 @@ describe('events', () => {
     const client = await open()
     const watcher = await run(client.watch('/a'))
     const events = world.collect(watcher)
-    server.onRequest = ({ xid, connection: peer }) =>
-      xid === Xid.setWatches ? peer.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : peer.reply(xid)
-    server.lastConnection.connection.destroy()
+    server.onRequest = ({ xid, connection }) =>
+      xid === Xid.setWatches ? connection.reply(xid, { err: ErrorCode.UNIMPLEMENTED }) : connection.reply(xid)
+    server.lastConnection.raw.destroy()
     await world.advance(2000)
     expect(events).toMatchObject([{ code: 'UNIMPLEMENTED' }])
   })

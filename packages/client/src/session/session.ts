@@ -29,7 +29,7 @@ import { ReadWriteSearch } from './read-write-search.ts'
 import type { SessionOptions } from './options.ts'
 import { RequestDispatcher, type RequestOwner } from './request-dispatcher.ts'
 import { StateNotifier, type StateCallbacks } from './state-notifier.ts'
-import type { FramedConnection, FramedConnectionEvents } from './framed-connection.ts'
+import type { FramedConnection, FramedConnectionHandler } from './framed-connection.ts'
 
 /** Maximum delay between two attempts of a client with a session, as a share of its timeout. */
 const MAX_WAIT_SHARE = 1 / 3
@@ -50,7 +50,7 @@ interface EstablishedConnection {
  * machine driven by bytes, timers and calls; it never blocks.
  */
 export class Session
-  implements AttemptCallbacks, HeartbeatCallbacks, RequestOwner, StateCallbacks, FramedConnectionEvents
+  implements AttemptCallbacks, HeartbeatCallbacks, RequestOwner, StateCallbacks, FramedConnectionHandler
 {
   readonly options: SessionOptions
   readonly hostProvider: HostProvider
@@ -321,7 +321,7 @@ export class Session
     this.#connectedAt = this.options.clock.monotonic()
     this.#connectedServer = { server, host: connection.remoteHost }
     this.hostProvider.onConnected(this.#connectedServer)
-    connection.listen(this)
+    connection.setHandler(this)
     this.lease.onConnected(this.#timeout, connection.lastSentAt)
     this.#heartbeat.start(connection, this.#timeout)
     this.#identities?.sendAll(connection)

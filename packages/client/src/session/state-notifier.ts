@@ -30,8 +30,8 @@ export class StateNotifier {
   #firstConnection: { resolve(): void; reject(error: unknown): void } | undefined
   readonly #callbacks: StateCallbacks
 
-  constructor(owner: StateCallbacks) {
-    this.#callbacks = owner
+  constructor(callbacks: StateCallbacks) {
+    this.#callbacks = callbacks
   }
 
   get state(): ConnectionState {
@@ -72,10 +72,10 @@ export class StateNotifier {
   }
 
   /** Sends a last change to the listeners of the matching clients, and ends their streams. */
-  endFor(covers: (owner: object) => boolean, to: Omit<StateChange, 'previous'>): void {
+  endFor(matches: (owner: object) => boolean, to: Omit<StateChange, 'previous'>): void {
     const last = { ...to, previous: this.#last.state }
     for (const { stream, owner } of this.#listeners) {
-      if (!covers(owner)) continue
+      if (!matches(owner)) continue
       stream.push(last)
       stream.end()
       this.#remove(stream)

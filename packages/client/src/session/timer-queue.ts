@@ -34,20 +34,20 @@ export class TimerQueue {
     return this.#heap.length
   }
 
-  set(one: TimerEntry, due: number): void {
-    if (one.heapIndex >= 0) this.#remove(one)
-    one.dueAt = due
-    this.#heap.push(one)
-    this.#siftUp(one, this.#heap.length - 1)
+  set(entry: TimerEntry, due: number): void {
+    if (entry.heapIndex >= 0) this.#remove(entry)
+    entry.dueAt = due
+    this.#heap.push(entry)
+    this.#siftUp(entry, this.#heap.length - 1)
     // A platform timer that is long overdue was removed by fake timers in a test.
     if (due < this.#nextRunAt || this.#nextRunAt + OVERDUE_MS < this.#clock.monotonic())
       this.#arm(this.#heap[0]!.dueAt)
   }
 
   /** Does nothing for an entry that is not set. */
-  clear(one: TimerEntry): void {
-    if (one.heapIndex < 0) return
-    this.#remove(one)
+  clear(entry: TimerEntry): void {
+    if (entry.heapIndex < 0) return
+    this.#remove(entry)
     // An unused platform timer would keep the process alive.
     if (this.#heap.length === 0) this.#disarm()
   }
@@ -80,45 +80,45 @@ export class TimerQueue {
     this.#nextRunAt = Number.POSITIVE_INFINITY
   }
 
-  #remove(one: TimerEntry): void {
-    const { heapIndex: place } = one
+  #remove(entry: TimerEntry): void {
+    const { heapIndex: index } = entry
     const last = this.#heap.pop()!
-    one.heapIndex = -1
-    if (last === one) return
-    this.#siftUp(last, place)
+    entry.heapIndex = -1
+    if (last === entry) return
+    this.#siftUp(last, index)
     this.#siftDown(last)
   }
 
   /** Puts an entry at an index, moving up past entries with later due times. */
-  #siftUp(one: TimerEntry, place: number): void {
-    const waiting = this.#heap
-    while (place > 0) {
-      const above = (place - 1) >> 1
-      const other = waiting[above]!
-      if (other.dueAt <= one.dueAt) break
-      waiting[place] = other
-      other.heapIndex = place
-      place = above
+  #siftUp(entry: TimerEntry, index: number): void {
+    const heap = this.#heap
+    while (index > 0) {
+      const parent = (index - 1) >> 1
+      const otherEntry = heap[parent]!
+      if (otherEntry.dueAt <= entry.dueAt) break
+      heap[index] = otherEntry
+      otherEntry.heapIndex = index
+      index = parent
     }
-    waiting[place] = one
-    one.heapIndex = place
+    heap[index] = entry
+    entry.heapIndex = index
   }
 
-  #siftDown(one: TimerEntry): void {
-    const waiting = this.#heap
-    let { heapIndex: place } = one
+  #siftDown(entry: TimerEntry): void {
+    const heap = this.#heap
+    let { heapIndex: index } = entry
     for (;;) {
-      const left = 2 * place + 1
+      const left = 2 * index + 1
       const right = left + 1
-      const earlier = right < waiting.length && waiting[right]!.dueAt < waiting[left]!.dueAt ? right : left
-      const other = waiting[earlier]
-      if (other === undefined || other.dueAt >= one.dueAt) break
-      waiting[place] = other
-      other.heapIndex = place
-      place = earlier
+      const earlier = right < heap.length && heap[right]!.dueAt < heap[left]!.dueAt ? right : left
+      const otherEntry = heap[earlier]
+      if (otherEntry === undefined || otherEntry.dueAt >= entry.dueAt) break
+      heap[index] = otherEntry
+      otherEntry.heapIndex = index
+      index = earlier
     }
-    waiting[place] = one
-    one.heapIndex = place
+    heap[index] = entry
+    entry.heapIndex = index
   }
 }
 
@@ -126,9 +126,9 @@ const known = new WeakMap<Clock, TimerQueue>()
 
 /** Returns the timer queue of a clock, which all clients with that clock share. */
 export function timerQueueOf(clock: Clock): TimerQueue {
-  const there = known.get(clock)
-  if (there !== undefined) return there
-  const made = new TimerQueue(clock)
-  known.set(clock, made)
-  return made
+  const existing = known.get(clock)
+  if (existing !== undefined) return existing
+  const created = new TimerQueue(clock)
+  known.set(clock, created)
+  return created
 }

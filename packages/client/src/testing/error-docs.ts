@@ -107,7 +107,7 @@ interface Row {
 
 function rows(): Row[] {
   const numbers = [...errorTable.keys(), ErrorCode.SESSIONEXPIRED].toSorted((a, b) => b - a)
-  const told = numbers.map((number) => {
+  const wireRows = numbers.map((number) => {
     const error = errorFromCode(number, {})
     return { code: error.code, error, meaning: meanings[error.code] ?? wireErrors.get(number)?.meaning ?? '' }
   })
@@ -121,7 +121,7 @@ function rows(): Row[] {
     ABORTED: abortError('', {}),
   }
   return [
-    ...told,
+    ...wireRows,
     ...Object.entries(own).map(([code, error]) => ({ code, error, meaning: meanings[code] ?? '' })),
   ]
 }

@@ -10,6 +10,7 @@ import {
 import { digestId } from '@zabra/protocol'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import { connectWith, type ConnectOptions } from '../connect.ts'
+import { FrameLog } from './frame-log.ts'
 import { networkTransport } from '../transport.ts'
 import type { Client } from '../client-api.ts'
 import type { ServerAddress, Transport } from '../platform.ts'
@@ -36,9 +37,9 @@ export class TappedConnection implements Connection {
   readonly server: ServerAddress
   isCut = false
 
-  constructor(inner: Connection, interference: ConnectionFaults, server: ServerAddress) {
+  constructor(inner: Connection, faults: ConnectionFaults, server: ServerAddress) {
     this.#inner = inner
-    this.#faults = interference
+    this.#faults = faults
     this.server = server
   }
 
@@ -61,17 +62,17 @@ export class TappedConnection implements Connection {
       drain: () => events.drain(),
       closed: (cause) => events.closed(cause),
       data: (chunk) => {
-        const between = this.#faults
+        const faults = this.#faults
         // The test may keep the chunk, which is valid during this call only.
-        const passed = between.toClient === undefined ? chunk : between.toClient(chunk.slice(), this)
-        if (passed !== undefined) events.data(passed)
+        const result = faults.toClient === undefined ? chunk : faults.toClient(chunk.slice(), this)
+        if (result !== undefined) events.data(result)
       },
     })
   }
 
   write(chunk: Uint8Array): boolean {
-    const passed = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
-    return passed === undefined ? true : this.#inner.write(passed)
+    const result = this.#faults.toServer === undefined ? chunk : this.#faults.toServer(chunk, this)
+    return result === undefined ? true : this.#inner.write(result)
   }
 
   /** Delivers held-back bytes to the client. */
@@ -151,10 +152,10 @@ export class ManualWorld {
         random: new SeededRandom(1),
         compression: {
           gzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
           gunzip: () => {
-            throw new Error('no compression here')
+            throw new Error('compression is not supported')
           },
         },
         logger: silentLogger,
@@ -194,6 +195,31 @@ export class ManualWorld {
     return this.connections.at(-1)!
   }
 
+  /** Blocks new connections, and all bytes of the existing ones in both directions, until `endIsolation` is called. */
+  isolate(): void {
+    this.faults.open = () => {
+      throw new Error('unreachable')
+    }
+    this.faults.toServer = () => undefined
+    this.faults.toClient = () => undefined
+  }
+
+  endIsolation(): void {
+    delete this.faults.open
+    delete this.faults.toServer
+    delete this.faults.toClient
+  }
+
+  /** Logs the frames that clients send from now on. */
+  logFrames(): FrameLog {
+    const log = new FrameLog(this.connections)
+    this.faults.toServer = (chunk, connection) => {
+      log.take(connection, chunk)
+      return chunk
+    }
+    return log
+  }
+
   /** Starts connecting a client. */
   connect(options: Partial<ConnectOptions> = {}): Promise<Client> {
     return connectWith(
@@ -228,7 +254,7 @@ export class ManualWorld {
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let turns = 0; turns < 50 && !settled; turns++) await this.settle()
-    if (!settled) throw new Error('Expected the promise to settle without time going by; it still waits')
+    if (!settled) throw new Error('Expected the promise to settle without time passing; it is pending')
     return promise
   }
 
@@ -238,7 +264,7 @@ export class ManualWorld {
     const settle = (): void => void (settled = true)
     promise.then(settle, settle)
     for (let left = ms; left > 0 && !settled; left -= 50) await this.advance(50)
-    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it still waits`)
+    if (!settled) throw new Error(`Expected the promise to settle within ${ms} ms; it is pending`)
     return promise
   }
 
@@ -253,11 +279,11 @@ export class ManualWorld {
 
   /** Collects the states of a client from now on. */
   states(client: Client): string[] {
-    const words: string[] = []
+    const states: string[] = []
     void (async () => {
-      for await (const { state } of client.states() as AsyncIterable<StateChange>) words.push(state)
+      for await (const { state } of client.states() as AsyncIterable<StateChange>) states.push(state)
     })()
-    return words
+    return states
   }
 
   async end(): Promise<void> {

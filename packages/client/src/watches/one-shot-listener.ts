@@ -1,4 +1,5 @@
 import { toClientPath } from '../chroot.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import type { NodeEvent } from '../types.ts'
 import { ClosedError } from '../errors.ts'
@@ -8,7 +9,7 @@ import type { ServerEvent, WatchListener } from './watch-registry.ts'
 type OneShotKind = 'data' | 'exists' | 'children'
 
 /** The listener of a watch that fires once. */
-export class OneShotListener implements WatchListener {
+export class OneShotListener implements WatchListener, WatchRegistration {
   readonly #session: Session
   #kind: OneShotKind
   /** Server path. */
@@ -40,21 +41,21 @@ export class OneShotListener implements WatchListener {
     session.watches.addPending(kind, path)
   }
 
-  /** The request that sets the watch was answered, or failed for good. `found` says whether the znode existed. */
-  onRegistrationReply(armed: boolean, abandoned: boolean, found: boolean): void {
+  /** The request that sets the watch was answered, or failed for good. `exists` says whether the znode existed. */
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean, exists: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#path)
-    if (!armed) return
+    if (!isRegistered) return
     // On an existing znode the server sets a data watch; only on a missing one it waits for the creation.
-    if (this.#kind === 'exists' && found) this.#kind = 'data'
-    if (abandoned) void removeWatch(this.#session, this.#kind, this.#path)
+    if (this.#kind === 'exists' && exists) this.#kind = 'data'
+    if (isAbandoned) void removeWatch(this.#session, this.#kind, this.#path)
     else this.#session.watches.add(this.#kind, this.#path, this)
   }
 
   notify({ type, path, zxid, order }: ServerEvent): void {
     this.#hasEnded = true
-    const own = toClientPath(this.#chroot, path)
-    if (own === undefined) return
-    this.#resolve({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+    const clientPath = toClientPath(this.#chroot, path)
+    if (clientPath === undefined) return
+    this.#resolve({ type, path: clientPath, order, ...(zxid === undefined ? {} : { zxid }) })
   }
 
   resync(): void {}

@@ -1,5 +1,6 @@
 import { toClientPath } from '../chroot.ts'
 import { ClosedError } from '../errors.ts'
+import type { WatchRegistration } from '../operations.ts'
 import type { Session } from '../session/session.ts'
 import { AsyncQueue } from '../async-queue.ts'
 import type { WatchedEvent, Watcher } from '../types.ts'
@@ -7,7 +8,7 @@ import { removeWatch } from './remove-watch.ts'
 import type { ServerEvent, WatchListener } from './watch-registry.ts'
 
 /** The listener of a persistent watch: a bounded queue of events. */
-export class PersistentWatcher implements Watcher, WatchListener {
+export class PersistentWatcher implements Watcher, WatchListener, WatchRegistration {
   readonly path: string
   readonly #session: Session
   readonly #kind: 'persistent' | 'recursive'
@@ -45,10 +46,10 @@ export class PersistentWatcher implements Watcher, WatchListener {
   }
 
   /** The request that sets the watch was answered, or failed for good. */
-  onRegistrationReply(armed: boolean, abandoned: boolean): void {
+  onRegistrationReply(isRegistered: boolean, isAbandoned: boolean): void {
     this.#session.watches.removePending(this.#kind, this.#serverPath)
-    if (!armed) return
-    if (abandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
+    if (!isRegistered) return
+    if (isAbandoned) void removeWatch(this.#session, this.#kind, this.#serverPath)
     else {
       this.#isRegistered = true
       this.#session.watches.add(this.#kind, this.#serverPath, this)
@@ -56,9 +57,9 @@ export class PersistentWatcher implements Watcher, WatchListener {
   }
 
   notify({ type, path, zxid, order }: ServerEvent): void {
-    const own = toClientPath(this.#chroot, path)
-    if (own !== undefined)
-      this.#stream.push({ type, path: own, order, ...(zxid === undefined ? {} : { zxid }) })
+    const clientPath = toClientPath(this.#chroot, path)
+    if (clientPath !== undefined)
+      this.#stream.push({ type, path: clientPath, order, ...(zxid === undefined ? {} : { zxid }) })
   }
 
   resync(reason: 'reconnected' | 'newSession', order: number): void {

@@ -27,14 +27,14 @@ export async function removeWatch(session: Session, kind: WatchKind, path: strin
 
 function removableType({ watches }: Session, kind: WatchKind, path: string): number | undefined {
   const wanted = watchKinds.filter((other) => watches.isWanted(other, path))
-  const isLasting = kind === 'persistent' || kind === 'recursive'
+  const isPersistent = kind === 'persistent' || kind === 'recursive'
   if (wanted.length === 0) {
-    if (watches.takeLeftover(path) || isLasting) return WatcherType.Any
+    if (watches.takeLeftover(path) || isPersistent) return WatcherType.Any
     return kind === 'children' ? WatcherType.Children : WatcherType.Data
   }
-  if (isLasting) watches.markLeftover(path)
+  if (isPersistent) watches.markLeftover(path)
   // Servers before 3.9 confuse persistent and one-shot watches here.
-  if (isLasting || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
+  if (isPersistent || wanted.includes('persistent') || wanted.includes('recursive')) return undefined
   if (kind === 'children') return wanted.includes('children') ? undefined : WatcherType.Children
   return wanted.includes('data') || wanted.includes('exists') ? undefined : WatcherType.Data
 }

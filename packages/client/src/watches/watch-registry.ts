@@ -46,8 +46,8 @@ export function readEvent(
   const { type, path } = readWatcherEvent(reader)
   const name = types[type]
   if (name === undefined || path?.startsWith('/') !== true) return undefined
-  const told = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
-  const zxid = told ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
+  const hasZxid = zxidHigh >= 0 && (zxidHigh > 0 || zxidLow !== 0)
+  const zxid = hasZxid ? (BigInt(zxidHigh) << 32n) | BigInt(zxidLow >>> 0) : undefined
   return { type: name, path, zxid, order: nextOrder() }
 }
 
@@ -127,10 +127,10 @@ export class WatchRegistry {
   }
 
   /** Returns the listeners created by the matching clients. */
-  ownedBy(covers: (owner: object) => boolean): WatchListener[] {
+  ownedBy(matches: (owner: object) => boolean): WatchListener[] {
     return watchKinds.flatMap((kind) =>
       [...(this.#listeners[kind]?.values() ?? [])].flatMap((listeners) =>
-        [...listeners].filter((listener) => covers(listener.owner)),
+        [...listeners].filter((listener) => matches(listener.owner)),
       ),
     )
   }
@@ -138,29 +138,29 @@ export class WatchRegistry {
   /** Notifies the listeners that an event concerns, and removes the one-shot ones. Returns the number of listeners. */
   dispatch(event: ServerEvent): number {
     const { type, path } = event
-    const concerned = new Set<WatchListener>()
-    const spend = (kind: 'data' | 'exists' | 'children'): void => {
+    const notified = new Set<WatchListener>()
+    const takeOneShot = (kind: 'data' | 'exists' | 'children'): void => {
       const map = this.#listeners[kind]
-      for (const listener of map?.get(path) ?? []) concerned.add(listener)
+      for (const listener of map?.get(path) ?? []) notified.add(listener)
       map?.delete(path)
     }
     if (type !== 'nodeChildrenChanged') {
-      spend('data')
-      spend('exists')
+      takeOneShot('data')
+      takeOneShot('exists')
     }
-    if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') spend('children')
-    for (const listener of this.#listeners.persistent?.get(path) ?? []) concerned.add(listener)
-    if (type !== 'nodeChildrenChanged') this.#addRecursiveListeners(path, concerned)
-    for (const listener of concerned) listener.notify(event)
-    return concerned.size
+    if (type === 'nodeChildrenChanged' || type === 'nodeDeleted') takeOneShot('children')
+    for (const listener of this.#listeners.persistent?.get(path) ?? []) notified.add(listener)
+    if (type !== 'nodeChildrenChanged') this.#addRecursiveListeners(path, notified)
+    for (const listener of notified) listener.notify(event)
+    return notified.size
   }
 
   /** Adds the recursive listeners of a path and of its ancestors. */
-  #addRecursiveListeners(path: string, concerned: Set<WatchListener>): void {
+  #addRecursiveListeners(path: string, notified: Set<WatchListener>): void {
     const { recursive } = this.#listeners
     if (recursive === undefined || recursive.size === 0) return
     for (let at = path; at.startsWith('/'); at = at.slice(0, Math.max(1, at.lastIndexOf('/')))) {
-      for (const listener of recursive.get(at) ?? []) concerned.add(listener)
+      for (const listener of recursive.get(at) ?? []) notified.add(listener)
       if (at === '/') return
     }
   }

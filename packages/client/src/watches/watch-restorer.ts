@@ -48,7 +48,7 @@ function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: 
     existWatches: lists.exists,
     childWatches: lists.children,
   }
-  const mark = w.beginFrame()
+  const frameStart = w.beginFrame()
   w.int(Xid.setWatches)
   if (kinds === oneShotKinds) {
     w.int(OpCode.setWatches)
@@ -61,7 +61,7 @@ function writeChunk(w: Writer, { kinds, lists }: SetWatchesChunk, relativeZxid: 
       persistentRecursiveWatches: lists.recursive,
     })
   }
-  w.endFrame(mark)
+  w.endFrame(frameStart)
 }
 
 /** Sets the watches of a client again on each new connection. */

@@ -65,8 +65,9 @@ export class RequestProcessor implements ChannelRequests {
     if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)
   }
 
-  /** Handles a request, whose bytes may be read during the call only. */
+  /** Handles a request, whose bytes may be read during the call only. Ignores it unless the connection is open. */
   handle(bytes: Uint8Array, start: number, end: number): void {
+    if (!this.#isOpen) return
     const { turnTime, auth } = this.#service
     if (end - start < HEADER_BYTES)
       return this.#client.destroy('Closed: a request is shorter than its header')

@@ -47,7 +47,14 @@ class World {
   #push(zxid: number, txn: Txn): void {
     const prepared = { txn, digest: undefined, node: undefined, crc: 0 }
     this.application.enqueue(
-      new InFlightWrite(1n, zxid, OpCode.create, zxid, 0, prepared, this.#requester, 0),
+      new InFlightWrite(
+        { sessionId: 1n, xid: zxid, type: OpCode.create },
+        zxid,
+        0,
+        prepared,
+        this.#requester,
+        0,
+      ),
     )
   }
 

@@ -2,7 +2,7 @@ import { ManualClock } from '@zabra/runtime'
 import { LearnerSessions, SessionTracker, type SessionTable } from '../../core/sessions/index.ts'
 import type { Zxid } from '../../core/types.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
-import type { ForwardedRequest } from '../leader-types.ts'
+import type { ForwardedRequest } from '../types.ts'
 import { LeaderPipeline } from '../leader-pipeline.ts'
 import { LearnerPipeline } from '../learner-pipeline.ts'
 import { PipelineFixture } from './pipeline-fixture.ts'
@@ -88,7 +88,7 @@ export class EnsembleFixture {
             },
             propose: (zxid, payload) => void this.proposals.push({ zxid, payload }),
             confirmLeadership: (done) =>
-              void this.confirms.push({ after: this.leader.pipeline.lastZxid, done }),
+              void this.confirms.push({ after: this.leader.pipeline.proposer.lastZxid, done }),
             sendSync: (learner) => {
               const { fixture: side, fromLeader } = learner as Learner
               fromLeader.push(() => side.pipeline.completeSync())

@@ -60,7 +60,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     let writes!: W
     this.clientService = new ClientService({
       settings,
-      ports: portsOf(this.clock, network, disk),
+      platform: portsOf(this.clock, network, disk),
       tree: this.tree,
       sessions: options.sessions,
       createPipeline: (kit) => (writes = options.createPipeline(kit)),
