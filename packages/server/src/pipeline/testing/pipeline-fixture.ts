@@ -14,7 +14,8 @@ import { defaults, type ServerSettings } from '../../settings/index.ts'
 import type { ClientChannel } from '../../connections/client-channel.ts'
 import { acceptClient } from '../../connections/client-connection.ts'
 import { ClientService } from '../../connections/client-service.ts'
-import { RawClient, system, type HandshakeOptions } from '../../testing/test-server.ts'
+import { fixedSystem } from '@zabra/testkit'
+import { RawClient, type HandshakeOptions } from '../../testing/test-server.ts'
 import type { RequestPipeline, PipelineContext } from '../types.ts'
 
 export interface PipelineFixtureOptions<W extends RequestPipeline> {
@@ -116,6 +117,6 @@ function portsOf(clock: ManualClock, network: MemoryNetwork, disk: MemoryDisk): 
     disk,
     random: new SeededRandom(1),
     logger: silentLogger,
-    system,
+    system: fixedSystem,
   } as unknown as Platform
 }
