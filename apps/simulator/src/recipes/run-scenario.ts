@@ -89,14 +89,14 @@ function contextOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioCo
 async function leftovers(cluster: Cluster): Promise<string[]> {
   const { observer, members, simulation } = cluster
   const found: string[] = []
-  const look = async (): Promise<void> => {
+  const inspect = async (): Promise<void> => {
     await observer.sync('/')
     for await (const path of observer.walk('/')) {
       const stat = await observer.exists(path)
       if (stat !== undefined && stat.ephemeralOwner !== 0n) found.push(`${path} is left`)
     }
   }
-  await simulation.world.runUntilSettled(look(), 30_000)
+  await simulation.world.runUntilSettled(inspect(), 30_000)
   if (cluster.watches > 0) found.push(`${cluster.watches} watches are left on the servers`)
   for (const { name, client } of members) {
     const { size } = watchesOf(client)
