@@ -9,7 +9,7 @@ import { Mutex } from './mutex/index.ts'
 import { NameService } from './name-service/index.ts'
 import { PersistentNode } from './persistent-node/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
-import { client, eachTest, meters, other, run, world } from './testing/each-test.ts'
+import { client, setupEachTest, meters, other, run, world } from './testing/setup.ts'
 import { bytes, metered, type Meter } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
@@ -17,7 +17,7 @@ import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
 // What each step may cost, of the recipes that do not count it beside their own tests: more requests or notifications than
 // these are a herd, or a listing, in the making.
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
 /** What a step costs the first client and the second one, once what it brings about has settled. */
 async function cost(step: () => Promise<unknown>): Promise<[requests: string[], events: string[]][]> {

@@ -1,6 +1,6 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import type { Held } from './held/types.ts'
+import type { LockHandle } from './handles/types.ts'
 import { LeaderElection } from './leader-election/index.ts'
 import { lease } from './lease/index.ts'
 import { acquireAll } from './multi-lock/index.ts'
@@ -8,8 +8,16 @@ import { Mutex } from './mutex/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { RevocableMutex, revoke } from './revocable/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { faultKinds, idle, Injector, leftovers, pass, VICTIM, type Fault } from './testing/faults.ts'
-import { Ledger } from './testing/ledger.ts'
+import {
+  faultKinds,
+  advanceFor,
+  FaultInjector,
+  leftovers,
+  advanceUntilSettled,
+  VICTIM,
+  type Fault,
+} from './testing/fault-injector.ts'
+import { ExclusionChecker } from './testing/exclusion-checker.ts'
 import { ManualWorld } from './testing/world.ts'
 
 /** Who takes part in a scenario. */
@@ -21,9 +29,9 @@ interface Actor {
 }
 
 interface Stage {
-  readonly ledger: Ledger
+  readonly ledger: ExclusionChecker
   /** Something that takes a while, unless the right ends. */
-  work(held: Held): Promise<void>
+  work(held: LockHandle): Promise<void>
   sleep(ms: number): Promise<void>
 }
 
@@ -49,10 +57,15 @@ async function unlessAborted<T>({ signal }: Actor, promise: Promise<T>): Promise
   }
 }
 
-async function hold(actor: Actor, stage: Stage, acquired: Promise<Held>, weight?: number): Promise<void> {
+async function hold(
+  actor: Actor,
+  stage: Stage,
+  acquired: Promise<LockHandle>,
+  weight?: number,
+): Promise<void> {
   const held = await unlessAborted(actor, acquired)
   if (held === undefined) return
-  stage.ledger.enter(actor.name, held, weight)
+  stage.ledger.recordGrant(actor.name, held, weight)
   await stage.work(held)
   await held.release()
 }
@@ -74,14 +87,14 @@ const readWrite: Scenario = async (actor, stage) => {
   const { signal } = actor
   const write = await unlessAborted(actor, lock.write.acquire({ signal }))
   if (write !== undefined) {
-    stage.ledger.enter(actor.name, write)
+    stage.ledger.recordGrant(actor.name, write)
     const read = await orGone(lock.downgrade(write))
     if (read !== undefined) await hold(actor, stage, Promise.resolve(read), 1)
     await write.release()
   }
   const read = await unlessAborted(actor, lock.read.acquire({ signal }))
   if (read === undefined) return
-  stage.ledger.enter(actor.name, read, 1)
+  stage.ledger.recordGrant(actor.name, read, 1)
   const upgraded = await orGone(lock.tryUpgrade(read))
   if (upgraded !== undefined) await hold(actor, stage, Promise.resolve(upgraded))
   await read.release()
@@ -102,7 +115,7 @@ const election: Scenario = async (actor, stage) => {
   const participant = new LeaderElection(client, '/e', { id: name, announce: true })
   let terms = 0
   for await (const leadership of participant.leadership({ signal })) {
-    stage.ledger.enter(name, leadership)
+    stage.ledger.recordGrant(name, leadership)
     await stage.work(leadership)
     if (leadership.signal.aborted) continue
     await leadership.resign()
@@ -119,7 +132,7 @@ const revocable: Scenario = async (actor, stage) => {
 /** A waiter that is revoked takes another place. */
 const revoked =
   (actor: Actor) =>
-  (error: unknown): Promise<Held> => {
+  (error: unknown): Promise<LockHandle> => {
     if (!(error instanceof Error && 'reason' in error && error.reason === 'revoked')) throw error
     return new RevocableMutex(actor.client, '/lock').acquire({ signal: actor.signal }).catch(revoked(actor))
   }
@@ -138,7 +151,7 @@ const timed: Scenario = async (actor, stage) => {
   for (let round = 0; round < 3; round++) {
     const held = await orGone(lease(client, '/l', { holder: name, durationMs: 500, signal }))
     if (held !== undefined) {
-      stage.ledger.enter(name, held as unknown as Held)
+      stage.ledger.recordGrant(name, held as unknown as LockHandle)
       await stage.sleep(100)
       await orGone(held.renew())
       await stage.sleep(100)
@@ -168,11 +181,11 @@ async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault
   const abort = new AbortController()
   const victim = await world.client({ servers: `${VICTIM}:2181` })
   const rival = await world.client()
-  const injector = new Injector(world, abort, fault)
-  const ledger = new Ledger(limit)
+  const injector = new FaultInjector(world, abort, fault)
+  const ledger = new ExclusionChecker(limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
-  const work = async ({ signal }: Held): Promise<void> => {
+  const work = async ({ signal }: LockHandle): Promise<void> => {
     await Promise.race([sleep(100), new Promise((resolve) => signal.addEventListener('abort', resolve))])
   }
   const stage = { ledger, sleep, work }
@@ -180,10 +193,10 @@ async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault
     run({ name: VICTIM, client: victim, signal: abort.signal }, stage),
     run({ name: 'rival', client: rival, signal: new AbortController().signal }, stage),
   ]
-  await pass(world, 120_000, Promise.all(all))
-  await idle(world, 30_000)
-  expect(ledger.wrong, ledger.history.join('\n')).toEqual([])
-  expect(await pass(world, 10_000, leftovers(world, rival, [victim, rival]))).toEqual([])
+  await advanceUntilSettled(world, 120_000, Promise.all(all))
+  await advanceFor(world, 30_000)
+  expect(ledger.violations, ledger.history.join('\n')).toEqual([])
+  expect(await advanceUntilSettled(world, 10_000, leftovers(world, rival, [victim, rival]))).toEqual([])
   await world.end()
   return injector.frames
 }

@@ -8,26 +8,26 @@ import { Mutex } from './mutex/index.ts'
 import { Queue } from './queue/index.ts'
 import { ReadWriteLock } from './read-write-lock/index.ts'
 import { Semaphore } from './semaphore/index.ts'
-import { client as a, cutOff, eachTest, other as b, run, world } from './testing/each-test.ts'
-import { settledWithin } from './testing/stage.ts'
-import { failureOf, watchSettled } from './testing/world.ts'
+import { client as a, cutOff, setupEachTest, other as b, run, world } from './testing/setup.ts'
+import { settledWithin } from './testing/fault-fixture.ts'
+import { rejectionOf, watchSettled } from './testing/world.ts'
 import { TreeCache } from './tree-cache/index.ts'
 
 // What went wrong in other clients' recipes, and has no test beside the recipe: CUR is CURATOR-, CGH an issue of Curator's
 // repository, KZ one of kazoo's, ZK ZOOKEEPER-.
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
 it('a release that fails at first is not forgotten: the znode goes, and nobody enters before (CGH-1193)', async () => {
   const held = await run(new Mutex(a, '/lock').acquire())
   const waiting = new Mutex(b, '/lock').acquire()
   const entered = watchSettled(waiting)
-  const mend = cutOff()
+  const restore = cutOff()
   await world.settle()
   const released = held.release()
   await world.settle()
   expect(entered()).toBe(false)
-  mend()
+  restore()
   await settledWithin(world, 30_000, released)
   await run((await run(waiting)).release())
   expect((await run(b.getChildren('/lock'))).children).toEqual([])
@@ -119,9 +119,9 @@ it('who is interrupted while it leads contends again, and nothing of that is los
   leading.catch(() => {})
   for (const ms of [100, 20_000]) {
     await world.settle()
-    const mend = cutOff()
+    const restore = cutOff()
     await world.advance(ms)
-    mend()
+    restore()
     await world.advance(12_000)
   }
   await run(Promise.allSettled([leading]))
@@ -133,10 +133,10 @@ it('an election whose directory went in an outage begins anew (CUR-724)', async 
   const terms = new LeaderElection(a, '/e').leadership()
   const first = (await run(terms.next())).value!
   const again = terms.next()
-  const mend = cutOff()
+  const restore = cutOff()
   await world.advance(20_000)
   await run(b.delete('/e', { missingOk: true }))
-  mend()
+  restore()
   await world.advance(12_000)
   expect(first.signal.aborted).toBe(true)
   expect((await run(again)).value!.token).toBeGreaterThan(first.token)
@@ -239,7 +239,7 @@ it('a deadline is one for the whole wait: a wake-up does not begin it anew (lock
   await world.settle()
   const stop = new AbortController()
   world.clock.after(1000, 'deadline of a test', () => stop.abort())
-  const waiting = failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
+  const waiting = rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
   const ended = watchSettled(waiting)
   await world.advance(900)
   // The second one goes from before it, which wakes it up to wait for the first one.

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import type { Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { leftovers, pass } from './testing/faults.ts'
+import { leftovers, advanceUntilSettled } from './testing/fault-injector.ts'
 import { bytes, ManualWorld } from './testing/world.ts'
 
 interface Setting {
@@ -59,14 +59,14 @@ describe.each(Object.keys(printed))('the README of %s', (folder) => {
       example: (setting: Setting) => Promise<void>
     }
     const world = await ManualWorld.start()
-    const [client, other, witness] = [await world.client(), await world.client(), await world.client()]
+    const [client, other, observer] = [await world.client(), await world.client(), await world.client()]
     await world.outcome(client.create('/report'))
     const lines: unknown[][] = []
     const console = { log: (...words: unknown[]) => void lines.push(words) }
-    await pass(world, 20_000, example({ client, other, data: bytes('x'), console }))
+    await advanceUntilSettled(world, 20_000, example({ client, other, data: bytes('x'), console }))
     expect(lines).toEqual(printed[folder])
     await world.advance(100)
-    expect(await pass(world, 10_000, leftovers(world, witness, [client, other]))).toEqual([])
+    expect(await advanceUntilSettled(world, 10_000, leftovers(world, observer, [client, other]))).toEqual([])
     await world.end()
   })
 })

@@ -1,35 +1,35 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8 } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import {
   enumerateFaults,
-  insist,
+  retryWithoutSignal,
   settledWithin,
   tree,
   seedsOf,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
-} from '../testing/stage.ts'
+} from '../testing/fault-fixture.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { AtomicValue, Counter } from './atomic-value.ts'
-import { bigEndian, decimal, fateOf, nextVersion, pause } from './decide.ts'
+import { bigEndian, decimal, outcomeOf, nextVersion, backoffMs } from './decide.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 
 describe('the decisions', () => {
   it('take a znode that is as it was for not written', () => {
     const before = { czxid: 1n, version: 4 }
-    expect(fateOf(before, { czxid: 1n, version: 4, same: false })).toBe('notWritten')
-    expect(fateOf(before, { czxid: 1n, version: 5, same: false })).toBe('notWritten')
+    expect(outcomeOf(before, { czxid: 1n, version: 4, same: false })).toBe('notWritten')
+    expect(outcomeOf(before, { czxid: 1n, version: 5, same: false })).toBe('notWritten')
   })
 
   it('take nothing for certain that somebody else may have done as well', () => {
     const before = { czxid: 1n, version: 4 }
-    expect(fateOf(before, { czxid: 1n, version: 5, same: true })).toBe('unknown')
-    expect(fateOf(before, { czxid: 1n, version: 6, same: false })).toBe('unknown')
-    expect(fateOf(before, { czxid: 9n, version: 4, same: false })).toBe('unknown')
-    expect(fateOf(before, undefined)).toBe('unknown')
+    expect(outcomeOf(before, { czxid: 1n, version: 5, same: true })).toBe('unknown')
+    expect(outcomeOf(before, { czxid: 1n, version: 6, same: false })).toBe('unknown')
+    expect(outcomeOf(before, { czxid: 9n, version: 4, same: false })).toBe('unknown')
+    expect(outcomeOf(before, undefined)).toBe('unknown')
   })
 
   it('know that versions wrap and leave out -1', () => {
@@ -37,7 +37,7 @@ describe('the decisions', () => {
   })
 
   it('wait longer the more tries are lost', () => {
-    expect([pause(0, 0.99), pause(3, 0.99), pause(20, 0.99)]).toEqual([0, 7, 63])
+    expect([backoffMs(0, 0.99), backoffMs(3, 0.99), backoffMs(20, 0.99)]).toEqual([0, 7, 63])
   })
 
   it('write numbers as kazoo and as Curator do, and refuse what does not fit', () => {
@@ -154,16 +154,16 @@ it('counts each change exactly once, whatever happens at any request', async () 
         doubts += amount
       }
     }
-    await insist(victim, (signal) => add(counter, 1n, signal))
+    await retryWithoutSignal(victim, (signal) => add(counter, 1n, signal))
     await Promise.all([
-      insist(victim, (signal) => add(counter, 10n, signal)),
+      retryWithoutSignal(victim, (signal) => add(counter, 10n, signal)),
       add(new Counter(rival, '/n'), 100n),
     ])
-    await insist(victim, (signal) => add(counter, 1000n, signal))
+    await retryWithoutSignal(victim, (signal) => add(counter, 1000n, signal))
     const sum = await new Counter(rival, '/n').get()
     if (sum !== sure && sum !== sure + doubts)
       throw new Error(`counted ${sum} instead of ${sure} or ${sure + doubts}`)
-    await stage.calm()
+    await stage.waitUntilQuiet()
     const left = (await tree(rival)).filter((path) => path.includes('/op-') || path.includes('/line/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
   })
@@ -180,7 +180,7 @@ it('adds up exactly with many clients and random cuts, and everybody gets throug
       }),
     )
     all.catch(() => {})
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (let step = 0; step < 10; step++) {
       own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(300))

@@ -1,7 +1,7 @@
 import { UsageError, type Bytes, type Codec, utf8 } from '@zabra/client/core'
 
 /** What a znode held when it was written to. */
-export interface Before {
+export interface WrittenVersion {
   readonly czxid: bigint
   readonly version: number
 }
@@ -11,9 +11,9 @@ export interface Before {
  * before cannot have been written; nothing of the dead session is on its way any more. One that is a version further and holds
  * something else was written by somebody else. In all other cases nobody can tell.
  */
-export function fateOf(
-  before: Before,
-  now: (Before & { readonly same: boolean }) | undefined,
+export function outcomeOf(
+  before: WrittenVersion,
+  now: (WrittenVersion & { readonly same: boolean }) | undefined,
 ): 'notWritten' | 'unknown' {
   if (now === undefined || now.czxid !== before.czxid) return 'unknown'
   if (now.version === before.version) return 'notWritten'
@@ -27,7 +27,8 @@ export const nextVersion = (version: number): number => {
 }
 
 /** Milliseconds to wait before the next try, by how many have lost the race. `chance` is from 0 up to 1. */
-export const pause = (lost: number, chance: number): number => Math.floor(chance * Math.min(2 ** lost, 64))
+export const backoffMs = (lost: number, chance: number): number =>
+  Math.floor(chance * Math.min(2 ** lost, 64))
 
 const MAX = { 4: 2n ** 31n - 1n, 8: 2n ** 63n - 1n }
 

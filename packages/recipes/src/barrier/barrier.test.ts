@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, seedsOf, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
 import { ManualWorld } from '../testing/world.ts'
 import { Barrier } from './barrier.ts'
-import { passes } from './decide.ts'
+import { canPass } from './decide.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 
 /** Whether a promise has been kept so far. */
 function watched(promise: Promise<unknown>): { done: boolean } {
@@ -16,13 +16,13 @@ function watched(promise: Promise<unknown>): { done: boolean } {
 
 describe('the decision', () => {
   it('lets everybody pass a barrier that is not there', () => {
-    expect(passes(undefined, 5n, false)).toBe(true)
-    expect(passes(5n, 5n, true)).toBe(false)
+    expect(canPass(undefined, 5n, false)).toBe(true)
+    expect(canPass(5n, 5n, true)).toBe(false)
   })
 
   it('tells a barrier that was set again only when asked to', () => {
-    expect(passes(9n, 5n, false)).toBe(false)
-    expect(passes(9n, 5n, true)).toBe(true)
+    expect(canPass(9n, 5n, false)).toBe(false)
+    expect(canPass(9n, 5n, true)).toBe(true)
   })
 })
 
@@ -195,7 +195,7 @@ it('lets all of many waiters pass once it is open and none before, with random c
       await new Barrier(each, '/b').wait()
       if (!open) throw new Error('too early')
     })
-    const heal = breakOnTheWay(crowd, random)
+    const heal = dropInFlight(crowd, random)
     for (let step = 0; step < 10; step++) {
       crowd.connections[random.below(crowd.connections.length)]!.cut()
       await crowd.advance(random.below(500))

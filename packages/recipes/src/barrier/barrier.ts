@@ -1,7 +1,7 @@
 import { NodeExistsError, type ACL, type Bytes, type Client, type CreateOptions } from '@zabra/client/core'
-import { throughSessions } from '../waiting/errors.ts'
-import { watchUntil } from '../waiting/watch-until.ts'
-import { passes, type Seen } from './decide.ts'
+import { retryInNewSession } from '../support/retry.ts'
+import { watchUntil } from '../support/watch.ts'
+import { canPass, type SeenVersion } from './decide.ts'
 
 export interface BarrierOptions {
   /** Default: anybody may do everything. */
@@ -39,7 +39,7 @@ export class Barrier {
       ...(acl && { acl }),
     }
     try {
-      await throughSessions(this.#client, () => this.#client.create(this.path, data, options))
+      await retryInNewSession(this.#client, () => this.#client.create(this.path, data, options))
     } catch (error) {
       if (!(error instanceof NodeExistsError)) throw error
     }
@@ -47,23 +47,23 @@ export class Barrier {
 
   /** Opens the barrier and lets everybody go. One that is open already stays so. */
   remove(): Promise<void> {
-    return throughSessions(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
+    return retryInNewSession(this.#client, () => this.#client.delete(this.path, { missingOk: true }))
   }
 
   /** Resolves when the barrier is open. Waits on through lost connections and sessions. */
   async wait({ signal, generation = false }: BarrierWaitOptions = {}): Promise<void> {
-    let first: Seen
-    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (look) => {
-      const now = (await look.data(this.path))?.stat.czxid
+    let first: SeenVersion
+    await watchUntil(this.#client, { signal, operation: 'barrier.wait' }, async (reader) => {
+      const now = (await reader.data(this.path))?.stat.czxid
       first ??= now
-      return passes(now, first, generation) || undefined
+      return canPass(now, first, generation) || undefined
     })
   }
 
   /** Resolves when the znode exists: a gate that is opened by creating it. */
   async waitForPresence({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
-    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (look) =>
-      look.exists(this.path),
+    await watchUntil(this.#client, { signal, operation: 'barrier.waitForPresence' }, (reader) =>
+      reader.exists(this.path),
     )
   }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { BadVersionError, json, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
 import { Configuration } from './configuration.ts'
 
@@ -13,7 +13,7 @@ const codec = json<Limits>((value) => {
   return value as Limits
 })
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const configOf = (on: Client): Configuration<Limits> =>
   new Configuration(on, '/c/limits', { codec, defaults: { jobs: 1 } })
 
@@ -53,7 +53,7 @@ describe('a configuration', () => {
     const config = new Configuration(client, '/c', {
       codec,
       defaults: { jobs: 1 },
-      invalid: (cause) => void bad.push(cause),
+      onInvalid: (cause) => void bad.push(cause),
     })
     const seen = world.collect(config.updates())
     await world.settle()
@@ -89,7 +89,7 @@ describe('a configuration', () => {
   })
 
   it('spreads the reads of many', async () => {
-    const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, smearMs: 1000 })
+    const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, jitterMs: 1000 })
     const seen = world.collect(config.updates())
     await world.settle()
     await run(client.setData('/c', bytes('{"jobs":2}')))
@@ -125,9 +125,9 @@ it('shows the newest value in the end, whatever happens at any request', async (
     await configOf(writer).set({ jobs: 2 })
     await configOf(victim.client).set({ jobs: 3 })
     await configOf(writer).set({ jobs: 4 })
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 4 } })
     abort.abort()
-    await stage.calm()
+    await stage.waitUntilQuiet()
   }, kinds)
 })

@@ -8,8 +8,8 @@ import {
 } from '@zabra/client/core'
 import { AtomicValue } from '../atomic-value/atomic-value.ts'
 import { watchData } from '../tree-cache/watchers.ts'
-import { orMissing, throughSessions } from '../waiting/errors.ts'
-import { pauseFor } from '../waiting/pause.ts'
+import { undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
+import { delay } from '../support/delay.ts'
 
 export interface ConfigurationOptions<T> {
   /** How values become bytes, and what is a good value: `decode` throws for others. */
@@ -17,13 +17,13 @@ export interface ConfigurationOptions<T> {
   /** Written when there is none yet. */
   readonly defaults?: T
   /** Longest random delay of the read after a change, so that many readers do not come at once (default 0). */
-  readonly smearMs?: number
+  readonly jitterMs?: number
   /** Hears of values that cannot be decoded; the last good one stays in force. */
-  readonly invalid?: (cause: unknown, stat: Stat) => void
+  readonly onInvalid?: (cause: unknown, stat: Stat) => void
 }
 
 /** A value and what the servers say of it. */
-export interface Configured<T> {
+export interface ConfigurationValue<T> {
   readonly value: T
   readonly version: number
   /** The transaction that wrote it: tells values apart when versions begin anew. */
@@ -43,11 +43,11 @@ export class Configuration<T> {
   }
 
   /** The value now; the defaults, written, when there is none. Throws what the codec throws for a bad one. */
-  get(): Promise<Configured<T>> {
-    return throughSessions(this.#client, async () => {
+  get(): Promise<ConfigurationValue<T>> {
+    return retryInNewSession(this.#client, async () => {
       for (;;) {
-        const found = await orMissing(this.#client.getData(this.path))
-        if (found !== undefined) return this.#configured(found)
+        const found = await undefinedIfMissing(this.#client.getData(this.path))
+        if (found !== undefined) return this.#decode(found)
         await this.#writeDefaults()
       }
     })
@@ -59,7 +59,7 @@ export class Configuration<T> {
     if (version !== undefined) await this.#client.setData(this.path, data, { version })
     else {
       const options = { idempotent: true, createIfMissing: true }
-      await throughSessions(this.#client, () => this.#client.setData(this.path, data, options))
+      await retryInNewSession(this.#client, () => this.#client.setData(this.path, data, options))
     }
   }
 
@@ -72,30 +72,30 @@ export class Configuration<T> {
 
   /** The value at once, and then the newest good one after each change; those in between are skipped. */
   async *updates({ signal }: { readonly signal?: AbortSignal } = {}): AsyncGenerator<
-    Configured<T>,
+    ConfigurationValue<T>,
     void,
     undefined
   > {
-    const { smearMs = 0, defaults } = this.#options
-    if (defaults !== undefined) await throughSessions(this.#client, () => this.#writeDefaults())
+    const { jitterMs = 0, defaults } = this.#options
+    if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults())
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
-      const good = found && this.#good(found)
+      const good = found && this.#decodeValid(found)
       if (good === undefined) continue
       yield good
-      if (smearMs > 0) await pauseFor(this.#client, this.#client.platform.random.below(smearMs), signal)
+      if (jitterMs > 0) await delay(this.#client, this.#client.platform.random.below(jitterMs), signal)
     }
   }
 
-  #good(found: { readonly data: Bytes; readonly stat: Stat }): Configured<T> | undefined {
+  #decodeValid(found: { readonly data: Bytes; readonly stat: Stat }): ConfigurationValue<T> | undefined {
     try {
-      return this.#configured(found)
+      return this.#decode(found)
     } catch (error) {
-      this.#options.invalid?.(error, found.stat)
+      this.#options.onInvalid?.(error, found.stat)
       return undefined
     }
   }
 
-  #configured({ data, stat }: { readonly data: Bytes; readonly stat: Stat }): Configured<T> {
+  #decode({ data, stat }: { readonly data: Bytes; readonly stat: Stat }): ConfigurationValue<T> {
     return { value: this.#options.codec.decode(data), version: stat.version, mzxid: stat.mzxid }
   }
 

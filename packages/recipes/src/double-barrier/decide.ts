@@ -1,5 +1,5 @@
 /** What somebody who leaves does next. */
-export type Step =
+export type LeaveStep =
   | { readonly do: 'nothing' }
   | { readonly do: 'goAway'; readonly last: boolean }
   | { readonly do: 'wait'; readonly forEndOf: string }
@@ -9,7 +9,7 @@ export type Step =
  * others from the top down; all others go at once and wait for it. So each that goes wakes one at most, and the lowest, the
  * last to go, wakes all.
  */
-export function nextStep(members: readonly string[], own: string): Step {
+export function nextLeaveStep(members: readonly string[], own: string): LeaveStep {
   const inside = members.toSorted()
   const [lowest] = inside
   if (lowest === undefined) return { do: 'nothing' }

@@ -1,21 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { SessionExpiredError, type Client } from '@zabra/client/core'
-import { eachTest, run, world } from '../testing/each-test.ts'
+import { setupEachTest, run, world } from '../testing/setup.ts'
 import {
   after,
   enumerateFaults,
   settledWithin,
   tree,
   seedsOf,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
   type Victim,
-} from '../testing/stage.ts'
+} from '../testing/fault-fixture.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
-import { nextStep, roundOf } from './decide.ts'
-import { DoubleBarrier, type Inside } from './double-barrier.ts'
+import { nextLeaveStep, roundOf } from './decide.ts'
+import { DoubleBarrier, type BarrierHandle } from './double-barrier.ts'
 
-eachTest()
+setupEachTest()
 const clientsOf = (count: number): Promise<Client[]> =>
   Promise.all(Array.from({ length: count }, () => world.client()))
 const barrierOf = (client: Client, members = 3): DoubleBarrier => new DoubleBarrier(client, '/b', { members })
@@ -33,14 +33,14 @@ function count<T>(promises: readonly Promise<T>[]): { done: number } {
 
 describe('the decision to leave', () => {
   it('keeps the lowest inside until it is alone, and lets it wait from the top down', () => {
-    expect(nextStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forEndOf: 'c' })
-    expect(nextStep(['a'], 'a')).toEqual({ do: 'goAway', last: true })
+    expect(nextLeaveStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forEndOf: 'c' })
+    expect(nextLeaveStep(['a'], 'a')).toEqual({ do: 'goAway', last: true })
   })
 
   it('lets all others go at once and wait for the lowest', () => {
-    expect(nextStep(['a', 'b'], 'b')).toEqual({ do: 'goAway', last: false })
-    expect(nextStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forEndOf: 'a' })
-    expect(nextStep([], 'b')).toEqual({ do: 'nothing' })
+    expect(nextLeaveStep(['a', 'b'], 'b')).toEqual({ do: 'goAway', last: false })
+    expect(nextLeaveStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forEndOf: 'a' })
+    expect(nextLeaveStep([], 'b')).toEqual({ do: 'nothing' })
   })
 
   it('takes whatever is no number for the first round', () => {
@@ -174,7 +174,7 @@ describe('a double barrier', () => {
     const crowd = await Promise.all(
       Array.from({ length: 10 }, () => world.client({ instrumentation: { event: () => void events++ } })),
     )
-    const entering: Promise<Inside>[] = []
+    const entering: Promise<BarrierHandle>[] = []
     for (const client of crowd) {
       entering.push(barrierOf(client, 10).enter())
       await world.settle()
@@ -201,7 +201,7 @@ it('an example: three workers begin and end together', async () => {
   expect(log.slice(3)).toEqual(['done', 'done', 'done'])
 })
 
-async function leave(victim: Victim, inside: Inside): Promise<void> {
+async function leave(victim: Victim, inside: BarrierHandle): Promise<void> {
   try {
     await inside.leave({ signal: victim.abort.signal })
   } catch (error) {
@@ -216,7 +216,7 @@ it('is never early and never stuck, whatever happens to a member at any request'
     const through = async (
       client: Client,
       name: string,
-      call: (barrier: DoubleBarrier) => Promise<Inside>,
+      call: (barrier: DoubleBarrier) => Promise<BarrierHandle>,
     ) => {
       arrived.add(name)
       const inside = await call(barrierOf(client, 2))
@@ -245,7 +245,7 @@ it('is never early and never stuck, whatever happens to a member at any request'
     const leaving = second.value.leave()
     if (mine.status === 'fulfilled' && mine.value !== undefined) await leave(victim, mine.value)
     await leaving
-    await stage.calm()
+    await stage.waitUntilQuiet()
     const left = await tree(peer, '/b')
     if (left.some((path) => path.split('/').length > 3)) throw new Error(`left behind: ${left.join(' ')}`)
   })
@@ -271,7 +271,7 @@ it('keeps rounds together among many participants with random cuts', async () =>
     }
     const all = Promise.all(clients.map(play))
     all.catch(() => {})
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (let step = 0; step < 20; step++) {
       own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(300))

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, settledWithin, seedsOf, breakOnTheWay, withSeeds } from '../testing/stage.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, settledWithin, seedsOf, dropInFlight, withSeeds } from '../testing/fault-fixture.ts'
 import { bytes, ManualWorld } from '../testing/world.ts'
 import { difference } from './decide.ts'
 import { Group, MemberIdConflictError, type GroupChange } from './group.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const groupOf = (on: Client, settleMs = 0): Group<string> => new Group(on, '/g', { codec: utf8, settleMs })
 const last = (changes: readonly GroupChange<string>[]): string[] =>
   [...(changes.at(-1)?.members.keys() ?? [])].toSorted()
@@ -167,13 +167,13 @@ it('shows a member exactly as long as it is in, whatever happens at any request'
     const changes = stage.world.collect(groupOf(observer).changes({ signal: stop.signal }))
     const me = await groupOf(victim.client).join('a', 'one')
     await me.update('two')
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(changes.at(-1)!.members).toEqual(new Map([['a', 'two']]))
     await me.leave()
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(last(changes)).toEqual([])
     stop.abort()
-    await stage.calm()
+    await stage.waitUntilQuiet()
   }, kinds)
 })
 
@@ -192,7 +192,7 @@ it('ends up the same for all observers after random joins, leaves and cuts', asy
     })
     const all = Promise.all(work)
     all.catch(() => {})
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (let step = 0; step < 15; step++) {
       own.connections[random.below(own.connections.length)]!.cut()
       await own.advance(random.below(400))

@@ -2,9 +2,9 @@ import { abortError, type Bytes, type Client, type Codec } from '@zabra/client/c
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
 import type { Entry } from '../tree-cache/entries.ts'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
-import { decodeName, encodeName } from '../waiting/names.ts'
-import { pauseFor } from '../waiting/pause.ts'
-import { orMissing } from '../waiting/errors.ts'
+import { decodeName, encodeName } from '../support/name-codec.ts'
+import { delay } from '../support/delay.ts'
+import { undefinedIfMissing } from '../support/retry.ts'
 import { difference, type Difference } from './decide.ts'
 
 export interface GroupOptions<T> {
@@ -48,7 +48,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
   constructor(client: Client, path: string, { codec, settleMs = 0 }: GroupOptions<T> = {}) {
     this.#client = client
     this.path = path
-    this.#codec = codec ?? (asItIs as unknown as Codec<T>)
+    this.#codec = codec ?? (identityCodec as unknown as Codec<T>)
     this.#settleMs = settleMs
   }
 
@@ -87,11 +87,11 @@ export class Group<T = Bytes> implements AsyncDisposable {
 
   /** Who is in now. */
   async members(): Promise<ReadonlyMap<string, T>> {
-    const list = await orMissing(this.#client.getChildren(this.path))
+    const list = await undefinedIfMissing(this.#client.getChildren(this.path))
     const found = (list?.children ?? []).map(async (name): Promise<[string, T][]> => {
       const id = decodeName(name)
       const node =
-        id === undefined ? undefined : await orMissing(this.#client.getData(`${this.path}/${name}`))
+        id === undefined ? undefined : await undefinedIfMissing(this.#client.getData(`${this.path}/${name}`))
       return id === undefined || node === undefined ? [] : [[id, this.#codec.decode(node.data)]]
     })
     return new Map((await Promise.all(found)).flat())
@@ -110,8 +110,8 @@ export class Group<T = Bytes> implements AsyncDisposable {
     try {
       for await (const { type } of cache.events({ signal: stopped })) {
         if (cache.stale || type === 'stale' || type === 'unreadable') continue
-        if (this.#settleMs > 0 && told) await pauseFor(this.#client, this.#settleMs, stopped)
-        const entries = this.#seen(cache)
+        if (this.#settleMs > 0 && told) await delay(this.#client, this.#settleMs, stopped)
+        const entries = this.#readMembers(cache)
         const members = new Map([...entries].map(([id, { value }]) => [id, value]))
         const changes = difference(known, entries)
         if (told && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
@@ -134,7 +134,7 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 
   /** Members whose values cannot be decoded are left out: they speak another language. */
-  #seen(cache: TreeCache): Map<string, { readonly value: T }> {
+  #readMembers(cache: TreeCache): Map<string, { readonly value: T }> {
     const found = new Map<string, { readonly value: T }>()
     for (const name of cache.children(this.path) ?? []) {
       const id = decodeName(name)
@@ -162,4 +162,4 @@ export class Group<T = Bytes> implements AsyncDisposable {
   }
 }
 
-const asItIs: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }
+const identityCodec: Codec<Bytes> = { encode: (value) => value, decode: (data) => data }

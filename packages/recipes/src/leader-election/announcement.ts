@@ -6,8 +6,8 @@ import {
   type Bytes,
   type Client,
 } from '@zabra/client/core'
-import { connected } from '../held/own-node.ts'
-import type { RecipeOptions } from '../held/types.ts'
+import { waitForConnection } from '../handles/own-node-watcher.ts'
+import type { RecipeOptions } from '../handles/types.ts'
 
 /** What observers see of a leader. */
 export interface Leader {
@@ -61,7 +61,7 @@ export async function announce(
       if (error instanceof MultiError && error.index === 0) throw error.cause
       const exists = lost || (error instanceof MultiError && error.cause instanceof NodeExistsError)
       stale = exists ? await versionOfOther(client, path, leader) : undefined
-      if (stale === OURS) return
+      if (stale === OWN_ANNOUNCEMENT) return
     }
   }
 }
@@ -70,7 +70,7 @@ export async function announce(
  * Takes the name back and leaves the place in one transaction: while the place stands nobody else can have announced
  * itself. Resolves when both are gone, and gives false when there was no name to take back.
  */
-export async function withdraw(client: Client, path: string, own: string): Promise<boolean> {
+export async function withdrawAnnouncement(client: Client, path: string, own: string): Promise<boolean> {
   for (;;) {
     try {
       await client.multi(
@@ -84,19 +84,19 @@ export async function withdraw(client: Client, path: string, own: string): Promi
     } catch (error) {
       if (error instanceof MultiError && error.cause instanceof NoNodeError) return error.index === 0
       if (!(error instanceof RecoverableError)) throw error
-      await connected(client)
+      await waitForConnection(client)
     }
   }
 }
 
-const OURS = -1
+const OWN_ANNOUNCEMENT = -1
 
-/** The version of an announcement that is not this one; `OURS` if it is, undefined if there is none. */
+/** The version of an announcement that is not this one; `OWN_ANNOUNCEMENT` if it is, undefined if there is none. */
 async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
   try {
     const { data, stat } = await client.getData(path)
     const ours = stat.ephemeralOwner === client.session.id && decodeLeader(data)?.token === leader.token
-    return ours ? OURS : stat.version
+    return ours ? OWN_ANNOUNCEMENT : stat.version
   } catch (error) {
     if (error instanceof NoNodeError) return undefined
     throw error

@@ -1,12 +1,12 @@
 import { ClosedError, type Client } from '@zabra/client/core'
 import { SeededRandom } from '@zabra/runtime'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { failureOf, refuseConnections } from '../testing/world.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { rejectionOf, refuseConnections } from '../testing/world.ts'
 import { decodeLeader, encodeLeader, type Leader } from './announcement.ts'
 import { LeaderElection, type Leadership } from './leader-election.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/e'))).children
 const of = (client: Client, id: string, announce = false): LeaderElection =>
   new LeaderElection(client, '/e', { id, announce })
@@ -119,7 +119,7 @@ describe('an election', () => {
 
   it('ends with an error when its client does', async () => {
     const holder = await first(of(a, 'a'))
-    const waiting = failureOf(of(b, 'b').leadership().next())
+    const waiting = rejectionOf(of(b, 'b').leadership().next())
     await world.settle()
     const closed = b.close()
     await world.settle()

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { ClosedError } from '@zabra/client/core'
-import { client as a, cutOff, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
+import { client as a, cutOff, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
 import { text } from '../testing/world.ts'
 import { LeaderElection } from './leader-election.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
 it.each([false, true])(
   'who observes looks once more when the connection is back, and not again and again (leaders announce themselves: %s)',

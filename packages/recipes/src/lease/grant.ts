@@ -29,10 +29,10 @@ export function decodeGrant(data: Bytes): Grant | undefined {
  * is less than a millisecond: only one more makes sure that all of them have passed.
  */
 export function isFree(grant: Grant | undefined, writtenAt: number, now: number, holder: string): boolean {
-  if (grant === undefined || grant.holder === holder || isOver(grant)) return true
+  if (grant === undefined || grant.holder === holder || isExpired(grant)) return true
   return now > writtenAt + grant.durationMs
 }
 
 /** What a holder writes who gives its lease back: the same for no time. */
-export const over = (grant: Grant): Grant => ({ ...grant, durationMs: 0 })
-const isOver = ({ durationMs }: Grant): boolean => durationMs === 0
+export const expiredGrant = (grant: Grant): Grant => ({ ...grant, durationMs: 0 })
+const isExpired = ({ durationMs }: Grant): boolean => durationMs === 0

@@ -1,8 +1,8 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
-import { bytes, failureOf, stoppable } from '../testing/world.ts'
-import { decodeGrant, encodeGrant, isFree, over } from './grant.ts'
+import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { bytes, rejectionOf, pausableClock } from '../testing/world.ts'
+import { decodeGrant, encodeGrant, isFree, expiredGrant } from './grant.ts'
 import { lease } from './lease.ts'
 
 describe('a grant', () => {
@@ -23,7 +23,7 @@ describe('a grant', () => {
 })
 
 describe('a lease', () => {
-  eachTest('a', 'a')
+  setupEachTest('a', 'a')
   const by = (client: Client, holder: string, durationMs = 5000) =>
     lease(client, '/dir/lease', { holder, durationMs })
 
@@ -57,7 +57,7 @@ describe('a lease', () => {
   })
 
   it('does not depend on the clocks of those who want it', async () => {
-    const wrong = stoppable(world)
+    const wrong = pausableClock(world)
     const c = await world.client({ platform: { clock: wrong.clock } })
     wrong.standStill(3_600_000)
     const held = (await run(by(a, 'a')))!
@@ -70,12 +70,12 @@ describe('a lease', () => {
   })
 
   it('a holder that comes back after somebody has taken over finds out and breaks nothing', async () => {
-    const process = stoppable(world)
+    const process = pausableClock(world)
     const c = await world.client({ platform: { clock: process.clock } })
     process.standStill(-10_000)
     const slow = (await run(by(c, 'slow', 60_000)))!
     await run(b.setData('/dir/lease', encodeGrant({ holder: 'b', durationMs: 5000, mark: 'x' })))
-    expect(await run(failureOf(slow.renew()))).toMatchObject({ reason: 'revoked' })
+    expect(await run(rejectionOf(slow.renew()))).toMatchObject({ reason: 'revoked' })
     await run(slow.release())
     expect(decodeGrant((await run(b.getData('/dir/lease'))).data)).toMatchObject({ holder: 'b' })
   })
@@ -121,7 +121,7 @@ describe('a lease', () => {
   it('is free one millisecond later than its time, since servers leave out what is less', () => {
     const grant = { holder: 'a', durationMs: 1000, mark: 'x' }
     expect([isFree(grant, 0, 1000, 'b'), isFree(grant, 0, 1001, 'b')]).toEqual([false, true])
-    expect([isFree(over(grant), 5, 5, 'b'), isFree(grant, 0, 0, 'a')]).toEqual([true, true])
+    expect([isFree(expiredGrant(grant), 5, 5, 'b'), isFree(grant, 0, 0, 'a')]).toEqual([true, true])
   })
 
   it('a grant whose reply is lost is recognised as the own one', async () => {

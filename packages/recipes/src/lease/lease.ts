@@ -8,12 +8,12 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
-import { LostError, type LostReason } from '../held/lost.ts'
-import type { Abortable, RecipeOptions } from '../held/types.ts'
-import { throwIfAborted } from '../line/turn.ts'
-import { uuid } from '../line/uuid.ts'
-import { isFinished, isUnclear, throughSessions } from '../waiting/errors.ts'
-import { decodeGrant, encodeGrant, isFree, over, type Grant } from './grant.ts'
+import { LostError, type LostReason } from '../handles/lost.ts'
+import type { Abortable, RecipeOptions } from '../handles/types.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
+import { uuid } from '../support/uuid.ts'
+import { isFinished, isAmbiguous, retryInNewSession } from '../support/retry.ts'
+import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
   /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
@@ -49,7 +49,7 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
   const grant: Grant = { holder, durationMs, mark: uuid(client) }
   for (;;) {
     const since = client.platform.clock.monotonic()
-    const stat = await take(client, path, grant, options)
+    const stat = await tryTake(client, path, grant, options)
     if (stat === 'taken') return undefined
     if (stat !== 'again') {
       const got = new TimedLease(client, path, grant, stat, since)
@@ -61,7 +61,7 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
 }
 
 /** One try. `again` when somebody came between. */
-async function take(
+async function tryTake(
   client: Client,
   path: string,
   grant: Grant,
@@ -73,7 +73,7 @@ async function take(
     const { data, stat } = await client.getData(path, call)
     const now = await serverTime(client, path, options)
     if (!isFree(decodeGrant(data), stat.mtime, now, grant.holder)) return 'taken'
-    return await write(client, path, grant, stat.version)
+    return await writeGrant(client, path, grant, stat.version)
   } catch (error) {
     if (error instanceof BadVersionError) return 'again'
     if (!(error instanceof NoNodeError)) throw error
@@ -93,7 +93,7 @@ async function take(
 }
 
 /** Writes a grant over a version. Its mark tells a write whose reply was lost from one of somebody else. */
-async function write(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
+async function writeGrant(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
   try {
     return await client.setData(path, encodeGrant(grant), { version })
   } catch (error) {
@@ -134,7 +134,7 @@ class TimedLease implements Lease {
   readonly #grant: Grant
   readonly #controller = new AbortController()
   #version: number
-  #until = 0
+  #expiresAt = 0
   #cancel = (): void => {}
   #released: Promise<void> | undefined
 
@@ -152,7 +152,7 @@ class TimedLease implements Lease {
   }
 
   assertHeld(): void {
-    if (this.#client.platform.clock.monotonic() >= this.#until) this.#end('leasePassed')
+    if (this.#client.platform.clock.monotonic() >= this.#expiresAt) this.#end('leasePassed')
     if (this.signal.aborted) throw this.signal.reason
   }
 
@@ -162,7 +162,7 @@ class TimedLease implements Lease {
     const since = this.#client.platform.clock.monotonic()
     const renewed = { ...this.#grant, mark: uuid(this.#client) }
     try {
-      this.#version = (await write(this.#client, this.path, renewed, this.#version)).version
+      this.#version = (await writeGrant(this.#client, this.path, renewed, this.#version)).version
     } catch (error) {
       if (!(error instanceof BadVersionError || error instanceof NoNodeError)) throw error
       this.#end(error instanceof NoNodeError ? 'nodeDeleted' : 'revoked', error)
@@ -173,7 +173,7 @@ class TimedLease implements Lease {
 
   release(): Promise<void> {
     this.#end('released')
-    this.#released ??= this.#free()
+    this.#released ??= this.#writeReleased()
     return this.#released
   }
 
@@ -185,27 +185,27 @@ class TimedLease implements Lease {
    * Leaves the znode, as a lease of no time. Deleted, it would begin anew with versions that it has had, and a release that
    * arrives late would end the lease of somebody else.
    */
-  async #free(): Promise<void> {
-    const given = encodeGrant(over(this.#grant))
+  async #writeReleased(): Promise<void> {
+    const given = encodeGrant(expiredGrant(this.#grant))
     for (;;) {
       try {
-        await throughSessions(this.#client, () =>
+        await retryInNewSession(this.#client, () =>
           this.#client.setData(this.path, given, { version: this.#version }),
         )
         return
       } catch (error) {
         // Done by an earlier try, or somebody else has it already.
         if (error instanceof BadVersionError || error instanceof NoNodeError) return
-        if (!isUnclear(error) || isFinished(this.#client)) throw error
+        if (!isAmbiguous(error) || isFinished(this.#client)) throw error
       }
     }
   }
 
   #extend(since: number): void {
     const { clock } = this.#client.platform
-    this.#until = since + this.#grant.durationMs
+    this.#expiresAt = since + this.#grant.durationMs
     this.#cancel()
-    const left = this.#until - clock.monotonic()
+    const left = this.#expiresAt - clock.monotonic()
     if (left <= 0) return this.#end('leasePassed')
     this.#cancel = clock.after(left, 'end of a lease', () => this.#end('leasePassed'))
   }

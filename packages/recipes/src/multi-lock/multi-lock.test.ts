@@ -1,11 +1,11 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
 import { Mutex } from '../mutex/mutex.ts'
-import { client as a, eachTest, other as b, run, world } from '../testing/each-test.ts'
-import { bytes, failureOf } from '../testing/world.ts'
+import { client as a, setupEachTest, other as b, run, world } from '../testing/setup.ts'
+import { bytes, rejectionOf } from '../testing/world.ts'
 import { acquireAll, inPathOrder } from './multi-lock.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const locks = (client: Client, ...paths: string[]): Mutex[] => paths.map((path) => new Mutex(client, path))
 const left = async (...paths: string[]): Promise<number> =>
   (await Promise.all(paths.map((path) => run(b.getChildren(path))))).reduce(
@@ -38,7 +38,7 @@ it('two who want the same locks in crossing orders both get them (Curator keeps 
 it('a deadline in the middle gives everything back', async () => {
   const other = await run(new Mutex(b, '/y').acquire())
   const stop = new AbortController()
-  const failed = failureOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
+  const failed = rejectionOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
   await world.settle()
   stop.abort()
   expect(await run(failed)).toMatchObject({ name: 'AbortError' })

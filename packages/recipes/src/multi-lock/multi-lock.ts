@@ -1,9 +1,9 @@
 import { MultiError, UsageError, type CallOptions, type WriteOp, type WriteResult } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import type { AcquireOptions, Held } from '../held/types.ts'
+import { LostError } from '../handles/lost.ts'
+import type { AcquireOptions, LockHandle } from '../handles/types.ts'
 import type { Mutex } from '../mutex/mutex.ts'
 
-export interface HeldTogether extends Held {
+export interface MultiLockHandle extends LockHandle {
   /** The tokens of the locks, in the order of their paths. `token` is the highest of them. */
   readonly tokens: readonly bigint[]
 }
@@ -17,12 +17,12 @@ export interface HeldTogether extends Held {
 export async function acquireAll(
   locks: readonly Mutex[],
   options: AcquireOptions = {},
-): Promise<HeldTogether> {
+): Promise<MultiLockHandle> {
   const ordered = inPathOrder(locks)
-  const held: Held[] = []
+  const held: LockHandle[] = []
   try {
     for (const lock of ordered) held.push(await lock.acquire(options))
-    return new Together(ordered, held)
+    return new CombinedHandle(ordered, held)
   } catch (error) {
     const failures = await releaseAll(held)
     if (failures.length === 0) throw error
@@ -47,7 +47,10 @@ export function inPathOrder<T extends { readonly path: string }>(locks: readonly
 }
 
 /** Gives back in reverse order; says what failed. */
-async function releaseAll(held: readonly Held[], options?: { background?: boolean }): Promise<unknown[]> {
+async function releaseAll(
+  held: readonly LockHandle[],
+  options?: { background?: boolean },
+): Promise<unknown[]> {
   const failures: unknown[] = []
   for (const one of held.toReversed()) {
     try {
@@ -59,16 +62,16 @@ async function releaseAll(held: readonly Held[], options?: { background?: boolea
   return failures
 }
 
-class Together implements HeldTogether {
+class CombinedHandle implements MultiLockHandle {
   readonly tokens: readonly bigint[]
   readonly token: bigint
   readonly path: string
   readonly #locks: readonly Mutex[]
-  readonly #held: readonly Held[]
+  readonly #held: readonly LockHandle[]
   readonly #controller = new AbortController()
   #released: Promise<void> | undefined
 
-  constructor(locks: readonly Mutex[], held: readonly Held[]) {
+  constructor(locks: readonly Mutex[], held: readonly LockHandle[]) {
     this.#locks = locks
     this.#held = held
     this.tokens = held.map(({ token }) => token)
@@ -107,7 +110,7 @@ class Together implements HeldTogether {
     } catch (error) {
       if (!(error instanceof MultiError)) throw error
       const gone = others[error.index]
-      if (gone === undefined) throw shifted(error, checks.length)
+      if (gone === undefined) throw withShiftedIndex(error, checks.length)
       const message = `The mutex ${gone.path} is held no longer: somebody has deleted its znode`
       throw new LostError(message, 'nodeDeleted', gone.token, gone.path, error)
     }
@@ -130,7 +133,7 @@ class Together implements HeldTogether {
   }
 }
 
-function shifted(error: MultiError, by: number): MultiError {
+function withShiftedIndex(error: MultiError, by: number): MultiError {
   const index = error.index - by
   const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
   return new MultiError(`The guarded operation ${index} failed: ${cause.message}`, index, cause)

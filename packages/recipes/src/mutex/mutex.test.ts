@@ -1,21 +1,21 @@
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { LostError } from '../held/lost.ts'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { pass } from '../testing/faults.ts'
+import { LostError } from '../handles/lost.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { advanceUntilSettled } from '../testing/fault-injector.ts'
 import {
   bytes,
   countListeners,
-  failureOf,
+  rejectionOf,
   metered,
-  stoppable,
+  pausableClock,
   watchSettled,
   type TappedConnection,
 } from '../testing/world.ts'
 import { Mutex } from './mutex.ts'
 
-eachTest('a', 'a')
-const line = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
+setupEachTest('a', 'a')
+const queue = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
 describe('a mutex', () => {
   it('is held by one at a time, in the order of arrival', async () => {
@@ -29,7 +29,7 @@ describe('a mutex', () => {
     expect(held.token).toBeGreaterThan(first.token)
     held.assertHeld()
     await run(held.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
     expect(world.server.stats().watches).toBe(0)
   })
 
@@ -82,7 +82,7 @@ describe('a mutex', () => {
   it('tells no waiter anything when somebody in the middle of the line is not the one before it', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const stop = new AbortController()
-    const leaving = failureOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
+    const leaving = rejectionOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
     await world.settle()
     const { client: c, meter: meterC } = await metered(world)
     const last = new Mutex(c, '/lock').acquire()
@@ -104,13 +104,13 @@ describe('a mutex', () => {
     const watches = world.server.stats().watches
     const stop = new AbortController()
     const listeners = countListeners(stop.signal)
-    const waiting = failureOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
+    const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ signal: stop.signal }))
     await world.settle()
-    expect(await line()).toHaveLength(2)
+    expect(await queue()).toHaveLength(2)
     stop.abort()
     await run(waiting)
     await world.settle()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     expect(world.server.stats().watches).toBe(watches)
     expect(listeners()).toBe(0)
     await run(holder.release())
@@ -125,14 +125,14 @@ describe('a mutex', () => {
     expect(meters[0]!.take().requests).toEqual(['getChildren'])
     expect(await run(mutex.tryAcquire())).toBeUndefined()
     await run(held!.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
   it('runs a body while holding, and tells of errors of both the body and the release', async () => {
     const mutex = new Mutex(a, '/lock')
     expect(await run(mutex.run(async (held) => held.path))).toMatch(/^\/lock\//)
     await expect(run(mutex.run(() => Promise.reject(new Error('body'))))).rejects.toThrow('body')
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
   it('lists who is in line, the holder first', async () => {
@@ -167,7 +167,7 @@ describe('a mutex', () => {
         })
       }
     })
-    await pass(world, 1000, Promise.all(rounds))
+    await advanceUntilSettled(world, 1000, Promise.all(rounds))
     await world.settle()
     expect(most).toBe(1)
     expect(tokens).toEqual(tokens.toSorted((x, y) => (x < y ? -1 : 1)))
@@ -227,7 +227,7 @@ describe('a mutex', () => {
     })
     held.assertHeld()
     await run(b.delete(held.path))
-    const failure = await run(failureOf(held.guard([{ op: 'setData', path: '/x', data: bytes('2') }])))
+    const failure = await run(rejectionOf(held.guard([{ op: 'setData', path: '/x', data: bytes('2') }])))
     expect(failure).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
     expect((await run(a.getData('/x'))).data).toEqual(bytes('1'))
   })
@@ -243,23 +243,23 @@ describe('callers of one client', () => {
       await held.release()
     })
     await world.settle()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(first.release())
     await run(Promise.all(all))
     expect(order).toEqual([1, 2, 3])
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
   it('that give up while they wait for each other leave the others their turns', async () => {
     const first = await run(new Mutex(a, '/lock').acquire())
     const stop = new AbortController()
-    const gone = failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
+    const gone = rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal }))
     const last = new Mutex(a, '/lock').acquire()
     stop.abort()
     expect(await run(gone)).toBeInstanceOf(AbortedError)
     await run(first.release())
     await run((await run(last)).release())
-    expect(await run(failureOf(new Mutex(a, '/lock').acquire({ signal: stop.signal })))).toBeInstanceOf(
+    expect(await run(rejectionOf(new Mutex(a, '/lock').acquire({ signal: stop.signal })))).toBeInstanceOf(
       AbortedError,
     )
   })
@@ -282,9 +282,9 @@ describe('callers of one client', () => {
     await run(inner.release())
     await run(inner.release())
     outer.assertHeld()
-    expect(await line()).toHaveLength(1)
+    expect(await queue()).toHaveLength(1)
     await run(outer.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
     await expect(mutex.acquire()).rejects.toThrow('Expected an owner')
   })
 })
@@ -305,11 +305,11 @@ describe('when the lock is lost', () => {
     expect(a.state).toBe('connected')
     expect(() => held.assertHeld()).toThrow('connection')
     await run(held.release())
-    expect(await line()).toEqual([])
+    expect(await queue()).toEqual([])
   })
 
   it('a holder that stood still finds out from the clock, before its connection tells it anything', async () => {
-    const process = stoppable(world)
+    const process = pausableClock(world)
     const client = await world.client({ platform: { clock: process.clock } })
     const held = await run(new Mutex(client, '/lock').acquire())
     process.standStill(11_900)

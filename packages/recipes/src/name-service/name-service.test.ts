@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { NodeExistsError, NoNodeError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, tree } from '../testing/stage.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, tree } from '../testing/fault-fixture.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { NameService } from './name-service.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const namesOf = (on: Client): NameService<string> => new NameService(on, '/names', utf8)
 
 describe('a name service', () => {
@@ -110,7 +110,7 @@ it('registers and renames exactly once, whatever happens at any request', async 
       await names.register('e', '1', { ephemeral: true })
       await observer.create('/names/x', utf8.encode('x'))
       await names.rename('x', 'y')
-      await stage.calm()
+      await stage.waitUntilQuiet()
       expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])
       expect(await namesOf(observer).resolve('a')).toBe('2')
       await mine.unregister()
@@ -118,7 +118,7 @@ it('registers and renames exactly once, whatever happens at any request', async 
     } catch (error) {
       if (!(error instanceof AmbiguousResultError) || !victim.fault?.startsWith('session')) throw error
     }
-    await stage.calm()
+    await stage.waitUntilQuiet()
     const left = (await tree(observer)).filter((path) => path.startsWith('/names-marks/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
     await victim.client.close()

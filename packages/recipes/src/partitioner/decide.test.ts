@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { itemsOf, ownerOf, stateOf, stepOf, type Phase } from './decide.ts'
+import { itemsOf, ownerOf, stateOf, assignmentChange, type Phase } from './decide.ts'
 
 const names = (prefix: string, count: number): string[] =>
   Array.from({ length: count }, (_, n) => `${prefix}${n}`)
@@ -50,9 +50,9 @@ describe('what to do when the items change', () => {
   ])
 
   it('is to stand in line for new ones, and to let go of the others once', () => {
-    expect(stepOf(new Set(['a', 'd']), phases)).toEqual({ take: ['d'], leave: ['b'] })
-    expect(stepOf(new Set(), phases)).toEqual({ take: [], leave: ['a', 'b'] })
-    expect(stepOf(new Set(['a', 'b', 'c']), phases)).toEqual({ take: [], leave: [] })
+    expect(assignmentChange(new Set(['a', 'd']), phases)).toEqual({ take: ['d'], leave: ['b'] })
+    expect(assignmentChange(new Set(), phases)).toEqual({ take: [], leave: ['a', 'b'] })
+    expect(assignmentChange(new Set(['a', 'b', 'c']), phases)).toEqual({ take: [], leave: [] })
   })
 
   it('shows in the state', () => {

@@ -37,18 +37,21 @@ export const itemsOf = (
 export type Phase = 'waiting' | 'owned' | 'leaving'
 
 /** What a member does when the items that are to be its own have changed. */
-export interface Step {
+export interface AssignmentChange {
   /** Stand in line for these. */
-  readonly take: readonly string[]
+  readonly acquire: readonly string[]
   /** Ask for an end of the work on these, or leave their lines. */
-  readonly leave: readonly string[]
+  readonly release: readonly string[]
 }
 
 /** An item that is being handed over is handed over in any case, and taken again behind those who wait for it. */
-export function stepOf(wanted: ReadonlySet<string>, phases: ReadonlyMap<string, Phase>): Step {
+export function assignmentChange(
+  wanted: ReadonlySet<string>,
+  phases: ReadonlyMap<string, Phase>,
+): AssignmentChange {
   return {
-    take: [...wanted].filter((item) => !phases.has(item)),
-    leave: [...phases].flatMap(([item, phase]) => (wanted.has(item) || phase === 'leaving' ? [] : [item])),
+    acquire: [...wanted].filter((item) => !phases.has(item)),
+    release: [...phases].flatMap(([item, phase]) => (wanted.has(item) || phase === 'leaving' ? [] : [item])),
   }
 }
 

@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, UsageError, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import { runPartitionScenario } from '../testing/partition-scenario.ts'
-import { after, enumerateFaults, faults, seedsOf, settledWithin, withSeeds } from '../testing/stage.ts'
+import {
+  after,
+  enumerateFaults,
+  faults,
+  seedsOf,
+  settledWithin,
+  withSeeds,
+} from '../testing/fault-fixture.ts'
 import { Meter, type ManualWorld } from '../testing/world.ts'
 import { ownerOf } from './decide.ts'
 import { Partitioner } from './partitioner.ts'
 import { HandOverError, type Share } from './shares.ts'
 
 const items = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 
 /** A member that works on what it gets until it is told to stop. */
 function member(on: Client, id: string, finish: (share: Share) => Promise<void> = () => Promise.resolve()) {
@@ -64,7 +71,7 @@ describe('a partitioner', () => {
     }
     for (const item of ofMember('m2', ['m1', 'm2'])) {
       expect(before.get(item)!.signal.reason).toBeInstanceOf(HandOverError)
-      expect(m2.working.get(item)!.held.token).toBeGreaterThan(before.get(item)!.held.token)
+      expect(m2.working.get(item)!.lock.token).toBeGreaterThan(before.get(item)!.lock.token)
     }
     for (const each of [m1, m2]) each.stop()
     await run(Promise.all([m1.done, m2.done]))
@@ -120,10 +127,10 @@ describe('a partitioner', () => {
     const m1 = member(client, 'm1')
     await world.advance(200)
     const before = m1.working.get('a')!
-    await run(other.delete(before.held.path))
+    await run(other.delete(before.lock.path))
     await world.advance(100)
     expect(before.signal.reason).toMatchObject({ reason: 'nodeDeleted' })
-    expect(m1.working.get('a')!.held.token).toBeGreaterThan(before.held.token)
+    expect(m1.working.get('a')!.lock.token).toBeGreaterThan(before.lock.token)
     m1.stop()
     await run(m1.done)
   })
@@ -175,7 +182,7 @@ it('an example: shards that follow their workers', async () => {
   const stop = new AbortController()
   const worker = new Partitioner(client, '/shards', ['0', '1'], { settleMs: 0 })
   const working = (async () => {
-    for await (const { item, held, signal } of worker.shares({ signal: stop.signal })) {
+    for await (const { item, lock: held, signal } of worker.shares({ signal: stop.signal })) {
       done.push(item)
       signal.addEventListener('abort', () => void held.release())
       if (done.length === 2) stop.abort()
@@ -193,7 +200,7 @@ it('never gives an item to two, and to one in the end, whatever happens at any r
     const wrong: string[] = []
     const take = async (share: Share): Promise<void> => {
       const before = holders.get(share.item)
-      if (before !== undefined && !before.held.signal.aborted) wrong.push(share.item)
+      if (before !== undefined && !before.lock.signal.aborted) wrong.push(share.item)
       holders.set(share.item, share)
       await new Promise((resolve) => share.signal.addEventListener('abort', resolve, { once: true }))
     }
@@ -203,7 +210,7 @@ it('never gives an item to two, and to one in the end, whatever happens at any r
     await after(stage.world, 200)
     const own = new Partitioner(victim.client, '/p', ['x', 'y', 'z'], { id: 'm1', ...options })
     await own.run(take, { signal: AbortSignal.any([victim.abort.signal, timeout(stage.world, 1000)]) })
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(rival.owned.toSorted()).toEqual(['x', 'y', 'z'])
     ends.abort()
     await rivalling

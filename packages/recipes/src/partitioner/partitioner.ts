@@ -1,10 +1,10 @@
 import { abortError, AsyncQueue, UsageError, type Client } from '@zabra/client/core'
 import { Group, type Membership } from '../group/group.ts'
-import type { RecipeOptions } from '../held/types.ts'
-import { uuid } from '../line/uuid.ts'
-import { pauseFor } from '../waiting/pause.ts'
+import type { RecipeOptions } from '../handles/types.ts'
+import { uuid } from '../support/uuid.ts'
+import { delay } from '../support/delay.ts'
 import { itemsOf, stateOf, type PartitionState } from './decide.ts'
-import { aborted, Shares, type Share } from './shares.ts'
+import { waitForAbort, Shares, type Share } from './shares.ts'
 
 export interface PartitionerOptions extends Omit<RecipeOptions, 'naming' | 'data'> {
   /** Of this member; nobody else has it at the same time (default: drawn). */
@@ -65,7 +65,7 @@ export class Partitioner {
     const stream = new AsyncQueue<Share>(Infinity, (waiting) => waiting)
     const work = (share: Share): Promise<void> => {
       stream.push(share)
-      return aborted(share.held.signal)
+      return waitForAbort(share.lock.signal)
     }
     const stop = new AbortController()
     const stopped = signal === undefined ? stop.signal : AbortSignal.any([signal, stop.signal])
@@ -116,7 +116,7 @@ export class Partitioner {
       graceMs,
       lock,
       work,
-      failed: (error) => failed.abort(error),
+      onFailed: (error) => failed.abort(error),
     })
     this.#shares = shares
     const group = new Group(this.#client, `${this.path}/members`, { settleMs })
@@ -135,9 +135,9 @@ export class Partitioner {
 
   async #follow(group: Group, shares: Shares, settleMs: number, signal: AbortSignal): Promise<void> {
     await this.#join(group, signal)
-    await pauseFor(this.#client, settleMs, signal)
+    await delay(this.#client, settleMs, signal)
     for await (const { members } of group.changes({ signal })) {
-      shares.want(itemsOf(this.id, new Set(members.keys()), this.items))
+      shares.setWanted(itemsOf(this.id, new Set(members.keys()), this.items))
       this.#settled = members.has(this.id)
     }
   }
@@ -146,6 +146,6 @@ export class Partitioner {
   #join(group: Group, signal: AbortSignal): Promise<Membership<Uint8Array> | void> {
     const joining = group.join(this.id, new Uint8Array(0), { wait: true })
     joining.catch(() => {})
-    return Promise.race([joining, aborted(signal)])
+    return Promise.race([joining, waitForAbort(signal)])
   }
 }

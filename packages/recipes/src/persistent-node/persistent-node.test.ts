@@ -1,23 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { NoAuthError, NoNodeError } from '@zabra/client/core'
-import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, tree } from '../testing/stage.ts'
+import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, tree } from '../testing/fault-fixture.ts'
 import { bytes, text } from '../testing/world.ts'
-import { whenFound } from './decide.ts'
+import { actionFor } from './decide.ts'
 import { NodeConflictError, PersistentNode } from './persistent-node.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const dataOf = async (path: string): Promise<string> => text((await run(other.getData(path))).data)
 
 describe('the decision about what is found', () => {
   const keeper = { session: 2n, earlier: new Set([1n]), ephemeral: true }
   it('keeps, mends and replaces what is ours, and nothing else', () => {
-    expect(whenFound({ owner: 2n, same: true }, keeper)).toBe('keep')
-    expect(whenFound({ owner: 2n, same: false }, keeper)).toBe('write')
-    expect(whenFound({ owner: 1n, same: true }, keeper)).toBe('replace')
-    expect(whenFound({ owner: 3n, same: true }, keeper)).toBe('conflict')
-    expect(whenFound({ owner: 0n, same: true }, keeper)).toBe('conflict')
-    expect(whenFound({ owner: 0n, same: true }, { ...keeper, ephemeral: false })).toBe('keep')
+    expect(actionFor({ owner: 2n, hasData: true }, keeper)).toBe('keep')
+    expect(actionFor({ owner: 2n, hasData: false }, keeper)).toBe('write')
+    expect(actionFor({ owner: 1n, hasData: true }, keeper)).toBe('replace')
+    expect(actionFor({ owner: 3n, hasData: true }, keeper)).toBe('conflict')
+    expect(actionFor({ owner: 0n, hasData: true }, keeper)).toBe('conflict')
+    expect(actionFor({ owner: 0n, hasData: true }, { ...keeper, ephemeral: false })).toBe('keep')
   })
 })
 
@@ -78,7 +78,7 @@ describe('a persistent node', () => {
     const node = new PersistentNode(client, '/n', bytes('1'))
     await run(node.ready)
     await run(node.setData(bytes('2')))
-    await expire()
+    await expireSession()
     expect(text((await run(patient.getData('/n'))).data)).toBe('2')
     await run(node.close())
     expect(await run(patient.exists('/n'))).toBeUndefined()
@@ -169,10 +169,10 @@ it('is there with the newest data until it is closed, whatever happens at any re
     await node.ready
     await node.setData(bytes('2'))
     await peer.delete('/p/n', { missingOk: true })
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(text((await peer.getData('/p/n')).data)).toBe('2')
     await node.close()
-    await stage.calm()
+    await stage.waitUntilQuiet()
     expect(await peer.exists('/p/n')).toBeUndefined()
   }, kinds)
   expect(played).toBeGreaterThan(30)

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError, utf8, type Client } from '@zabra/client/core'
-import { client, eachTest, other, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, other, run, world } from '../testing/setup.ts'
 import { bytes } from '../testing/world.ts'
 import { curatorItems } from './curator-items.ts'
 import type { Message } from './message.ts'
 import { QueueFullError } from './producer.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-eachTest('a', 'a')
+setupEachTest('a', 'a')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> =>

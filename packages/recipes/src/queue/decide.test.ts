@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { choose, runLength } from './decide.ts'
-import { layoutOf } from './names.ts'
-import { ServerClock } from '../waiting/server-clock.ts'
+import { queueLayout } from './names.ts'
+import { ServerClock } from '../support/server-clock.ts'
 
-const own = layoutOf('/q', 'recipe')
-const kazoo = layoutOf('/q', 'kazoo')
+const own = queueLayout('/q', 'recipe')
+const kazoo = queueLayout('/q', 'kazoo')
 const none: ReadonlySet<string> = new Set()
 const names = (items: readonly { name: string }[]): string[] => items.map(({ name }) => name)
 
@@ -22,7 +22,7 @@ describe('names', () => {
   })
 
   it('of Curator hold a sign and eight digits, or no priority', () => {
-    const curator = layoutOf('/q', 'curator')
+    const curator = queueLayout('/q', 'curator')
     expect(curator.items).toBe('/q')
     expect([curator.prefix({}), curator.prefix({ priority: 5 }), curator.prefix({ priority: -2 })]).toEqual([
       'queue-',

@@ -1,5 +1,5 @@
-import { serial } from '../line/contenders.ts'
-import type { Item, Layout } from './names.ts'
+import { compareSequence } from '../lock-queue/contenders.ts'
+import type { Item, QueueLayout } from './names.ts'
 
 /** What a consumer makes of a listing. */
 export interface Choice {
@@ -16,7 +16,7 @@ export function choose(
   names: readonly string[],
   claimed: ReadonlySet<string>,
   now: number,
-  parse: Layout['parse'],
+  parse: QueueLayout['parse'],
 ): Choice {
   const ready: Item[] = []
   let nextDue: number | undefined
@@ -32,13 +32,15 @@ export function choose(
 }
 
 /** Sequence numbers wrap: what counts is the way from one to the other. */
-const byUrgency = (a: Item, b: Item): number => a.priority - b.priority || serial(a.sequence, b.sequence)
+const byUrgency = (a: Item, b: Item): number =>
+  a.priority - b.priority || compareSequence(a.sequence, b.sequence)
 
 /** Listings up to this long are read anew for each item. */
-const SHORT = 64
+const SHORT_LISTING = 64
 
 /**
  * How many items of one listing a consumer works through before it looks again. Long listings are expensive, so the
  * number grows with their length, and with it how many items a more urgent newcomer cannot overtake.
  */
-export const runLength = (ready: number): number => (ready <= SHORT ? 1 : Math.floor(Math.sqrt(ready)))
+export const runLength = (ready: number): number =>
+  ready <= SHORT_LISTING ? 1 : Math.floor(Math.sqrt(ready))

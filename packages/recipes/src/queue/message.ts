@@ -1,12 +1,12 @@
 import { FatalError, MultiError, type Client, type Stat, type StateChange } from '@zabra/client/core'
-import { atHorizon } from '../held/horizon.ts'
-import { LostError, type LostReason } from '../held/lost.ts'
-import { lossOf, situationOf } from '../held/policy.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
-import { inBackground, isNewSession, isUnclear, throughSessions } from '../waiting/errors.ts'
+import { watchHorizon } from '../handles/horizon.ts'
+import { LostError, type LostReason } from '../handles/lost.ts'
+import { lossReason, sessionStatusOf } from '../handles/policy.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
+import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
 /** Where a message is in its queue. */
-export interface MessageAt {
+export interface MessageLocation {
   readonly item: string
   readonly claim: string
   /** Of the item, since it was claimed for this message. */
@@ -25,34 +25,34 @@ export class Message<T> implements AsyncDisposable {
   /** How often it has been delivered, this time included. */
   readonly deliveries: number
   readonly #client: Client
-  readonly #at: MessageAt
+  readonly #location: MessageLocation
   readonly #controller = new AbortController()
   readonly #states: AsyncIterableIterator<StateChange>
   readonly #owner: bigint
-  readonly #settled: () => void
+  readonly #resolveSettled: () => void
   /** Resolves when it is acknowledged, given back or lost. */
   readonly settled: Promise<void>
   #ending: Promise<void> | undefined
   #acked = false
-  #leaveHorizon = (): void => {}
+  #unwatchHorizon = (): void => {}
 
-  constructor(client: Client, value: T, at: MessageAt, claim: Stat) {
+  constructor(client: Client, value: T, at: MessageLocation, claim: Stat) {
     this.value = value
     this.token = claim.czxid
     this.deliveries = at.version
     this.#client = client
-    this.#at = at
+    this.#location = at
     this.#owner = claim.ephemeralOwner
     let settle = (): void => {}
     this.settled = new Promise((resolve) => (settle = resolve))
-    this.#settled = settle
+    this.#resolveSettled = settle
     this.#states = client.states()
-    void this.#follow()
+    void this.#followStates()
   }
 
   /** Name of the item: what `put` returned. */
   get id(): string {
-    return this.#at.item.slice(this.#at.item.lastIndexOf('/') + 1)
+    return this.#location.item.slice(this.#location.item.lastIndexOf('/') + 1)
   }
 
   /** `ack` was called, whatever came of it. */
@@ -81,7 +81,7 @@ export class Message<T> implements AsyncDisposable {
    * ends earlier the item comes back earlier. Does nothing after `ack`.
    */
   async nack({ delayMs = 0 }: { readonly delayMs?: number } = {}): Promise<void> {
-    this.#ending ??= this.#end(() => this.#giveBack(delayMs))
+    this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))
     // Whoever acknowledged it has heard what came of that.
     await (this.#acked ? this.#ending.catch(() => {}) : this.#ending)
   }
@@ -100,7 +100,7 @@ export class Message<T> implements AsyncDisposable {
 
   /** Done when the item is gone and the claim has kept others away all the time. */
   async #acknowledge(): Promise<void> {
-    const { item, claim, version } = this.#at
+    const { item, claim, version } = this.#location
     for (let sent = false; ;) {
       try {
         await this.#client.multi([
@@ -110,36 +110,36 @@ export class Message<T> implements AsyncDisposable {
         return
       } catch (error) {
         if (error instanceof MultiError)
-          throw this.#lost(this.#lossIn(this.#client.state) ?? 'nodeDeleted', error)
-        if (!isUnclear(error) && !isNewSession(this.#client, error)) throw error
-        sent ||= isUnclear(error)
-        if (!(await throughSessions(this.#client, () => this.#isGone()))) continue
+          throw this.#lost(this.#lossReason(this.#client.state) ?? 'nodeDeleted', error)
+        if (!isAmbiguous(error) && !isNewSession(this.#client, error)) throw error
+        sent ||= isAmbiguous(error)
+        if (!(await retryInNewSession(this.#client, () => this.#isGone()))) continue
         if (this.#client.session.id === this.#owner) return
-        throw sent ? this.#doubt(error) : this.#lost('expired', error)
+        throw sent ? this.#ambiguous(error) : this.#lost('expired', error)
       }
     }
   }
 
-  #doubt(cause: unknown): AmbiguousResultError {
-    const { item } = this.#at
+  #ambiguous(cause: unknown): AmbiguousResultError {
+    const { item } = this.#location
     const message = `The session ended before it could be told whether ${item} was acknowledged by us or by somebody else`
     return new AmbiguousResultError(message, { path: item, cause, value: this.value })
   }
 
   async #isGone(): Promise<boolean> {
-    const { item } = this.#at
+    const { item } = this.#location
     await this.#client.sync(item)
     return (await this.#client.exists(item)) === undefined
   }
 
-  async #giveBack(delayMs: number): Promise<void> {
-    if (delayMs === 0) return this.#dropClaim()
-    this.#client.platform.clock.after(delayMs, 'delay of a message', () => inBackground(this.#dropClaim()))
+  async #returnToQueue(delayMs: number): Promise<void> {
+    if (delayMs === 0) return this.#deleteClaim()
+    this.#client.platform.clock.after(delayMs, 'delay of a message', () => ignoreFailure(this.#deleteClaim()))
   }
 
   /** Only a claim of this delivery: the item has had another version since it was claimed again. */
-  async #dropClaim(): Promise<void> {
-    const { item, claim, version } = this.#at
+  async #deleteClaim(): Promise<void> {
+    const { item, claim, version } = this.#location
     for (;;) {
       try {
         await this.#client.multi([
@@ -150,13 +150,13 @@ export class Message<T> implements AsyncDisposable {
       } catch (error) {
         // Gone with its session, or by an earlier try.
         if (error instanceof MultiError || error instanceof FatalError) return
-        if (!isUnclear(error)) throw error
+        if (!isAmbiguous(error)) throw error
       }
     }
   }
 
-  async #follow(): Promise<void> {
-    this.#leaveHorizon = atHorizon(this.#client, this.#client.errorPolicy, () =>
+  async #followStates(): Promise<void> {
+    this.#unwatchHorizon = watchHorizon(this.#client, this.#client.errorPolicy, () =>
       this.#check(this.#client.state),
     )
     for await (const { state } of this.#states) this.#check(state)
@@ -164,24 +164,24 @@ export class Message<T> implements AsyncDisposable {
   }
 
   #check(state: StateChange['state']): void {
-    const reason = this.#lossIn(state)
+    const reason = this.#lossReason(state)
     if (reason !== undefined) this.#lose(reason)
   }
 
-  #lossIn(state: StateChange['state']): LostReason | undefined {
-    return lossOf(this.#client.errorPolicy, situationOf(this.#client, this.#owner, state))
+  #lossReason(state: StateChange['state']): LostReason | undefined {
+    return lossReason(this.#client.errorPolicy, sessionStatusOf(this.#client, this.#owner, state))
   }
 
   #lost(reason: LostReason, cause?: unknown): LostError {
-    const { item } = this.#at
+    const { item } = this.#location
     return new LostError(`The message ${item} is no longer ours (${reason})`, reason, this.token, item, cause)
   }
 
   #lose(reason: LostReason): void {
     if (this.signal.aborted) return
     this.#controller.abort(this.#lost(reason))
-    this.#leaveHorizon()
+    this.#unwatchHorizon()
     void this.#states.return?.()
-    this.#settled()
+    this.#resolveSettled()
   }
 }

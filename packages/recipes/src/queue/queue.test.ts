@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client } from '@zabra/client/core'
-import { LostError } from '../held/lost.ts'
-import { client, eachTest, expire, other, run, world } from '../testing/each-test.ts'
-import { tree } from '../testing/stage.ts'
+import { LostError } from '../handles/lost.ts'
+import { client, setupEachTest, expireSession, other, run, world } from '../testing/setup.ts'
+import { tree } from '../testing/fault-fixture.ts'
 import { bytes, text } from '../testing/world.ts'
 import type { Message } from './message.ts'
 import { Queue, type QueueOptions } from './queue.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const queueOf = (on: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(on, '/q', { codec: utf8, ...options })
 const nextOf = async <T>(messages: AsyncGenerator<Message<T>>): Promise<Message<T>> => {
@@ -234,7 +234,7 @@ describe('receive', () => {
   it('refuses an acknowledgement of what was delivered to somebody else', async () => {
     await run(queueOf(client).put('a'))
     const stale = await nextOf(queueOf(other).receive())
-    await expire('b')
+    await expireSession('b')
     const fresh = await world.client()
     const message = await nextOf(queueOf(fresh).receive())
     const late = stale.ack()

@@ -1,16 +1,18 @@
 import { UsageError, type Client } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import type { Held } from '../held/types.ts'
-import { client as a, eachTest, meters, other as b, run, third as c, world } from '../testing/each-test.ts'
+import type { LockHandle } from '../handles/types.ts'
+import { client as a, setupEachTest, meters, other as b, run, third as c, world } from '../testing/setup.ts'
 import { watchSettled } from '../testing/world.ts'
 import { ReadWriteLock } from './read-write-lock.ts'
 
-eachTest('a', 'a', 'a')
+setupEachTest('a', 'a', 'a')
 const line = async (): Promise<string[]> => (await run(a.getChildren('/rw'))).children
 const of = (client: Client): ReadWriteLock => new ReadWriteLock(client, '/rw')
 
 /** Asks, and tells whether it has been granted yet. */
-async function ask(acquired: Promise<Held>): Promise<{ granted: () => boolean; held: Promise<Held> }> {
+async function ask(
+  acquired: Promise<LockHandle>,
+): Promise<{ granted: () => boolean; held: Promise<LockHandle> }> {
   const granted = watchSettled(acquired)
   await world.settle()
   return { granted, held: acquired }

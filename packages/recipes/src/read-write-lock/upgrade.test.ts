@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { parserOf } from '../line/contenders.ts'
+import { createParser } from '../lock-queue/contenders.ts'
 import { isAlone } from './upgrade.ts'
 
-const parse = parserOf(['__WRIT__'], ['__READ__'])
+const parse = createParser(['__WRIT__'], ['__READ__'])
 const read = (who: string, n: number): string => `${who}__READ__${String(n).padStart(10, '0')}`
 const write = (who: string, n: number): string => `${who}__WRIT__${String(n).padStart(10, '0')}`
 const own = { read: read('me', 5), write: write('me', 5) }

@@ -1,5 +1,5 @@
 import type { Bytes } from '@zabra/client/core'
-import type { Naming } from '../held/types.ts'
+import type { Naming } from '../handles/types.ts'
 
 /** What a revoker says. */
 export interface RevokeRequest {
@@ -11,12 +11,18 @@ export interface RevokeRequest {
   readonly graceMs?: number
 }
 
-const words: Readonly<Record<Naming, string>> = { recipe: 'unlock', curator: '__REVOKE__', kazoo: 'unlock' }
+const requestWords: Readonly<Record<Naming, string>> = {
+  recipe: 'unlock',
+  curator: '__REVOKE__',
+  kazoo: 'unlock',
+}
 
 /** The request as it is written into the znode. Curator knows its bare word only. */
 export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
   const told = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
-  return new TextEncoder().encode(told ? `${words.recipe} ${JSON.stringify(request)}` : words[naming])
+  return new TextEncoder().encode(
+    told ? `${requestWords.recipe} ${JSON.stringify(request)}` : requestWords[naming],
+  )
 }
 
 /** The request that a znode holds, if it holds one. Details that cannot be read are left out: the word is what counts. */

@@ -1,12 +1,12 @@
 import { AbortedError } from '@zabra/client/core'
 import { expect, it } from 'vitest'
-import { client as a, eachTest, other as b, run, third as c, world } from '../testing/each-test.ts'
-import { bytes, failureOf, text, watchSettled } from '../testing/world.ts'
+import { client as a, setupEachTest, other as b, run, third as c, world } from '../testing/setup.ts'
+import { bytes, rejectionOf, text, watchSettled } from '../testing/world.ts'
 import { readRequest, writeRequest } from './request.ts'
 import { RevocableMutex } from './revocable-mutex.ts'
 import { revoke } from './revoke.ts'
 
-eachTest('a', 'a', 'a')
+setupEachTest('a', 'a', 'a')
 
 it('requests are written in the words of each kind and read in all of them', () => {
   expect(text(writeRequest('recipe', {}))).toBe('unlock')
@@ -52,7 +52,7 @@ it('force without grace takes it before the request was read, and the holder sti
 
 it('a waiter that is asked leaves the line', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
-  const waiting = failureOf(new RevocableMutex(b, '/lock').acquire())
+  const waiting = rejectionOf(new RevocableMutex(b, '/lock').acquire())
   await world.settle()
   const [, waiter] = await run(new RevocableMutex(a, '/lock').participants())
   expect(await run(revoke(c, waiter!.path, { reason: 'not today' }))).toBe('released')
@@ -74,7 +74,9 @@ it('a request that was written before the watch was armed is seen', async () => 
     void c.setData(path, bytes('unlock')).then(() => wire.send(chunk))
     return undefined
   }
-  expect(await run(failureOf(new RevocableMutex(a, '/lock').acquire()))).toMatchObject({ reason: 'revoked' })
+  expect(await run(rejectionOf(new RevocableMutex(a, '/lock').acquire()))).toMatchObject({
+    reason: 'revoked',
+  })
   await world.settle()
   expect((await run(c.getChildren('/lock'))).children).toEqual([])
 })
@@ -96,7 +98,7 @@ it('a revoker that gives up leaves no watch and no timer, and its request stands
   await world.settle()
   const { watches } = world.server.stats()
   const stop = new AbortController()
-  const asked = failureOf(revoke(b, '/lock', { graceMs: 60_000, signal: stop.signal }))
+  const asked = rejectionOf(revoke(b, '/lock', { graceMs: 60_000, signal: stop.signal }))
   await run(held.revokeRequested)
   stop.abort()
   expect(await run(asked)).toBeInstanceOf(AbortedError)

@@ -1,9 +1,9 @@
 import { BadVersionError, ConnectionLossError, NoNodeError, type Client, type Stat } from '@zabra/client/core'
-import type { Abortable, Naming } from '../held/types.ts'
-import { Bell } from '../line/bell.ts'
-import { inOrder } from '../line/contenders.ts'
-import { Line } from '../line/line.ts'
-import { throwIfAborted } from '../line/turn.ts'
+import type { Abortable, Naming } from '../handles/types.ts'
+import { Notifier } from '../lock-queue/notifier.ts'
+import { contendersInOrder } from '../lock-queue/contenders.ts'
+import { LockQueue } from '../lock-queue/lock-queue.ts'
+import { throwIfAborted } from '../lock-queue/turn.ts'
 import { parseLock } from '../mutex/names.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 
@@ -36,9 +36,9 @@ export async function revoke(
   })
   try {
     const stat = await client.setData(path, request, { ...call, idempotent: true })
-    if (await gone(client, path, graceMs, signal)) return 'released'
+    if (await waitForDeletion(client, path, graceMs, signal)) return 'released'
     if (!force) return 'refused'
-    await takeAway(client, path, stat, call)
+    await deleteRequested(client, path, stat, call)
     return 'forced'
   } catch (error) {
     if (error instanceof NoNodeError) return 'released'
@@ -52,33 +52,33 @@ async function contenderAt(
   signal: AbortSignal | undefined,
 ): Promise<string | undefined> {
   if (parseLock(lockPath.slice(lockPath.lastIndexOf('/') + 1)) !== undefined) return lockPath
-  const line = new Line(client, lockPath, parseLock, {})
-  const [holder] = inOrder((await line.list(signal))?.names ?? [], parseLock)
-  return holder === undefined ? undefined : line.pathOf(holder.name)
+  const queue = new LockQueue(client, lockPath, parseLock, {})
+  const [holder] = contendersInOrder((await queue.list(signal))?.names ?? [], parseLock)
+  return holder === undefined ? undefined : queue.pathOf(holder.name)
 }
 
 /** Waits for a znode to go; false when the time passes first. */
-async function gone(
+async function waitForDeletion(
   client: Client,
   path: string,
   graceMs: number | undefined,
   signal: AbortSignal | undefined,
 ): Promise<boolean> {
-  const bell = new Bell(client, signal)
+  const notifier = new Notifier(client, signal)
   let late = false
   const cancel =
     graceMs === undefined
       ? () => {}
       : client.platform.clock.after(graceMs, 'grace of a revocation', () => {
           late = true
-          bell.ring()
+          notifier.notify()
         })
   try {
     for (;;) {
       throwIfAborted(signal, path)
-      bell.heed(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
-      await bell.wait()
-      await bell.hush()
+      notifier.notifyOn(await client.watchOnce(path, 'data', signal === undefined ? {} : { signal }))
+      await notifier.wait()
+      await notifier.stopWatching()
       if (late) return (await client.exists(path)) === undefined
     }
   } catch (error) {
@@ -86,12 +86,12 @@ async function gone(
     throw error
   } finally {
     cancel()
-    bell.close()
+    notifier.close()
   }
 }
 
 /** Deletes the very znode that was asked for, whatever has been written into it meanwhile. */
-async function takeAway(
+async function deleteRequested(
   client: Client,
   path: string,
   asked: Stat,

@@ -1,4 +1,4 @@
-import type { Naming } from '../held/types.ts'
+import type { Naming } from '../handles/types.ts'
 
 /** How many permits a child of the leases stands for; none if it is no lease. Curator's stand for one each. */
 export function permitsOf(name: string): number {
@@ -8,16 +8,16 @@ export function permitsOf(name: string): number {
 }
 
 /** Where a semaphore keeps its leases and the line for them. */
-export interface Layout {
+export interface SemaphoreLayout {
   readonly leases: string
-  readonly line: string
+  readonly queue: string
 }
 
 /** Ours and Curator's have a folder each; kazoo's semaphore holds the leases itself, with the line beside it. */
-export const layoutOf = (path: string, naming: Naming): Layout =>
+export const semaphoreLayout = (path: string, naming: Naming): SemaphoreLayout =>
   naming === 'kazoo'
-    ? { leases: path, line: `${path}-__lock__` }
-    : { leases: `${path}/leases`, line: `${path}/locks` }
+    ? { leases: path, queue: `${path}-__lock__` }
+    : { leases: `${path}/leases`, queue: `${path}/locks` }
 
 /** Whether so many more permits fit under the limit. A limit that was lowered may be exceeded for a while. */
 export const fits = (
@@ -28,7 +28,7 @@ export const fits = (
 ): boolean => names.reduce((sum, name) => sum + (naming === 'kazoo' ? 1 : permitsOf(name)), permits) <= limit
 
 /** How the name of a lease goes on after its mark. kazoo's is the mark alone, without a sequence number. */
-export const leaseWords: Readonly<Record<Naming, (permits: number) => string>> = {
+export const leasePrefixes: Readonly<Record<Naming, (permits: number) => string>> = {
   recipe: (permits) => `lease-${permits}-`,
   curator: () => 'lease-',
   kazoo: () => '',

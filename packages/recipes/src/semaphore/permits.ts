@@ -7,7 +7,7 @@ import {
   type Client,
   type Stat,
 } from '@zabra/client/core'
-import type { RecipeOptions } from '../held/types.ts'
+import type { RecipeOptions } from '../handles/types.ts'
 
 /** Somebody else has made the semaphore with another number of permits. Use that one, or change it with `setPermits`. */
 export class PermitsConflictError extends StateError {
@@ -39,7 +39,7 @@ export interface Limit {
  * The limit as it stands in the znode of the semaphore. Version 0 holds what the first user thought, and who thinks
  * otherwise is mistaken; later versions hold what somebody has set on purpose, which counts for all.
  */
-export class Permits {
+export class PermitLimit {
   /** As it was read last; a transaction that goes by it checks the version. */
   #known: Limit | undefined
   readonly #client: Client
@@ -55,7 +55,7 @@ export class Permits {
   }
 
   /** Curator's znode does not hold the limit; its users have to agree. */
-  get #fixed(): boolean {
+  get #isFixed(): boolean {
     return this.#options.naming === 'curator'
   }
 
@@ -65,7 +65,7 @@ export class Permits {
   }
 
   async read(signal?: AbortSignal): Promise<Limit> {
-    if (this.#fixed) return { permits: this.#initial, version: undefined }
+    if (this.#isFixed) return { permits: this.#initial, version: undefined }
     this.#known = undefined
     this.#known = await this.#read(signal)
     return this.#known
@@ -89,7 +89,7 @@ export class Permits {
 
   async set(permits: number): Promise<void> {
     checkPermits(permits, 0)
-    if (this.#fixed)
+    if (this.#isFixed)
       throw new UsageError('Expected naming recipe: with that of Curator every user brings the limit')
     for (;;) {
       try {

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { AbortedError, UsageError, type Client } from '@zabra/client/core'
 import { describe, expect, it } from 'vitest'
-import { client as a, eachTest, meters, other as b, run, world } from '../testing/each-test.ts'
-import { failureOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
+import { client as a, setupEachTest, meters, other as b, run, world } from '../testing/setup.ts'
+import { rejectionOf, refuseConnections, text, watchSettled } from '../testing/world.ts'
 import { Mutex } from '../mutex/index.ts'
 import { fits, permitsOf } from './leases.ts'
 import { PermitsConflictError } from './permits.ts'
@@ -33,7 +33,7 @@ describe('the leases', () => {
 })
 
 describe('a semaphore', () => {
-  eachTest('a', 'a')
+  setupEachTest('a', 'a')
   const of = (client: Client, permits = 3): Semaphore => new Semaphore(client, '/s', { permits })
   const left = async (): Promise<string[]> => [
     ...(await run(a.getChildren('/s/locks'))).children,
@@ -183,7 +183,7 @@ describe('a semaphore', () => {
     const held = await run(of(a).acquire(3))
     const { watches } = world.server.stats()
     const stop = new AbortController()
-    const waiting = failureOf(of(b).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(b).acquire(1, { signal: stop.signal }))
     await world.settle()
     stop.abort()
     expect(await run(waiting)).toBeInstanceOf(AbortedError)
@@ -207,7 +207,7 @@ describe('a semaphore', () => {
       stop.abort()
       return chunk
     }
-    expect(await run(failureOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
+    expect(await run(rejectionOf(of(a).acquire(1, { signal: stop.signal })))).toBeInstanceOf(AbortedError)
     await world.advance(3000)
     expect(await left()).toEqual([])
   })
@@ -229,7 +229,7 @@ describe('a semaphore', () => {
       }
       return chunk
     }
-    const waiting = failureOf(of(a).acquire(1, { signal: stop.signal }))
+    const waiting = rejectionOf(of(a).acquire(1, { signal: stop.signal }))
     await world.settle()
     stop.abort()
     goOn()

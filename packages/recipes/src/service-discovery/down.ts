@@ -7,7 +7,7 @@ export interface DownPolicy {
 }
 
 /** Remembers the errors that callers met. */
-export class Errors {
+export class ErrorTracker {
   readonly #limit: number
   readonly #withinMs: number
   readonly #times = new Map<string, number[]>()
@@ -18,7 +18,7 @@ export class Errors {
   }
 
   /** Somebody met one at a time. */
-  note(id: string, now: number): void {
+  record(id: string, now: number): void {
     // Older ones than the limit asks for tell nothing.
     const times = [...(this.#times.get(id) ?? []), now].slice(-this.#limit)
     this.#times.set(id, times)
@@ -30,13 +30,13 @@ export class Errors {
   }
 
   /** Forgets those who are no longer there: whoever comes back begins anew. */
-  keep(ids: ReadonlySet<string>): void {
+  retain(ids: ReadonlySet<string>): void {
     for (const id of this.#times.keys()) if (!ids.has(id)) this.#times.delete(id)
   }
 }
 
 /** Those whom a caller may be sent to. When all of them are down, so is our judgement: then all are. */
-export function usable<I extends { readonly id: string; readonly enabled: boolean }>(
+export function usableInstances<I extends { readonly id: string; readonly enabled: boolean }>(
   instances: readonly I[],
   isDown: (id: string) => boolean,
 ): readonly I[] {

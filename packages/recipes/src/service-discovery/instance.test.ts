@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError } from '@zabra/client/core'
 import { bytes, text } from '../testing/world.ts'
-import { Errors, usable } from './down.ts'
+import { ErrorTracker, usableInstances } from './down.ts'
 import { instanceCodec, type Instance } from './instance.ts'
 import { strategies } from './strategies.ts'
 import { uriOf, uriSpec } from './uri-spec.ts'
@@ -103,20 +103,21 @@ describe('a strategy', () => {
 
 describe('an instance is down', () => {
   it('with enough errors within the window, and no longer when they are old', () => {
-    const errors = new Errors({ errors: 2, withinMs: 100 })
-    errors.note('a', 0)
+    const errors = new ErrorTracker({ errors: 2, withinMs: 100 })
+    errors.record('a', 0)
     expect(errors.isDown('a', 0)).toBe(false)
-    errors.note('a', 60)
+    errors.record('a', 60)
     expect([errors.isDown('a', 99), errors.isDown('a', 100)]).toEqual([true, false])
-    errors.note('a', 120)
+    errors.record('a', 120)
     expect(errors.isDown('a', 120)).toBe(true)
-    errors.keep(new Set())
+    errors.retain(new Set())
     expect(errors.isDown('a', 120)).toBe(false)
   })
 
   it('and left out, unless all are', () => {
     const all = [instance('a'), instance('b'), instance('c', { enabled: false })]
-    const ids = (down: string): string[] => usable(all, (id) => down.includes(id)).map(({ id }) => id)
+    const ids = (down: string): string[] =>
+      usableInstances(all, (id) => down.includes(id)).map(({ id }) => id)
     expect([ids(''), ids('a'), ids('ab')]).toEqual([['a', 'b'], ['b'], ['a', 'b']])
   })
 })

@@ -1,12 +1,12 @@
 import type { Client, Codec } from '@zabra/client/core'
 import { TreeCache } from '../tree-cache/tree-cache.ts'
-import { Errors, usable, type DownPolicy } from './down.ts'
+import { ErrorTracker, usableInstances, type DownPolicy } from './down.ts'
 import type { Instance } from './instance.ts'
-import { plain, type Strategy } from './strategies.ts'
+import { simpleStrategies, type Strategy } from './strategies.ts'
 
 export interface ProviderOptions<T> {
   /** Default `roundRobin`. */
-  readonly strategy?: keyof typeof plain | Strategy<T>
+  readonly strategy?: keyof typeof simpleStrategies | Strategy<T>
   /** When errors that were noted take an instance out. */
   readonly down?: DownPolicy
   /** Which instances are considered at all. */
@@ -20,16 +20,16 @@ export class ServiceProvider<T> implements AsyncDisposable {
   readonly #cache: TreeCache<Instance<T> | undefined>
   readonly #choose: Strategy<T>
   readonly #filter: (instance: Instance<T>) => boolean
-  readonly #errors: Errors
+  readonly #errors: ErrorTracker
 
   constructor(client: Client, path: string, codec: Codec<Instance<T>>, options: ProviderOptions<T> = {}) {
     const { strategy = 'roundRobin', down, filter = () => true } = options
     this.#client = client
     this.#path = path
-    this.#cache = new TreeCache(client, path, { depth: 1, codec: orNone(codec) })
-    this.#choose = typeof strategy === 'function' ? strategy : plain[strategy]<T>()
+    this.#cache = new TreeCache(client, path, { depth: 1, codec: ignoringInvalid(codec) })
+    this.#choose = typeof strategy === 'function' ? strategy : simpleStrategies[strategy]<T>()
     this.#filter = filter
-    this.#errors = new Errors(down)
+    this.#errors = new ErrorTracker(down)
   }
 
   /** Resolves when it knows the instances. */
@@ -54,15 +54,15 @@ export class ServiceProvider<T> implements AsyncDisposable {
   /** The one to use now; undefined when there is none. */
   next(): Instance<T> | undefined {
     const all = this.all()
-    this.#errors.keep(new Set(all.map(({ id }) => id)))
+    this.#errors.retain(new Set(all.map(({ id }) => id)))
     const now = this.#now()
-    const candidates = usable(all, (id) => this.#errors.isDown(id, now))
+    const candidates = usableInstances(all, (id) => this.#errors.isDown(id, now))
     return candidates.length === 0 ? undefined : this.#choose(candidates, (end) => this.#draw(end))
   }
 
   /** Using this instance failed. With enough of them it is left out for a while. */
   noteError(id: string): void {
-    this.#errors.note(id, this.#now())
+    this.#errors.record(id, this.#now())
   }
 
   close(): Promise<void> {
@@ -85,7 +85,7 @@ export class ServiceProvider<T> implements AsyncDisposable {
 }
 
 /** The service's own znode holds no instance, and children that are none are left out. */
-const orNone = <T>(codec: Codec<T>): Codec<T | undefined> => ({
+const ignoringInvalid = <T>(codec: Codec<T>): Codec<T | undefined> => ({
   encode: () => new Uint8Array(0),
   decode(data) {
     try {

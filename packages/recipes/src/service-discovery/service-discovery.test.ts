@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { UsageError, type Client } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, faults, insist } from '../testing/stage.ts'
+import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, faults, retryWithoutSignal } from '../testing/fault-fixture.ts'
 import { bytes } from '../testing/world.ts'
 import { InstanceIdConflictError, ServiceDiscovery } from './service-discovery.ts'
 import type { ServiceProvider } from './provider.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const discoveryOf = (on: Client): ServiceDiscovery => new ServiceDiscovery(on, '/services')
 const ids = (provider: ServiceProvider<unknown>): string =>
   provider
@@ -181,9 +181,9 @@ describe('a provider', () => {
     const provider = await run(discoveryOf(other).provider('api'))
     const discovery = discoveryOf(client)
     for (let n = 0; n < 20; n++) await run(discovery.register({ name: 'api', id: `i${n}` }))
-    const mend = cutOff()
+    const restore = cutOff()
     await world.advance(20_000)
-    mend()
+    restore()
     await world.settle()
     expect(provider.all()).toEqual([])
     await world.advance(12_000)
@@ -211,16 +211,16 @@ it('is registered with its newest data until it is unregistered, whatever happen
       const peer = await stage.world.client()
       const watcher = await discoveryOf(peer).provider('api')
       const discovery = discoveryOf(victim.client)
-      const me = await insist(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
+      const me = await retryWithoutSignal(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
       await me.update({ port: 2 })
-      await stage.calm()
+      await stage.waitUntilQuiet()
       expect(watcher.all()).toMatchObject([{ id: 'a', port: 2 }])
       const own = await discovery.provider('api')
       // A session that ends here takes the instance along for a moment.
-      await stage.calm()
+      await stage.waitUntilQuiet()
       expect(own.next()?.port).toBe(2)
       await me.unregister()
-      await stage.calm()
+      await stage.waitUntilQuiet()
       expect(watcher.all()).toEqual([])
       await Promise.all([discovery.close(), watcher.close()])
     },

@@ -1,7 +1,7 @@
 import { UsageError, type Client, type Codec, type CreateMode } from '@zabra/client/core'
-import { uuid } from '../line/uuid.ts'
+import { uuid } from '../support/uuid.ts'
 import { NodeConflictError, PersistentNode } from '../persistent-node/persistent-node.ts'
-import { isFinished, orMissing, throughSessions } from '../waiting/errors.ts'
+import { isFinished, undefinedIfMissing, retryInNewSession } from '../support/retry.ts'
 import { instanceCodec, type Instance, type NewInstance, type PayloadCodec } from './instance.ts'
 import { ServiceProvider, type ProviderOptions } from './provider.ts'
 
@@ -44,7 +44,7 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   readonly path: string
   readonly #client: Client
   readonly #codec: Codec<Instance<T>>
-  readonly #registrations = new Set<Registered<T>>()
+  readonly #registrations = new Set<RegisteredInstance<T>>()
   readonly #providers = new Set<ServiceProvider<T>>()
   #closed = false
 
@@ -62,10 +62,10 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
     if (this.#closed)
       throw new UsageError(`Expected an open service discovery on ${this.path}, got a closed one`)
     const whole = this.#completed(instance)
-    const registered = new Registered(this.#client, this.#pathOf(whole.name, whole.id), whole, {
+    const registered = new RegisteredInstance(this.#client, this.#pathOf(whole.name, whole.id), whole, {
       codec: this.#codec,
       onConflict,
-      ended: () => this.#registrations.delete(registered),
+      onClose: () => this.#registrations.delete(registered),
     })
     this.#registrations.add(registered)
     await registered.ready()
@@ -122,11 +122,11 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
   }
 
   async #children(path: string): Promise<readonly string[]> {
-    return (await orMissing(this.#client.getChildren(path)))?.children ?? []
+    return (await undefinedIfMissing(this.#client.getChildren(path)))?.children ?? []
   }
 
   async #read(path: string): Promise<Instance<T> | undefined> {
-    const found = await orMissing(this.#client.getData(path))
+    const found = await undefinedIfMissing(this.#client.getData(path))
     try {
       return found && this.#codec.decode(found.data)
     } catch {
@@ -150,10 +150,10 @@ export class ServiceDiscovery<T = unknown> implements AsyncDisposable {
 
 interface RegisteredOptions<T> extends Required<ServiceRegisterOptions> {
   readonly codec: Codec<Instance<T>>
-  readonly ended: () => void
+  readonly onClose: () => void
 }
 
-class Registered<T> implements ServiceRegistration<T> {
+class RegisteredInstance<T> implements ServiceRegistration<T> {
   instance: Instance<T>
   readonly #client: Client
   readonly #node: PersistentNode
@@ -200,12 +200,12 @@ class Registered<T> implements ServiceRegistration<T> {
     await this.close()
     if (this.instance.serviceType !== 'PERMANENT' || isFinished(this.#client)) return
     const options = { guaranteed: true, missingOk: true }
-    await throughSessions(this.#client, () => this.#client.delete(this.#node.path, options))
+    await retryInNewSession(this.#client, () => this.#client.delete(this.#node.path, options))
   }
 
   async close(): Promise<void> {
     await this.#node.close()
-    this.#options.ended()
+    this.#options.onClose()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

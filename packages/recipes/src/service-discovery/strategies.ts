@@ -51,6 +51,6 @@ function weighted<T>(weightOf: (instance: Instance<T>) => number): Strategy<T> {
 }
 
 /** Those that need to be told nothing. */
-export const plain = { roundRobin, random, sticky } as const
+export const simpleStrategies = { roundRobin, random, sticky } as const
 
-export const strategies = { ...plain, weighted } as const
+export const strategies = { ...simpleStrategies, weighted } as const

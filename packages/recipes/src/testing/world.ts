@@ -46,7 +46,7 @@ export function watchSettled(promise: Promise<unknown>): () => boolean {
 }
 
 /** The error that a promise rejects with. */
-export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+export async function rejectionOf(promise: Promise<unknown>): Promise<unknown> {
   try {
     await promise
   } catch (error) {
@@ -64,7 +64,7 @@ export function refuseConnections(world: ManualWorld): () => void {
 }
 
 /** A process that can stand still: its clock goes on, and timers that fell due meanwhile run as soon as it does. */
-export function stoppable(world: ManualWorld): { clock: Clock; standStill(ms: number): void } {
+export function pausableClock(world: ManualWorld): { clock: Clock; standStill(ms: number): void } {
   let offset = 0
   const { clock } = world
   const timers = new Set<{ due: number; run: () => void; cancel: () => void }>()

@@ -18,14 +18,14 @@ export type NodeChange<T> =
     }
   | { readonly type: 'removed'; readonly path: string; readonly old: T }
 
-interface Held<T> extends Entry<T> {
+interface CachedEntry<T> extends Entry<T> {
   /** When it was read, in the order of what the client was told. */
   readonly order: number
 }
 
 /** The znodes of a tree, and what each piece of news changes. */
-export class Entries<T> {
-  readonly #entries = new Map<string, Held<T>>()
+export class EntryTable<T> {
+  readonly #entries = new Map<string, CachedEntry<T>>()
   readonly #children = new Map<string, Set<string>>()
 
   get size(): number {
@@ -67,27 +67,27 @@ export class Entries<T> {
     if (old === undefined) return gone
     this.#entries.delete(path)
     this.#children.delete(path)
-    this.#children.get(above(path))?.delete(nameOf(path))
+    this.#children.get(parentOf(path))?.delete(nameOf(path))
     gone.push({ type: 'removed', path, old: old.value })
     return gone
   }
 
   /** After a full look that began at `since`: what it did not see is gone, unless it was told of later. */
-  forget(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
+  removeUnseen(seen: ReadonlySet<string>, since: number): NodeChange<T>[] {
     const stale = [...this.#entries].filter(([path, { order }]) => !seen.has(path) && order < since)
     return stale.flatMap(([path]) => this.removed(path))
   }
 
   #link(path: string): void {
-    const names = this.#children.get(above(path))
-    if (names === undefined) this.#children.set(above(path), new Set([nameOf(path)]))
+    const names = this.#children.get(parentOf(path))
+    if (names === undefined) this.#children.set(parentOf(path), new Set([nameOf(path)]))
     else names.add(nameOf(path))
   }
 }
 
 /** The path of a name below another. */
 export const below = (path: string, name: string): string => (path === '/' ? `/${name}` : `${path}/${name}`)
-const above = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
+const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
 const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 
 /** How many levels a path lies below a root, or undefined outside of it. */

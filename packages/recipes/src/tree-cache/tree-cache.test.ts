@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { json, utf8, type Client, type Stat } from '@zabra/client/core'
-import { client, cutOff, eachTest, other, run, world } from '../testing/each-test.ts'
-import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/stage.ts'
+import { client, cutOff, setupEachTest, other, run, world } from '../testing/setup.ts'
+import { enumerateFaults, settledWithin, seedsOf, withSeeds } from '../testing/fault-fixture.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
-import { depthBelow, Entries } from './entries.ts'
+import { depthBelow, EntryTable } from './entries.ts'
 import { TreeCache, TreeTooLargeError, type CacheEvent } from './tree-cache.ts'
 import { settledChildren, watchChildren, watchData } from './watchers.ts'
 
-eachTest('a', 'b')
+setupEachTest('a', 'b')
 const words = (events: readonly CacheEvent<string>[]): string[] =>
   events.map((event) => ('path' in event ? `${event.type} ${event.path}` : event.type))
 
@@ -24,28 +24,28 @@ describe('the entries', () => {
     ({ czxid, mzxid, pzxid: 0n, version: 0, cversion: 0 }) as Stat
 
   it('take a znode that was made again for changed, though its version is the same (CGH-911)', () => {
-    const entries = new Entries<string>()
+    const entries = new EntryTable<string>()
     expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 1)?.type).toBe('added')
     expect(entries.read('/a', { value: 'x', stat: stat(1n) }, 2)).toBeUndefined()
     expect(entries.read('/a', { value: 'x', stat: stat(5n) }, 3)?.type).toBe('updated')
   })
 
   it('ignore what is older than what they hold', () => {
-    const entries = new Entries<string>()
+    const entries = new EntryTable<string>()
     entries.read('/a', { value: 'new', stat: stat(1n, 9n) }, 8)
     expect(entries.read('/a', { value: 'old', stat: stat(1n, 3n) }, 4)).toBeUndefined()
     expect(entries.get('/a')?.value).toBe('new')
   })
 
   it('forget what a full look did not see, but not what was told of since', () => {
-    const entries = new Entries<string>()
+    const entries = new EntryTable<string>()
     entries.read('/a', { value: '', stat: stat(1n) }, 1)
     entries.read('/b', { value: '', stat: stat(2n) }, 12)
-    expect(entries.forget(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
+    expect(entries.removeUnseen(new Set(), 10).map(({ path }) => path)).toEqual(['/a'])
   })
 
   it('lose with a znode all below it, the deepest first', () => {
-    const entries = new Entries<string>()
+    const entries = new EntryTable<string>()
     for (const path of ['/a', '/a/b', '/a/b/c', '/ab']) entries.read(path, { value: '', stat: stat(1n) }, 1)
     expect(entries.removed('/a').map(({ path }) => path)).toEqual(['/a/b/c', '/a/b', '/a'])
     expect(entries.size).toBe(1)
@@ -299,7 +299,7 @@ it('equals the tree at the end, whatever happens at any request', async () => {
       await writer.create('/t/b/c', bytes('3'), { parents: true })
       await writer.delete('/t/a')
       await writer.create('/t/a', bytes('4'))
-      await stage.calm()
+      await stage.waitUntilQuiet()
       expect(cached(cache)).toEqual(await contents(writer))
       expect(cache.stale).toBe(false)
       await cache.close()
@@ -377,7 +377,7 @@ it('is ready only once everything was read, whatever happens at any request', as
     await cache.ready
     expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
     await cache.close()
-    await stage.calm()
+    await stage.waitUntilQuiet()
   })
   expect(played).toBeGreaterThan(30)
 })

@@ -11,10 +11,10 @@ import {
   type Watcher,
   type WatchedEvent,
 } from '@zabra/client/core'
-import { isFinished, orMissing } from '../waiting/errors.ts'
-import { Gate } from '../waiting/gate.ts'
-import { spread } from '../waiting/spread.ts'
-import { below, depthBelow, Entries, type Entry, type NodeChange } from './entries.ts'
+import { isFinished, undefinedIfMissing } from '../support/retry.ts'
+import { ConcurrencyLimiter } from '../support/concurrency-limiter.ts'
+import { visitConcurrently } from '../support/visit-concurrently.ts'
+import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
 
 export interface TreeCacheOptions<T> {
   /** How bytes become values (default: they stay bytes). */
@@ -42,13 +42,13 @@ export class TreeTooLargeError extends UsageError {
 }
 
 /** Requests in flight at a time: enough to keep a server busy, and far below what one lets queue up. */
-const WINDOW = 256
+const MAX_IN_FLIGHT = 256
 /** Visits at a time that ask for data and children at once. */
-const FEW = 16
+const MAX_PARALLEL_LISTINGS = 16
 /** Events that may wait for a slow consumer. */
-const WAITING_EVENTS = 65_536
+const MAX_PENDING_EVENTS = 65_536
 
-interface Reading {
+interface PendingRead {
   /** Answers older than this are worthless: the znode was deleted since. */
   since: number
   again: boolean
@@ -61,21 +61,21 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly ready: Promise<void>
   readonly #client: Client
   readonly #options: TreeCacheOptions<T>
-  readonly #entries = new Entries<T>()
+  readonly #entries = new EntryTable<T>()
   readonly #streams = new Set<AsyncQueue<CacheEvent<T>>>()
-  readonly #reading = new Map<string, Reading>()
-  readonly #gate = new Gate(WINDOW)
+  readonly #pendingReads = new Map<string, PendingRead>()
+  readonly #limiter = new ConcurrencyLimiter(MAX_IN_FLIGHT)
   readonly #states: AsyncIterableIterator<StateChange>
   #watcher: Watcher | undefined
   #settleReady: { resolve(): void; reject(error: unknown): void }
   #initialized = false
   #stale = true
   /** A full look that is asked for, by the order of what asked for it. */
-  #wanted: number | undefined
-  #looking = false
+  #requestedSince: number | undefined
+  #isReadingAll = false
   /** Whether the last full look saw all, or lost its session in the midst. */
-  #sawAll = false
-  #over = false
+  #isComplete = false
+  #isClosed = false
   #error: unknown
 
   constructor(client: Client, root: string, options: TreeCacheOptions<T> = {}) {
@@ -130,11 +130,11 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       leave()
       return waiting
     }
-    const stream: AsyncQueue<CacheEvent<T>> = new AsyncQueue(WAITING_EVENTS + this.size, tooSlow, leave)
+    const stream: AsyncQueue<CacheEvent<T>> = new AsyncQueue(MAX_PENDING_EVENTS + this.size, tooSlow, leave)
     for (const [path, { value, stat }] of this.#entries.all())
       stream.push({ type: 'added', path, value, stat })
     if (this.#initialized) stream.push({ type: 'initialized' })
-    if (this.#over) stream.end(this.#error)
+    if (this.#isClosed) stream.end(this.#error)
     else this.#streams.add(stream)
     signal?.addEventListener('abort', stop, { once: true })
     if (signal?.aborted) stop()
@@ -152,15 +152,15 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   }
 
   async #run(): Promise<void> {
-    const watcher = await this.#arm()
+    const watcher = await this.#setWatch()
     this.#watcher = watcher
-    if (this.#over) return watcher.close()
+    if (this.#isClosed) return watcher.close()
     this.#resync(0)
-    for await (const event of watcher) this.#take(event)
+    for await (const event of watcher) this.#handleEvent(event)
     this.#end(undefined)
   }
 
-  async #arm(): Promise<Watcher> {
+  async #setWatch(): Promise<Watcher> {
     for (;;) {
       try {
         return await this.#client.watch(this.root, { mode: 'persistentRecursive' })
@@ -170,16 +170,16 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  #take(event: WatchedEvent): void {
-    if (this.#over) return
-    if (event.type === 'resync' || this.#isStrange(event)) return this.#resync(event.order)
+  #handleEvent(event: WatchedEvent): void {
+    if (this.#isClosed) return
+    if (event.type === 'resync' || this.#requiresFullRead(event)) return this.#resync(event.order)
     if (!this.#keeps(event.path)) return
-    if (event.type === 'nodeDeleted') this.#deleted(event.path, event.order)
+    if (event.type === 'nodeDeleted') this.#onDeleted(event.path, event.order)
     else void this.#read(event.path)
   }
 
   /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
-  #isStrange(event: WatchedEvent): boolean {
+  #requiresFullRead(event: WatchedEvent): boolean {
     if (event.type === 'resync' || event.path !== this.root) return false
     return event.type === 'nodeDeleted' || (event.type === 'nodeCreated' && this.get(this.root) !== undefined)
   }
@@ -200,56 +200,56 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return true
   }
 
-  #deleted(path: string, order: number): void {
-    for (const [other, reading] of this.#reading) {
+  #onDeleted(path: string, order: number): void {
+    for (const [other, reading] of this.#pendingReads) {
       if (depthBelow(path, other) !== undefined) reading.since = order
     }
-    this.#tellAll(this.#entries.removed(path))
+    this.#emitAll(this.#entries.removed(path))
   }
 
   /** One after the other; those that are asked for while one runs are one. */
   #resync(since: number): void {
     this.#stale = true
-    const idle = this.#wanted === undefined && !this.#looking
-    this.#wanted = since
-    if (idle) void this.#lookWhileWanted().catch((error: unknown) => this.#end(error))
+    const idle = this.#requestedSince === undefined && !this.#isReadingAll
+    this.#requestedSince = since
+    if (idle) void this.#readAllWhileRequested().catch((error: unknown) => this.#end(error))
   }
 
-  async #lookWhileWanted(): Promise<void> {
-    this.#looking = true
+  async #readAllWhileRequested(): Promise<void> {
+    this.#isReadingAll = true
     try {
-      while (this.#wanted !== undefined && !this.#over) {
-        const since = this.#wanted
-        this.#wanted = undefined
-        this.#sawAll = true
-        await this.#lookAtAll(since)
+      while (this.#requestedSince !== undefined && !this.#isClosed) {
+        const since = this.#requestedSince
+        this.#requestedSince = undefined
+        this.#isComplete = true
+        await this.#readAll(since)
       }
     } finally {
-      this.#looking = false
+      this.#isReadingAll = false
     }
-    if (this.#sawAll && !this.#over && this.#client.state !== 'suspended') this.#fresh()
+    if (this.#isComplete && !this.#isClosed && this.#client.state !== 'suspended') this.#markFresh()
   }
 
-  #fresh(): void {
+  #markFresh(): void {
     const again = this.#initialized
     this.#initialized = true
     this.#stale = false
-    this.#tell({ type: again ? 'resynced' : 'initialized' })
+    this.#emit({ type: again ? 'resynced' : 'initialized' })
     this.#settleReady.resolve()
   }
 
   /** A session that ended brings another resync by itself. */
-  #failed(error: unknown): void {
+  #onReadError(error: unknown): void {
     if (!(error instanceof SessionExpiredError) || isFinished(this.#client)) this.#end(error)
-    else this.#sawAll = false
+    else this.#isComplete = false
   }
 
-  async #lookAtAll(since: number): Promise<void> {
+  async #readAll(since: number): Promise<void> {
     const seen = new Set<string>()
     let visits = 0
     const visit = async (path: string): Promise<readonly string[]> => {
       // One round trip for each level of a deep tree, and one request for each leaf of a broad one.
-      const early = visits++ < FEW ? this.#list(path) : undefined
+      const early = visits++ < MAX_PARALLEL_LISTINGS ? this.#list(path) : undefined
       early?.catch(() => {})
       const before = this.#entries.get(path)
       if (await this.#read(path)) seen.add(path)
@@ -257,10 +257,10 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
       return early ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
     }
     try {
-      if (this.#keeps(this.root)) await spread(this.root, WINDOW, visit)
-      if (this.#sawAll) this.#tellAll(this.#entries.forget(seen, since))
+      if (this.#keeps(this.root)) await visitConcurrently(this.root, MAX_IN_FLIGHT, visit)
+      if (this.#isComplete) this.#emitAll(this.#entries.removeUnseen(seen, since))
     } catch (error) {
-      this.#failed(error)
+      this.#onReadError(error)
     }
   }
 
@@ -274,52 +274,52 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   async #list(path: string): Promise<string[]> {
     const { depth = Infinity } = this.#options
     if (depthBelow(this.root, path)! >= depth) return []
-    const list = await this.#gate.through(() => orMissing(this.#client.getChildren(path)))
+    const list = await this.#limiter.run(() => undefinedIfMissing(this.#client.getChildren(path)))
     return (list?.children ?? []).map((name) => below(path, name)).filter((each) => this.#keeps(each))
   }
 
   /** Reads a znode until what was read is not older than what was told of it. True when it is there. */
   async #read(path: string): Promise<boolean> {
-    const pending = this.#reading.get(path)
+    const pending = this.#pendingReads.get(path)
     if (pending !== undefined) {
       // One read at a time; whoever asks meanwhile gets another one after it.
       pending.again = true
       return true
     }
-    const reading: Reading = { since: 0, again: false }
-    this.#reading.set(path, reading)
+    const reading: PendingRead = { since: 0, again: false }
+    this.#pendingReads.set(path, reading)
     try {
       for (;;) {
         reading.again = false
         const found = await this.#readOnce(path, reading)
-        if (!reading.again || this.#over) return found
+        if (!reading.again || this.#isClosed) return found
       }
     } finally {
-      this.#reading.delete(path)
+      this.#pendingReads.delete(path)
     }
   }
 
-  async #readOnce(path: string, reading: Reading): Promise<boolean> {
+  async #readOnce(path: string, reading: PendingRead): Promise<boolean> {
     try {
-      const { data, stat, order } = await this.#gate.through(() => this.#client.getData(path))
-      if (order < reading.since || this.#over) return false
+      const { data, stat, order } = await this.#limiter.run(() => this.#client.getData(path))
+      if (order < reading.since || this.#isClosed) return false
       const value = this.#decode(data)
       const change = this.#entries.read(path, { value, stat }, order)
-      if (change !== undefined) this.#tell(change)
+      if (change !== undefined) this.#emit(change)
       this.#checkSize()
       return true
     } catch (error) {
-      return this.#unread(path, error)
+      return this.#onUnreadable(path, error)
     }
   }
 
-  #unread(path: string, error: unknown): boolean {
+  #onUnreadable(path: string, error: unknown): boolean {
     if (error instanceof NoNodeError) {
-      this.#tellAll(this.#entries.removed(path))
+      this.#emitAll(this.#entries.removed(path))
       return false
     }
-    if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#failed(error)
-    else this.#tell({ type: 'unreadable', path, cause: error })
+    if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#onReadError(error)
+    else this.#emit({ type: 'unreadable', path, cause: error })
     // What is known of it stays.
     return true
   }
@@ -340,24 +340,24 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
 
   async #followStates(): Promise<void> {
     for await (const { state } of this.#states) {
-      if (state === 'suspended' && this.#initialized && !this.#over) {
+      if (state === 'suspended' && this.#initialized && !this.#isClosed) {
         this.#stale = true
-        this.#tell({ type: 'stale' })
+        this.#emit({ type: 'stale' })
       }
     }
   }
 
-  #tellAll(changes: readonly CacheEvent<T>[]): void {
-    for (const change of changes) this.#tell(change)
+  #emitAll(changes: readonly CacheEvent<T>[]): void {
+    for (const change of changes) this.#emit(change)
   }
 
-  #tell(event: CacheEvent<T>): void {
+  #emit(event: CacheEvent<T>): void {
     for (const stream of this.#streams) stream.push(event)
   }
 
   #end(error: unknown): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#isClosed) return
+    this.#isClosed = true
     this.#error = error
     void this.#states.return?.()
     void this.#watcher?.close()

@@ -2,18 +2,24 @@ export type Decision = 'committed' | 'aborted'
 export type Vote = 'commit' | 'abort'
 
 /** All that a decision depends on. */
-export interface Poll {
+export interface VotingState {
   readonly participants: readonly string[]
   readonly votes: ReadonlyMap<string, Vote>
   /** Sites that were there and are gone. */
   readonly lost: ReadonlySet<string>
-  readonly deadlinePassed: boolean
+  readonly isDeadlinePassed: boolean
   /** The coordinator does not want it any more. */
-  readonly givenUp: boolean
+  readonly isGivenUp: boolean
 }
 
 /** The one decision that the votes allow, or undefined as long as there is reason to wait. */
-export function decide({ participants, votes, lost, deadlinePassed, givenUp }: Poll): Decision | undefined {
+export function decide({
+  participants,
+  votes,
+  lost,
+  isDeadlinePassed: deadlinePassed,
+  isGivenUp: givenUp,
+}: VotingState): Decision | undefined {
   if (participants.some((site) => votes.get(site) === 'abort')) return 'aborted'
   const missing = participants.filter((site) => !votes.has(site))
   if (missing.length === 0) return 'committed'
@@ -22,7 +28,7 @@ export function decide({ participants, votes, lost, deadlinePassed, givenUp }: P
 }
 
 /** What the znode of a transaction holds. */
-export interface Record {
+export interface TransactionRecord {
   readonly state: 'voting' | Decision
   readonly participants: readonly string[]
   /** In base64. */
@@ -33,7 +39,7 @@ export interface Record {
 
 /** Whether to forget a transaction: all sites have applied it, and its coordinator knows of the decision or is no more. */
 export function isDone(
-  { participants }: Pick<Record, 'participants'>,
+  { participants }: Pick<TransactionRecord, 'participants'>,
   acks: number,
   coordinatorWaits: boolean,
 ): boolean {

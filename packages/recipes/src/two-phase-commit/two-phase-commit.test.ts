@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
 import type { Client } from '@zabra/client/core'
-import { client, eachTest, run, world } from '../testing/each-test.ts'
+import { client, setupEachTest, run, world } from '../testing/setup.ts'
 import {
   after,
   enumerateFaults,
   seedsOf,
   settledWithin,
   tree,
-  breakOnTheWay,
+  dropInFlight,
   withSeeds,
-} from '../testing/stage.ts'
+} from '../testing/fault-fixture.ts'
 import { bytes, text, ManualWorld } from '../testing/world.ts'
-import { AmbiguousResultError } from '../waiting/ambiguous.ts'
+import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { twoPhaseCommit } from './coordinate.ts'
 import { decide, isDone, type Decision, type Vote } from './decide.ts'
-import { participate, type Handlers } from './participate.ts'
+import { participate, type ParticipantHandlers } from './participate.ts'
 
-eachTest('coordinator')
+setupEachTest('coordinator')
 
 /** What sites did, by site and transaction. */
 class Ledger {
@@ -24,7 +24,7 @@ class Ledger {
   readonly outcomes = new Map<string, Set<Decision>>()
   readonly failures: unknown[] = []
 
-  handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): Handlers {
+  handlers(site: string, vote: Vote | (() => Promise<Vote>) = 'commit'): ParticipantHandlers {
     const note = (id: string, outcome: Decision): Promise<void> => {
       this.entries.push(`${site} ${outcome}`)
       this.outcomes.set(id, (this.outcomes.get(id) ?? new Set()).add(outcome))
@@ -37,7 +37,7 @@ class Ledger {
       },
       commit: ({ id }) => note(id, 'committed'),
       abort: ({ id }) => note(id, 'aborted'),
-      failed: (error) => void this.failures.push(error),
+      onFailed: (error) => void this.failures.push(error),
     }
   }
 
@@ -57,13 +57,13 @@ describe('the decision', () => {
     participants: ['a', 'b'],
     votes: new Map(),
     lost: new Set<string>(),
-    deadlinePassed: false,
-    givenUp: false,
+    isDeadlinePassed: false,
+    isGivenUp: false,
   }
   const votes = (entries: Record<string, Vote>): Map<string, Vote> => new Map(Object.entries(entries))
 
   it('is to commit when all agree, late or not', () => {
-    expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), deadlinePassed: true })).toBe(
+    expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), isDeadlinePassed: true })).toBe(
       'committed',
     )
   })
@@ -77,8 +77,8 @@ describe('the decision', () => {
     expect(decide(one)).toBeUndefined()
     expect(decide({ ...one, lost: new Set(['a']) })).toBeUndefined()
     expect(decide({ ...one, lost: new Set(['b']) })).toBe('aborted')
-    expect(decide({ ...one, deadlinePassed: true })).toBe('aborted')
-    expect(decide({ ...one, givenUp: true })).toBe('aborted')
+    expect(decide({ ...one, isDeadlinePassed: true })).toBe('aborted')
+    expect(decide({ ...one, isGivenUp: true })).toBe('aborted')
   })
 
   it('is forgotten when all sites have applied it and the coordinator knows it or is gone', () => {
@@ -279,7 +279,7 @@ it('comes to one decision, whatever happens to the coordinator at any request', 
     }).catch((error: unknown) => {
       if (!(error instanceof AmbiguousResultError)) throw error
     })
-    await stage.calm()
+    await stage.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
@@ -305,7 +305,7 @@ it('comes to one decision, whatever happens to a site at any request', async () 
       await shaky[Symbol.asyncDispose]()
       shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     }
-    await stage.calm()
+    await stage.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))
@@ -328,7 +328,7 @@ it('decides once among random deaths of coordinators and cuts of sites', async (
     }
     const told: Promise<Decision | undefined>[] = []
     const coordinators = await Promise.all([1, 2, 3, 4].map(() => own.client()))
-    const heal = breakOnTheWay(own, random)
+    const heal = dropInFlight(own, random)
     for (const coordinator of coordinators) {
       told.push(begin(coordinator, names).catch(() => undefined))
       await own.advance(random.below(100))

@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 import type { RandomSource } from '../nemesis.ts'
-import type { Ledger } from '../ledger.ts'
+import type { ExclusionChecker } from '../exclusion-checker.ts'
 
 /** Who plays: clients that suffer, one that does not, and what the world lets them do. A fake keeper or a simulation casts them. */
 export interface ScenarioContext {
@@ -14,11 +14,11 @@ export interface ScenarioContext {
   /** Ends all faults, and waits until everybody has noticed. */
   readonly waitUntilHealed: () => Promise<void>
   /** Who holds what; at most so much at once. */
-  readonly ledger: (limit?: number) => Ledger
+  readonly createChecker: (limit?: number) => ExclusionChecker
 }
 
 /** Throws when something is wrong. */
-export type Scenario = (cast: ScenarioContext) => Promise<void>
+export type Scenario = (context: ScenarioContext) => Promise<void>
 
 const byText = (a: unknown, b: unknown): number => (String(a) < String(b) ? -1 : 1)
 

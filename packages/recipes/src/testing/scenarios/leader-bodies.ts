@@ -1,21 +1,21 @@
 import { ZooKeeperError, type Client } from '@zabra/client/core'
 import { LeaderElection, type Leader } from '../../leader-election/index.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
 /** Leaders whose work runs in bodies: never two at once in one participant, and one leader when all is well. */
 export async function runLeaderBodies({
-  prng: dice,
+  prng,
   clients,
   names,
-  observer: witness,
-  waitUntilHealed: calm,
+  observer,
+  waitUntilHealed,
   sleep,
-  ledger,
+  createChecker,
 }: ScenarioContext): Promise<void> {
-  const own = ledger()
-  const fence = await Fence.raise(witness)
+  const own = createChecker()
+  const fence = await Fence.create(observer)
   const stop = new AbortController()
   const bodies = clients.map(() => 0)
   const leading = new Map<string, bigint>()
@@ -25,15 +25,15 @@ export async function runLeaderBodies({
       try {
         await election.lead(
           async (leadership) => {
-            if (++bodies[i]! > 1) own.wrong.push(`two bodies of ${names[i]} at once`)
+            if (++bodies[i]! > 1) own.violations.push(`two bodies of ${names[i]} at once`)
             leading.set(names[i]!, leadership.token)
             try {
-              own.enter(names[i]!, leadership)
+              own.recordGrant(names[i]!, leadership)
               await fence.write(leadership, true)
-              const long = dice.chance(20) ? 25_000 : 2000
-              await pauseFor(client, dice.between(0, long), leadership.signal).catch(() => {})
+              const long = prng.chance(20) ? 25_000 : 2000
+              await delay(client, prng.between(0, long), leadership.signal).catch(() => {})
               // Some leaders are slow to stop.
-              if (dice.chance(60)) await pauseFor(client, dice.between(0, 6000))
+              if (prng.chance(60)) await delay(client, prng.between(0, 6000))
               await fence.write(leadership, true)
             } finally {
               bodies[i]!--
@@ -41,16 +41,16 @@ export async function runLeaderBodies({
             }
             leadership.assertHeld()
           },
-          { requeue: dice.chance(80), signal: stop.signal },
+          { requeue: prng.chance(80), signal: stop.signal },
         )
       } catch (error) {
         if (!(error instanceof ZooKeeperError)) throw error
-        await pauseFor(client, 100)
+        await delay(client, 100)
       }
     }
     await election[Symbol.asyncDispose]()
   }
-  const watching = new LeaderElection(witness, '/e', { announce: true })
+  const watching = new LeaderElection(observer, '/e', { announce: true })
   const seen: (Leader | undefined)[] = []
   const observing = (async () => {
     for await (const leader of watching.observe()) seen.push(leader)
@@ -58,7 +58,7 @@ export async function runLeaderBodies({
   const all = clients.map(take)
   for (const each of [...all, observing]) each.catch(() => {})
   await sleep(20_000)
-  await calm()
+  await waitUntilHealed()
   const before = seen.length
   await sleep(45_000)
   if (seen.length === before) throw new Error('nobody has led anew since all is well')
@@ -74,5 +74,5 @@ export async function runLeaderBodies({
   )
   await watching[Symbol.asyncDispose]()
   await observing
-  expectEqual('leaders beside each other', [...own.wrong, ...fence.wrong], [])
+  expectEqual('leaders beside each other', [...own.violations, ...fence.violations], [])
 }

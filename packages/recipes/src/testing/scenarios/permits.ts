@@ -1,7 +1,7 @@
 import { utf8, ZooKeeperError, type Client } from '@zabra/client/core'
 import { Semaphore } from '../../semaphore/index.ts'
-import { untilClear } from '../../waiting/errors.ts'
-import { pauseFor } from '../../waiting/pause.ts'
+import { retryUntilKnown } from '../../support/retry.ts'
+import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 
 const PATH = '/s'
@@ -28,8 +28,8 @@ class Limits {
   }
 
   async set(permits: number): Promise<void> {
-    await untilClear(this.#client, () => of(this.#client).setPermits(permits))
-    const { data, stat } = await untilClear(this.#client, async () => {
+    await retryUntilKnown(this.#client, () => of(this.#client).setPermits(permits))
+    const { data, stat } = await retryUntilKnown(this.#client, async () => {
       await this.#client.sync(PATH)
       return this.#client.getData(PATH)
     })
@@ -47,27 +47,27 @@ class Limits {
 }
 
 /** Permits that come and go while somebody changes how many there are. */
-export async function runPermits(cast: ScenarioContext): Promise<void> {
-  const { prng: dice, clients, names, observer: witness, sleep, waitUntilHealed: calm, ledger } = cast
-  const own = ledger(Infinity)
+export async function runPermits(context: ScenarioContext): Promise<void> {
+  const { prng, clients, names, observer, sleep, waitUntilHealed, createChecker } = context
+  const own = createChecker(Infinity)
   const limits = new Limits(clients[0]!)
   await limits.set(INITIAL)
   const stop = new AbortController()
   const changing = (async () => {
     while (!stop.signal.aborted) {
-      await sleep(dice.between(300, 4000))
-      await limits.set(dice.pick([0, 1, 2, INITIAL, MOST]))
+      await sleep(prng.between(300, 4000))
+      await limits.set(prng.pick([0, 1, 2, INITIAL, MOST]))
     }
     await limits.set(MOST)
   })()
   const participate = async (client: Client, name: string): Promise<void> => {
     while (!stop.signal.aborted) {
-      await pauseFor(client, dice.between(0, 1500))
-      const weight = dice.between(1, INITIAL + 1)
+      await delay(client, prng.between(0, 1500))
+      const weight = prng.between(1, INITIAL + 1)
       try {
         const held = await of(client).acquire(weight)
-        own.enter(name, held, weight)
-        await pauseFor(client, dice.between(0, dice.chance(10) ? 15_000 : 2500))
+        own.recordGrant(name, held, weight)
+        await delay(client, prng.between(0, prng.chance(10) ? 15_000 : 2500))
         await held.release()
       } catch (error) {
         // There are not so many now, or the session has ended.
@@ -78,19 +78,19 @@ export async function runPermits(cast: ScenarioContext): Promise<void> {
   const taking = clients.slice(1).map((client, i) => participate(client, names[i + 1]!))
   for (const each of [changing, ...taking]) each.catch(() => {})
   await sleep(30_000)
-  await calm()
+  await waitUntilHealed()
   stop.abort()
   await Promise.all([changing, ...taking])
-  const wrong = own.sums.filter(({ token, weight }) => weight > limits.at(token))
-  const told = wrong.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
-  expectEqual('permits beyond those that there were', told, [])
+  const violations = own.sums.filter(({ token, weight }) => weight > limits.at(token))
+  const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
+  expectEqual('permits beyond those that there were', messages, [])
   // Whatever has leaked is missing here.
-  const all = await of(witness).acquire(MOST)
+  const all = await of(observer).acquire(MOST)
   await all.release()
   for (const folder of ['leases', 'locks']) {
-    await witness.sync(PATH)
+    await observer.sync(PATH)
     // The folders are containers, which go when they are empty.
-    const { numChildren = 0 } = (await witness.exists(`${PATH}/${folder}`)) ?? {}
+    const { numChildren = 0 } = (await observer.exists(`${PATH}/${folder}`)) ?? {}
     expectEqual(`what is left in the ${folder}`, numChildren, 0)
   }
 }

@@ -1,0 +1,236 @@
+import {
+  ClosedError,
+  MultiError,
+  NoNodeError,
+  SessionExpiredError,
+  type CallOptions,
+  type Client,
+  type ErrorPolicy,
+  type StateChange,
+  type WriteOp,
+  type WriteResult,
+  type ZooKeeperError,
+} from '@zabra/client/core'
+import { watchHorizon } from './horizon.ts'
+import { LostError, type LostReason } from './lost.ts'
+import { OwnNodeWatcher } from './own-node-watcher.ts'
+import { lossReason, sessionStatusOf } from './policy.ts'
+import { joinLeaseRenewal, renewsLease } from './renewal.ts'
+import type { LockHandle } from './types.ts'
+
+/** An ephemeral znode that stands for a right. */
+export interface HandleNode {
+  readonly path: string
+  /** zxid of its creation. */
+  readonly token: bigint
+  /** The session that it belongs to. */
+  readonly owner: bigint
+}
+
+export interface HandleOptions {
+  /** In messages and for observers, such as `mutex`. */
+  readonly recipe: string
+  readonly policy: ErrorPolicy
+  /** Instead of a new watch on the znode, one that is there already. */
+  readonly watcher?: OwnNodeWatcher
+  /** Milliseconds that its holder waited for it, for observers. */
+  readonly waitedMs?: number
+  /** Why it is over when the znode has gone (default `nodeDeleted`). */
+  readonly deletionReason?: () => LostReason
+  /** Makes the right end, instead of deleting its znode. */
+  readonly release?: () => Promise<void>
+  /** Runs once when the right ends, however that is. */
+  readonly onEnd?: (error: LostError) => void
+}
+
+/**
+ * A right that is given back sooner needs no watch on its znode: a request and a notification less for each turn of many
+ * short ones. Whoever deletes the znode before is noticed when the watch is armed.
+ */
+const WATCH_AFTER_MS = 10
+
+const reasonTexts: Readonly<Record<LostReason, string>> = {
+  suspended: 'the connection to the servers was lost',
+  leasePassed: 'the session could have expired by now',
+  expired: 'the session has expired',
+  nodeDeleted: 'somebody has deleted its znode',
+  revoked: 'it was revoked',
+  released: 'it was released',
+  closed: 'the client was closed',
+}
+
+/** A right on an ephemeral znode: begins held, ends once, by release or by loss. */
+export class EphemeralLockHandle implements LockHandle {
+  readonly #client: Client
+  readonly #node: HandleNode
+  readonly #options: HandleOptions
+  readonly #controller = new AbortController()
+  readonly #states: AsyncIterableIterator<StateChange>
+  #leaveRenewal = (): void => {}
+  #unwatchHorizon = (): void => {}
+  #cancelWatch = (): void => {}
+  #released: Promise<void> | undefined
+  #releaseCallbacks: (() => void)[] = []
+
+  constructor(client: Client, node: HandleNode, options: HandleOptions) {
+    this.#client = client
+    this.#node = node
+    this.#options = options
+    this.#states = client.states()
+    void this.#followStates()
+    const listener = { onDeleted: () => this.#onDeleted(), onWatchFailed: () => this.#report('unwatched') }
+    if (options.watcher === undefined) {
+      this.#cancelWatch = client.platform.clock.after(WATCH_AFTER_MS, 'watch on what is held', () => {
+        void new OwnNodeWatcher(client, node.path, listener)
+      })
+    }
+    if (renewsLease(options.policy)) this.#leaveRenewal = joinLeaseRenewal(client)
+    this.#unwatchHorizon = watchHorizon(client, options.policy, () =>
+      this.#check(sessionStatusOf(client, this.owner)),
+    )
+    this.#report('held', options.waitedMs)
+  }
+
+  get token(): bigint {
+    return this.#node.token
+  }
+
+  get path(): string {
+    return this.#node.path
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  /** The session that holds it. */
+  get owner(): bigint {
+    return this.#node.owner
+  }
+
+  /** What `assertHeld` asserts. */
+  get isHeld(): boolean {
+    this.#check(sessionStatusOf(this.#client, this.owner))
+    return !this.signal.aborted
+  }
+
+  assertHeld(): void {
+    this.#check(sessionStatusOf(this.#client, this.owner))
+    if (this.signal.aborted) throw this.signal.reason
+  }
+
+  async guard<const T extends readonly WriteOp[]>(
+    operations: T,
+    options?: CallOptions,
+  ): Promise<{ [K in keyof T]: WriteResult<T[K]> }> {
+    this.assertHeld()
+    try {
+      const all = [{ op: 'check', path: this.path }, ...operations] as const
+      const [, ...results] = await this.#client.multi<readonly WriteOp[]>(all, options)
+      return results as { [K in keyof T]: WriteResult<T[K]> }
+    } catch (error) {
+      throw this.#guardError(error)
+    }
+  }
+
+  release({ background = false }: { background?: boolean } = {}): Promise<void> {
+    this.#end('released')
+    this.#released ??= this.#releaseNode().finally(() => {
+      for (const action of this.#releaseCallbacks.splice(0)) action()
+    })
+    if (!background) return this.#released
+    this.#released.catch(() => this.#report('releaseFailed'))
+    return Promise.resolve()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release()
+  }
+
+  /** Runs when the right has been given back, or cannot be. A lost one counts as long as its holder has not let go. */
+  onRelease(action: () => void): void {
+    this.#releaseCallbacks.push(action)
+  }
+
+  /** Another right has taken its place; there is nothing left to give back. */
+  markReplaced(): void {
+    this.#released = Promise.resolve()
+    void this.release()
+  }
+
+  /** Ends it for a reason that only the recipe knows. */
+  lose(reason: LostReason, cause?: unknown): void {
+    this.#end(reason, cause)
+  }
+
+  async #releaseNode(): Promise<void> {
+    // A session that is over has taken its znodes along.
+    if (lossReason('session', sessionStatusOf(this.#client, this.owner)) !== undefined) return
+    const { release = () => this.#client.delete(this.path, { guaranteed: true, missingOk: true }) } =
+      this.#options
+    try {
+      await release()
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
+    }
+    this.#report('released')
+  }
+
+  /** Ends the right if a look at the situation says so. */
+  #check(situation: ReturnType<typeof sessionStatusOf>, cause?: unknown): void {
+    if (this.signal.aborted) return
+    const reason = lossReason(this.#options.policy, situation)
+    if (reason !== undefined) this.#end(reason, cause)
+  }
+
+  async #followStates(): Promise<void> {
+    for await (const { state, cause } of this.#states) {
+      this.#check(sessionStatusOf(this.#client, this.owner, state), cause)
+      if (this.signal.aborted) return
+    }
+    // The stream of states ends with the client, or because the right has ended.
+    this.#end('closed')
+  }
+
+  #onDeleted(): void {
+    this.#end(this.#options.deletionReason?.() ?? 'nodeDeleted')
+  }
+
+  #guardError(error: unknown): unknown {
+    if (!(error instanceof MultiError)) return error
+    const cause = error.cause as ZooKeeperError
+    if (error.index > 0)
+      return new MultiError(
+        `The guarded operation ${error.index - 1} failed: ${cause.message}`,
+        error.index - 1,
+        cause,
+      )
+    if (!(cause instanceof NoNodeError)) return error
+    this.#end(this.#options.deletionReason?.() ?? 'nodeDeleted', error)
+    return this.signal.reason
+  }
+
+  #end(reason: LostReason, cause?: unknown): void {
+    if (this.signal.aborted) return
+    const { recipe } = this.#options
+    const message = `The ${recipe} ${this.path} is held no longer: ${reasonTexts[reason]}`
+    const error = new LostError(message, reason, this.token, this.path, cause)
+    this.#unwatchHorizon()
+    this.#cancelWatch()
+    this.#leaveRenewal()
+    void this.#states.return?.()
+    this.#controller.abort(error)
+    if (reason !== 'released') this.#report(`lost: ${reason}`)
+    this.#options.onEnd?.(error)
+  }
+
+  #report(phase: string, waitedMs?: number): void {
+    const { recipe } = this.#options
+    const waited = waitedMs === undefined ? {} : { waitedMs }
+    try {
+      this.#client.instrumentation?.recipe?.({ recipe, path: this.path, phase, ...waited })
+    } catch {
+      // An observer must not break what it observes.
+    }
+  }
+}

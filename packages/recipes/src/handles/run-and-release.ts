@@ -1,0 +1,18 @@
+/** Runs both and says of all that failed: the first error alone, or both in one. */
+export async function runAndRelease<T>(body: () => Promise<T>, release: () => Promise<void>): Promise<T> {
+  let result: T
+  try {
+    result = await body()
+  } catch (error) {
+    try {
+      await release()
+    } catch (second) {
+      throw new AggregateError([error, second], 'Both the body and the release of its right failed', {
+        cause: error,
+      })
+    }
+    throw error
+  }
+  await release()
+  return result
+}

@@ -1,0 +1,242 @@
+import {
+  abortError,
+  NoNodeError,
+  SessionExpiredError,
+  UsageError,
+  type Client,
+  type ErrorPolicy,
+  type OneShotWatch,
+} from '@zabra/client/core'
+import { LostError } from '../handles/lost.ts'
+import { lossReason, sessionStatusOf } from '../handles/policy.ts'
+import type { AcquireOptions } from '../handles/types.ts'
+import { Notifier } from './notifier.ts'
+import { turnStatusOf } from './contenders.ts'
+import type { LockQueue, Listing, QueueEntry } from './lock-queue.ts'
+
+/** Something that goes on beside the wait for a turn. */
+export interface WaitGuard {
+  /** Throws what should end the wait. */
+  check(): void
+}
+
+export interface TurnOptions<T> extends AcquireOptions {
+  /** How names of this contender go on after their mark. */
+  readonly prefix: string
+  readonly policy: ErrorPolicy
+  /** What waits, for messages (default `acquire`). */
+  readonly operation?: string
+  /** Makes the right, at the very instant at which it is known to be held. */
+  readonly grant: (entry: QueueEntry, waitedMs: number) => T
+  /** Called with each znode that waits; it rings when it wants to be asked. */
+  readonly createGuard?: (entry: QueueEntry, ring: () => void) => WaitGuard
+  /** Called when a znode no longer waits, whatever came of it. */
+  readonly onWaitEnd?: (entry: QueueEntry) => void
+}
+
+/**
+ * Stands in line until it is our turn. Every wake-up only means to look again. What is left behind when it fails is
+ * removed, whatever the reason. A place that one has already is taken instead of a new one, if it still exists.
+ */
+export async function acquireTurn<T>(
+  queue: LockQueue,
+  options: TurnOptions<T>,
+  entry?: QueueEntry,
+): Promise<T> {
+  const { signal, onSessionLoss = 'requeue' } = options
+  const since = queue.client.platform.clock.monotonic()
+  for (let own = entry; ; own = undefined) {
+    try {
+      if (own === undefined) throwIfAborted(signal, queue.directory, options.operation)
+      const granted = await attemptTurn(queue, options, own, since)
+      if (granted !== undefined) return granted.handle
+      // The place went with its session, or with the whole directory.
+      if (onSessionLoss === 'throw') throw sessionExpired(queue)
+    } catch (error) {
+      if (!(error instanceof SessionExpiredError) || onSessionLoss === 'throw') throw error
+      if (!(await waitForNewSession(queue, options))) throw error
+    }
+  }
+}
+
+/** Takes a turn only if nobody has to be waited for; else leaves no trace and gives undefined. */
+export async function tryAcquireTurn<T>(
+  queue: LockQueue,
+  options: TurnOptions<T>,
+  isFree: (names: readonly string[]) => boolean,
+): Promise<T | undefined> {
+  const { signal, prefix } = options
+  throwIfAborted(signal, queue.directory, options.operation)
+  // Looking costs others nothing, a znode would.
+  const before = await queue.list(signal)
+  if (before !== undefined && !isFree(before.names)) return undefined
+  const { entry, listing } = await queue.enqueue(prefix, signal)
+  try {
+    const { names } = listing ?? (await queue.list(signal)) ?? { names: [] }
+    if (turnStatusOf(names, entry.name, queue.parse).turn === 'now') {
+      await renewLease(queue.client, options.policy, signal)
+      if (canGrant(queue.client, entry, options.policy)) return options.grant(entry, 0)
+    }
+  } catch (error) {
+    queue.removeInBackground(entry)
+    throw error
+  }
+  await queue.remove(entry)
+  return undefined
+}
+
+async function attemptTurn<T>(
+  queue: LockQueue,
+  options: TurnOptions<T>,
+  own: QueueEntry | undefined,
+  since: number,
+): Promise<{ handle: T } | undefined> {
+  const entered = own === undefined ? await queue.enqueue(options.prefix, options.signal) : { entry: own }
+  const { entry, listing } = { listing: undefined, ...entered }
+  const notifier = new Notifier(queue.client, options.signal)
+  const predecessor = new Predecessor(queue, notifier)
+  try {
+    const guard = options.createGuard?.(entry, notifier.notify)
+    const granted = await waitForTurn({ queue, options, entry, notifier, predecessor, guard, since }, listing)
+    if (granted === undefined) queue.removeInBackground(entry)
+    return granted
+  } catch (error) {
+    queue.removeInBackground(entry)
+    throw error
+  } finally {
+    notifier.close()
+    predecessor.unwatch()
+    options.onWaitEnd?.(entry)
+  }
+}
+
+interface Wait<T> {
+  readonly queue: LockQueue
+  readonly options: TurnOptions<T>
+  readonly entry: QueueEntry
+  readonly notifier: Notifier
+  readonly predecessor: Predecessor
+  readonly guard: WaitGuard | undefined
+  readonly since: number
+}
+
+/** Looks and waits by turns. Undefined when the place is gone through nobody's will, and another may be taken. */
+async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promise<{ handle: T } | undefined> {
+  const { queue, options, entry, notifier, predecessor, guard } = wait
+  const { client } = queue
+  const { signal, policy } = options
+  let directory = first?.directoryCzxid
+  for (let listing = first; ; listing = undefined) {
+    throwIfAborted(signal, entry.path, options.operation)
+    guard?.check()
+    if (client.session.id !== entry.owner) return undefined
+    listing ??= await queue.list(signal)
+    if (listing === undefined) return undefined
+    directory ??= listing.directoryCzxid
+    const status = turnStatusOf(listing.names, entry.name, queue.parse)
+    if (status.turn === 'missing') {
+      if (client.session.id !== entry.owner || listing.directoryCzxid !== directory) return undefined
+      throw entryDeleted(entry)
+    }
+    if (status.turn === 'behind') {
+      if (await predecessor.watch(status.name, signal)) await notifier.wait()
+      continue
+    }
+    await renewLease(client, policy, signal)
+    throwIfAborted(signal, entry.path, options.operation)
+    guard?.check()
+    if (canGrant(client, entry, policy)) {
+      return { handle: options.grant(entry, client.platform.clock.monotonic() - wait.since) }
+    }
+    if (client.state !== 'connected') await notifier.wait()
+  }
+}
+
+/** The watch on the one before us, kept over wake-ups that have nothing to do with it. */
+class Predecessor {
+  readonly #line: LockQueue
+  readonly #bell: Notifier
+  #name: string | undefined
+  #watch: OneShotWatch | undefined
+
+  constructor(queue: LockQueue, notifier: Notifier) {
+    this.#line = queue
+    this.#bell = notifier
+  }
+
+  /** False when it has gone already. A read arms the watch: it leaves none on a znode that does not exist. */
+  async watch(name: string, signal: AbortSignal | undefined): Promise<boolean> {
+    if (this.#name === name) return true
+    this.unwatch()
+    try {
+      const path = this.#line.pathOf(name)
+      const watch = await this.#line.client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
+      this.#name = name
+      this.#watch = watch
+      const spent = (): void => {
+        if (this.#watch === watch) this.#name = this.#watch = undefined
+        this.#bell.notify()
+      }
+      watch.fired.then(spent, spent)
+      return true
+    } catch (error) {
+      if (error instanceof NoNodeError) return false
+      throw error
+    }
+  }
+
+  /** Nobody waits for it any more. */
+  unwatch(): void {
+    const watch = this.#watch
+    this.#name = this.#watch = undefined
+    void watch?.close()
+  }
+}
+
+/** While the connection is away nothing is granted, even if the policy would let a holder keep what it has. */
+export const canGrant = (client: Client, { owner }: QueueEntry, policy: ErrorPolicy): boolean =>
+  client.state === 'connected' && lossReason(policy, sessionStatusOf(client, owner)) === undefined
+
+/** A lease that ran out while waiting is renewed before anything is granted on it. */
+async function renewLease(
+  client: Client,
+  policy: ErrorPolicy,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const now = (): number => client.platform.clock.monotonic()
+  if (typeof policy !== 'object' || now() < client.leaseHorizon) return
+  await client.syncCommitted(signal === undefined ? {} : { signal })
+  if (client.state === 'connected' && now() >= client.leaseHorizon) {
+    throw new UsageError(`Expected a lease margin below the session timeout of ${client.session.timeout} ms`)
+  }
+}
+
+/** Waits for the session that follows an expired one. False when none will. */
+async function waitForNewSession(
+  { client, directory }: LockQueue,
+  { signal, operation }: Pick<TurnOptions<unknown>, 'signal' | 'operation'>,
+): Promise<boolean> {
+  const notifier = new Notifier(client, signal)
+  try {
+    while (!signal?.aborted && !notifier.isClientFinished && client.state !== 'connected')
+      await notifier.wait()
+    throwIfAborted(signal, directory, operation)
+    return client.state === 'connected'
+  } finally {
+    notifier.close()
+  }
+}
+
+export function throwIfAborted(signal: AbortSignal | undefined, path: string, operation = 'acquire'): void {
+  if (signal?.aborted) throw abortError(signal.reason, { path, operation })
+}
+
+const sessionExpired = ({ client, directory }: LockQueue): SessionExpiredError =>
+  new SessionExpiredError(`acquire ${directory}: the session expired while waiting`, client.session.id, {
+    path: directory,
+    operation: 'acquire',
+  })
+
+/** A waiting znode has gone by somebody's hand. */
+export const entryDeleted = ({ path, token }: QueueEntry): LostError =>
+  new LostError(`The place in line ${path} is gone: somebody has deleted it`, 'nodeDeleted', token, path)
