@@ -19,25 +19,25 @@ import { bigEndian, decimal, outcomeOf, backoffMs } from './decide.ts'
 
 export interface AtomicValueOptions<T> {
   readonly codec: Codec<T>
-  /** The value of a znode that does not exist yet. */
+  /** Value used while the znode does not exist; the first read writes it. */
   readonly initial: T
   /**
-   * `exact` (default): a write whose reply is lost is found out about. `fast`: it throws an `AmbiguousResultError`, and saves
-   * the two requests for a mark.
+   * `exact` (default): resolves a lost reply with a marker znode. `fast`: throws an `AmbiguousResultError` when a
+   * reply is lost, and saves the two requests for the marker.
    */
   readonly mode?: 'exact' | 'fast'
 }
 
-/** A value and what the servers say of it. */
+/** A value and the stat of its znode. */
 export interface Versioned<T> {
   readonly value: T
   readonly stat: Stat
 }
 
-/** Tries that may be lost to others before one waits in line. */
+/** Number of lost version races after which an update waits in a queue. */
 const MAX_LOST_RACES = 6
 
-/** One value that many change, each change exactly once. */
+/** A value that many clients update; each update is applied exactly once. */
 export class AtomicValue<T> {
   readonly path: string
   readonly #client: Client
@@ -49,7 +49,7 @@ export class AtomicValue<T> {
     this.#options = options
   }
 
-  /** The value now. Makes the znode with the initial value when it is missing. */
+  /** Returns the current value. Creates the znode with the initial value when it is missing. */
   get({ signal }: Abortable = {}): Promise<Versioned<T>> {
     return retryInNewSession(this.#client, async () => {
       const { data, stat } = await this.#read(signal)
@@ -57,12 +57,15 @@ export class AtomicValue<T> {
     })
   }
 
-  /** Writes if nobody has written since `expected` was read; false if somebody has. */
+  /** Writes if the znode is unchanged since `expected` was read; returns false otherwise. */
   compareAndSet(expected: { readonly stat: Stat }, value: T, { signal }: Abortable = {}): Promise<boolean> {
     return this.#write(expected.stat, this.#options.codec.encode(value), signal)
   }
 
-  /** Reads, changes and writes until nobody came between. `change` may run more than once, and counts once. */
+  /**
+   * Reads, changes and writes until no other client wrote in between. `change` may run several times; its result
+   * is applied once.
+   */
   async update(change: (current: T) => T, { signal }: Abortable = {}): Promise<T> {
     let head: QueueHead | undefined
     try {
@@ -70,7 +73,7 @@ export class AtomicValue<T> {
         const { value, stat } = await this.get(signal ? { signal } : {})
         const next = change(value)
         if (await this.#write(stat, this.#options.codec.encode(next), signal)) return next
-        // Whoever loses again and again waits in line with its like, so that one of them at a time tries.
+        // A client that keeps losing races queues with the others that do, so that one of them at a time tries.
         if (lost === MAX_LOST_RACES) head = await this.#acquireHead(signal)
         else if (head === undefined) await this.#backoff(lost, signal)
       }
@@ -79,12 +82,12 @@ export class AtomicValue<T> {
     }
   }
 
-  /** Writes whatever the value was. */
+  /** Writes regardless of the current value. */
   set(value: T, options: Abortable = {}): Promise<T> {
     return this.update(() => value, options)
   }
 
-  /** The value at once, and the newest after each change. */
+  /** Yields the current value, then the newest value after each change. */
   async *updates({ signal }: Abortable = {}): AsyncGenerator<T, void, undefined> {
     await this.get(signal ? { signal } : {})
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
@@ -152,7 +155,7 @@ export class AtomicValue<T> {
     )
   }
 
-  /** Beside the value, since what is below it may be somebody else's. */
+  /** A sibling of the value's znode, because children of the value may belong to other programs. */
   get #markerFolder(): string {
     return `${this.path}-ops`
   }
@@ -172,13 +175,13 @@ export class AtomicValue<T> {
 }
 
 export interface CounterOptions {
-  /** Decimal text (default, as kazoo), or 4 or 8 bytes as Curator. */
+  /** `decimal` text (default, as in kazoo), or big-endian integers of 4 or 8 bytes as in Curator. */
   readonly format?: 'decimal' | 4 | 8
-  /** As of an `AtomicValue` (default `exact`). */
+  /** Same as for an `AtomicValue` (default `exact`). */
   readonly mode?: 'exact' | 'fast'
 }
 
-/** A whole number that many change. */
+/** An integer that many clients update. */
 export class Counter {
   readonly #value: AtomicValue<bigint>
 
@@ -187,18 +190,18 @@ export class Counter {
     this.#value = new AtomicValue(client, path, { codec, initial: 0n, mode })
   }
 
-  /** The number now; 0 where there is none yet. */
+  /** Returns the number; 0 while the znode does not exist. */
   async get(options: Abortable = {}): Promise<bigint> {
     return (await this.#value.get(options)).value
   }
 
-  /** Adds, exactly once, and returns the sum. Throws a `UsageError` when it does not fit the format. */
+  /** Adds exactly once and returns the sum. Throws a `UsageError` when the sum does not fit the format. */
   add(amount: bigint | number = 1n, options: Abortable = {}): Promise<bigint> {
     const by = BigInt(amount)
     return this.#value.update((current) => current + by, options)
   }
 
-  /** The number at once, and the newest after each change. */
+  /** Yields the current number, then the newest after each change. */
   updates(options: Abortable = {}): AsyncGenerator<bigint, void, undefined> {
     return this.#value.updates(options)
   }

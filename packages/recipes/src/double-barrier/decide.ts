@@ -1,13 +1,13 @@
-/** What somebody who leaves does next. */
+/** What a leaving member does next. */
 export type LeaveStep =
   | { readonly do: 'nothing' }
   | { readonly do: 'goAway'; readonly last: boolean }
   | { readonly do: 'wait'; readonly forEndOf: string }
 
 /**
- * The next step of leaving, by who is still inside. The lowest member stays until nobody else is left, and waits for the
- * others from the top down; all others go at once and wait for it. So each that goes wakes one at most, and the lowest, the
- * last to go, wakes all.
+ * Returns the next step of leaving, given the members that are still inside. The lowest member stays until it is
+ * the last one and waits for the others from the highest down; all others delete their znode at once and wait for
+ * the lowest. So each deletion wakes at most one member, and the deletion of the lowest wakes all.
  */
 export function nextLeaveStep(members: readonly string[], own: string): LeaveStep {
   const inside = members.toSorted()
@@ -18,7 +18,7 @@ export function nextLeaveStep(members: readonly string[], own: string): LeaveSte
   return inside.length === 1 ? { do: 'goAway', last: true } : { do: 'wait', forEndOf: inside.at(-1)! }
 }
 
-/** The round that a barrier is in. Whatever is no number is a barrier that was never used. */
+/** Returns the current round of a barrier. Data that is not a number counts as round 0 of an unused barrier. */
 export function roundOf(text: string): number {
   return /^\d{1,15}$/.test(text) ? Number(text) : 0
 }

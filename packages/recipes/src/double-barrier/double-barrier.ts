@@ -20,13 +20,13 @@ import { commitWithMarker, deleteMarker, uniqueName } from '../support/commit-wi
 import { watchUntil } from '../support/watch.ts'
 import { nextLeaveStep, roundOf } from './decide.ts'
 
-/** Being inside a double barrier. */
+/** Membership in the current round of a double barrier. */
 export interface BarrierHandle {
-  /** One more than that of those who were inside before. */
+  /** Number of the round; grows by one with each. */
   readonly round: number
   /**
-   * Leaves and waits until everybody has. An abort leaves at once, without waiting. Rejects with a `SessionExpiredError`
-   * when the session ended inside: the others did not wait for this member any more.
+   * Leaves, and resolves when all members have left. An abort leaves at once without waiting. Rejects with a
+   * `SessionExpiredError` when the session expired inside: the other members did not wait for this one.
    */
   leave(options?: Abortable): Promise<void>
 }
@@ -39,12 +39,12 @@ interface Membership {
   readonly owner: bigint
 }
 
-/** The round that a session of this member ended in, before it was open. */
+/** The round in which a session of this member expired before the round opened. */
 interface LostRound {
   lost: { readonly round: number; readonly owner: bigint } | undefined
 }
 
-/** Lets a number of participants begin together and end together, round after round. */
+/** Lets a fixed number of participants start together and end together, in rounds. */
 export class DoubleBarrier {
   readonly path: string
   readonly #client: Client
@@ -59,8 +59,8 @@ export class DoubleBarrier {
   }
 
   /**
-   * Waits until so many participants have come, and enters with them. Goes on in a new session while the round is not
-   * open; rejects with a `SessionExpiredError` when it opened without this one.
+   * Waits until enough participants have come, and enters with them. Retries in a new session while the round is
+   * not open; rejects with a `SessionExpiredError` when it opened without this participant.
    */
   async enter({ signal }: Abortable = {}): Promise<BarrierHandle> {
     const lostRound: LostRound = { lost: undefined }
@@ -80,16 +80,19 @@ export class DoubleBarrier {
     }
   }
 
-  /** Servers may know a session for longer than its client: what it made would count beside what the next one makes. */
+  /**
+   * A server may keep a session longer than its client does. A znode of the old session would count beside that of
+   * the new one.
+   */
   async #withdraw(path: string, signal: AbortSignal | undefined): Promise<void> {
     const options = { missingOk: true, ...(signal && { signal }) }
     await retryInNewSession(this.#client, () => this.#client.delete(path, options))
   }
 
-  /** Becomes a member of the current round; undefined when it was over before. */
+  /** Joins the current round; returns undefined when it has ended meanwhile. */
   async #join(signal: AbortSignal | undefined, lostRound: LostRound): Promise<Membership | undefined> {
     const { round, version } = await retryInNewSession(this.#client, () => this.#readRound(signal))
-    // The others have counted on what a session of this member had made before it ended.
+    // The other members may have counted the znode of the expired session.
     if (lostRound.lost !== undefined && round > lostRound.lost.round)
       throw this.#sessionLost(lostRound.lost.owner)
     const name = uniqueName(this.#client)
@@ -106,7 +109,7 @@ export class DoubleBarrier {
       const cause = causeAt(error, 0)
       if (cause instanceof BadVersionError || cause instanceof NoNodeError) return undefined
       if (!(error instanceof AmbiguousResultError)) throw error
-      // The session is over, and with it what it may have made; but the others may have counted on it before.
+      // The session expired, and its znode with it; the other members may have counted that znode before.
       lostRound.lost = { round, owner: this.#client.session.id }
       await this.#withdraw(path, signal)
       return undefined
@@ -130,7 +133,10 @@ export class DoubleBarrier {
     }
   }
 
-  /** `missed`: the session ended, and the round opened; `again`: it ended, and the round is still open to join. */
+  /**
+   * `missed`: the session expired and the round opened. `again`: the session expired and the round can still be
+   * joined.
+   */
   async #waitUntilOpen(
     entry: Membership,
     signal: AbortSignal | undefined,
@@ -155,7 +161,7 @@ export class DoubleBarrier {
     }
   }
 
-  /** Whoever sees that all have come opens the round; what became of it the next look tells. */
+  /** The member that sees the round complete opens it. A lost reply is resolved by the next read. */
   async #open(round: number, version: number): Promise<void> {
     try {
       await this.#client.setData(this.path, utf8.encode(String(round + 1)), { version, retry: false })
@@ -213,7 +219,7 @@ export class DoubleBarrier {
     })
   }
 
-  /** The last one tidies up. Should it die before, the server does: the round is an empty container. */
+  /** The last member deletes the round. If it fails to, the server does: the round is an empty container. */
   #deleteRound(round: number): void {
     ignoreFailure(this.#client.delete(`${this.path}/r${round}`, { guaranteed: true, missingOk: true }))
   }

@@ -18,34 +18,34 @@ import { lossReason, sessionStatusOf } from './policy.ts'
 import { joinLeaseRenewal, renewsLease } from './renewal.ts'
 import type { LockHandle } from './types.ts'
 
-/** An ephemeral znode that stands for a right. */
+/** The ephemeral znode behind a lock handle. */
 export interface HandleNode {
   readonly path: string
-  /** zxid of its creation. */
+  /** czxid of the znode. */
   readonly token: bigint
-  /** The session that it belongs to. */
+  /** Id of the session that owns the znode. */
   readonly owner: bigint
 }
 
 export interface HandleOptions {
-  /** In messages and for observers, such as `mutex`. */
+  /** Name used in messages and instrumentation, such as `mutex`. */
   readonly recipe: string
   readonly policy: ErrorPolicy
-  /** Instead of a new watch on the znode, one that is there already. */
+  /** An existing watcher of the znode, used instead of a new one. */
   readonly watcher?: OwnNodeWatcher
-  /** Milliseconds that its holder waited for it, for observers. */
+  /** Milliseconds that the caller waited for the lock, for instrumentation. */
   readonly waitedMs?: number
-  /** Why it is over when the znode has gone (default `nodeDeleted`). */
+  /** Returns the reason for the loss when the znode is deleted (default `nodeDeleted`). */
   readonly deletionReason?: () => LostReason
-  /** Makes the right end, instead of deleting its znode. */
+  /** Releases the lock instead of deleting its znode. */
   readonly release?: () => Promise<void>
-  /** Runs once when the right ends, however that is. */
+  /** Called once when the handle ends, for any reason. */
   readonly onEnd?: (error: LostError) => void
 }
 
 /**
- * A right that is given back sooner needs no watch on its znode: a request and a notification less for each turn of many
- * short ones. Whoever deletes the znode before is noticed when the watch is armed.
+ * A lock released sooner needs no watch on its znode, which saves a request and a notification per short hold. A
+ * deletion before that is noticed when the watch is set.
  */
 const WATCH_AFTER_MS = 10
 
@@ -59,7 +59,7 @@ const reasonTexts: Readonly<Record<LostReason, string>> = {
   closed: 'the client was closed',
 }
 
-/** A right on an ephemeral znode: begins held, ends once, by release or by loss. */
+/** A lock backed by an ephemeral znode. Starts held and ends once, by release or by loss. */
 export class EphemeralLockHandle implements LockHandle {
   readonly #client: Client
   readonly #node: HandleNode
@@ -103,12 +103,12 @@ export class EphemeralLockHandle implements LockHandle {
     return this.#controller.signal
   }
 
-  /** The session that holds it. */
+  /** Id of the session that holds the lock. */
   get owner(): bigint {
     return this.#node.owner
   }
 
-  /** What `assertHeld` asserts. */
+  /** Returns the condition that `assertHeld` checks. */
   get isHeld(): boolean {
     this.#check(sessionStatusOf(this.#client, this.owner))
     return !this.signal.aborted
@@ -147,24 +147,27 @@ export class EphemeralLockHandle implements LockHandle {
     return this.release()
   }
 
-  /** Runs when the right has been given back, or cannot be. A lost one counts as long as its holder has not let go. */
+  /**
+   * Registers a callback that runs when the release has succeeded or failed. A lost lock still counts as held
+   * until its holder releases it.
+   */
   onRelease(action: () => void): void {
     this.#releaseCallbacks.push(action)
   }
 
-  /** Another right has taken its place; there is nothing left to give back. */
+  /** Marks the lock as replaced by another handle; there is nothing left to release. */
   markReplaced(): void {
     this.#released = Promise.resolve()
     void this.release()
   }
 
-  /** Ends it for a reason that only the recipe knows. */
+  /** Ends the handle for a reason that only the recipe knows. */
   lose(reason: LostReason, cause?: unknown): void {
     this.#end(reason, cause)
   }
 
   async #releaseNode(): Promise<void> {
-    // A session that is over has taken its znodes along.
+    // An expired session has taken its znodes with it.
     if (lossReason('session', sessionStatusOf(this.#client, this.owner)) !== undefined) return
     const { release = () => this.#client.delete(this.path, { guaranteed: true, missingOk: true }) } =
       this.#options
@@ -176,7 +179,7 @@ export class EphemeralLockHandle implements LockHandle {
     this.#report('released')
   }
 
-  /** Ends the right if a look at the situation says so. */
+  /** Ends the handle if the session status requires it. */
   #check(situation: ReturnType<typeof sessionStatusOf>, cause?: unknown): void {
     if (this.signal.aborted) return
     const reason = lossReason(this.#options.policy, situation)
@@ -188,7 +191,7 @@ export class EphemeralLockHandle implements LockHandle {
       this.#check(sessionStatusOf(this.#client, this.owner, state), cause)
       if (this.signal.aborted) return
     }
-    // The stream of states ends with the client, or because the right has ended.
+    // The stream of states ends with the client, or because the handle has ended.
     this.#end('closed')
   }
 
@@ -230,7 +233,7 @@ export class EphemeralLockHandle implements LockHandle {
     try {
       this.#client.instrumentation?.recipe?.({ recipe, path: this.path, phase, ...waited })
     } catch {
-      // An observer must not break what it observes.
+      // Instrumentation must not break the recipe.
     }
   }
 }

@@ -1,9 +1,10 @@
 import { StateError } from '@zabra/client/core'
 
 /**
- * Why a right ended. `released` is the holder's own doing; every other reason means that somebody else may have it now.
- * `suspended`: the connection broke. `leasePassed`: the session can have expired. `expired`: it has. `nodeDeleted`: the
- * znode that stands for the right is gone. `revoked`: somebody took it away. `closed`: the client was closed.
+ * Why a lock was lost. `released`: the holder released it; with every other reason another client may hold it now.
+ * `suspended`: the connection broke. `leasePassed`: the session may have expired. `expired`: the session expired.
+ * `nodeDeleted`: the znode of the lock was deleted. `revoked`: another client revoked it. `closed`: the client was
+ * closed.
  */
 export type LostReason =
   | 'suspended'
@@ -14,12 +15,11 @@ export type LostReason =
   | 'released'
   | 'closed'
 
-/** A right is held no longer. */
+/** The lock is no longer held. */
 export class LostError extends StateError {
   static override readonly tag = 'LostError'
-  /** Why it ended. */
   readonly reason: LostReason
-  /** The fencing token of the right that ended. */
+  /** The fencing token of the lost lock. */
   readonly token: bigint
 
   constructor(message: string, reason: LostReason, token: bigint, path: string, cause?: unknown) {

@@ -8,23 +8,23 @@ import {
 } from '@zabra/client/core'
 
 export interface OwnNodeListener {
-  /** What it holds: once when the watch is armed, then after each change. */
+  /** Receives the data of the znode, once when the watch is set and after each change. */
   onData?(data: Bytes): void
-  /** Somebody has removed it, or it went with its owner's consent. */
+  /** Called when the znode was deleted, by another client or by its owner. */
   onDeleted(): void
-  /** It cannot be watched; `error` says why. */
+  /** Called when the watch cannot be set, with the error. */
   onWatchFailed?(error: unknown): void
 }
 
 /**
- * Watches one's own znode until it is gone or its session is over. Removing the znode spends the watch, so nothing has to
- * be taken back.
+ * Watches a znode of this client until it is deleted or its session ends. The deletion consumes the watch, so none
+ * has to be removed.
  */
 export class OwnNodeWatcher {
   readonly #client: Client
   readonly path: string
   #listener: OwnNodeListener
-  /** Whether somebody has written to it since the watch was first armed. */
+  /** True when the data changed since the watch was first set. */
   hasChanged = false
 
   constructor(client: Client, path: string, listener: OwnNodeListener) {
@@ -34,7 +34,7 @@ export class OwnNodeWatcher {
     void this.#follow()
   }
 
-  /** Somebody else hears from now on. */
+  /** Replaces the listener. */
   setListener(listener: OwnNodeListener): void {
     this.#listener = listener
   }
@@ -50,12 +50,12 @@ export class OwnNodeWatcher {
       }
     } catch (error) {
       if (error instanceof NoNodeError) this.#listener.onDeleted()
-      // The end of a session or of the client is told by the client's states.
+      // The client's states report the end of the session or of the client.
       else if (!(error instanceof FatalError)) this.#listener.onWatchFailed?.(error)
     }
   }
 
-  /** Reads and watches, through all that passes. */
+  /** Reads the znode and sets the watch; retries through lost connections. */
   async #setWatch(): Promise<OneShotWatch> {
     for (;;) {
       try {
@@ -68,7 +68,7 @@ export class OwnNodeWatcher {
   }
 }
 
-/** Resolves at the next state in which requests are answered, or with the end of the client. */
+/** Resolves when the client is connected (read-only included), or when it ends. */
 export async function waitForConnection(client: Client): Promise<void> {
   for await (const { state } of client.states()) {
     if (state === 'connected' || state === 'connectedReadOnly') return

@@ -1,11 +1,11 @@
 import type { Client, ConnectionState, ErrorPolicy } from '@zabra/client/core'
 import type { LostReason } from './lost.ts'
 
-/** All that the question depends on. Times are those of the monotonic clock. */
+/** Input of the loss policy. Times are on the monotonic clock. */
 export interface SessionStatus {
   readonly state: ConnectionState
   readonly sessionId: bigint
-  /** The session that the znode belongs to. */
+  /** Id of the session that owns the znode. */
   readonly owner: bigint
   readonly now: number
   readonly timeout: number
@@ -13,18 +13,18 @@ export interface SessionStatus {
   readonly leaseHorizon: number
 }
 
-/** Why a right that stands on an ephemeral znode must be counted as lost, or undefined while it is held. */
+/** Returns why a lock on an ephemeral znode counts as lost, or undefined while it is held. */
 export function lossReason(policy: ErrorPolicy, situation: SessionStatus): LostReason | undefined {
   const { state, sessionId, owner, now, timeout, lastContact, leaseHorizon } = situation
   if (state === 'closed' || state === 'authFailed') return 'closed'
   if (state === 'expired' || sessionId !== owner) return 'expired'
   if (policy === 'session') return undefined
   if (policy !== 'connection') return now < leaseHorizon ? undefined : 'leasePassed'
-  // A process that stood still finds its state as it left it; only the clock tells.
+  // After a pause of the process the state is outdated; only the clock tells.
   return state === 'connected' && now < lastContact + timeout ? undefined : 'suspended'
 }
 
-/** How things stand for a znode of session `owner`. */
+/** Returns the current status for a znode that session `owner` owns. */
 export const sessionStatusOf = (client: Client, owner: bigint, state = client.state): SessionStatus => ({
   state,
   owner,

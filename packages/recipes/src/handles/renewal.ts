@@ -2,18 +2,21 @@ import { FatalError, RecoverableError, type Client, type ErrorPolicy } from '@za
 
 const renewals = new WeakMap<Client, LeaseRenewal>()
 
-/** Whether rights under this policy renew the lease of their session by transactions of their own. */
+/** Returns whether locks under this policy renew the lease of their session by transactions of their own. */
 export const renewsLease = (policy: ErrorPolicy): boolean =>
   typeof policy === 'object' && (policy.lease.renew ?? 'commit') === 'commit'
 
-/** Keeps the lease of a client's session fresh until the returned function is called. All rights of a client share one. */
+/**
+ * Keeps the lease of the client's session fresh until the returned function is called. All locks of a client share
+ * one renewal.
+ */
 export function joinLeaseRenewal(client: Client): () => void {
   let renewal = renewals.get(client)
   if (renewal === undefined) renewals.set(client, (renewal = new LeaseRenewal(client)))
   return renewal.join()
 }
 
-/** One transaction without effect per third of the session's timeout while anything is held. */
+/** Commits one empty transaction per third of the session timeout while any lock is held. */
 class LeaseRenewal {
   readonly #client: Client
   #members = 0
@@ -46,7 +49,7 @@ class LeaseRenewal {
     try {
       await this.#client.syncCommitted({ retry: false, timeout: this.#client.session.timeout / 3 })
     } catch (error) {
-      // Then the lease runs out, which is what its holders look at.
+      // The lease then runs out, which the handles check themselves.
       if (error instanceof RecoverableError || error instanceof FatalError) return
       this.#client.instrumentation?.recipe?.({ recipe: 'lease', path: '/', phase: 'renewalFailed' })
     }

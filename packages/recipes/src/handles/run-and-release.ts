@@ -1,4 +1,4 @@
-/** Runs both and says of all that failed: the first error alone, or both in one. */
+/** Runs the body, then the release. Rejects with the only error, or with an `AggregateError` of both. */
 export async function runAndRelease<T>(body: () => Promise<T>, release: () => Promise<void>): Promise<T> {
   let result: T
   try {

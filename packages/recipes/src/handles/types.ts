@@ -1,57 +1,65 @@
 import type { ACL, Bytes, CallOptions, ErrorPolicy, WriteOp, WriteResult } from '@zabra/client/core'
 
-/** A right that is held now. Giving it back, even when it is lost already, is the holder's duty: `await using` does. */
+/** A lock that is held. The holder must release it even after a loss; `await using` does. */
 export interface LockHandle extends AsyncDisposable {
-  /** Grows with every grant, on whatever path: hand it to what the right protects, which refuses lower ones. */
+  /**
+   * Fencing token: grows with every grant on any path. Pass it to the protected resource, which must refuse lower
+   * ones.
+   */
   readonly token: bigint
-  /** The znode that stands for the right. */
+  /** Path of the lock's znode. */
   readonly path: string
-  /** Aborts with a `LostError` as soon as the right ends. */
+  /** Aborts with a `LostError` as soon as the lock is lost or released. */
   readonly signal: AbortSignal
-  /** Throws the `LostError` unless the right is surely held at this instant, also right after the process stood still. */
+  /**
+   * Throws the `LostError` unless the lock is certainly held now. Also correct right after a pause of the process.
+   */
   assertHeld(): void
   /**
-   * A transaction that is carried out only while the right exists, whatever the clocks say. Rejects with a `LostError`
-   * when it does not, else as `multi` does.
+   * Runs a transaction that is applied only while the lock's znode exists, regardless of clocks. Rejects with a
+   * `LostError` when the lock is gone, else as `multi` does.
    */
   guard<const T extends readonly WriteOp[]>(
     operations: T,
     options?: CallOptions,
   ): Promise<{ [K in keyof T]: WriteResult<T[K]> }>
   /**
-   * Gives the right back. Resolves when others can have it, or at once with `background`. Doing it again does nothing.
-   * It goes on through lost connections until it is done or the session is over.
+   * Releases the lock. Resolves when other clients can acquire it, or at once with `background`. Idempotent.
+   * Retries through lost connections until it succeeds or the session ends.
    */
   release(options?: { readonly background?: boolean }): Promise<void>
 }
 
-/** Whose names a recipe reads and writes: those of ZooKeeper's page of recipes, of Apache Curator, or of kazoo. */
+/** Naming scheme of the znodes: that of ZooKeeper's recipes page, of Apache Curator, or of kazoo. */
 export type Naming = 'recipe' | 'curator' | 'kazoo'
 
 export interface RecipeOptions {
-  /** Of the znodes that the recipe makes, parents included (default: anybody may do everything). */
+  /** ACL of the znodes that the recipe creates, parents included (default: open to all clients). */
   readonly acl?: readonly ACL[]
-  /** When a right counts as lost (default: what the client says). */
+  /** When a lock counts as lost (default: the client's policy). */
   readonly errorPolicy?: ErrorPolicy
   /**
-   * What missing parents are made as (default `container`, and `persistent` with the names of kazoo, which expects them to
-   * stay; `persistent` for servers without containers).
+   * Mode of missing parents. Default `container`, or `persistent` with the naming of kazoo, which expects them to
+   * stay. Use `persistent` for servers without containers.
    */
   readonly parents?: 'container' | 'persistent'
-  /** Default `recipe`. Contenders with names of the other kinds are seen as well. */
+  /** Default `recipe`. Contenders that use the other schemes are recognised as well. */
   readonly naming?: Naming
-  /** What the own znode holds, for others to read. */
+  /** Data of this contender's znode, for other clients to read. */
   readonly data?: Bytes
 }
 
 export interface Abortable {
-  /** Stops waiting; nothing is left behind. */
+  /** Cancels the wait and removes what was created for it. */
   readonly signal?: AbortSignal
 }
 
 export interface AcquireOptions extends Abortable {
-  /** Who asks. The same object asking again for what it holds is an error, or counts, instead of waiting for itself. */
+  /**
+   * Identity of the caller. A second acquire by the same owner is an error, or is counted if the lock is
+   * reentrant, instead of a deadlock.
+   */
   readonly owner?: object
-  /** When the session expires while waiting: go to the end of the line (default), or fail. */
+  /** When the session expires while waiting: join the end of the queue again (default), or fail. */
   readonly onSessionLoss?: 'requeue' | 'throw'
 }

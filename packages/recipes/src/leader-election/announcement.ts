@@ -9,17 +9,17 @@ import {
 import { waitForConnection } from '../handles/own-node-watcher.ts'
 import type { RecipeOptions } from '../handles/types.ts'
 
-/** What observers see of a leader. */
+/** The leader as observers see it. */
 export interface Leader {
   readonly id: string
-  /** The fencing token of its leadership. */
+  /** The fencing token of the leadership. */
   readonly token: bigint
 }
 
 export const encodeLeader = ({ id, token }: Leader): Bytes =>
   new TextEncoder().encode(JSON.stringify({ id, token: String(token) }))
 
-/** Undefined when it is not one of ours. */
+/** Returns undefined for data of another format. */
 export function decodeLeader(data: Bytes): Leader | undefined {
   try {
     const { id, token } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>
@@ -31,8 +31,8 @@ export function decodeLeader(data: Bytes): Leader | undefined {
 }
 
 /**
- * Writes the leader's name where observers look, in a transaction that only the znode of the leader lets through. What
- * an earlier leader left is replaced. Rejects with a `NoNodeError` when the znode of the leader is gone.
+ * Writes the leader's announcement in a transaction that checks the leader's znode. Replaces the announcement of
+ * an earlier leader. Rejects with a `NoNodeError` when the leader's znode is gone.
  */
 export async function announce(
   client: Client,
@@ -67,8 +67,8 @@ export async function announce(
 }
 
 /**
- * Takes the name back and leaves the place in one transaction: while the place stands nobody else can have announced
- * itself. Resolves when both are gone, and gives false when there was no name to take back.
+ * Deletes the announcement and the queue entry in one transaction: no other client can announce itself while the
+ * entry exists. Resolves when both are gone; returns false when there was no announcement.
  */
 export async function withdrawAnnouncement(client: Client, path: string, own: string): Promise<boolean> {
   for (;;) {
@@ -91,7 +91,10 @@ export async function withdrawAnnouncement(client: Client, path: string, own: st
 
 const OWN_ANNOUNCEMENT = -1
 
-/** The version of an announcement that is not this one; `OWN_ANNOUNCEMENT` if it is, undefined if there is none. */
+/**
+ * Returns the version of another leader's announcement, `OWN_ANNOUNCEMENT` for this one, undefined if there is
+ * none.
+ */
 async function versionOfOther(client: Client, path: string, leader: Leader): Promise<number | undefined> {
   try {
     const { data, stat } = await client.getData(path)

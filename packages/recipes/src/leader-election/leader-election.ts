@@ -17,22 +17,28 @@ import { announce, withdrawAnnouncement, type Leader } from './announcement.ts'
 import { readAnnouncement, readQueueHead, observeLeaders } from './observe.ts'
 
 export interface ElectionOptions extends Omit<RecipeOptions, 'data'> {
-  /** How others see this participant (default: a random text). */
+  /** Id of this participant for observers (default: random). */
   readonly id?: string
-  /** Leaders write their name into `<path>/leader`, and observers look there: they see only who knows that it leads. */
+  /**
+   * Leaders write their id to `<path>/leader`, and observers read it there: they see only leaders that know of
+   * their leadership.
+   */
   readonly announce?: boolean
 }
 
-/** Leadership that is held now. */
+/** A leadership that is held. */
 export interface Leadership extends LockHandle {
-  /** Gives it up; another participant leads next. The same as `release`. */
+  /** Resigns, so that another participant leads next. The same as `release`. */
   resign(): Promise<void>
 }
 
 const prefixes = { recipe: 'n_', curator: 'latch-', kazoo: '__lock__' } as const
 const parse = createParser(['n_', 'latch-', 'lock-', '__lock__'])
 
-/** One of several participants leads at a time; when it ends, the one that has waited longest follows. */
+/**
+ * Elects one leader among the participants. When a leadership ends, the participant that has waited longest leads
+ * next.
+ */
 export class LeaderElection implements AsyncDisposable {
   readonly client: Client
   readonly path: string
@@ -53,11 +59,13 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /**
-   * Takes part, and gives one item each time that leadership is gained. Asking for the next one waits until this one has
-   * ended, by loss or by `resign`, and takes part again. Leaving the loop resigns. It ends when `signal` aborts.
+   * Takes part in the election and yields one item each time leadership is gained. Requesting the next item waits
+   * until this leadership has ended, by loss or by `resign`, and takes part again. Leaving the loop resigns. Ends
+   * when `signal` aborts.
    *
-   * Leadership that was lost with the connection may come back, as a new item with the same token: the znode kept its
-   * place. Rejects with what makes taking part impossible, such as a `ClosedError` or a `NoAuthError`.
+   * A leadership that was lost with the connection may return as a new item with the same token, since its znode
+   * kept its place. Rejects with errors that make taking part impossible, such as a `ClosedError` or a
+   * `NoAuthError`.
    */
   async *leadership({ signal }: Abortable = {}): AsyncGenerator<Leadership, void, undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
@@ -78,9 +86,9 @@ export class LeaderElection implements AsyncDisposable {
   }
 
   /**
-   * Takes part, runs the body as leader, and resigns when it has settled. With `requeue` it goes on taking part, until
-   * `signal` aborts. The next leadership begins only after the body of the last has settled: a body must watch its
-   * signal. Rejects with what the body throws, unless that is the loss itself and it goes on.
+   * Takes part, runs the body as leader, and resigns when the body has settled. With `requeue` it takes part again
+   * until `signal` aborts. The next leadership begins only after the last body has settled, so a body must watch
+   * its signal. Rejects with the body's error, unless that is the loss itself and `requeue` is set.
    */
   async lead(
     body: (leadership: Leadership) => Promise<void>,
@@ -99,14 +107,17 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** The leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the client. */
+  /**
+   * Yields the leader whenever it changes; undefined while there is none. Ends when the signal aborts, or with the
+   * client.
+   */
   observe({ signal }: Abortable = {}): AsyncGenerator<Leader | undefined> {
     const stop = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal])
     const look = this.#options.announce ? readAnnouncement(this.#leaderPath) : readQueueHead(this.#queue)
     return observeLeaders(this.client, look, stop)
   }
 
-  /** Ends everything that was begun here, and resigns. */
+  /** Ends all loops of this object and resigns. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort()
     await Promise.all(this.#running)
@@ -116,7 +127,10 @@ export class LeaderElection implements AsyncDisposable {
     return this.#queue.pathOf('leader')
   }
 
-  /** Stands in line, at the place that is left from before if there is one. Undefined when it ended before it began. */
+  /**
+   * Waits in the queue, at the entry of the previous leadership if there is one. Returns undefined when the
+   * leadership ended before it began.
+   */
   async #win(term: LeadershipTerm, stop: AbortSignal): Promise<ElectionHandle | undefined> {
     try {
       const handle = await acquireTurn(this.#queue, this.#turnOptions(stop, term), term.takeEntry())
@@ -124,7 +138,7 @@ export class LeaderElection implements AsyncDisposable {
       return handle
     } catch (error) {
       if (stop.aborted) return undefined
-      // Somebody has deleted the znode: it takes part with a new one.
+      // Another client deleted the znode: take part with a new one.
       if (error instanceof LostError && error.reason === 'nodeDeleted') return undefined
       throw error
     }
@@ -159,7 +173,7 @@ export class LeaderElection implements AsyncDisposable {
     }
   }
 
-  /** Leaves the place, and takes the name back that stands for it. */
+  /** Removes the queue entry and the announcement. */
   async #resign(entry: QueueEntry): Promise<void> {
     if (entry.owner !== this.client.session.id) return
     try {
@@ -167,7 +181,7 @@ export class LeaderElection implements AsyncDisposable {
         this.#options.announce && (await withdrawAnnouncement(this.client, this.#leaderPath, entry.path))
       if (!done) await this.#queue.remove(entry)
     } catch (error) {
-      // With its session both are gone.
+      // The end of the session removes both.
       if (!(error instanceof SessionExpiredError || error instanceof ClosedError)) throw error
     }
   }
@@ -182,7 +196,7 @@ export class LeaderElection implements AsyncDisposable {
   }
 }
 
-/** Leadership that was lost leaves the place as it is: the next one may stand on it. */
+/** A lost leadership keeps its queue entry, so that the next one can use it. */
 class ElectionHandle extends EphemeralLockHandle implements Leadership {
   constructor(
     client: Client,
@@ -206,7 +220,7 @@ class ElectionHandle extends EphemeralLockHandle implements Leadership {
   }
 }
 
-/** What one participant has: a right while it leads, a place while one is left to stand on. */
+/** State of one participant: a handle while it leads, a queue entry while it has one. */
 class LeadershipTerm {
   readonly #resign: (entry: QueueEntry) => Promise<void>
   #handle: EphemeralLockHandle | undefined
@@ -221,14 +235,14 @@ class LeadershipTerm {
     this.#entry = entry
   }
 
-  /** The place of a leadership that was lost, for whoever goes on with it. */
+  /** Returns and clears the queue entry of a lost leadership. */
   takeEntry(): QueueEntry | undefined {
     const entry = this.#entry
     this.#entry = undefined
     return entry
   }
 
-  /** Waits until the leadership has ended, and its place been given back if it was given up. */
+  /** Waits until the leadership has ended and, if it was resigned, its entry is removed. */
   async waitForEnd(): Promise<void> {
     const handle = this.#handle!
     if (!handle.signal.aborted) {
@@ -241,11 +255,11 @@ class LeadershipTerm {
     if (reason !== 'suspended' && reason !== 'leasePassed') this.#entry = undefined
   }
 
-  /** Gives up what there is. */
+  /** Resigns and removes the queue entry. */
   async leave(): Promise<void> {
     const entry = this.takeEntry()
     await this.#handle?.release()
-    // A leadership that was lost has given nothing back.
+    // A lost leadership has not removed its entry.
     const lost = (this.#handle?.signal.reason as LostError | undefined)?.reason !== 'released'
     if (entry !== undefined && lost) await this.#resign(entry)
   }

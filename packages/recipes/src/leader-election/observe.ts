@@ -5,7 +5,7 @@ import { isFinished } from '../support/retry.ts'
 import { watchEach, type WatchingReader } from '../support/watch.ts'
 import { decodeLeader, type Leader } from './announcement.ts'
 
-/** What was seen: who leads, or that nobody does. */
+/** The observed leader, or undefined when there is none. */
 interface Observation {
   readonly leader: Leader | undefined
 }
@@ -13,8 +13,8 @@ interface Observation {
 type ReadLeader = (reader: WatchingReader) => Promise<Observation>
 
 /**
- * The leader whenever it changes, undefined while there is none, until the signal aborts or the client ends. A leader that
- * follows and goes quickly may never be seen.
+ * Yields the leader whenever it changes, undefined while there is none, until the signal aborts or the client
+ * ends. A leader that is quickly followed by another may be skipped.
  */
 export async function* observeLeaders(
   client: Client,
@@ -27,7 +27,7 @@ export async function* observeLeaders(
       if (hasChanged(last, sight)) yield (last = sight).leader
     }
   } catch (error) {
-    // Who asks a client that is finished already hears of it.
+    // A caller that observes with a finished client gets the error.
     const isOver = signal.aborted || (last !== undefined && isFinished(client))
     if (!isOver) throw error
   }
@@ -36,7 +36,7 @@ export async function* observeLeaders(
 const hasChanged = (last: Observation | undefined, { leader }: Observation): boolean =>
   last === undefined || last.leader?.token !== leader?.token || last.leader?.id !== leader?.id
 
-/** Looks at what leaders announce. */
+/** Reads the leader from its announcement. */
 export function readAnnouncement(path: string): ReadLeader {
   return async (reader) => {
     for (;;) {
@@ -47,7 +47,7 @@ export function readAnnouncement(path: string): ReadLeader {
   }
 }
 
-/** Looks at the first in line, whose znode bears its name. */
+/** Reads the leader from the first entry of the queue, whose data is the leader's id. */
 export function readQueueHead(queue: LockQueue): ReadLeader {
   return async (reader) => {
     for (;;) {
@@ -62,7 +62,7 @@ export function readQueueHead(queue: LockQueue): ReadLeader {
   }
 }
 
-/** Whether a line has no contenders still, with a watch that tells of the first one. */
+/** Returns whether the queue is still empty, and sets a watch that reports the first contender. */
 async function isEmpty(queue: LockQueue, exists: boolean, reader: WatchingReader): Promise<boolean> {
   if (!exists) return (await reader.exists(queue.directory)) === undefined
   const now = await reader.children(queue.directory)

@@ -16,30 +16,33 @@ import { isFinished, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 import { decodeGrant, encodeGrant, isFree, expiredGrant, type Grant } from './grant.ts'
 
 export interface LeaseOptions extends Abortable, Pick<RecipeOptions, 'acl' | 'parents'> {
-  /** Who wants it. Two that run at once must not have one name: a holder that asks again gets it again. */
+  /** Name of the holder. Must be unique among running holders: a holder that asks again gets its lease again. */
   readonly holder: string
-  /** Milliseconds for which it is had, by the clock of the servers, from each renewal. */
+  /** Duration in milliseconds after each renewal, by the server clock. */
   readonly durationMs: number
 }
 
-/** Ownership for a time, which no session has to keep alive. */
+/** Ownership for a limited time that needs no session. */
 export interface Lease extends AsyncDisposable {
-  /** zxid of the grant: grows with every grant of this path, and stays over renewals. */
+  /** zxid of the grant: grows with every grant of this path, and stays the same over renewals. */
   readonly token: bigint
   readonly path: string
-  /** Aborts with a `LostError` when the time has passed by the clock of this process, or somebody else has it. */
+  /** Aborts with a `LostError` when the duration has passed by the local clock, or another holder has the lease. */
   readonly signal: AbortSignal
-  /** Throws the `LostError` unless the time has surely not passed. */
+  /** Throws the `LostError` unless the lease is certainly valid. */
   assertHeld(): void
-  /** Makes the time begin anew. Rejects with a `LostError` when it is too late, a `RecoverableError` when nobody knows. */
+  /**
+   * Restarts the duration. Rejects with a `LostError` when the lease has ended, with a `RecoverableError` when the
+   * outcome is unknown.
+   */
   renew(): Promise<void>
-  /** Lets others have it at once. */
+  /** Releases the lease at once. */
   release(): Promise<void>
 }
 
 /**
- * Takes a lease if nobody else has it, else gives undefined. Whether the one before is over is judged by the clock of
- * the servers alone: by the time at which it was written against the time of a transaction made now.
+ * Takes the lease, or returns undefined if another holder has it. Only server time decides whether the previous
+ * lease has expired: the mtime of its znode against the time of a transaction made now.
  */
 export async function lease(client: Client, path: string, options: LeaseOptions): Promise<Lease | undefined> {
   const { holder, durationMs, signal } = options
@@ -53,14 +56,14 @@ export async function lease(client: Client, path: string, options: LeaseOptions)
     if (stat === 'taken') return undefined
     if (stat !== 'again') {
       const got = new TimedLease(client, path, grant, stat, since)
-      // By the time one hears of a grant it may be over; then the next one is asked for.
+      // The grant may have expired before its reply arrived; then try again.
       if (!got.signal.aborted) return got
     }
     throwIfAborted(signal, path)
   }
 }
 
-/** One try. `again` when somebody came between. */
+/** Tries once. Returns `again` when another client wrote in between. */
 async function tryTake(
   client: Client,
   path: string,
@@ -92,7 +95,10 @@ async function tryTake(
   }
 }
 
-/** Writes a grant over a version. Its mark tells a write whose reply was lost from one of somebody else. */
+/**
+ * Writes a grant over a version. The id of the grant tells a write whose reply was lost from a write of another
+ * holder.
+ */
 async function writeGrant(client: Client, path: string, grant: Grant, version: number): Promise<Stat> {
   try {
     return await client.setData(path, encodeGrant(grant), { version })
@@ -107,11 +113,11 @@ async function writeGrant(client: Client, path: string, grant: Grant, version: n
   }
 }
 
-/** The time of the leader, from a znode that is made and removed in one transaction. */
+/** Reads the leader's time from a znode that is created and deleted in one transaction. */
 async function serverTime(client: Client, path: string, { acl, signal }: LeaseOptions): Promise<number> {
   const probe = `${path}-${uuid(client)}`
   try {
-    // Apache's servers tell no Stat of a create in a transaction, but one of a write.
+    // Apache servers return no stat for a create in a transaction, but one for a setData.
     const [, stat] = await client.multi(
       [
         { op: 'create', path: probe, ...(acl === undefined ? {} : { acl }) },
@@ -158,7 +164,7 @@ class TimedLease implements Lease {
 
   async renew(): Promise<void> {
     this.assertHeld()
-    // Nobody counts from later than this.
+    // The local clock starts before the request is sent, so it never ends later than the server's.
     const since = this.#client.platform.clock.monotonic()
     const renewed = { ...this.#grant, mark: uuid(this.#client) }
     try {
@@ -182,8 +188,8 @@ class TimedLease implements Lease {
   }
 
   /**
-   * Leaves the znode, as a lease of no time. Deleted, it would begin anew with versions that it has had, and a release that
-   * arrives late would end the lease of somebody else.
+   * Keeps the znode and writes a lease with a duration of 0. If the znode were deleted, its versions would
+   * restart, and a delayed release could end the lease of another holder.
    */
   async #writeReleased(): Promise<void> {
     const given = encodeGrant(expiredGrant(this.#grant))
@@ -194,7 +200,7 @@ class TimedLease implements Lease {
         )
         return
       } catch (error) {
-        // Done by an earlier try, or somebody else has it already.
+        // Done by an earlier attempt, or another holder has the lease already.
         if (error instanceof BadVersionError || error instanceof NoNodeError) return
         if (!isAmbiguous(error) || isFinished(this.#client)) throw error
       }

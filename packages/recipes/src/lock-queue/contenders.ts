@@ -1,27 +1,31 @@
-/** A child of a directory that stands in its line. */
+/** A child of the queue's directory that waits in the queue. */
 export interface Contender {
   readonly name: string
-  /** Its place, as a serial number of 32 bits: it wraps. */
+  /** Sequence number, 32 bits; it wraps around. */
   readonly sequence: number
-  /** The digits as they stand in the name. */
+  /** The digits of the sequence number as written in the name. */
   readonly suffix: string
   /** Shared contenders do not wait for each other. */
   readonly isShared: boolean
 }
 
-/** Reads a name, or finds that it is none of the line's. */
+/** Parses a child name; returns undefined for a child that is no contender. */
 export type ContenderParser = (name: string) => Contender | undefined
 
-/** Servers print a number within the width of ten, its sign included; ten digits below zero need one place more. */
+/**
+ * Servers print the sequence number with a width of ten including a sign; negative numbers with ten digits need
+ * one place more.
+ */
 const SEQUENCE_WIDTH = 10
 const MINUS = 45
 const ZERO = 48
 
 /**
- * Reads names that end in one of these words and a number. The number follows its word directly, since a word may end in
- * the very dash that makes a number negative.
+ * Creates a parser for names that end in one of these prefixes and a sequence number. The number must directly
+ * follow its prefix, since a prefix may end in the same dash that makes a number negative.
  *
- * Each hand-over reads a whole line, so this goes by characters: with a hundred in line, patterns cost more than all else.
+ * Every hand-over parses a whole queue, so the parser works on characters: with a hundred contenders, regular
+ * expressions cost more than everything else.
  */
 export function createParser(exclusive: readonly string[], shared: readonly string[] = []): ContenderParser {
   return (name) => {
@@ -42,7 +46,7 @@ function endsIn(name: string, words: readonly string[], end: number): boolean {
   return false
 }
 
-/** The digits from here to the end, as a number of 32 bits; undefined when there are others. */
+/** Returns the digits from `start` to the end as a 32-bit number; undefined if there are other characters. */
 function numberAt(name: string, start: number, signed: boolean): number | undefined {
   if (start < 0) return undefined
   const negative = name.charCodeAt(start) === MINUS
@@ -56,7 +60,10 @@ function numberAt(name: string, start: number, signed: boolean): number | undefi
   return (negative ? -value : value) | 0
 }
 
-/** Below 0 when `a` was created before `b`. The counter of a directory wraps, so this looks at their distance. */
+/**
+ * Returns a negative number when `a` was created before `b`. Directory counters wrap around, so this compares
+ * their distance.
+ */
 export const compareSequence = (a: number, b: number): number => (a - b) | 0
 
 export type TurnStatus =
@@ -64,7 +71,10 @@ export type TurnStatus =
   | { readonly turn: 'behind'; readonly name: string }
   | { readonly turn: 'missing' }
 
-/** The one to wait for is the nearest of those that stand before us and exclude us: its end wakes us and nobody else. */
+/**
+ * Returns whether it is this contender's turn. It waits for the nearest preceding contender that excludes it: the
+ * end of that one wakes this one alone.
+ */
 export function turnStatusOf(names: readonly string[], own: string, parse: ContenderParser): TurnStatus {
   const me = parse(own)
   if (me === undefined) return { turn: 'missing' }
@@ -81,6 +91,6 @@ export function turnStatusOf(names: readonly string[], own: string, parse: Conte
   return nearest === undefined ? { turn: 'now' } : { turn: 'behind', name: nearest.name }
 }
 
-/** All contenders, the first one first. */
+/** Returns all contenders in queue order. */
 export const contendersInOrder = (names: readonly string[], parse: ContenderParser): Contender[] =>
   names.flatMap((name) => parse(name) ?? []).sort((a, b) => compareSequence(a.sequence, b.sequence))

@@ -11,33 +11,33 @@ import type { HandleNode } from '../handles/ephemeral-lock-handle.ts'
 import type { Naming, RecipeOptions } from '../handles/types.ts'
 import type { ContenderParser } from './contenders.ts'
 
-/** What a line needs to know to make its znodes. */
+/** Options for the znodes of a queue. */
 export interface LockQueueOptions extends RecipeOptions {
-  /** Hears of each znode that was made, and when that was asked for. */
+  /** Receives the stat of each znode that was created, and when the create was sent. */
   readonly onCreate?: (stat: Stat, sentAt: number) => void
 }
 
 const EMPTY: Bytes = new Uint8Array(0)
 
-/** How each kind of name begins, written from a UUID. */
+/** Creates the protection id, the start of a contender's name, from a UUID, for each naming scheme. */
 export const protectionIds: Readonly<Record<Naming, (uuid: string) => string>> = {
   recipe: (uuid) => `${uuid}-`,
   curator: (uuid) => `_c_${uuid}-`,
   kazoo: (uuid) => uuid.replaceAll('-', ''),
 }
 
-/** One contender's znode. */
+/** The znode of one contender. */
 export interface QueueEntry extends HandleNode {
   readonly name: string
 }
 
-/** The children of the directory, and which directory it was, should it be made again. */
+/** The children of the directory. `directoryCzxid` identifies the directory, should it be created again. */
 export interface Listing {
   readonly names: readonly string[]
   readonly directoryCzxid: bigint
 }
 
-/** A directory in which contenders stand in the order of their creation. */
+/** A directory whose children are contenders in the order of their creation. */
 export class LockQueue {
   readonly client: Client
   readonly directory: string
@@ -60,15 +60,15 @@ export class LockQueue {
   }
 
   /**
-   * Makes a znode at the end of the line. The listing that comes along was asked for in the same breath, so that who finds
-   * nobody waits for one round trip; it is undefined when it can be older than the znode.
+   * Creates a znode at the end of the queue. The listing is requested in the same batch, so that a contender
+   * without predecessor waits for one round trip; it is undefined when it may be older than the znode.
    */
   async enqueue(
     prefix: string,
     signal: AbortSignal | undefined,
   ): Promise<{ entry: QueueEntry; listing: Listing | undefined }> {
     const { acl, data = EMPTY, onCreate } = this.#options
-    // kazoo makes the folder once for each of its objects, and does not expect it to go.
+    // kazoo creates the directory once per object and does not expect its removal.
     const { parents = this.naming === 'kazoo' ? 'persistent' : 'container' } = this.#options
     const sentAt = this.client.platform.clock.monotonic()
     const created = this.client.create(this.pathOf(prefix), data, {
@@ -78,7 +78,7 @@ export class LockQueue {
       ...(acl === undefined ? {} : { acl }),
       ...(signal === undefined ? {} : { signal }),
     })
-    // When it fails, the znode decides what to make of that.
+    // When the listing fails, the create decides the outcome.
     const listed = this.list(signal).catch(() => undefined)
     const result = await created
     onCreate?.(result.stat, sentAt)
@@ -87,7 +87,7 @@ export class LockQueue {
     return { entry, listing: listing?.names.includes(entry.name) ? listing : undefined }
   }
 
-  /** Undefined when the directory does not exist. */
+  /** Returns undefined when the directory does not exist. */
   async list(signal: AbortSignal | undefined): Promise<Listing | undefined> {
     try {
       const { children, stat } = await this.client.getChildren(
@@ -101,7 +101,7 @@ export class LockQueue {
     }
   }
 
-  /** Removes a place. Goes on until it is gone; the end of its session removes it as well. */
+  /** Removes an entry. Retries until it is gone; the end of its session removes it as well. */
   async remove({ path, owner }: QueueEntry): Promise<void> {
     if (owner !== this.client.session.id) return
     try {
@@ -111,7 +111,7 @@ export class LockQueue {
     }
   }
 
-  /** The same when nobody waits for it. */
+  /** Removes an entry without waiting for the result. */
   removeInBackground(entry: QueueEntry): void {
     this.remove(entry).catch(() => {
       this.client.instrumentation?.recipe?.({ recipe: 'line', path: entry.path, phase: 'leaveFailed' })
@@ -123,7 +123,7 @@ export function entryOf({ path, stat }: Pick<CreateResult, 'path' | 'stat'>): Qu
   return { path, name: path.slice(path.lastIndexOf('/') + 1), token: stat.czxid, owner: stat.ephemeralOwner }
 }
 
-/** The place that a transaction made. Apache's servers tell no Stat there, so that it has to be asked for. */
+/** Returns the entry that a transaction created. Apache servers return no stat there, so it is read. */
 export async function createdEntry(
   client: Client,
   onCreate: { path: string; stat?: Stat },

@@ -2,8 +2,8 @@ import type { Client, OneShotWatch } from '@zabra/client/core'
 import { onReconnect } from '../support/on-reconnect.ts'
 
 /**
- * Wakes one waiter, which then looks again. It rings at every return of the connection, when the caller gives up, and when
- * told to; a ring that nobody waits for is kept.
+ * Wakes one waiter, which then reads again. Notifies on every reconnect, when the caller's signal aborts, and on
+ * `notify()`; a notification without a waiter is kept.
  */
 export class Notifier {
   readonly #unsubscribe: () => void
@@ -26,19 +26,19 @@ export class Notifier {
     })
   }
 
-  /** The client is finished: no more states will come. */
+  /** True when the client is finished and no more states will come. */
   get isClientFinished(): boolean {
     return this.#isClientFinished
   }
 
-  /** Resolves at the next ring, or at once if there was one since the last time. */
+  /** Resolves at the next notification, or at once if there was one since the last wait. */
   async wait(): Promise<void> {
     if (!this.#isNotified) await new Promise<void>((resolve) => (this.#wake = resolve))
     this.#isNotified = false
     this.#wake = undefined
   }
 
-  /** Rings when this watch tells something or fails, until `hush`. */
+  /** Notifies when this watch fires or fails, until `stopWatching`. */
   notifyOn(watch: OneShotWatch): void {
     this.#watch = watch
     const told = (): void => {
@@ -47,7 +47,7 @@ export class Notifier {
     watch.fired.then(told, told)
   }
 
-  /** Closes the watch. That is no ring: whoever closes it on every round would never rest. */
+  /** Closes the watch without a notification: a caller that closes it in every round would otherwise never wait. */
   async stopWatching(): Promise<void> {
     const watch = this.#watch
     this.#watch = undefined

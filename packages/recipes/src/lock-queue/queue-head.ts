@@ -9,19 +9,20 @@ const parse = createParser([prefix])
 
 export interface HeadOptions extends Pick<LockQueueOptions, 'onCreate'> {
   readonly signal?: AbortSignal | undefined
-  /** What waits, for messages. */
+  /** Name of the waiting operation, for messages. */
   readonly operation: string
 }
 
-/** A place at the head of a line that saves work. */
+/** An entry at the head of a queue that only saves work. */
 export interface QueueHead extends QueueEntry {
-  /** Lets the next one come. Also done by deleting `path` in a transaction. */
+  /** Lets the next contender proceed. Deleting `path` in a transaction does the same. */
   release(): void
 }
 
 /**
- * Stands in a line until everybody before has left. It saves work and gives an order, and is no lock: who comes back from an
- * outage may find that it is no longer alone. One that is sent away by hand, or whose session ends, stands in line again.
+ * Waits at the head of a queue until all earlier contenders have left. This saves work and gives an order, but is
+ * no lock: after an outage a contender may find that it is not alone. Queues again when its entry is deleted or
+ * its session expires.
  */
 export async function acquireHead(
   client: Client,

@@ -14,29 +14,29 @@ import { Notifier } from './notifier.ts'
 import { turnStatusOf } from './contenders.ts'
 import type { LockQueue, Listing, QueueEntry } from './lock-queue.ts'
 
-/** Something that goes on beside the wait for a turn. */
+/** A condition that is checked while waiting for a turn. */
 export interface WaitGuard {
-  /** Throws what should end the wait. */
+  /** Throws the error that ends the wait. */
   check(): void
 }
 
 export interface TurnOptions<T> extends AcquireOptions {
-  /** How names of this contender go on after their mark. */
+  /** Name of the contender between its protection id and its sequence number. */
   readonly prefix: string
   readonly policy: ErrorPolicy
-  /** What waits, for messages (default `acquire`). */
+  /** Name of the waiting operation, for messages (default `acquire`). */
   readonly operation?: string
-  /** Makes the right, at the very instant at which it is known to be held. */
+  /** Creates the handle, at the moment when the turn is known to be held. */
   readonly grant: (entry: QueueEntry, waitedMs: number) => T
-  /** Called with each znode that waits; it rings when it wants to be asked. */
+  /** Creates the guard of a waiting entry; the guard calls `notify` to be checked. */
   readonly createGuard?: (entry: QueueEntry, ring: () => void) => WaitGuard
-  /** Called when a znode no longer waits, whatever came of it. */
+  /** Called when an entry no longer waits, for any reason. */
   readonly onWaitEnd?: (entry: QueueEntry) => void
 }
 
 /**
- * Stands in line until it is our turn. Every wake-up only means to look again. What is left behind when it fails is
- * removed, whatever the reason. A place that one has already is taken instead of a new one, if it still exists.
+ * Waits in the queue for this contender's turn. Every wake-up only means to read again. Removes its entry on
+ * failure. With `entry`, uses that entry instead of a new one if it still exists.
  */
 export async function acquireTurn<T>(
   queue: LockQueue,
@@ -50,7 +50,7 @@ export async function acquireTurn<T>(
       if (own === undefined) throwIfAborted(signal, queue.directory, options.operation)
       const granted = await attemptTurn(queue, options, own, since)
       if (granted !== undefined) return granted.handle
-      // The place went with its session, or with the whole directory.
+      // The entry went with its session, or with the whole directory.
       if (onSessionLoss === 'throw') throw sessionExpired(queue)
     } catch (error) {
       if (!(error instanceof SessionExpiredError) || onSessionLoss === 'throw') throw error
@@ -59,7 +59,7 @@ export async function acquireTurn<T>(
   }
 }
 
-/** Takes a turn only if nobody has to be waited for; else leaves no trace and gives undefined. */
+/** Takes the turn only if there is nothing to wait for; else removes its entry and returns undefined. */
 export async function tryAcquireTurn<T>(
   queue: LockQueue,
   options: TurnOptions<T>,
@@ -67,7 +67,7 @@ export async function tryAcquireTurn<T>(
 ): Promise<T | undefined> {
   const { signal, prefix } = options
   throwIfAborted(signal, queue.directory, options.operation)
-  // Looking costs others nothing, a znode would.
+  // A read does not disturb other contenders; a znode would.
   const before = await queue.list(signal)
   if (before !== undefined && !isFree(before.names)) return undefined
   const { entry, listing } = await queue.enqueue(prefix, signal)
@@ -120,7 +120,10 @@ interface Wait<T> {
   readonly since: number
 }
 
-/** Looks and waits by turns. Undefined when the place is gone through nobody's will, and another may be taken. */
+/**
+ * Reads and waits in turns. Returns undefined when the entry was lost without a deletion by another client, so
+ * that a new one may be created.
+ */
 async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promise<{ handle: T } | undefined> {
   const { queue, options, entry, notifier, predecessor, guard } = wait
   const { client } = queue
@@ -152,7 +155,7 @@ async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promis
   }
 }
 
-/** The watch on the one before us, kept over wake-ups that have nothing to do with it. */
+/** The watch on the predecessor, kept over wake-ups that do not concern it. */
 class Predecessor {
   readonly #line: LockQueue
   readonly #bell: Notifier
@@ -164,7 +167,7 @@ class Predecessor {
     this.#bell = notifier
   }
 
-  /** False when it has gone already. A read arms the watch: it leaves none on a znode that does not exist. */
+  /** Returns false when the predecessor is gone. The watch is set by a read, which sets none on a missing znode. */
   async watch(name: string, signal: AbortSignal | undefined): Promise<boolean> {
     if (this.#name === name) return true
     this.unwatch()
@@ -185,7 +188,7 @@ class Predecessor {
     }
   }
 
-  /** Nobody waits for it any more. */
+  /** Closes the watch. */
   unwatch(): void {
     const watch = this.#watch
     this.#name = this.#watch = undefined
@@ -193,11 +196,14 @@ class Predecessor {
   }
 }
 
-/** While the connection is away nothing is granted, even if the policy would let a holder keep what it has. */
+/**
+ * Returns whether the lock may be granted. Nothing is granted while disconnected, even if the policy would let a
+ * holder keep its lock.
+ */
 export const canGrant = (client: Client, { owner }: QueueEntry, policy: ErrorPolicy): boolean =>
   client.state === 'connected' && lossReason(policy, sessionStatusOf(client, owner)) === undefined
 
-/** A lease that ran out while waiting is renewed before anything is granted on it. */
+/** Renews a lease that ran out while waiting, before a lock is granted on it. */
 async function renewLease(
   client: Client,
   policy: ErrorPolicy,
@@ -211,7 +217,7 @@ async function renewLease(
   }
 }
 
-/** Waits for the session that follows an expired one. False when none will. */
+/** Waits for the session that follows an expired one. Returns false when there is none. */
 async function waitForNewSession(
   { client, directory }: LockQueue,
   { signal, operation }: Pick<TurnOptions<unknown>, 'signal' | 'operation'>,
@@ -237,6 +243,6 @@ const sessionExpired = ({ client, directory }: LockQueue): SessionExpiredError =
     operation: 'acquire',
   })
 
-/** A waiting znode has gone by somebody's hand. */
+/** Returns the error for a waiting znode that another client deleted. */
 export const entryDeleted = ({ path, token }: QueueEntry): LostError =>
   new LostError(`The place in line ${path} is gone: somebody has deleted it`, 'nodeDeleted', token, path)

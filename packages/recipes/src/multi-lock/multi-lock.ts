@@ -4,15 +4,15 @@ import type { AcquireOptions, LockHandle } from '../handles/types.ts'
 import type { Mutex } from '../mutex/mutex.ts'
 
 export interface MultiLockHandle extends LockHandle {
-  /** The tokens of the locks, in the order of their paths. `token` is the highest of them. */
+  /** The tokens of the locks in the order of their paths. `token` is the highest of them. */
   readonly tokens: readonly bigint[]
 }
 
 /**
- * Acquires all of these locks or none, in the order of their paths, so that two who want the same ones never wait for each
- * other. One signal limits the whole. The right ends with the first of them that ends. Rejects as `acquire` does, after
- * what was acquired has been released, with an `AggregateError` if that failed too, and with a `UsageError` when two of the
- * locks have one path.
+ * Acquires all locks or none, in the order of their paths, so that two callers that want the same locks cannot
+ * deadlock. One signal limits the whole. The combined handle ends with the first lock that ends. On failure
+ * releases what was acquired and rejects as `acquire` does, or with an `AggregateError` if a release failed too.
+ * Rejects with a `UsageError` when two locks have the same path.
  */
 export async function acquireAll(
   locks: readonly Mutex[],
@@ -36,7 +36,7 @@ export async function acquireAll(
   }
 }
 
-/** The one order in which everybody takes them. */
+/** Returns the locks in the one order that all callers use. */
 export function inPathOrder<T extends { readonly path: string }>(locks: readonly T[]): T[] {
   if (locks.length === 0) throw new UsageError('Expected one lock or more, got none')
   const ordered = locks.toSorted((a, b) => (a.path < b.path ? -1 : a.path > b.path ? 1 : 0))
@@ -46,7 +46,7 @@ export function inPathOrder<T extends { readonly path: string }>(locks: readonly
   return ordered
 }
 
-/** Gives back in reverse order; says what failed. */
+/** Releases in reverse order; returns the errors. */
 async function releaseAll(
   held: readonly LockHandle[],
   options?: { background?: boolean },

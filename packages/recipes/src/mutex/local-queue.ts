@@ -2,7 +2,7 @@ import { abortError, type Client } from '@zabra/client/core'
 
 const queues = new WeakMap<Client, Map<string, LocalQueue>>()
 
-/** Lets one caller of this client through at a time, in the order in which they came. */
+/** Lets one caller of this client proceed at a time, in order of arrival. */
 class LocalQueue {
   readonly #waiting: (() => void)[] = []
   #isBusy = false
@@ -30,7 +30,7 @@ class LocalQueue {
     })
   }
 
-  /** The next one goes; true when there is none. */
+  /** Lets the next caller proceed; returns true when there is none. */
   release(): boolean {
     const next = this.#waiting.shift()
     if (next !== undefined) next()
@@ -39,13 +39,14 @@ class LocalQueue {
   }
 }
 
-/** Whether somebody of this client is in line for a path, or holds it. */
+/** Returns whether a caller of this client waits for the lock at this path, or holds it. */
 export const isBusy = (client: Client, path: string): boolean =>
   queues.get(client)?.get(path)?.isBusy ?? false
 
 /**
- * Waits until no other caller of this client is in line for the path. The returned function lets the next one go. So a
- * process with a thousand waiters has one znode in the line, and takes turns with other processes as one of them.
+ * Waits until no other caller of this client uses the lock. The returned function lets the next caller proceed. A
+ * process with a thousand callers thus has one znode in the queue, and takes turns with other processes as one
+ * contender.
  */
 export async function enterLocalQueue(
   client: Client,

@@ -10,29 +10,29 @@ import { lockPrefixes, parseLock } from './names.ts'
 import { Owners } from './owners.ts'
 
 export interface MutexOptions extends RecipeOptions {
-  /** An owner may acquire again what it holds; the last release counts. Every acquire must name its owner then. */
+  /** An owner may acquire a lock that it holds; the last release counts. Every acquire must then name its owner. */
   readonly reentrant?: boolean
-  /** Callers of one client wait for each other here, with one znode in the line at a time (default true). */
+  /** Callers of one client queue locally, with one znode at a time in the queue (default true). */
   readonly localQueue?: boolean
 }
 
-/** Somebody in the line of a lock. */
+/** A contender of a lock. */
 export interface Participant {
   readonly path: string
   readonly data: Bytes
-  /** The session. */
+  /** Id of the session. */
   readonly owner: bigint
 }
 
 /**
- * A lock that one holder has at a time, in the order of arrival. See the README of this folder for what happens when the
- * connection is lost.
+ * A mutual exclusion lock, granted in order of arrival. See the README of this folder for the behaviour on a lost
+ * connection.
  */
 export class Mutex {
   readonly client: Client
-  /** The directory of its line. */
+  /** Directory of the queue. */
   readonly path: string
-  /** What its own znodes hold. */
+  /** Data of the znodes that this object creates. */
   readonly data: Bytes
   protected readonly queue: LockQueue
   protected readonly policy: ErrorPolicy
@@ -59,8 +59,8 @@ export class Mutex {
 
   /**
    * Waits for the lock. Rejects with an `AbortedError` or `OperationTimeoutError` when the signal aborts, a
-   * `SessionExpiredError` when the session expires and `onSessionLoss` is `throw`, a `LostError` when somebody deletes the
-   * waiting znode, and a `UsageError` when the owner would wait for itself.
+   * `SessionExpiredError` when the session expires and `onSessionLoss` is `throw`, a `LostError` when another
+   * client deletes the waiting znode, and a `UsageError` when the owner would wait for itself.
    */
   async acquire(options: AcquireOptions = {}): Promise<LockHandle> {
     const { owner, signal } = options
@@ -72,7 +72,10 @@ export class Mutex {
     )
   }
 
-  /** Takes the lock if nobody has it or waits for it; undefined otherwise. Somebody who just leaves may count. */
+  /**
+   * Acquires the lock if no contender holds it or waits for it; returns undefined otherwise. A contender that is
+   * just leaving may still count.
+   */
   async tryAcquire(options: AcquireOptions = {}): Promise<LockHandle | undefined> {
     const { owner, signal } = options
     const again = this.#owners.reenter(owner)
@@ -86,7 +89,7 @@ export class Mutex {
     )
   }
 
-  /** Runs the body while holding, and releases. What both throw comes in one `AggregateError`. */
+  /** Runs the body while holding the lock, then releases it. Rejects with an `AggregateError` when both fail. */
   async run<T>(body: (held: LockHandle) => Promise<T>, options?: AcquireOptions): Promise<T> {
     const held = await this.acquire(options)
     return runAndRelease(
@@ -95,7 +98,7 @@ export class Mutex {
     )
   }
 
-  /** Who is in line, the holder first. */
+  /** Returns the contenders, the holder first. */
   async participants(): Promise<Participant[]> {
     const listing = await this.queue.list(undefined)
     const reads = contendersInOrder(listing?.names ?? [], parseLock).map(({ name }) =>
@@ -104,7 +107,7 @@ export class Mutex {
     return (await Promise.all(reads)).filter((participant) => participant !== undefined)
   }
 
-  /** Stands in line. */
+  /** Waits in the queue. */
   protected acquireTurn(options: AcquireOptions): Promise<EphemeralLockHandle> {
     return acquireTurn(this.queue, this.turnOptions(options))
   }
@@ -119,7 +122,7 @@ export class Mutex {
     }
   }
 
-  /** Takes its place among the callers of this client, and leaves it when the right has been given back. */
+  /** Waits in the local queue first, and leaves it when the lock has been released. */
   async #acquireThroughLocalQueue<T extends EphemeralLockHandle | undefined>(
     signal: AbortSignal | undefined,
     acquire: () => Promise<T>,

@@ -1,7 +1,7 @@
 import { UsageError } from '@zabra/client/core'
 import type { LockHandle } from '../handles/types.ts'
 
-/** Who has a right of one lock, by the objects that they gave as owners. */
+/** The owners that hold or wait for one lock. */
 export class Owners {
   readonly #held = new Map<object, { readonly held: LockHandle; count: number }>()
   readonly #waiting = new Set<object>()
@@ -13,7 +13,7 @@ export class Owners {
     this.#reentrant = reentrant
   }
 
-  /** The right that the owner holds already, once more. Throws when it would wait for itself. */
+  /** Returns another handle for an owner that holds the lock. Throws when the owner would wait for itself. */
   reenter(owner: object | undefined): LockHandle | undefined {
     if (owner === undefined) {
       if (!this.#reentrant) return undefined
@@ -34,7 +34,7 @@ export class Owners {
     return this.#countedHandle(owner)
   }
 
-  /** Runs an acquire for an owner, which may not ask for another one meanwhile. */
+  /** Runs an acquire for an owner, which may not start another one meanwhile. */
   async acquireFirst<T extends LockHandle | undefined>(
     owner: object | undefined,
     acquire: () => Promise<T>,
@@ -51,7 +51,7 @@ export class Owners {
     }
   }
 
-  /** A view of the right whose release gives it back with the last one. */
+  /** Returns a handle whose release releases the lock if it is the last one. */
   #countedHandle(owner: object): LockHandle {
     const entry = this.#held.get(owner)!
     const { held } = entry

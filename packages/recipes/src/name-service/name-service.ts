@@ -16,24 +16,30 @@ import { decodeName, encodeName } from '../support/name-codec.ts'
 import { RegisteredName } from './registered-name.ts'
 
 export interface RegisterOptions {
-  /** Gone with the session, and back in the next one, until it is disposed. Others stay until then (default false). */
+  /**
+   * Deletes the name with the session and registers it again in the next one, until disposal. Other names stay
+   * until unregistered (default false).
+   */
   readonly ephemeral?: boolean
 }
 
 export interface ResolveOptions extends CallOptions {
-  /** Ask the leader first, so that the answer is not older than the question. */
+  /** Syncs with the leader first, so that the result is not older than the call. */
   readonly fresh?: boolean
 }
 
-/** A name that was registered. Disposal takes it back. */
+/** A registered name. Disposal unregisters it. */
 export interface Registration<T> extends AsyncDisposable {
-  /** Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by somebody else. */
+  /**
+   * Replaces the value. Rejects with a `NoNodeError` when a name that is not ephemeral was renamed or removed by
+   * another client.
+   */
   update(value: T): Promise<void>
-  /** Gives the name free, unless somebody else has it by now. */
+  /** Frees the name, unless another client has registered it meanwhile. */
   unregister(): Promise<void>
 }
 
-/** Names for values, any text in one flat space. */
+/** Maps names to values in one flat namespace; a name is any text. */
 export class NameService<T> {
   readonly base: string
   readonly #client: Client
@@ -45,7 +51,10 @@ export class NameService<T> {
     this.#codec = codec
   }
 
-  /** Takes a name. Rejects when somebody else has it: of several at once exactly one gets it. */
+  /**
+   * Registers a name. Rejects when another client has it: of several concurrent registrations exactly one
+   * succeeds.
+   */
   async register(
     name: string,
     value: T,
@@ -88,7 +97,7 @@ export class NameService<T> {
     }
   }
 
-  /** The value of a name, or undefined. */
+  /** Returns the value of a name, or undefined. */
   resolve(name: string, { fresh = false, ...options }: ResolveOptions = {}): Promise<T | undefined> {
     return retryInNewSession(this.#client, async () => {
       if (fresh) await this.#client.sync(this.#path(name), options)
@@ -97,7 +106,7 @@ export class NameService<T> {
     })
   }
 
-  /** All names, sorted. */
+  /** Returns all names, sorted. */
   async names(options: CallOptions = {}): Promise<string[]> {
     const list = await retryInNewSession(this.#client, () =>
       undefinedIfMissing(this.#client.getChildren(this.base, options)),
@@ -106,8 +115,8 @@ export class NameService<T> {
   }
 
   /**
-   * Gives a value another name, in one step for all who look. Rejects when there is no old or already a new one. Whoever
-   * registered the old one has it no longer. A `UsageError` for an ephemeral name: its holder would make it again.
+   * Renames atomically. Rejects when the old name is missing or the new one exists. The client that registered the
+   * old name loses it. Throws a `UsageError` for an ephemeral name, which its holder would create again.
    */
   async rename(from: string, to: string): Promise<void> {
     for (;;) {
@@ -122,7 +131,7 @@ export class NameService<T> {
     }
   }
 
-  /** False when the value has changed meanwhile. */
+  /** Returns false when the value has changed meanwhile. */
   async #move(from: string, to: string, data: Uint8Array, { version }: Stat): Promise<boolean> {
     const marker = this.#markerPath()
     try {
@@ -138,7 +147,7 @@ export class NameService<T> {
     }
   }
 
-  /** The transaction that made it. */
+  /** Returns the czxid of the created name. */
   async #create(name: string, data: Uint8Array): Promise<bigint> {
     const path = this.#path(name)
     for (;;) {
@@ -148,7 +157,7 @@ export class NameService<T> {
           needsMarkerStat: true,
         })
         deleteMarker(this.#client, marker)
-        // A mark that went with its session tells nothing any more; the name does.
+        // A marker that was deleted with its session gives no zxid; the name does.
         const stat = made.marker ?? (await retryInNewSession(this.#client, () => this.#client.exists(path)))
         return stat?.czxid ?? 0n
       } catch (error) {

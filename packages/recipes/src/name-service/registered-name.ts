@@ -2,16 +2,16 @@ import { BadVersionError, NoNodeError, type Client, type Stat } from '@zabra/cli
 import { undefinedIfMissing, retryUntilKnown } from '../support/retry.ts'
 
 /**
- * A name that stays until it is taken back or given another name. Its holder knows it by the transaction that made it, so
- * that it never changes or removes what somebody else has registered under the same name since.
+ * A name that stays until it is unregistered or renamed. Its holder recognises it by its czxid, so it never
+ * changes or removes a later registration of the same name.
  */
 export class RegisteredName {
   readonly #client: Client
   readonly #path: string
   readonly #czxid: bigint
-  /** The session in which it was last seen; another one may begin at a server that lags behind. */
+  /** The session generation of the last read; a new session may start on a server that lags behind. */
   #generation: number
-  /** Updates go one after the other, so that the last one asked for is the one that stays. */
+  /** Serialises updates, so that the last one requested wins. */
   #pending: Promise<unknown> = Promise.resolve()
 
   constructor(client: Client, path: string, czxid: bigint) {
@@ -21,14 +21,14 @@ export class RegisteredName {
     this.#generation = client.session.generation
   }
 
-  /** Rejects with a `NoNodeError` when the name is no longer ours. */
+  /** Rejects with a `NoNodeError` when another client has removed or renamed the name. */
   update(data: Uint8Array): Promise<void> {
     const updated = this.#pending.then(() => retryUntilKnown(this.#client, () => this.#write(data)))
     this.#pending = updated.catch(() => {})
     return updated
   }
 
-  /** Does nothing when the name is no longer ours. */
+  /** Does nothing when another client has removed or renamed the name. */
   remove(): Promise<void> {
     const removed = this.#pending.then(() => retryUntilKnown(this.#client, () => this.#delete()))
     this.#pending = removed.catch(() => {})

@@ -6,17 +6,17 @@ import { encodeName } from '../support/name-codec.ts'
 import { delay } from '../support/delay.ts'
 import { assignmentChange, type Phase } from './decide.ts'
 
-/** An item that is to become somebody else's: finish the work on it and release it. */
+/** The item is assigned to another member: finish the work and release it. */
 export class HandOverError extends StateError {
   static override readonly tag = 'HandOverError'
 }
 
-/** An item that is ours now, and nobody else's. */
+/** An item that this member holds exclusively. */
 export interface Share {
   readonly item: string
-  /** Its lock. Releasing it says that the work on the item is done. */
+  /** The lock of the item. Releasing it means that the work is done. */
   readonly lock: LockHandle
-  /** Aborts with a `HandOverError` when the item is to be handed over, and with a `LostError` when it is lost already. */
+  /** Aborts with a `HandOverError` when the item must be handed over, and with a `LostError` when it is lost. */
   readonly signal: AbortSignal
 }
 
@@ -27,15 +27,15 @@ interface ItemState {
 }
 
 export interface SharesOptions {
-  /** How long the work on an item that is handed over may take. */
+  /** Milliseconds that the work on an item may take during a hand-over. */
   readonly graceMs: number
   readonly lock: RecipeOptions
-  /** Begins the work; resolves when it is over. */
+  /** Starts the work; resolves when it is done. */
   readonly work: (share: Share) => Promise<void>
   readonly onFailed: (error: unknown) => void
 }
 
-/** The items that a member holds or waits for, each behind a lock of its own. */
+/** The items that a member holds or waits for, each protected by its own lock. */
 export class Shares {
   readonly #client: Client
   readonly #path: string
@@ -54,7 +54,7 @@ export class Shares {
     return new Map([...this.#items].map(([item, { phase }]) => [item, phase]))
   }
 
-  /** From now on these are to be ours, and no others. */
+  /** Sets the items that this member should hold. */
   setWanted(items: ReadonlySet<string>): void {
     if (this.#isClosed) return
     this.#wanted = items
@@ -63,7 +63,7 @@ export class Shares {
     for (const item of toAcquire) this.#acquire(item)
   }
 
-  /** Hands everything over. Resolves when nothing is held. */
+  /** Hands all items over. Resolves when none is held. */
   async close(): Promise<void> {
     this.setWanted(new Set())
     this.#isClosed = true
@@ -83,12 +83,12 @@ export class Shares {
     this.#items.set(item, state)
     state.done = this.#holdItem(item, state)
       .catch((error: unknown) => {
-        // A place in a line that somebody deleted is taken again.
+        // A queue entry that another client deleted is created again.
         if (!state.stop.signal.aborted && !(error instanceof LostError)) this.#options.onFailed(error)
       })
       .then(() => {
         this.#items.delete(item)
-        // It may be wanted again by now.
+        // The item may be assigned to this member again by now.
         this.setWanted(this.#wanted)
       })
   }
@@ -100,7 +100,7 @@ export class Shares {
     const lost = (): void => stop.abort(held.signal.reason)
     held.signal.addEventListener('abort', lost)
     if (held.signal.aborted) lost()
-    // No work is begun on what is to be handed over, or lost, already: it would wait for a signal that has been given.
+    // Start no work on an item that must be handed over or is lost already: its signal has aborted.
     if (stop.signal.aborted) return held.release()
     state.phase = 'owned'
     const worked = this.#options.work({ item, lock: held, signal: stop.signal })
@@ -111,12 +111,11 @@ export class Shares {
     finished.catch(() => {})
     await delay(this.#client, this.#options.graceMs, enough.signal)
     await held.release()
-    // Never two pieces of work on one item here, however long the first one takes.
+    // Never run two bodies for one item here, however long the first one takes.
     await finished
   }
 }
 
-/** Resolves when a signal aborts. */
 export function waitForAbort(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })

@@ -24,21 +24,21 @@ import { watchUntil } from '../support/watch.ts'
 import { actionFor } from './decide.ts'
 
 export interface PersistentNodeOptions {
-  /** Default `ephemeral`. A sequential one keeps the name that it got first. */
+  /** Default `ephemeral`. A sequential node keeps the name that it got first. */
   readonly mode?: 'ephemeral' | 'persistent' | 'ephemeralSequential' | 'persistentSequential'
   readonly acl?: readonly ACL[]
-  /** Make missing parents, as containers unless told otherwise (default true). */
+  /** Create missing parents, as containers unless `persistent` (default true). */
   readonly parents?: boolean | 'persistent'
-  /** When somebody else has the znode: fail (default), or wait until it is gone. */
+  /** When another client has the znode: fail (default), or wait until it is gone. */
   readonly onConflict?: 'fail' | 'wait'
-  /** Leave the znode when this is closed; a persistent one stays then for good. */
+  /** Keep the znode on close; a persistent one then stays for good. */
   readonly leaveBehind?: boolean
 }
 
-/** Somebody else owns the znode. */
+/** The znode belongs to another client. */
 export class NodeConflictError extends StateError {
   static override readonly tag: string = 'NodeConflictError'
-  /** The session that owns it; 0n for none. */
+  /** Id of the session that owns it; 0n for none. */
   readonly owner: bigint
 
   constructor(path: string, owner: bigint) {
@@ -48,9 +48,15 @@ export class NodeConflictError extends StateError {
   }
 }
 
-/** Keeps a znode present, with the newest data, through lost sessions and deletions by others, until it is closed. */
+/**
+ * Keeps a znode present with the newest data, across session expiry and deletion by other clients, until it is
+ * closed.
+ */
 export class PersistentNode implements AsyncDisposable {
-  /** The path, once the znode is there. Rejects when it cannot be: no permission, no parent, somebody else's. */
+  /**
+   * Resolves with the path once the znode exists. Rejects when it cannot be created: no permission, no parent, or
+   * a conflict.
+   */
   readonly ready: Promise<string>
   readonly #client: Client
   readonly #options: PersistentNodeOptions
@@ -79,20 +85,20 @@ export class PersistentNode implements AsyncDisposable {
     this.#mode = options.mode ?? 'ephemeral'
     this.#hasName = !this.#mode.endsWith('Sequential')
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
-    // Nobody has to wait for it.
+    // The caller may ignore it.
     this.ready.catch(() => {})
     this.#done = this.#run().catch((error: unknown) => {
-      // Being stopped is no failure.
+      // A close is no failure.
       if (!(error instanceof AbortedError && this.#stop.signal.aborted)) this.#fail(error)
     })
   }
 
-  /** Where it is; the name of a sequential one is known once it is ready. */
+  /** Path of the znode; that of a sequential node is known once it is ready. */
   get path(): string {
     return this.#path
   }
 
-  /** From now on it holds this. Resolves when it does on the servers; earlier data never comes back. */
+  /** Replaces the data. Resolves when the servers have it; older data is never written again. */
   setData(data: Bytes): Promise<void> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     if (this.#stop.signal.aborted) return Promise.reject(this.#closedError())
@@ -102,7 +108,7 @@ export class PersistentNode implements AsyncDisposable {
     return written
   }
 
-  /** Ends it, and removes the znode unless it was asked to leave it. */
+  /** Stops maintaining the znode, and deletes it unless `leaveBehind` is set. */
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -124,14 +130,14 @@ export class PersistentNode implements AsyncDisposable {
     }
   }
 
-  /** Only what is ours. */
+  /** Deletes the znode only if it belongs to this client. */
   async #remove(): Promise<void> {
     const stat = await this.#readStat()
     if (stat === undefined || this.#actionFor(stat.ephemeralOwner, true) === 'conflict') return
     await this.#client.delete(this.#path, { guaranteed: true, missingOk: true })
   }
 
-  /** Nobody calls this again, so it goes on however often connections break at it. */
+  /** No caller retries this, so it retries every lost connection itself. */
   async #readStat(): Promise<Stat | undefined> {
     for (;;) {
       try {
@@ -158,15 +164,15 @@ export class PersistentNode implements AsyncDisposable {
     for (const waiter of this.#waiting.splice(0)) waiter.resolve()
   }
 
-  /** Makes it as it should be. */
+  /** Creates or repairs the znode. */
   async #ensure(data: Bytes): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
         if (await this.#createOrRepair(data)) return
       } catch (error) {
-        // The call may have been made between two sessions: the one that ended may have made the znode.
+        // The session that expired during the call may have created the znode.
         if (error instanceof SessionExpiredError) this.#earlierSessions.add(error.sessionId)
-        // Whatever came between, the next look tells.
+        // A race or a lost reply: the next read decides.
         const passing =
           error instanceof BadVersionError ||
           error instanceof MultiError ||
@@ -182,7 +188,7 @@ export class PersistentNode implements AsyncDisposable {
   async #createOrRepair(data: Bytes): Promise<boolean> {
     const { acl, parents = true } = this.#options
     const options = { mode: this.#mode, parents, ...(acl && { acl }) }
-    // Now, since the reply that tells of it may be lost together with the session.
+    // Before the call, since its reply may be lost together with the session.
     this.#rememberSession()
     try {
       const { path } = await this.#client.create(this.#path, data, options)
@@ -206,7 +212,7 @@ export class PersistentNode implements AsyncDisposable {
     if (what === 'conflict') return this.#conflict(ephemeralOwner)
     if (what === 'write') {
       const writing = this.#client.setData(this.#path, data, { version, idempotent: true })
-      // Somebody may have deleted it since the look.
+      // Another client may have deleted the znode since the read.
       if ((await undefinedIfMissing(writing)) === undefined) return false
     }
     if (what === 'replace') await this.#replace(version, data)
@@ -232,7 +238,7 @@ export class PersistentNode implements AsyncDisposable {
 
   #rememberSession(): void {
     const { id } = this.#client.session
-    // Between two sessions there is none, and what no session owns is not ours.
+    // Between two sessions the id is 0, and a znode without owner is not this client's.
     if (id !== 0n) this.#earlierSessions.add(id)
   }
 
@@ -248,7 +254,7 @@ export class PersistentNode implements AsyncDisposable {
     return false
   }
 
-  /** Waits until the znode is gone or not ours, or is to hold something else. */
+  /** Waits until the znode is gone, belongs to another client, or must hold other data. */
   async #waitForChange(): Promise<void> {
     const options = { signal: this.#stop.signal, operation: 'persistentNode' }
     const poked = (): Promise<void> => new Promise((resolve) => (this.#wake = resolve))

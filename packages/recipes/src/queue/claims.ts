@@ -27,17 +27,20 @@ export interface ClaimContext<T> {
   readonly layout: QueueLayout
   readonly codec: Codec<T>
   readonly clock: ServerClock
-  /** Deliveries after which an item counts as poison. */
+  /** Number of deliveries after which an item moves to the dead letters. */
   readonly deadLetterAfter: number | undefined
 }
 
 export interface ClaimOptions {
   readonly signal: AbortSignal | undefined
-  /** Left together with the claim. */
+  /** The caller's entry at the head of the queue, removed in the same transaction. */
   readonly head: QueueEntry | undefined
 }
 
-/** `gone`: somebody else was first, or the item is dead; `again`: the place in the line is lost, or the session over. */
+/**
+ * `gone`: another consumer was first, or the item moved to the dead letters. `again`: the queue entry or the
+ * session was lost.
+ */
 export type ClaimFailure = 'gone' | 'again'
 
 interface FoundItem<T> {
@@ -45,11 +48,14 @@ interface FoundItem<T> {
   readonly value: T
   readonly data: Bytes
   readonly version: number
-  /** Tells it from another item of the same name: names begin anew when a server has removed the empty folder. */
+  /**
+   * Distinguishes items with the same name: sequence numbers restart after a server has removed the empty
+   * directory.
+   */
   readonly czxid: bigint
 }
 
-/** Takes an item out of the queue for good, for one caller of all. */
+/** Removes an item from the queue; at most one caller succeeds. */
 export async function take<T>(
   context: ClaimContext<T>,
   name: string,
@@ -66,14 +72,14 @@ export async function take<T>(
     return { value: found.value }
   } catch (error) {
     if (!(error instanceof AmbiguousResultError)) throw error
-    // The session is over, so nothing of it is on its way any more: an item that is there was not taken.
+    // The session has expired, so no request of it can still be applied: an item that exists was not taken.
     if (await retryInNewSession(client, () => isThere(client, path, found.czxid))) return 'again'
     const message = `The session ended before it could be told whether the item ${name} was taken by us or by somebody else`
     throw new AmbiguousResultError(message, { path, cause: error, value: found.value })
   }
 }
 
-/** Claims an item for as long as the session lasts, or until it is acknowledged or given back. */
+/** Claims an item until it is acknowledged or returned, or until the session ends. */
 export async function receive<T>(
   context: ClaimContext<T>,
   name: string,
@@ -84,7 +90,7 @@ export async function receive<T>(
   if (found === undefined) return 'gone'
   const path = `${layout.items}/${name}`
   try {
-    // Each delivery raises the version: it counts them, and only the newest claim can be acknowledged.
+    // Each delivery increments the version, which counts deliveries; only the newest claim can be acknowledged.
     const count: WriteOp = { op: 'setData', path, data: found.data, version: found.version }
     const claimed = await claim(context, name, count, options, true)
     if (typeof claimed === 'string') return claimed
@@ -102,7 +108,7 @@ async function isThere(client: Client, path: string, czxid: bigint): Promise<boo
   return (await client.exists(path))?.czxid === czxid
 }
 
-/** Makes the claim, does with the item what is to be done, and leaves the line, all at once. */
+/** Creates the claim, applies the operation to the item and removes the queue entry in one transaction. */
 async function claim<T>(
   { client, layout, clock }: ClaimContext<T>,
   name: string,
@@ -134,7 +140,7 @@ const isLostRace = (error: unknown): boolean =>
   causeAt(error, 0) instanceof NoNodeError ||
   causeAt(error, 0) instanceof BadVersionError
 
-/** Undefined when it is gone, or was no good and has been put away. */
+/** Reads an item. Returns undefined when it is gone, or was moved to the dead letters. */
 async function read<T>(
   context: ClaimContext<T>,
   name: string,
@@ -148,14 +154,14 @@ async function read<T>(
     try {
       return { name, value: codec.decode(data), data, version: stat.version, czxid: stat.czxid }
     } catch {
-      // It will not be readable the next time either: whoever looks at the dead letters sees what it is.
+      // A later read would fail the same way; the dead letters show the data.
     }
   }
   await moveToDeadLetters(context, { name, data, version: stat.version })
   return undefined
 }
 
-/** Moves an item that nobody is at work on to the dead letters. */
+/** Moves an unclaimed item to the dead letters. */
 async function moveToDeadLetters<T>(
   { client, layout }: ClaimContext<T>,
   { name, data, version }: { readonly name: string; readonly data: Bytes; readonly version: number },
@@ -174,7 +180,7 @@ async function moveToDeadLetters<T>(
       if (isAmbiguous(error) || isNewSession(client, error)) continue
       if (!(error instanceof MultiError)) throw error
       const noParent = error.cause instanceof NoNodeError && error.index < 2
-      // Otherwise somebody else did it, or is at work on it.
+      // Otherwise another client moved it, or has claimed it.
       if (!noParent) return
       await client.mkdirp(layout.claims, { mode: layout.parents })
       await client.mkdirp(layout.dead, { mode: layout.parents })

@@ -5,24 +5,27 @@ import { lossReason, sessionStatusOf } from '../handles/policy.ts'
 import { AmbiguousResultError } from '../support/ambiguous-result.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, retryInNewSession } from '../support/retry.ts'
 
-/** Where a message is in its queue. */
+/** The znodes of a message. */
 export interface MessageLocation {
   readonly item: string
   readonly claim: string
-  /** Of the item, since it was claimed for this message. */
+  /** Version of the item since it was claimed for this message. */
   readonly version: number
 }
 
 /**
- * An item that one consumer is at work on. `ack` when it is done; `nack`, disposal, the end of the session or of the
- * process give it back to the queue.
+ * An item that one consumer processes. `ack` removes it; `nack`, disposal, the end of the session or of the
+ * process return it to the queue.
  */
 export class Message<T> implements AsyncDisposable {
-  /** What was put. */
+  /** The value that was put. */
   readonly value: T
-  /** Grows with every delivery, on whatever path: hand it to what must not see work of an older delivery. */
+  /**
+   * Fencing token: grows with every delivery on any path. Pass it to resources that must refuse work of an older
+   * delivery.
+   */
   readonly token: bigint
-  /** How often it has been delivered, this time included. */
+  /** Number of deliveries, this one included. */
   readonly deliveries: number
   readonly #client: Client
   readonly #location: MessageLocation
@@ -30,7 +33,7 @@ export class Message<T> implements AsyncDisposable {
   readonly #states: AsyncIterableIterator<StateChange>
   readonly #owner: bigint
   readonly #resolveSettled: () => void
-  /** Resolves when it is acknowledged, given back or lost. */
+  /** Resolves when the message is acknowledged, returned or lost. */
   readonly settled: Promise<void>
   #ending: Promise<void> | undefined
   #acked = false
@@ -50,24 +53,24 @@ export class Message<T> implements AsyncDisposable {
     void this.#followStates()
   }
 
-  /** Name of the item: what `put` returned. */
+  /** Name of the item, as returned by `put`. */
   get id(): string {
     return this.#location.item.slice(this.#location.item.lastIndexOf('/') + 1)
   }
 
-  /** `ack` was called, whatever came of it. */
+  /** True once `ack` was called, whatever its outcome. */
   get isAcknowledged(): boolean {
     return this.#acked
   }
 
-  /** Aborts with a `LostError` when somebody else may get the message: stop working on it. */
+  /** Aborts with a `LostError` when another consumer may get the message: stop working on it. */
   get signal(): AbortSignal {
     return this.#controller.signal
   }
 
   /**
-   * The work is done: removes the item. Rejects with a `LostError` when somebody else has got it meanwhile, and with an
-   * `AmbiguousResultError` when its session ended on the way and nobody can tell any more who removed it.
+   * Acknowledges the message and removes the item. Rejects with a `LostError` when another consumer has got it
+   * meanwhile, and with an `AmbiguousResultError` when the session expired during the call and the item is gone.
    */
   ack(): Promise<void> {
     if (this.#ending !== undefined && !this.#acked) return Promise.reject(this.#lost('released'))
@@ -77,12 +80,12 @@ export class Message<T> implements AsyncDisposable {
   }
 
   /**
-   * Gives the item back, to be delivered again: at once, or after `delayMs` for as long as this session lives; when it
-   * ends earlier the item comes back earlier. Does nothing after `ack`.
+   * Returns the item to the queue for another delivery: at once, or after `delayMs` while this session lives; the
+   * end of the session returns it earlier. Does nothing after `ack`.
    */
   async nack({ delayMs = 0 }: { readonly delayMs?: number } = {}): Promise<void> {
     this.#ending ??= this.#end(() => this.#returnToQueue(delayMs))
-    // Whoever acknowledged it has heard what came of that.
+    // The caller of `ack` has received its error.
     await (this.#acked ? this.#ending.catch(() => {}) : this.#ending)
   }
 
@@ -98,7 +101,7 @@ export class Message<T> implements AsyncDisposable {
     }
   }
 
-  /** Done when the item is gone and the claim has kept others away all the time. */
+  /** The item is gone, and the claim has kept other consumers away all the time. */
   async #acknowledge(): Promise<void> {
     const { item, claim, version } = this.#location
     for (let sent = false; ;) {
@@ -137,7 +140,7 @@ export class Message<T> implements AsyncDisposable {
     this.#client.platform.clock.after(delayMs, 'delay of a message', () => ignoreFailure(this.#deleteClaim()))
   }
 
-  /** Only a claim of this delivery: the item has had another version since it was claimed again. */
+  /** Deletes only the claim of this delivery: a later claim would have changed the item's version. */
   async #deleteClaim(): Promise<void> {
     const { item, claim, version } = this.#location
     for (;;) {
@@ -148,7 +151,7 @@ export class Message<T> implements AsyncDisposable {
         ])
         return
       } catch (error) {
-        // Gone with its session, or by an earlier try.
+        // Deleted with its session, or by an earlier attempt.
         if (error instanceof MultiError || error instanceof FatalError) return
         if (!isAmbiguous(error)) throw error
       }

@@ -1,29 +1,29 @@
 import { UsageError } from '@zabra/client/core'
 import { decodeName, encodeName } from '../support/name-codec.ts'
 
-/** An item as its name tells of it. */
+/** An item, as parsed from its name. */
 export interface Item {
   readonly name: string
-  /** Smaller is sooner. */
+  /** Lower is more urgent. */
   readonly priority: number
-  /** Milliseconds since 1970, by the clock of the servers, before which nobody gets it; 0 for at once. */
+  /** Server time in milliseconds since 1970 before which the item is not delivered; 0 for at once. */
   readonly due: number
   readonly sequence: number
-  /** What its producer calls it, where it said so. */
+  /** Id that the producer gave it, if any. */
   readonly id?: string | undefined
 }
 
-/** What the name of an item is made of. */
+/** The parts of an item's name. */
 export interface NameParts {
   readonly priority?: number | undefined
   readonly due?: number | undefined
   readonly id?: string | undefined
 }
 
-/** Whose layout a queue has. */
+/** Naming scheme of a queue. */
 export type QueueNaming = 'recipe' | 'kazoo' | 'curator'
 
-/** Where a queue keeps what, and how its items are called. */
+/** The paths and names of a queue. */
 export interface QueueLayout {
   readonly items: string
   readonly claims: string
@@ -31,12 +31,12 @@ export interface QueueLayout {
   readonly marks: string
   readonly line: string
   readonly putters: string
-  /** Written by everybody who puts, where the bound is hard. */
+  /** Written by every producer when the bound is hard. */
   readonly gate: string
   readonly parents: 'container' | 'persistent'
-  /** The name of an item up to its sequence number. */
+  /** Returns the name of an item up to its sequence number. */
   readonly prefix: (parts: NameParts) => string
-  /** Undefined for a name that is no item. */
+  /** Returns undefined for a name that is no item. */
   readonly parse: (name: string) => Item | undefined
 }
 
@@ -47,8 +47,9 @@ const CURATOR = /^queue-([01][0-9A-F]{8})?(-?\d{10}|-\d{9})$/
 const KAZOO_PRIORITY = 100
 
 /**
- * The layout of a queue. `kazoo` is that of kazoo's `LockingQueue`; `curator` that of Curator's `DistributedQueue` and
- * `DistributedPriorityQueue`, which keep their items in the very folder of the queue: what else there is has one beside it.
+ * Returns the layout of a queue. `kazoo` is that of kazoo's `LockingQueue`. `curator` is that of Curator's
+ * `DistributedQueue` and `DistributedPriorityQueue`, which keep items directly below the queue's path; everything
+ * else is in a sibling directory.
  */
 export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
   if (naming === 'curator') {
@@ -122,7 +123,7 @@ const kazooNames = {
   },
 }
 
-/** A sign, which is 0 below zero, and eight digits of two's complement. None is what `DistributedQueue` writes. */
+/** A sign, 0 for negative, and eight digits of two's complement. `DistributedQueue` writes no priority. */
 const curatorNames = {
   prefix({ priority, ...more }: NameParts): string {
     checkPriorityOnly('Curator', more)

@@ -19,31 +19,31 @@ import type { QueueLayout } from './names.ts'
 import type { ServerClock } from '../support/server-clock.ts'
 
 export interface PutOptions {
-  /** Stops waiting. An item that was added by then is told as added. */
+  /** Cancels the wait. An item that was added by then is reported as added. */
   readonly signal?: AbortSignal
-  /** Smaller is sooner (default 0, or 100 with the names of kazoo). */
+  /** Lower is more urgent (default 0, or 100 with the naming of kazoo). */
   readonly priority?: number
-  /** Milliseconds before which nobody gets it, by the clock of the servers. */
+  /** Milliseconds, by the server clock, before which the item is not delivered. */
   readonly delayMs?: number
-  /** What to call it, for `takeById`. Several items may have one. */
+  /** Id for `takeById`. Several items may share one. */
   readonly id?: string
-  /** What to do while the queue is full: wait (default), or fail with a `QueueFullError`. */
+  /** While the queue is full: wait (default), or fail with a `QueueFullError`. */
   readonly whenFull?: 'wait' | 'fail'
 }
 
-/** The queue holds as many items as it may. */
+/** The queue is full. */
 export class QueueFullError extends StateError {
   static override readonly tag = 'QueueFullError'
 }
 
-/** How many items a queue may hold. */
+/** Capacity of a queue. */
 export interface Bound {
   readonly maxItems: number
-  /** Exactly, at the price of one look more for each put, and of putting one after the other. */
+  /** Never exceeded, at the cost of an extra read per put and of serialised puts. */
   readonly hard: boolean
 }
 
-/** How many puts may go by between two looks at the length of the queue, as a part of its bound. */
+/** A soft bound allows this fraction of the free capacity to be used without reading the length again. */
 const CREDIT_DIVISOR = 16
 
 /** Puts items into a queue. */
@@ -53,7 +53,7 @@ export class Producer<T> {
   readonly #codec: Codec<T>
   readonly #clock: ServerClock
   readonly #bound: Bound
-  /** Items that may be put before the next look. */
+  /** Number of items that may be put before the next read of the length. */
   #credit = 0
 
   constructor(client: Client, layout: QueueLayout, codec: Codec<T>, clock: ServerClock, bound: Bound) {
@@ -86,7 +86,7 @@ export class Producer<T> {
     const committed = await this.#commit(marker, operations, room, values)
     deleteMarker(this.#client, marker)
     if (committed.results === undefined) {
-      // A lost reply is found out about by the mark, so there is one.
+      // A lost reply is resolved by the marker, so the marker exists.
       const zxid = committed.marker!.czxid
       return retryInNewSession(this.#client, () => this.#namesCreatedBy(zxid))
     }
@@ -105,7 +105,8 @@ export class Producer<T> {
     const { signal } = room
     for (;;) {
       const version = await retryInNewSession(this.#client, () => this.#waitForCapacity(room))
-      // A hard bound holds since nobody else has put anything between the look at the length and this.
+      // A hard bound holds because no other producer has put an item between the read of the length and this
+      // transaction.
       const guard: WriteOp[] =
         version === undefined ? [] : [{ op: 'setData', path: gate, data: EMPTY, version }]
       try {
@@ -119,15 +120,15 @@ export class Producer<T> {
         if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))
           continue
         if (!isMissing(error, guard.length)) throw error
-        // Not a container: once a server has removed an empty one names begin anew, and who is about to claim an item by its name
-        // and version could meet another one.
+        // Not a container: once a server has removed an empty one, sequence numbers restart, and a consumer that
+        // claims an item by name and version could get another item.
         const options = { mode: 'persistent', ...(signal && { signal }) } as const
         await retryInNewSession(this.#client, () => this.#client.mkdirp(items, options))
       }
     }
   }
 
-  /** The names of what one transaction made, when its reply was lost. */
+  /** Returns the names of the items that one transaction created, when its reply was lost. */
   async #namesCreatedBy(zxid: bigint): Promise<string[]> {
     const { items, parse } = this.#layout
     const list = await undefinedIfMissing(this.#client.getChildren(items))
@@ -142,7 +143,7 @@ export class Producer<T> {
     return own
   }
 
-  /** The time of the servers, measured if nothing has told it yet. */
+  /** Returns the server time; measures it if it is unknown. */
   async #now(signal: AbortSignal | undefined): Promise<number> {
     for (;;) {
       const now = this.#clock.now()
@@ -157,7 +158,7 @@ export class Producer<T> {
     }
   }
 
-  /** Waits until there is room; the version of the gate at which there was, where the bound is hard. */
+  /** Waits for free capacity. Returns the version of the gate at that moment if the bound is hard. */
   async #waitForCapacity(room: CapacityRequest): Promise<number | undefined> {
     if (!this.#bound.hard) {
       await this.#useCredit(room)
@@ -179,7 +180,7 @@ export class Producer<T> {
       try {
         await this.#client.create(gate, EMPTY, { parents: true, ...options })
       } catch (error) {
-        // Made by somebody else, or by us when the reply is lost: the next look tells.
+        // Created by another client, or by this one with a lost reply: the next read decides.
         if (!(error instanceof NodeExistsError || error instanceof ConnectionLossError)) throw error
       }
     }
@@ -189,7 +190,7 @@ export class Producer<T> {
     return (await this.#client.exists(this.#layout.items, signal ? { signal } : {}))?.numChildren ?? 0
   }
 
-  /** A soft bound lets more in than fit when they come together and nothing is there; a hard one never. */
+  /** A soft bound admits more items than fit if they are put together into an empty queue; a hard one never does. */
   #fits(length: number, count: number): boolean {
     return length + count <= this.#bound.maxItems || (!this.#bound.hard && length === 0)
   }
@@ -201,7 +202,10 @@ export class Producer<T> {
     this.#grantCredit(this.#fits(length, count) ? length : await this.#waitWhileFull(room), count)
   }
 
-  /** Producers wait in a line, so that one item less wakes one of them. The length at which there was room. */
+  /**
+   * Waits for free capacity. Producers queue, so that one removed item wakes one of them. Returns the length of
+   * the queue.
+   */
   async #waitWhileFull({ count, signal, fail }: CapacityRequest): Promise<number> {
     const { items, putters } = this.#layout
     const { maxItems, hard } = this.#bound
@@ -232,7 +236,7 @@ export class Producer<T> {
   }
 }
 
-/** What a put needs room for. */
+/** The capacity that a put needs. */
 interface CapacityRequest {
   readonly count: number
   readonly signal: AbortSignal | undefined

@@ -11,27 +11,31 @@ import { Producer, type PutOptions } from './producer.ts'
 import { ServerClock } from '../support/server-clock.ts'
 
 export interface QueueOptions<T> {
-  /** How values become bytes. An item that cannot be decoded goes to the dead letters. */
+  /** Encodes values. An item that cannot be decoded moves to the dead letters. */
   readonly codec: Codec<T>
-  /** Items at which `put` begins to wait (default 10 000). */
+  /** Number of items at which `put` begins to wait (default 10 000). */
   readonly maxItems?: number
   /**
-   * `soft` (default): several producers may pass `maxItems` together. `hard`: nobody ever does, if all producers say so;
-   * each put then costs two looks more, and puts go one after the other.
+   * `soft` (default): concurrent producers may exceed `maxItems`. `hard`: they never do, if all producers use it;
+   * each put then costs two more reads, and puts are serialised.
    */
   readonly bound?: 'soft' | 'hard'
-  /** Deliveries after which an item that was never acknowledged goes to the dead letters (default: never). */
+  /**
+   * Number of deliveries after which an item that was never acknowledged moves to the dead letters (default:
+   * never).
+   */
   readonly deadLetterAfter?: number
   /**
-   * `kazoo` shares the queue with kazoo's `LockingQueue`, `curator` with Curator's `DistributedQueue` and
-   * `DistributedPriorityQueue` whose lock path is `<path>.queue/claims`; their items need the codec `curatorItems`.
+   * `kazoo` shares the queue with kazoo's `LockingQueue`. `curator` shares it with Curator's `DistributedQueue`
+   * and `DistributedPriorityQueue` with the lock path `<path>.queue/claims`; their items need the codec
+   * `curatorItems`.
    */
   readonly naming?: QueueNaming
 }
 
 export interface ReceiveOptions {
   readonly signal?: AbortSignal
-  /** Messages that may be at work at a time (default 1). */
+  /** Number of messages processed at the same time (default 1). */
   readonly concurrency?: number
 }
 
@@ -41,7 +45,7 @@ type ClaimFunction<R> = (
   options: ClaimOptions,
 ) => Promise<R | ClaimFailure>
 
-/** Items in a line that survive their producers, each for one of many consumers. */
+/** A durable queue; each item goes to one of many consumers. */
 export class Queue<T> {
   readonly path: string
   readonly #client: Client
@@ -49,11 +53,11 @@ export class Queue<T> {
   readonly #context: ClaimContext<T>
   readonly #producer: Producer<T>
   readonly #clock: ServerClock
-  /** What is left of the last listing. */
+  /** Unprocessed items of the last listing. */
   #cachedItems: Item[] = []
-  /** Others are at work on items, so listings need the claims beside them. */
+  /** True when other consumers hold claims, so that a listing must be compared with the claims. */
   #hasClaims = false
-  /** The last item had to be waited for. */
+  /** True when the last item had to be waited for. */
   #isWaiting = false
 
   constructor(client: Client, path: string, options: QueueOptions<T>) {
@@ -73,25 +77,25 @@ export class Queue<T> {
     })
   }
 
-  /** Adds an item, exactly once, and returns its name. Waits while the queue is full. */
+  /** Adds an item exactly once and returns its name. Waits while the queue is full. */
   async put(value: T, options: PutOptions = {}): Promise<string> {
     return (await this.#producer.put([value], options))[0]!
   }
 
-  /** Adds several items in one transaction: all or none. */
+  /** Adds several items in one transaction. */
   putAll(values: readonly T[], options: PutOptions = {}): Promise<string[]> {
     return this.#producer.put(values, options)
   }
 
-  /** Waits for an item and removes it: at most once. What its taker does not finish is not done. */
+  /** Waits for an item and removes it: at-most-once delivery. If the caller fails, the item is lost. */
   async take({ signal }: { readonly signal?: AbortSignal } = {}): Promise<T> {
     const taken = await this.#next<{ value: T }>(take as ClaimFunction<{ value: T }>, 'queue.take', signal)
     return taken.value
   }
 
   /**
-   * Takes the first item that was put with this id, at most once; undefined when there is none that nobody is at work on.
-   * So an item can be withdrawn, too. One that is delayed is taken at once.
+   * Takes the first unclaimed item with this id, at most once; returns undefined if there is none. Can be used to
+   * withdraw an item. Ignores its delay.
    */
   async takeById(id: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<T | undefined> {
     const { items, parse } = this.#layout
@@ -110,8 +114,9 @@ export class Queue<T> {
   }
 
   /**
-   * Waits for items and hands them out until it is left: at least once. With a concurrency of 1, asking for the next
-   * message gives back one that was not acknowledged; with more, it waits until one of them is settled.
+   * Waits for items and yields them until the consumer leaves the loop: at-least-once delivery. With a concurrency
+   * of 1, requesting the next message returns an unacknowledged one to the queue; with more, it waits until one of
+   * them is settled.
    */
   async *receive({ signal, concurrency = 1 }: ReceiveOptions = {}): AsyncGenerator<
     Message<T>,
@@ -136,7 +141,7 @@ export class Queue<T> {
           yield message
           isAskedForMore = true
         } finally {
-          // What comes next arrives behind an acknowledgement that is on its way, and need not wait for its reply.
+          // Requests arrive in order, so the next claim need not wait for the reply to a pending acknowledgement.
           if (!(isAskedForMore && message.isAcknowledged)) await message.nack()
         }
         continue
@@ -148,12 +153,12 @@ export class Queue<T> {
     }
   }
 
-  /** How many items there are, those at work included. */
+  /** Returns the number of items, including claimed ones. */
   async size(): Promise<number> {
     return (await this.#client.exists(this.#layout.items))?.numChildren ?? 0
   }
 
-  /** The items that were delivered too often or could not be decoded, as they were put. */
+  /** Returns the items that were delivered too often or could not be decoded, as they were put. */
   async deadLetters(): Promise<{ readonly name: string; readonly data: Uint8Array }[]> {
     const { dead } = this.#layout
     const list = await undefinedIfMissing(this.#client.getChildren(dead))
@@ -185,14 +190,14 @@ export class Queue<T> {
   ): Promise<R | ClaimFailure> {
     const got = await claimer(this.#context as ClaimContext<never>, name, options)
     if (isFailed(got)) {
-      // The listing is old, and somebody else is at work: from now on the claims count too.
+      // The listing is outdated because of another consumer: from now on, read the claims too.
       this.#cachedItems = []
       this.#hasClaims = true
     }
     return got
   }
 
-  /** Only the head of the line watches, so that one new item wakes one consumer. */
+  /** Only the head of the queue of consumers watches, so that one new item wakes one consumer. */
   async #claimInTurn<R>(claimer: ClaimFunction<R>, waiting: HeadOptions): Promise<R> {
     for (;;) {
       const onCreate: HeadOptions['onCreate'] = (stat, sentAt) => this.#clock.observe(stat.ctime, sentAt)
@@ -207,7 +212,7 @@ export class Queue<T> {
     }
   }
 
-  /** `again` when the place is lost. */
+  /** Claims an item as head of the queue. Returns `again` when the entry is lost. */
   async #claimAtHead<R>(
     claimer: ClaimFunction<R>,
     waiting: HeadOptions,
@@ -218,7 +223,7 @@ export class Queue<T> {
       const item = await watchUntil(this.#client, waiting, async (reader) => {
         if (this.#client.session.id !== head.owner) return 'again' as const
         this.#isWaiting = looks > 0
-        // What is probably there needs no watch.
+        // A first read that probably succeeds needs no watch.
         const likely = looks++ > 0 || this.#hasClaims
         return (likely && (await this.#peek(waiting.signal))) || this.#peekAndWatch(reader)
       })
@@ -228,7 +233,7 @@ export class Queue<T> {
     }
   }
 
-  /** The first item that can be had now, if there is one. */
+  /** Returns the first item that can be claimed now, or undefined. */
   async #peek(signal: AbortSignal | undefined): Promise<Item | undefined> {
     const { items, claims } = this.#layout
     const options = signal ? { signal } : {}
@@ -240,7 +245,7 @@ export class Queue<T> {
     return this.#choose(list.children, busy?.children ?? []).ready[0]
   }
 
-  /** The same, with watches that tell of the next one: new items, and those that others give back. */
+  /** Does the same with watches on new items and on returned ones. */
   async #peekAndWatch(reader: WatchingReader): Promise<Item | undefined> {
     const { items, claims } = this.#layout
     const list = await reader.children(items)

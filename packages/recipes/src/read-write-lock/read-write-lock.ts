@@ -24,11 +24,11 @@ const parse = createParser(['__WRIT__', 'write-', '__lock__'], ['__READ__', 'rea
 type Mode = 'read' | 'write'
 export type SideOptions = Omit<AcquireOptions, 'owner'>
 
-/** One side of a read/write lock. The methods do what those of a `Mutex` do. */
+/** The read or the write side of the lock. The methods do what those of a `Mutex` do. */
 export interface LockSide {
-  /** Waits for the right, as `acquire` of a mutex does. */
+  /** Waits for the lock, as `acquire` of a mutex does. */
   acquire(options?: SideOptions): Promise<LockHandle>
-  /** Undefined when somebody would have to be waited for. */
+  /** Returns undefined when there is a contender to wait for. */
   tryAcquire(options?: SideOptions): Promise<LockHandle | undefined>
   run<T>(body: (held: LockHandle) => Promise<T>, options?: SideOptions): Promise<T>
 }
@@ -37,17 +37,17 @@ interface HeldLock {
   readonly handle: EphemeralLockHandle
   readonly entry: QueueEntry
   readonly mode: Mode
-  /** Its znode goes by our own hand. */
+  /** True while this client itself deletes the znode. */
   isReplaced: boolean
 }
 
-/** A lock that many readers or one writer have at a time, in the order of arrival, so that nobody starves. */
+/** A lock for many readers or one writer, granted in order of arrival, so that none starves. */
 export class ReadWriteLock {
   readonly client: Client
   readonly path: string
-  /** For those who may hold it together. */
+  /** The shared side. */
   readonly read: LockSide
-  /** For one who holds it alone. */
+  /** The exclusive side. */
   readonly write: LockSide
   readonly #queue: LockQueue
   readonly #policy: ErrorPolicy
@@ -65,9 +65,10 @@ export class ReadWriteLock {
   }
 
   /**
-   * Turns a write right into a read right in one transaction, in its place: readers that wait come in, writers that wait
-   * stay behind. The write right ends, and its token goes over to the read right. Rejects with a `LostError` when it is not held, a `UsageError` when it is not one
-   * of this lock, and a `RecoverableError` when it could not be told whether it happened: release the write right then.
+   * Turns a write lock into a read lock in one transaction, at the same place in the queue: waiting readers enter,
+   * waiting writers stay behind. The write handle ends, and the read handle gets its token. Rejects with a
+   * `LostError` when the write lock is not held, a `UsageError` when it is not one of this lock, and a
+   * `RecoverableError` when the outcome is unknown: release the write lock then.
    */
   async downgrade(write: LockHandle): Promise<LockHandle> {
     const held = this.#heldLockOf(write, 'write')
@@ -75,7 +76,8 @@ export class ReadWriteLock {
     held.isReplaced = true
     try {
       const made = await this.#exchange(held.entry, path)
-      // Writers that wait have tokens from before this znode, and must not be refused for that when their turn comes.
+      // Waiting writers have tokens from before this znode, and must not be refused for that when their turn
+      // comes.
       const entry = { ...made, token: held.entry.token }
       held.handle.markReplaced()
       return this.#grant(entry, 'read')
@@ -88,8 +90,8 @@ export class ReadWriteLock {
   }
 
   /**
-   * Turns a read right into a write right if no other reader is there; else gives undefined and the read right stays as
-   * it is. It never waits: two readers that waited for each other to leave would do so for ever.
+   * Turns a read lock into a write lock if there is no other reader; else returns undefined and the read lock
+   * stays. It never waits: two readers that waited for each other to leave would deadlock.
    */
   async tryUpgrade(read: LockHandle): Promise<LockHandle | undefined> {
     const held = this.#heldLockOf(read, 'read')
@@ -171,15 +173,15 @@ export class ReadWriteLock {
     return held
   }
 
-  /** The name of a znode at the place of another one. */
+  /** Returns the name of a znode at the place of another one. */
   #nameAt({ name }: QueueEntry, mode: Mode): string {
     const { naming } = this.#queue
     return `${protectionIds[naming](uuid(this.client))}${prefixes[naming][mode]}${parse(name)!.suffix}`
   }
 
   /**
-   * A token for a writer who has passed others: not below that of any reader before it, and below those of the writers
-   * that wait already, who come after it.
+   * Returns a token for a writer that has passed others: not below the token of any earlier reader, and below
+   * those of the waiting writers, which come after it.
    */
   async #tokenBefore(names: readonly string[], entry: QueueEntry): Promise<bigint> {
     for (const { name, isShared } of contendersInOrder(names, parse)) {
@@ -195,7 +197,7 @@ export class ReadWriteLock {
     return this.client.create(path, data, { mode: 'ephemeral', ...(acl === undefined ? {} : { acl }) })
   }
 
-  /** Makes a znode and removes another one at once. */
+  /** Creates a znode and deletes another one in one transaction. */
   async #exchange(from: QueueEntry, path: string): Promise<QueueEntry> {
     const { acl, data } = this.#options
     try {
@@ -214,7 +216,7 @@ export class ReadWriteLock {
       return entry
     } catch (error) {
       if (!(error instanceof RecoverableError) || !error.maybeApplied) throw error
-      // A znode of that name says that it happened.
+      // A znode of that name proves that the transaction was applied.
       await this.client.sync(path)
       const stat = await this.client.exists(path)
       if (stat?.ephemeralOwner !== this.client.session.id) throw error

@@ -1,9 +1,9 @@
 import { contendersInOrder, compareSequence, type ContenderParser } from '../lock-queue/contenders.ts'
 
 /**
- * Whether a reader that has put a writer's znode at its own place is alone, so that it may become that writer. It is not
- * if another reader has been let in, or stands where it would have been: before the first writer that is not itself
- * a reader who tries the same. Readers that come later see the new znode and wait.
+ * Returns whether a reader that has created a writer's znode at its own place is alone, so that it may become that
+ * writer. It is not alone if another reader holds the lock, that is, precedes the first writer that is not itself
+ * an upgrading reader. Later readers see the new znode and wait.
  */
 export function isAlone(
   names: readonly string[],

@@ -1,13 +1,13 @@
 import type { Bytes } from '@zabra/client/core'
 import type { Naming } from '../handles/types.ts'
 
-/** What a revoker says. */
+/** A request to release a lock. */
 export interface RevokeRequest {
-  /** Who asks. */
+  /** Who asks, for the holder. */
   readonly by?: string
-  /** What for, in words. */
+  /** Why, for the holder. */
   readonly reason?: string
-  /** Milliseconds after which it will take the right by force, or give up. */
+  /** Milliseconds after which the revoker deletes the znode by force, or gives up. */
   readonly graceMs?: number
 }
 
@@ -17,7 +17,7 @@ const requestWords: Readonly<Record<Naming, string>> = {
   kazoo: 'unlock',
 }
 
-/** The request as it is written into the znode. Curator knows its bare word only. */
+/** Encodes a request as written into the znode. Curator knows only its bare word. */
 export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
   const told = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
   return new TextEncoder().encode(
@@ -25,7 +25,7 @@ export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
   )
 }
 
-/** The request that a znode holds, if it holds one. Details that cannot be read are left out: the word is what counts. */
+/** Decodes the request in a znode, if there is one. Unreadable details are ignored: the word is what counts. */
 export function readRequest(data: Bytes): RevokeRequest | undefined {
   const text = new TextDecoder().decode(data)
   const word = ['unlock', '__REVOKE__'].find((known) => text === known || text.startsWith(`${known} `))

@@ -9,13 +9,14 @@ import { Mutex } from '../mutex/mutex.ts'
 import { readRequest, type RevokeRequest } from './request.ts'
 
 export interface RevocableLockHandle extends LockHandle {
-  /** Resolves when somebody asks for the right back. It stays held until it is released. Never rejects. */
+  /** Resolves when another client asks for the lock. The lock stays held until it is released. Never rejects. */
   readonly revokeRequested: Promise<RevokeRequest>
 }
 
 /**
- * A mutex whose holder can be asked to let go, and from whom it can be taken after a while: see `revoke`. A waiter that is
- * asked leaves the line: its `acquire` rejects with a `LostError` of reason `revoked`.
+ * A mutex whose holder can be asked to release it, and which can be taken by force after a grace period: see
+ * `revoke`. A waiter that is asked leaves the queue: its `acquire` rejects with a `LostError` with the reason
+ * `revoked`.
  */
 export class RevocableMutex extends Mutex {
   readonly #watches = new Map<string, RevocationWatch>()
@@ -77,7 +78,7 @@ export class RevocableMutex extends Mutex {
   }
 }
 
-/** Reads what is written into one's own znode, from before it could be known to anybody. */
+/** Reads requests written into the own znode, from before other clients can know it. */
 class RevocationWatch implements WaitGuard {
   readonly watcher: OwnNodeWatcher
   readonly requestPromise: Promise<RevokeRequest>
@@ -96,7 +97,7 @@ class RevocationWatch implements WaitGuard {
     })
   }
 
-  /** Somebody wants it: has said so, or has at least written into the znode before removing it. */
+  /** True when a revocation was requested, or at least the znode was written to before its deletion. */
   get isRequested(): boolean {
     return this.#request !== undefined || this.watcher.hasChanged
   }

@@ -8,17 +8,17 @@ import { parseLock } from '../mutex/names.ts'
 import { writeRequest, type RevokeRequest } from './request.ts'
 
 export interface RevokeOptions extends Abortable, RevokeRequest {
-  /** Take it by force when `graceMs` have passed (default: give up then). */
+  /** Delete the znode by force after `graceMs` (default: give up). */
   readonly force?: boolean
-  /** In whose words to ask (default `recipe`). */
+  /** Naming scheme of the request (default `recipe`). */
   readonly naming?: Naming
 }
 
 /**
- * Asks the holder of a lock to let go, and waits. `lockPath` is the directory of the lock, or the znode of one contender,
- * who may be waiting still. Gives `released` when the znode went by itself, or nobody was there; `refused` when `graceMs`
- * passed in vain; `forced` when it was deleted then. Without `graceMs` it waits until `signal` aborts; the request stands
- * even so. Forcing needs the permission to delete below the directory.
+ * Asks the holder of a lock to release it, and waits. `lockPath` is the directory of the lock, or the znode of one
+ * contender, which may still be waiting. Returns `released` when the znode was deleted or there was none;
+ * `refused` when `graceMs` passed; `forced` when this call deleted it then. Without `graceMs` it waits until
+ * `signal` aborts; the request stays in the znode. Forcing needs the permission to delete below the directory.
  */
 export async function revoke(
   client: Client,
@@ -57,7 +57,7 @@ async function contenderAt(
   return holder === undefined ? undefined : queue.pathOf(holder.name)
 }
 
-/** Waits for a znode to go; false when the time passes first. */
+/** Waits for the deletion of a znode; returns false on timeout. */
 async function waitForDeletion(
   client: Client,
   path: string,
@@ -90,7 +90,7 @@ async function waitForDeletion(
   }
 }
 
-/** Deletes the very znode that was asked for, whatever has been written into it meanwhile. */
+/** Deletes exactly the znode that was asked, even if its data changed meanwhile. */
 async function deleteRequested(
   client: Client,
   path: string,
@@ -103,7 +103,7 @@ async function deleteRequested(
     try {
       return await client.delete(path, { ...call, version: stat.version, missingOk: true })
     } catch (error) {
-      // When the reply is lost, the next look tells whether it went.
+      // When the reply is lost, the next read tells the outcome.
       if (!(error instanceof BadVersionError || error instanceof ConnectionLossError)) throw error
     }
   }

@@ -25,15 +25,16 @@ import { causeAt } from '../support/retry.ts'
 import { checkPermits, PermitLimit, type Limit } from './permits.ts'
 
 export interface SemaphoreOptions extends RecipeOptions {
-  /** How many permits there are, if nobody has said otherwise yet. */
+  /** Number of permits, unless set otherwise before. */
   readonly permits: number
 }
 
 type SemaphoreAcquireOptions = Omit<AcquireOptions, 'owner'>
 
 /**
- * So many permits for all clients together. Who wants some stands in line, and the first in line waits until there are
- * enough: large requests are not overtaken by small ones. All permits of one acquire are one znode, and go together.
+ * A number of permits shared by all clients. Callers queue, and the head of the queue waits until enough permits
+ * are free: small requests do not overtake large ones. All permits of one acquire are one znode and are released
+ * together.
  */
 export class Semaphore {
   readonly client: Client
@@ -43,7 +44,7 @@ export class Semaphore {
   readonly #layout: SemaphoreLayout
   readonly #queue: LockQueue
   readonly #limit: PermitLimit
-  /** Whether it is known to exist. */
+  /** True when the znode is known to exist. */
   #exists = false
 
   constructor(client: Client, path: string, options: SemaphoreOptions) {
@@ -58,8 +59,8 @@ export class Semaphore {
   }
 
   /**
-   * Waits for permits. Rejects with a `UsageError` when there are not so many in all, a `PermitsConflictError` when the
-   * semaphore was made with another number, and as the `acquire` of a mutex does.
+   * Waits for permits. Rejects with a `UsageError` when the semaphore has fewer in all, a `PermitsConflictError`
+   * when it was created with another number, and otherwise as the `acquire` of a mutex does.
    */
   async acquire(permits = 1, options: SemaphoreAcquireOptions = {}): Promise<LockHandle> {
     checkPermits(permits, 1)
@@ -81,7 +82,7 @@ export class Semaphore {
     }
   }
 
-  /** Runs the body while holding, and releases. What both throw comes in one `AggregateError`. */
+  /** Runs the body while holding permits, then releases them. Rejects with an `AggregateError` when both fail. */
   async run<T>(
     body: (held: LockHandle) => Promise<T>,
     permits?: number,
@@ -94,12 +95,12 @@ export class Semaphore {
     )
   }
 
-  /** Changes how many there are. Fewer take effect as permits come back. */
+  /** Changes the number of permits. A lower number takes effect as permits are released. */
   setPermits(permits: number): Promise<void> {
     return this.#limit.set(permits)
   }
 
-  /** One turn at the head of the line. Undefined when it was lost with the session. */
+  /** Takes one turn at the head of the queue. Returns undefined when the session was lost. */
   async #acquire(
     permits: number,
     options: SemaphoreAcquireOptions,
@@ -108,7 +109,7 @@ export class Semaphore {
     const notifier = new Notifier(this.client, options.signal)
     let entry: QueueEntry | undefined
     try {
-      // Before anybody stands in line: it must exist with its limit, not as a mere parent.
+      // Before queueing: the znode must exist with its limit, not as a mere parent.
       if (!this.#exists) await this.#limit.read(options.signal)
       this.#exists = true
       entry = await this.#reachHead(options)
@@ -143,7 +144,7 @@ export class Semaphore {
       for (let first = true; ; first = false) {
         throwIfAborted(signal, this.path)
         if (this.client.session.id !== entry.owner) return undefined
-        // What was known will do for a first look, since the transaction checks that it still holds.
+        // The last known limit suffices for a first attempt, since the transaction checks its version.
         const limiting = first ? this.#limit.recent(signal) : this.#limit.read(signal)
         const [names, limit] = await Promise.all([this.#list(signal), limiting])
         if (fits(names, permits, limit.permits, this.#options.naming)) {
@@ -185,10 +186,7 @@ export class Semaphore {
     }
   }
 
-  /**
-   * Leaves the head of the line and takes the permits in one transaction, so that nothing can go wrong in between.
-   * Undefined when it could not be done and has to be looked at again.
-   */
+  /** Leaves the queue and takes the permits in one transaction. Returns undefined when the caller must read again. */
   async #take({ entry, permits, signal }: HeadRequest, limit: Limit): Promise<QueueEntry | undefined> {
     const { naming = 'recipe', acl, data } = this.#options
     const protectionId = protectionIds[naming](uuid(this.client))
@@ -212,7 +210,7 @@ export class Semaphore {
     } catch (error) {
       if (causeAt(error, 2) instanceof BadVersionError) return undefined
       if (error instanceof MultiError && error.cause instanceof NoNodeError) {
-        // The head of the line is gone, or the directory of the leases is.
+        // Either the own entry or the directory of the leases is gone.
         if (error.index === 0 && this.client.session.id === entry.owner) throw entryDeleted(entry)
         return undefined
       }
@@ -227,7 +225,7 @@ export class Semaphore {
     }
   }
 
-  /** The lease whose reply was lost. */
+  /** Finds the lease whose reply was lost. */
   async #find(protectionId: string): Promise<QueueEntry | undefined> {
     await this.client.sync(this.#leases)
     const name = (await this.#list(undefined)).find((child) => child.startsWith(protectionId))
@@ -236,7 +234,7 @@ export class Semaphore {
     return entryOf({ path: `${this.#leases}/${name}`, stat })
   }
 
-  /** Nobody waits for these permits any more: what may have been taken is given back as soon as that can be told. */
+  /** Releases permits that may have been taken for a caller that has gone, as soon as the outcome is known. */
   #releaseAbandoned(taken: Promise<unknown>, protectionId: string): void {
     const clean = async (): Promise<void> => {
       await taken.catch(() => undefined)
@@ -249,7 +247,7 @@ export class Semaphore {
     })
   }
 
-  /** Holds what it has taken as soon as the policy allows. */
+  /** Creates the handle as soon as the policy allows. */
   async #grant(
     lease: QueueEntry,
     { notifier, signal, startedAt: since }: HeadRequest,
@@ -275,17 +273,17 @@ export class Semaphore {
   }
 }
 
-/** The one at the head of the line, and what it wants. */
+/** The head of the queue and its request. */
 interface HeadRequest {
   readonly entry: QueueEntry
   readonly permits: number
   readonly notifier: Notifier
   readonly signal: AbortSignal | undefined
-  /** When it began to wait. */
+  /** When the wait began, on the monotonic clock. */
   readonly startedAt: number
 }
 
-/** The watches of the one at the head, kept over wake-ups that spend only some of them. */
+/** The watches of the head, kept over wake-ups that consume only some of them. */
 class PermitWatches {
   readonly #client: Client
   readonly #paths: readonly [children: string, data: string]
@@ -298,7 +296,9 @@ class PermitWatches {
     this.#bell = notifier
   }
 
-  /** True when all were armed already, so that nothing can have changed since it was looked at. */
+  /**
+   * Sets missing watches. Returns true when all were set already, so that nothing has changed since the last read.
+   */
   async setMissing(signal: AbortSignal | undefined): Promise<boolean> {
     const [children, data] = this.#paths
     const missing = (
@@ -321,7 +321,7 @@ class PermitWatches {
       }
       watch.fired.then(spent, spent)
     } catch (error) {
-      // Then the next look makes it again.
+      // The next read creates the znode again.
       if (!(error instanceof NoNodeError)) throw error
     }
   }
@@ -332,7 +332,7 @@ class PermitWatches {
   }
 }
 
-/** What a promise comes to, unless the caller gives up first. */
+/** Resolves with the promise, or rejects when the signal aborts first. */
 async function rejectOnAbort<T>(
   promise: Promise<T>,
   signal: AbortSignal | undefined,

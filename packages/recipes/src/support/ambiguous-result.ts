@@ -1,12 +1,12 @@
 import { RecoverableError } from '@zabra/client/core'
 
 /**
- * A write may or may not have happened and nothing can tell any more: its reply was lost, and the session ended before
- * anybody could look. `value` is what it was about, where there is such a thing.
+ * The outcome of a write is unknown and cannot be determined any more: its reply was lost, and the session expired
+ * before the result could be read. `value` is the value concerned, if any.
  */
 export class AmbiguousResultError extends RecoverableError {
   static override readonly tag = 'AmbiguousResultError'
-  /** What was to be put, taken or acknowledged. */
+  /** The value that was to be put, taken or acknowledged. */
   readonly value: unknown
 
   constructor(

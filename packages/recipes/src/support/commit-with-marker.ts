@@ -13,30 +13,37 @@ import {
 import { AmbiguousResultError } from './ambiguous-result.ts'
 import { ignoreFailure, isNewSession, isAmbiguous, undefinedIfMissing, retryInNewSession } from './retry.ts'
 
-/** Tries against a server that removes an empty container again and again. */
+/** Attempts to create the parents against a server that keeps removing empty containers. */
 const MAX_PARENT_ATTEMPTS = 8
 
-/** A transaction was carried out. Without `results` its reply was lost, and `mark` is how it was found. */
+/**
+ * A transaction that was applied. `results` is undefined when the reply was lost; `marker` is the stat by which
+ * that was resolved.
+ */
 export interface Committed<T> {
   readonly results: T | undefined
-  /** Unknown on servers that do not tell it, unless it was asked for; and when it is gone already with its session. */
+  /**
+   * Undefined on servers that return no stat, unless it was requested; also undefined when the marker has gone
+   * with its session.
+   */
   readonly marker: Stat | undefined
 }
 
 export interface CommitOptions {
   readonly signal?: AbortSignal | undefined
-  /** The mark is needed: read it where the server does not tell of it, as Apache's before 3.9 in a transaction. */
+  /** Read the stat of the marker if the server does not return it, as Apache servers before 3.9 in a transaction. */
   readonly needsMarkerStat?: boolean
-  /** What missing parents of the mark become (default `container`). */
+  /** Mode of missing parents of the marker (default `container`). */
   readonly parents?: 'container' | 'persistent'
 }
 
 /**
- * Carries out a transaction exactly once. It also makes a znode that holds what nobody else would write, the mark, which
- * tells of a lost reply what became of the transaction. The mark is ephemeral, and left for the caller to delete.
+ * Applies a transaction exactly once. It also creates a marker, an ephemeral znode with a random tag, which tells
+ * whether the transaction was applied when its reply is lost. The caller deletes the marker.
  *
- * A signal that aborts once the request is on its way comes too late: what was carried out is told as done. Throws an
- * `AmbiguousResultError` when the session, and with it the mark, ended before anybody could look.
+ * A signal that aborts while the request is in flight has no effect: a transaction that was applied is reported as
+ * applied. Throws an `AmbiguousResultError` when the session, and with it the marker, ended before the result
+ * could be read.
  */
 export async function commitWithMarker<const T extends readonly WriteOp[]>(
   client: Client,
@@ -66,7 +73,7 @@ export async function commitWithMarker<const T extends readonly WriteOp[]>(
   }
 }
 
-/** A session that ends meanwhile takes the mark along; what was carried out stays so. */
+/** The end of the session removes the marker, but not the effect of the transaction. */
 async function readMarker(client: Client, marker: string): Promise<Stat | undefined> {
   try {
     return await client.exists(marker)
@@ -79,11 +86,11 @@ async function readMarker(client: Client, marker: string): Promise<Stat | undefi
 interface Attempt {
   readonly marker: string
   readonly tag: Bytes
-  /** The session that made it, by its number. */
+  /** Generation of the session that sent the transaction. */
   readonly generation: number
 }
 
-/** The mark, if it is there and ours, now that whatever was on its way has arrived. */
+/** Returns the stat of the marker if it exists and is this attempt's. A sync first waits for requests in flight. */
 async function findMarker(
   client: Client,
   { marker, tag, generation }: Attempt,
@@ -115,21 +122,21 @@ const isGivenUp = (error: unknown): boolean =>
 const isNoParent = (error: unknown): boolean =>
   error instanceof MultiError && error.index === 0 && error.cause instanceof NoNodeError
 
-/** The positions of the caller's operations; that of the mark is -1. */
+/** Renumbers the operations for the caller; the marker gets -1. */
 function withShiftedIndex(error: unknown): unknown {
   if (!(error instanceof MultiError)) return error
   const cause = error.cause as ConstructorParameters<typeof MultiError>[2]
   return new MultiError(error.message, error.index - 1, cause)
 }
 
-/** Deletes a mark that has served. */
+/** Deletes a marker in the background. */
 export function deleteMarker(client: Client, marker: string): void {
   ignoreFailure(client.delete(marker, { guaranteed: true, missingOk: true }))
 }
 
-/** The path above. */
+/** Returns the parent path. */
 export const parentOf = (path: string): string => path.slice(0, Math.max(1, path.lastIndexOf('/')))
 
-/** A name that nobody else draws. */
+/** Returns a random name. */
 export const uniqueName = (client: Client): string =>
   [...client.platform.random.bytes(12)].map((byte) => byte.toString(16).padStart(2, '0')).join('')

@@ -1,7 +1,7 @@
-/** Waiters that have gone through before their places are given back. */
+/** Number of finished entries before the queue array is compacted. */
 const COMPACT_AFTER = 1024
 
-/** Lets so many go on at a time, in the order in which they came; each costs the same, however many wait. */
+/** Runs at most `width` calls at a time, in order of arrival, at a constant cost per call. */
 export class ConcurrencyLimiter {
   #free: number
   #queue: ((() => void) | undefined)[] = []
@@ -11,12 +11,12 @@ export class ConcurrencyLimiter {
     this.#free = width
   }
 
-  /** Nobody waits, and somebody more could go on. */
+  /** True when a call would run at once. */
   get open(): boolean {
     return this.#free > 0
   }
 
-  /** Waits for its turn, and runs. */
+  /** Waits for a free slot and runs the call. */
   async run<T>(call: () => Promise<T>): Promise<T> {
     if (this.#free > 0) this.#free--
     else await new Promise<void>((resolve) => this.#queue.push(resolve))
@@ -30,7 +30,7 @@ export class ConcurrencyLimiter {
   #release(): void {
     const next = this.#queue[this.#next]
     if (next === undefined) return void this.#free++
-    // An array that loses its first one again and again copies all the others each time.
+    // Removing the first element of an array would copy all others each time.
     this.#queue[this.#next++] = undefined
     if (this.#next === this.#queue.length || this.#next === COMPACT_AFTER) {
       this.#queue = this.#queue.slice(this.#next)

@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 
-/** Resolves after so much time, or as soon as `signal` aborts. */
+/** Resolves after `ms` milliseconds, or as soon as `signal` aborts. */
 export function delay(client: Client, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {

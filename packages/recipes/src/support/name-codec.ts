@@ -3,8 +3,8 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 const PLAIN = /^[A-Za-z0-9_:@~+,=()[\]{}! $&'*;<>?^`|"-]$/
 
 /**
- * A name for one level of a path, of any text. What servers refuse in paths, and what lies outside ASCII, is written as
- * percent signs and the bytes of UTF-8 in hexadecimal; so are dots of a name that has nothing else. The empty text is `%`.
+ * Encodes any text as the name of one path level. Characters that servers refuse, and those outside ASCII, become
+ * percent-encoded UTF-8; so do the dots of `.` and `..`. The empty text becomes `%`.
  */
 export function encodeName(text: string): string {
   if (text === '') return '%'
@@ -18,7 +18,7 @@ export function encodeName(text: string): string {
   }).join('')
 }
 
-/** The text of a name; undefined when it is none that `encodeName` makes. */
+/** Decodes a name; returns undefined for a name that `encodeName` does not produce. */
 export function decodeName(name: string): string | undefined {
   if (name === '%') return ''
   try {

@@ -1,16 +1,16 @@
 import type { Client } from '@zabra/client/core'
 
 /**
- * Calls at every return of the connection, since events may be missing then, and once when the client is finished, with
- * true. Returns what ends that.
+ * Calls `call(false)` on every reconnect, since watch events may have been missed, and `call(true)` once when the
+ * client is finished. Returns a function that unsubscribes.
  */
 export function onReconnect(client: Client, call: (over: boolean) => void): () => void {
   const states = client.states()
   const listen = async (): Promise<void> => {
-    // The state of now is no news.
+    // The current state is no change.
     await states.next()
     for await (const { state } of states) {
-      // Between connections there is nothing to see; requests wait for the next one by themselves.
+      // While disconnected there is nothing to read; requests wait for the next connection.
       if (state !== 'suspended' && state !== 'connecting') call(false)
     }
     call(true)

@@ -1,22 +1,22 @@
 import { MultiError, NoNodeError, SessionExpiredError, ZooKeeperError, type Client } from '@zabra/client/core'
 
-/** Nothing works with this client any more. */
+/** Returns whether the client can send no more requests. */
 export const isFinished = (client: Client): boolean =>
   client.state === 'closed' || client.state === 'expired' || client.state === 'authFailed'
 
-/** The session is over, and the client has begun a new one. */
+/** Returns whether the session expired and the client has started a new one. */
 export const isNewSession = (client: Client, error: unknown): boolean =>
   error instanceof SessionExpiredError && !isFinished(client)
 
-/** Nobody knows whether the request was carried out. */
+/** Returns whether the request may have been applied. */
 export const isAmbiguous = (error: unknown): error is ZooKeeperError =>
   error instanceof ZooKeeperError && error.maybeApplied
 
-/** The error itself, or the one that made a transaction fail at this operation. */
+/** Returns the cause of a failed transaction if it failed at this operation. */
 export const causeAt = (error: unknown, index: number): unknown =>
   error instanceof MultiError && error.index === index ? error.cause : undefined
 
-/** What a call gives, or undefined for a znode that is not there. */
+/** Returns undefined when the znode does not exist. */
 export async function undefinedIfMissing<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call
@@ -27,14 +27,14 @@ export async function undefinedIfMissing<T>(call: Promise<T>): Promise<T | undef
 }
 
 /**
- * Lets go of something in the background. Every failure that is left then means that the session or the client is over,
- * and what was to be let go with it.
+ * Ignores the failure of a clean-up in the background. The remaining failures mean that the session or the client
+ * has ended, which cleans up as well.
  */
 export function ignoreFailure(work: Promise<unknown>): void {
   work.catch(() => {})
 }
 
-/** Carries out what may be done twice, again when the session ends in its midst. */
+/** Runs idempotent work, and again in a new session when the session expires meanwhile. */
 export async function retryInNewSession<T>(client: Client, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -45,7 +45,7 @@ export async function retryInNewSession<T>(client: Client, work: () => Promise<T
   }
 }
 
-/** The same, and again while nobody knows whether it was carried out. */
+/** Does the same, and repeats the work while its outcome is unknown. */
 export async function retryUntilKnown<T>(client: Client, work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

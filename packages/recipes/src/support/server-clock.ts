@@ -1,11 +1,11 @@
 import type { Platform } from '@zabra/client/core'
 
-/** How long a measurement is good for, against clocks that drift. */
+/** How long a measurement is used, because clocks drift. */
 const MEASUREMENT_LIFETIME_MS = 300_000
 
 /**
- * The clock of the servers as seen from here: what they stamp on a znode, compared with the time halfway between request
- * and reply. Wrong by half of that time at most.
+ * Estimates the server clock from the timestamps of znodes and the midpoint between request and reply. The error
+ * is at most half of the round trip.
  */
 export class ServerClock {
   readonly #clock: Pick<Platform['clock'], 'monotonic'>
@@ -17,12 +17,12 @@ export class ServerClock {
     this.#clock = clock
   }
 
-  /** Milliseconds since 1970, or undefined while nothing has been measured. */
+  /** Returns milliseconds since 1970, or undefined before the first measurement. */
   now(): number | undefined {
     return this.#offset === undefined ? undefined : this.#clock.monotonic() + this.#offset
   }
 
-  /** A znode whose making was asked for at `sentAt` got the stamp `ctime`. */
+  /** Records the `ctime` of a znode whose create was sent at `sentAt`. */
   observe(ctime: number, sentAt: number): void {
     const now = this.#clock.monotonic()
     const error = (now - sentAt) / 2
@@ -32,7 +32,7 @@ export class ServerClock {
     this.#measuredAt = now
   }
 
-  /** Runs what makes a znode, and learns from its stamp. */
+  /** Runs a create and records its timestamp. */
   async measure<T extends { readonly stat: { readonly ctime: number } }>(make: () => Promise<T>): Promise<T> {
     const sentAt = this.#clock.monotonic()
     const made = await make()

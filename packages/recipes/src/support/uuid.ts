@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 
-/** 32 digits that nobody else draws, in groups. */
+/** Returns a random UUID (version 4). */
 export function uuid({ platform: { random } }: Client): string {
   const bytes = random.bytes(16)
   bytes[6] = (bytes[6]! & 0x0f) | 0x40

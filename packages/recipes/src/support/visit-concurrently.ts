@@ -1,6 +1,6 @@
 /**
- * Visits an item and all that a visit leads to, so many at a time. Rejects with the first failure, and begins no visit
- * after it.
+ * Visits an item and all items that visits return, at most `width` at a time. Rejects with the first failure and
+ * starts no visit after it.
  */
 export function visitConcurrently<T>(
   first: T,
@@ -19,7 +19,7 @@ export function visitConcurrently<T>(
       while (running < width && waiting.length > 0) {
         running++
         visit(waiting.pop()!).then((more) => {
-          // A list can be too long for the arguments of one call.
+          // Spreading a long list into one call could exceed the limit of arguments.
           for (const item of more) waiting.push(item)
           running--
           goOn()

@@ -11,33 +11,33 @@ import {
 import { isNewSession } from './retry.ts'
 import { onReconnect } from './on-reconnect.ts'
 
-/** One look at the tree. What it reads is watched, so that a change brings the next look. */
+/** Reads znodes and watches them, so that a change triggers the next read. */
 export interface WatchingReader {
   readonly client: Client
   readonly signal: AbortSignal | undefined
-  /** Undefined, and no watch, when there is no such znode. */
+  /** Returns undefined, and sets no watch, when the znode does not exist. */
   data(path: string): Promise<({ data: Bytes; stat: Stat } & Ordered) | undefined>
-  /** Also waits for creation. */
+  /** Also watches for the creation. */
   exists(path: string): Promise<Stat | undefined>
-  /** Undefined, and no watch, when there is no such znode. */
+  /** Returns undefined, and sets no watch, when the znode does not exist. */
   children(path: string): Promise<{ children: readonly string[]; stat: Stat } | undefined>
-  /** Looks again after so many milliseconds, if nothing happens before. */
+  /** Reads again after `ms` milliseconds, if nothing happens before. */
   recheckAfter(ms: number): void
-  /** Looks again when this settles. */
+  /** Reads again when the promise settles. */
   recheckWhen(settled: Promise<unknown>): void
 }
 
 export interface WatchUntilOptions {
   readonly signal?: AbortSignal | undefined
-  /** What waits, for messages. */
+  /** Name of the waiting operation, for messages. */
   readonly operation: string
 }
 
 /**
- * Looks until there is an answer. Whatever happens in between, a change, a reconnect or a new session, means no more than
- * that it is worth looking again. A look only reads: it is repeated when the session ends in its midst.
+ * Reads repeatedly until `read` returns an answer. A change, a reconnect or a new session each trigger another
+ * read. `read` must have no side effects: it is repeated when the session expires meanwhile.
  *
- * Nothing is left when this settles: no watch, no listener, no timer.
+ * When this settles, no watch, listener or timer is left.
  */
 export async function watchUntil<T>(
   client: Client,
@@ -48,7 +48,7 @@ export async function watchUntil<T>(
   throw abortError(options.signal?.reason, { operation: options.operation })
 }
 
-/** Every answer of a look that is repeated whenever something may have changed, until the consumer leaves. */
+/** Yields every answer of a read that is repeated on each possible change, until the consumer leaves the loop. */
 export async function* watchEach<T>(
   client: Client,
   { signal, operation }: WatchUntilOptions,
@@ -56,7 +56,7 @@ export async function* watchEach<T>(
 ): AsyncGenerator<T, void, undefined> {
   let current: WatchRound | undefined
   let watching: WatchRound | undefined
-  // When the client is finished, the next look says how.
+  // When the client is finished, the next read throws the error.
   const unsubscribe = onReconnect(client, () => current?.wake())
   try {
     for (;;) {
@@ -67,12 +67,12 @@ export async function* watchEach<T>(
       try {
         answer = await read(round)
       } catch (error) {
-        // Connections broke at the same read again and again. An answer that cannot be read is another error.
+        // The connection broke at this read repeatedly. Errors of decoding are rethrown.
         if (!isNewSession(client, error) && !(error instanceof ConnectionLossError)) throw error
-        // While the connection is away its return brings the next look.
+        // While disconnected, the reconnect triggers the next read.
         if (client.state === 'connected') round.wake()
       } finally {
-        // Only now, since what both rounds watch stays armed on the server.
+        // Closed only now, because paths that both rounds watch stay watched on the server.
         watching?.close()
         watching = round
       }
@@ -86,7 +86,7 @@ export async function* watchEach<T>(
   }
 }
 
-/** The watches of one look. */
+/** The watches of one read. */
 class WatchRound implements WatchingReader {
   readonly client: Client
   readonly signal: AbortSignal | undefined
@@ -129,7 +129,7 @@ class WatchRound implements WatchingReader {
     this.#wake()
   }
 
-  /** Resolves when it is worth looking again; rejects when the caller has left. */
+  /** Resolves when a read may have another result; rejects when the signal aborts. */
   async waitForWake(operation: string): Promise<void> {
     const { signal } = this
     if (signal === undefined) return this.#woken
@@ -146,7 +146,7 @@ class WatchRound implements WatchingReader {
     }
   }
 
-  /** Not awaited: a connection that hangs must not keep a caller who leaves. */
+  /** Not awaited: a hanging connection must not block an aborted caller. */
   close(): void {
     this.#cancelTimer()
     for (const watch of this.#watches) void watch.close()

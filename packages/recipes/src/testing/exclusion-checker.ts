@@ -1,4 +1,4 @@
-/** What the ledger needs to know of a right. */
+/** The part of a lock handle that the checker needs. */
 interface Grant {
   readonly token: bigint
   readonly signal: AbortSignal
@@ -10,11 +10,11 @@ interface ActiveGrant {
   readonly weight: number
 }
 
-/** Who holds what, as each of them sees it; remembers every time when two did that must not. */
+/** Records grants as the participants see them, and every violation of mutual exclusion. */
 export class ExclusionChecker {
   readonly violations: string[] = []
   readonly history: string[] = []
-  /** After each grant: the newest right of those that are held, and how much they weigh together. */
+  /** After each grant: the newest token of those that are held, and the sum of their weights. */
   readonly sums: { readonly token: bigint; readonly weight: number }[] = []
   readonly #limit: number
   #entries: ActiveGrant[] = []
@@ -23,15 +23,18 @@ export class ExclusionChecker {
   readonly #isAsleep: (who: string) => boolean
 
   /**
-   * `limit` is how much may be held at once. Who stands still cannot know what it has lost: it has what it takes its right
-   * for, and only its token says what that is worth.
+   * `limit` is the weight that may be held at once. A paused participant cannot know that it lost its lock, so
+   * only its token is checked.
    */
   constructor(limit = 1, isAsleep: (who: string) => boolean = () => false) {
     this.#limit = limit
     this.#isAsleep = isAsleep
   }
 
-  /** Somebody has been granted a right of this weight. One of weight `limit` has it alone, and a higher token than all before. */
+  /**
+   * Records a grant with a weight. A grant of weight `limit` is exclusive and must have a higher token than all
+   * before.
+   */
   recordGrant(who: string, held: Grant, weight = this.#limit): void {
     this.history.push(`${who} enters with ${held.token}`)
     this.#entries = this.#entries.filter((entry) => !entry.held.signal.aborted && !this.#isAsleep(entry.who))

@@ -2,7 +2,7 @@ import { SeededRandom } from '@zabra/runtime'
 import type { Client } from '@zabra/client/core'
 import { ManualWorld, type TappedConnection } from './world.ts'
 
-/** What can happen at one request of one client. */
+/** The faults that can be injected at a request of one client. */
 export const faults = [
   'cut before the server reads it',
   'cut after it was carried out, before the reply',
@@ -13,15 +13,15 @@ export const faults = [
 ] as const
 export type Fault = (typeof faults)[number]
 
-/** Long enough for a session of `SimulatedWorld` to end, for servers and client alike. */
+/** Longer than the session timeout of `ManualWorld`, for servers and clients. */
 const OUTAGE_MS = 20_000
 
-/** A participant whose connections suffer. It is reached under a name of its own. */
+/** A client whose connections fail. It connects through a host name of its own. */
 export class Victim {
   readonly name: string
   readonly abort = new AbortController()
   frames = 0
-  /** What happens at which of its requests, the first being 1; undefined for nothing. */
+  /** The fault and the number of the request at which it is injected, counted from 1; undefined for none. */
   plan: { readonly at: number; readonly fault: Fault } | undefined
   client!: Client
   hasStruck = false
@@ -39,7 +39,7 @@ export class Victim {
     return this.hasStruck ? this.plan?.fault : undefined
   }
 
-  /** Counts from here on, and lets the plan happen. */
+  /** Starts counting requests and enables the plan. */
   start(): void {
     this.#counting = true
   }
@@ -93,13 +93,13 @@ export class Victim {
   }
 }
 
-/** Everything but handshakes and pings. */
+/** Returns whether the frame is a request other than a handshake or ping. */
 function isRequest(chunk: Uint8Array, at: number): boolean {
   const xid = new DataView(chunk.buffer, chunk.byteOffset + at).getInt32(4)
   return xid > 0
 }
 
-/** Clients of one world, each with a name under which its connections can be made to suffer. */
+/** Clients of one world, each with a host name by which faults find its connections. */
 export class FaultFixture {
   readonly world: ManualWorld
   readonly victims = new Map<string, Victim>()
@@ -125,7 +125,7 @@ export class FaultFixture {
     return victim
   }
 
-  /** Waits until what goes on in the background is done, and sessions that died are over. */
+  /** Waits until background work is done and lost sessions have expired. */
   async waitUntilQuiet(): Promise<void> {
     await after(this.world, 1000)
     const dying = [...this.victims.values()].some(({ fault }) => fault?.startsWith('session'))
@@ -133,14 +133,14 @@ export class FaultFixture {
   }
 }
 
-/** Resolves after so much time of a world. */
+/** Resolves after `ms` milliseconds of the world's clock. */
 export const after = (world: ManualWorld, ms: number): Promise<void> =>
   new Promise((resolve) => void world.clock.after(ms, 'test', resolve))
 
-/** The scenario of a test: plays with `victim`, whose signal may abort, and throws when something is wrong. */
+/** A test scenario: works with `victim`, whose signal may abort, and throws on a violation. */
 export type FaultScenario = (stage: FaultFixture, victim: Victim) => Promise<void>
 
-/** Plays a scenario with one fault at one request of its victim, or with none. Returns how many requests there were. */
+/** Runs a scenario with at most one fault at one request of its victim. Returns the number of requests. */
 async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promise<number> {
   const world = await ManualWorld.start()
   const stage = new FaultFixture(world)
@@ -157,7 +157,7 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
   return victim.frames
 }
 
-/** What a promise comes to, with time going by in long steps. */
+/** Returns the result of a promise while the clock advances in steps. */
 export async function settledWithin<T>(world: ManualWorld, ms: number, promise: Promise<T>): Promise<T> {
   let settled = false
   const settle = (): void => void (settled = true)
@@ -172,7 +172,7 @@ export async function settledWithin<T>(world: ManualWorld, ms: number, promise: 
   return promise
 }
 
-/** Plays a scenario without a fault, and then once for each request of its victim and each fault there. */
+/** Runs a scenario without faults, and then once per fault and request of its victim. */
 export async function enumerateFaults(
   scenario: FaultScenario,
   kinds: readonly Fault[] = faults,
@@ -194,7 +194,7 @@ export async function enumerateFaults(
   return played
 }
 
-/** The seeds of a random suite: so many, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
+/** Returns the seeds of a random suite: `count`, or as many as `ZABRA_SEEDS` says, or only `ZABRA_SEED`. */
 export function seedsOf(count: number): number[] {
   const { ZABRA_SEED, ZABRA_SEEDS } = process.env
   if (ZABRA_SEED !== undefined) return [Number(ZABRA_SEED)]
@@ -202,8 +202,8 @@ export function seedsOf(count: number): number[] {
 }
 
 /**
- * From now on connections break at random with a request or a reply on its way, which is lost; those to `spared` hosts do
- * not. Returns what ends it.
+ * Breaks connections at random with a request or reply in flight, which is lost; connections to `spared` hosts are
+ * not affected. Returns a function that stops this.
  */
 export function dropInFlight(
   world: ManualWorld,
@@ -223,7 +223,7 @@ export function dropInFlight(
   }
 }
 
-/** Runs a test with seeds; the one that fails is named. */
+/** Runs a test for each seed; names the failing seed. */
 export async function withSeeds(
   seeds: readonly number[],
   test: (random: SeededRandom, seed: number) => Promise<void>,
@@ -237,14 +237,14 @@ export async function withSeeds(
   }
 }
 
-/** The paths of a tree, without what servers keep for themselves. */
+/** Returns the paths of a tree, without the znodes of the servers. */
 export async function tree(client: Client, path = '/'): Promise<string[]> {
   const paths: string[] = []
   for await (const at of client.walk(path)) if (!at.startsWith('/zookeeper')) paths.push(at)
   return paths
 }
 
-/** Calls with the signal of a victim, and once more without it when that has aborted. */
+/** Calls with the victim's signal, and once more without it if it has aborted. */
 export async function retryWithoutSignal<T>(
   victim: Victim,
   call: (signal: AbortSignal | undefined) => Promise<T>,

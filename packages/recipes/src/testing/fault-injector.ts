@@ -1,7 +1,7 @@
 import type { Client } from '@zabra/client/core'
 import type { TappedConnection, ManualWorld } from './world.ts'
 
-/** What happens to one client at one of the frames that it sends. */
+/** The faults that can be injected at one frame of a client. */
 export const faultKinds = [
   'cut before the server reads it',
   'cut after it was applied, before the reply',
@@ -14,19 +14,19 @@ export type FaultKind = (typeof faultKinds)[number]
 
 export interface Fault {
   readonly kind: FaultKind
-  /** Counts from 1; handshakes and pings do not count. */
+  /** Number of the frame, counted from 1; handshakes and pings do not count. */
   readonly frame: number
 }
 
-/** The host by which the client connects that the fault is meant for. */
+/** Host name of the client that the fault affects. */
 export const VICTIM = 'victim'
 const SESSION_MS = 12_000
 const PING = -2
 
-/** Strikes once, at one frame of the victim; without a fault it only counts. */
+/** Injects one fault at one frame of the victim; without a fault it only counts frames. */
 export class FaultInjector {
   frames = 0
-  /** What happened, for who has to find out why. */
+  /** True once the fault was injected. */
   hasStruck = false
   readonly #world: ManualWorld
   readonly #fault: Fault | undefined
@@ -107,7 +107,7 @@ export class FaultInjector {
   }
 }
 
-/** Lets time pass from timer to timer until the promise settles. */
+/** Advances the clock from timer to timer until the promise settles. */
 export async function advanceUntilSettled<T>(
   world: ManualWorld,
   ms: number,
@@ -123,7 +123,7 @@ export async function advanceUntilSettled<T>(
   return promise
 }
 
-/** Lets all of this time pass. */
+/** Advances the clock by `ms` milliseconds. */
 export async function advanceFor(world: ManualWorld, ms: number): Promise<void> {
   const end = world.clock.monotonic() + ms
   await world.settle()
@@ -137,7 +137,7 @@ async function step(world: ManualWorld, end: number): Promise<void> {
   await world.settle()
 }
 
-/** What is left when everybody has gone: nodes of live sessions, watches on the server and in the clients. */
+/** Returns what clients left behind: ephemeral znodes, and watches on the server and in the clients. */
 export async function leftovers(
   world: ManualWorld,
   observer: Client,

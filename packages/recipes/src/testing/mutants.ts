@@ -2,11 +2,10 @@ import type { SourceMutant } from '@zabra/testkit/mutants'
 
 /** A defect of a recipe, and the random suite that must detect it. */
 export interface RecipeMutant extends SourceMutant {
-  /** What goes wrong. */
   readonly defect: string
   /** The file of the suite and a part of the name of its test. */
   readonly suite: readonly [file: string, test: string]
-  /** The kind of lock to run, in the suite that has several. */
+  /** The kind of lock to run, in a suite with several. */
   readonly kind?: string
 }
 
@@ -23,7 +22,7 @@ const locks = (kind: string): Suite => ({ suite: ['random.test.ts', 'random part
 const registrations = (test: string): Suite => ({ suite: ['random-registrations.test.ts', test] })
 const suite = (file: string, test: string): Suite => ({ suite: [file, test] })
 
-/** A transaction is repeated when its reply is lost; the mark is not looked for. */
+/** Repeats a transaction when its reply is lost, without looking for the marker. */
 const REPEATED_AFTER_LOST_REPLY: Changes = [
   [
     'support/commit-with-marker.ts',

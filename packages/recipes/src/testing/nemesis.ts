@@ -1,7 +1,7 @@
 import { SeededRandom } from '@zabra/runtime'
 import type { TappedConnection, ManualWorld } from './world.ts'
 
-/** Numbers that depend on the seed alone. */
+/** A pseudo-random number generator that depends on the seed alone. */
 export class RandomSource {
   readonly #random: SeededRandom
 
@@ -9,7 +9,7 @@ export class RandomSource {
     this.#random = new SeededRandom(seed)
   }
 
-  /** A whole number from `least` up to, without, `end`. */
+  /** Returns an integer in [least, end). */
   between(least: number, end: number): number {
     const [a = 0, b = 0, c = 0, d = 0] = this.#random.bytes(4)
     return least + Math.floor(((((a << 24) | (b << 16) | (c << 8) | d) >>> 0) / 2 ** 32) * (end - least))
@@ -24,13 +24,10 @@ export class RandomSource {
   }
 }
 
-/** Bytes of a request that is likely to write something. */
+/** Size in bytes of a request that probably writes. */
 const LARGE_REQUEST = 100
 
-/**
- * Breaks the connections of hosts at random: cuts, replies that are lost in one, silences that end in one, refusals that outlast a
- * session.
- */
+/** Breaks connections at random: cuts, lost replies, silences, and refusals that outlast a session. */
 export class Nemesis {
   readonly log: string[] = []
   readonly #world: ManualWorld
@@ -38,7 +35,7 @@ export class Nemesis {
   readonly #hosts: readonly string[]
   readonly #refused = new Map<string, number>()
   readonly #silent = new Set<TappedConnection>()
-  /** Connections that lose the reply to their next long request, and those that have sent it. */
+  /** Connections that lose the reply to their next large request, and those that have sent it. */
   readonly #armed = new Set<TappedConnection>()
   readonly #losing = new Set<TappedConnection>()
   #over = false
@@ -64,7 +61,7 @@ export class Nemesis {
     this.#next()
   }
 
-  /** From now on the network is well. */
+  /** Stops all faults. */
   stop(): void {
     this.#over = true
     this.#refused.clear()

@@ -5,7 +5,7 @@ import { ExclusionChecker } from './exclusion-checker.ts'
 import { runPartitioner as play } from './scenarios/partitions.ts'
 import { ManualWorld } from './world.ts'
 
-/** Members that come, go and lose their connections; gives what went wrong. */
+/** Runs members that join, leave and lose their connections; returns the violations. */
 export async function runPartitionScenario(seed: number): Promise<string[]> {
   const prng = new RandomSource(seed)
   const world = await ManualWorld.start()

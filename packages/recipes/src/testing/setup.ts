@@ -2,20 +2,20 @@ import type { Client } from '@zabra/client/core'
 import { afterEach, beforeEach } from 'vitest'
 import { metered, ManualWorld, type Meter } from './world.ts'
 
-/** What each test of a file begins with: a server of its own, and clients that know nothing yet. */
+/** The world of the current test, with a new server. */
 export let world: ManualWorld
-/** The first client. */
+/** Client of the first host. */
 export let client: Client
-/** The second one. */
+/** Client of the second host. */
 export let other: Client
-/** The third one, where three hosts were asked for. */
+/** Client of the third host, if there are three. */
 export let third: Client
-/** Of these clients, in their order. */
+/** The meters of these clients, in their order. */
 export let meters: readonly Meter[]
 
 /**
- * Begins each test of a file, or of a `describe`, with a new world and with a client for each of these hosts; ends the world
- * behind it. The exports of this module are those of the test that runs.
+ * Before each test of a file or `describe`, creates a world and a client for each host; ends the world after it.
+ * The exports of this module belong to the running test.
  */
 export function setupEachTest(...hosts: readonly string[]): void {
   beforeEach(async () => {
@@ -28,12 +28,12 @@ export function setupEachTest(...hosts: readonly string[]): void {
   afterEach(() => world.end())
 }
 
-/** What a promise comes to in the world of the test, without any time. */
+/** Returns the result of a promise without advancing the clock. */
 export const run = <T>(promise: Promise<T>): Promise<T> => world.outcome(promise)
 
 /**
- * Cuts the connections to a host, and refuses new ones until the returned function is called. Clients that were begun with
- * a host of their own are cut off alone.
+ * Cuts the connections to a host and refuses new ones until the returned function is called. Clients that connect
+ * through a host name of their own are affected alone.
  */
 export function cutOff(host = 'a'): () => void {
   world.faults.open = (server) => {
@@ -44,7 +44,7 @@ export function cutOff(host = 'a'): () => void {
   return () => void delete world.faults.open
 }
 
-/** Cuts off a host until the sessions of its clients are over, for them as well, and lets them begin new ones. */
+/** Cuts a host off until the sessions of its clients have expired on both sides, then lets them start new ones. */
 export async function expireSession(host = 'a'): Promise<void> {
   const restore = cutOff(host)
   await world.advance(20_000)

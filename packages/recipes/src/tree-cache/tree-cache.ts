@@ -17,47 +17,48 @@ import { visitConcurrently } from '../support/visit-concurrently.ts'
 import { below, depthBelow, EntryTable, type Entry, type NodeChange } from './entries.ts'
 
 export interface TreeCacheOptions<T> {
-  /** How bytes become values (default: they stay bytes). */
+  /** Decodes data (default: raw bytes). */
   readonly codec?: Codec<T>
-  /** Levels below the root that are kept (default: all). */
+  /** Number of cached levels below the root (default: all). */
   readonly depth?: number
-  /** Znodes at which the cache gives up with a `TreeTooLargeError` (default: no limit). */
+  /** Number of znodes above which the cache fails with a `TreeTooLargeError` (default: no limit). */
   readonly maxNodes?: number
-  /** Paths that are kept; below one that is not nothing is. */
+  /** Selects the cached paths; children of an excluded path are excluded too. */
   readonly filter?: (path: string) => boolean
 }
 
 /**
- * What a cache tells. `initialized`: everything was read once. `stale`: the connection is lost, and what the cache holds is
- * old. `resynced`: it is right again. `unreadable`: a znode could not be read or decoded; an older value stays.
+ * An event of the cache. `initialized`: everything was read once. `stale`: the connection is lost and the contents
+ * may be outdated. `resynced`: the contents are up to date again. `unreadable`: a znode could not be read or
+ * decoded; its older value stays.
  */
 export type CacheEvent<T> =
   | NodeChange<T>
   | { readonly type: 'initialized' | 'stale' | 'resynced' }
   | { readonly type: 'unreadable'; readonly path: string; readonly cause: unknown }
 
-/** A tree has more znodes than its cache may hold. */
+/** The tree has more znodes than its cache may hold. */
 export class TreeTooLargeError extends UsageError {
   static override readonly tag = 'TreeTooLargeError'
 }
 
-/** Requests in flight at a time: enough to keep a server busy, and far below what one lets queue up. */
+/** Maximum number of requests in flight: enough to keep a server busy, and far below its queue limit. */
 const MAX_IN_FLIGHT = 256
-/** Visits at a time that ask for data and children at once. */
+/** Maximum number of visits that request data and children at once. */
 const MAX_PARALLEL_LISTINGS = 16
-/** Events that may wait for a slow consumer. */
+/** Maximum number of events buffered for a slow consumer. */
 const MAX_PENDING_EVENTS = 65_536
 
 interface PendingRead {
-  /** Answers older than this are worthless: the znode was deleted since. */
+  /** Replies older than this are ignored: the znode was deleted since. */
   since: number
   again: boolean
 }
 
-/** A copy of a tree that follows it. */
+/** A local copy of a tree that follows its changes. */
 export class TreeCache<T = Bytes> implements AsyncDisposable {
   readonly root: string
-  /** Everything was read once; also for a root that does not exist. */
+  /** Resolves when everything was read once, also for a missing root. */
   readonly ready: Promise<void>
   readonly #client: Client
   readonly #options: TreeCacheOptions<T>
@@ -70,10 +71,10 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
   #settleReady: { resolve(): void; reject(error: unknown): void }
   #initialized = false
   #stale = true
-  /** A full look that is asked for, by the order of what asked for it. */
+  /** Order of the event that requested a full read; undefined if none is requested. */
   #requestedSince: number | undefined
   #isReadingAll = false
-  /** Whether the last full look saw all, or lost its session in the midst. */
+  /** False when the session expired during the last full read. */
   #isComplete = false
   #isClosed = false
   #error: unknown
@@ -84,39 +85,42 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     this.#options = options
     this.#settleReady = { resolve: () => {}, reject: () => {} }
     this.ready = new Promise((resolve, reject) => (this.#settleReady = { resolve, reject }))
-    // Nobody has to wait for it.
+    // The caller may ignore it.
     this.ready.catch(() => {})
     this.#states = client.states()
     void this.#followStates()
     void this.#run().catch((error: unknown) => this.#end(error))
   }
 
-  /** What it holds may be old: the connection is lost, or not everything has been read since. */
+  /** True while the connection is lost, or until everything has been read again. */
   get stale(): boolean {
     return this.#stale
   }
 
-  /** Znodes that it holds. */
+  /** Number of cached znodes. */
   get size(): number {
     return this.#entries.size
   }
 
-  /** A znode as it was read last; undefined when there is none, or it is not kept. */
+  /** Returns a znode as last read; undefined when it does not exist or is not cached. */
   get(path: string): Entry<T> | undefined {
     return this.#entries.get(path)
   }
 
-  /** Names below a path, sorted; undefined when there is no such znode. */
+  /** Returns the sorted child names; undefined when the znode does not exist. */
   children(path: string): readonly string[] | undefined {
     return this.#entries.children(path)
   }
 
-  /** All znodes, each before those below it. */
+  /** Yields all znodes, parents before children. */
   entries(): IterableIterator<[string, Entry<T>]> {
     return this.#entries.all()
   }
 
-  /** What is there now, as `added`, and then every change until the consumer leaves or the cache is closed. */
+  /**
+   * Yields the current znodes as `added`, and then every change until the consumer leaves the loop or the cache is
+   * closed.
+   */
   events({ signal }: { readonly signal?: AbortSignal } = {}): AsyncIterableIterator<CacheEvent<T>> {
     const leave = (): void => {
       this.#streams.delete(stream)
@@ -141,7 +145,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return stream
   }
 
-  /** Ends it; what it holds stays readable. */
+  /** Stops following; the contents stay readable. */
   async close(): Promise<void> {
     this.#end(undefined)
     await this.#watcher?.close()
@@ -178,7 +182,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     else void this.#read(event.path)
   }
 
-  /** Some servers name the root whatever was made or removed below it: what they say of it is worth a full look. */
+  /** Some servers send the root's path for changes below it: an event on the root may require a full read. */
   #requiresFullRead(event: WatchedEvent): boolean {
     if (event.type === 'resync' || event.path !== this.root) return false
     return event.type === 'nodeDeleted' || (event.type === 'nodeCreated' && this.get(this.root) !== undefined)
@@ -207,7 +211,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     this.#emitAll(this.#entries.removed(path))
   }
 
-  /** One after the other; those that are asked for while one runs are one. */
+  /** Full reads run one at a time; requests that arrive meanwhile are merged. */
   #resync(since: number): void {
     this.#stale = true
     const idle = this.#requestedSince === undefined && !this.#isReadingAll
@@ -238,7 +242,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     this.#settleReady.resolve()
   }
 
-  /** A session that ended brings another resync by itself. */
+  /** A session expiry triggers another resync. */
   #onReadError(error: unknown): void {
     if (!(error instanceof SessionExpiredError) || isFinished(this.#client)) this.#end(error)
     else this.#isComplete = false
@@ -248,7 +252,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     const seen = new Set<string>()
     let visits = 0
     const visit = async (path: string): Promise<readonly string[]> => {
-      // One round trip for each level of a deep tree, and one request for each leaf of a broad one.
+      // Costs one round trip per level of a deep tree, and one request per leaf of a broad one.
       const early = visits++ < MAX_PARALLEL_LISTINGS ? this.#list(path) : undefined
       early?.catch(() => {})
       const before = this.#entries.get(path)
@@ -264,13 +268,13 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     }
   }
 
-  /** Children that come later are told of, so that what has just been read will do; what was read before will not. */
+  /** Later children trigger events, so a fresh stat without children is enough; an older one is not. */
   #isLeafSince(before: Entry<T> | undefined, path: string): boolean {
     const now = this.#entries.get(path)
     return now !== before && now?.stat.numChildren === 0
   }
 
-  /** The paths below another that are kept. */
+  /** Returns the cached children of a path. */
   async #list(path: string): Promise<string[]> {
     const { depth = Infinity } = this.#options
     if (depthBelow(this.root, path)! >= depth) return []
@@ -278,11 +282,11 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     return (list?.children ?? []).map((name) => below(path, name)).filter((each) => this.#keeps(each))
   }
 
-  /** Reads a znode until what was read is not older than what was told of it. True when it is there. */
+  /** Reads a znode until the result is not older than its last event. Returns true when it exists. */
   async #read(path: string): Promise<boolean> {
     const pending = this.#pendingReads.get(path)
     if (pending !== undefined) {
-      // One read at a time; whoever asks meanwhile gets another one after it.
+      // One read at a time; a request during it triggers another read after it.
       pending.again = true
       return true
     }
@@ -320,7 +324,7 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     }
     if (error instanceof TreeTooLargeError || error instanceof FatalError) this.#onReadError(error)
     else this.#emit({ type: 'unreadable', path, cause: error })
-    // What is known of it stays.
+    // The last known value stays.
     return true
   }
 

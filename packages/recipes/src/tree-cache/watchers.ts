@@ -7,8 +7,8 @@ export interface WatcherOptions {
 }
 
 /**
- * What a znode holds: at once, and then the newest whenever it has changed; undefined while it does not exist. States in
- * between are skipped when they pass faster than the loop.
+ * Yields the data of a znode, then the newest data after each change; undefined while it does not exist.
+ * Intermediate states are skipped when they change faster than the loop.
  */
 export async function* watchData(
   client: Client,
@@ -28,7 +28,7 @@ export async function* watchData(
   for await (const { found } of watchEach(client, { signal, operation: 'watchData' }, reader)) yield found
 }
 
-/** The same for the names of the children of a znode, sorted. */
+/** Yields the sorted child names of a znode in the same way. */
 export async function* watchChildren(
   client: Client,
   path: string,
@@ -47,7 +47,10 @@ export async function* watchChildren(
   for await (const { names } of watchEach(client, { signal, operation: 'watchChildren' }, reader)) yield names
 }
 
-/** The children of a znode once they have stayed as they are for so long; for crowds that come one by one. */
+/**
+ * Resolves with the children of a znode once they have not changed for `ms` milliseconds; for many members that
+ * start one after another.
+ */
 export function settledChildren(
   client: Client,
   path: string,

@@ -9,19 +9,22 @@ import { COORDINATOR, decide, type Decision, type TransactionRecord, type Vote }
 import { decodeRecord, Transaction, voteOf } from './transaction.ts'
 
 export interface TransactionRequest {
-  /** Sites that all have to agree. */
+  /** Names of the sites that must all agree. */
   readonly participants: readonly string[]
-  /** What every site is to agree on, as each of them gets it. */
+  /** Data that every site receives. */
   readonly payload: Bytes
-  /** Milliseconds for the votes, by this client's clock from now, or by a successor's from when it takes over. */
+  /**
+   * Milliseconds until the votes must be in, by this client's clock from now, or by a successor's from when it
+   * takes over.
+   */
   readonly deadlineMs: number
-  /** Gives the transaction up, if it is not decided by then. */
+  /** Aborts the transaction if it is not decided by then. */
   readonly signal?: AbortSignal
 }
 
 /**
- * Asks all participants for their votes and decides: committed if all agree in time, else aborted. One decision is made,
- * whoever makes it: when this client is gone a participant takes its place.
+ * Collects the votes of all participants and decides: committed if all vote to commit in time, else aborted. There
+ * is exactly one decision: if this client fails, a participant takes over.
  */
 export async function twoPhaseCommit(
   client: Client,
@@ -45,13 +48,16 @@ export async function twoPhaseCommit(
 }
 
 interface CoordinateOptions {
-  /** Aborts the transaction, unless it is decided. */
+  /** Aborts the transaction unless it is decided. */
   readonly giveUp?: AbortSignal | undefined
-  /** Leaves it to others. */
+  /** Stops coordinating without a decision. */
   readonly leave?: AbortSignal | undefined
 }
 
-/** Watches the votes until the transaction is decided, by this coordinator or another. Undefined when it is gone. */
+/**
+ * Watches the votes until the transaction is decided, by this coordinator or another. Returns undefined when the
+ * transaction is gone.
+ */
 export async function coordinate(
   transaction: Transaction,
   { giveUp, leave }: CoordinateOptions,
@@ -74,8 +80,9 @@ export async function coordinate(
 }
 
 /**
- * The votes of a transaction as they come in. Recursive watches are on the folders, not on the transaction itself: servers
- * of Apache before 3.9 forget one when the same client sets a one-shot watch on its path, as its sites do.
+ * Tracks the votes of a transaction. Recursive watches are set on its directories and not on the transaction
+ * itself: Apache servers before 3.9 lose one when the same client sets a one-shot watch on its path, as the sites
+ * do.
  */
 class VoteTracker {
   readonly wakeTimer: WakeTimer
@@ -85,7 +92,7 @@ class VoteTracker {
   readonly #startedAt: number
   readonly #stop = new AbortController()
   readonly #lost = new Set<string>()
-  /** What the transaction holds; undefined until it was read. */
+  /** The record of the transaction; undefined until it was read. */
   #transactionState: { readonly record: TransactionRecord | undefined } | undefined
   #failure: { readonly error: unknown } | undefined
 
@@ -104,7 +111,7 @@ class VoteTracker {
     }
   }
 
-  /** The decision, if there is one or can be one. */
+  /** Returns the decision, if there is one or one is possible. */
   async step(givenUp: boolean): Promise<Decision | 'wait' | undefined> {
     if (this.#failure !== undefined) throw this.#failure.error
     if (this.#transactionState === undefined || this.#votes.stale || this.#presence.stale) return 'wait'
@@ -126,7 +133,7 @@ class VoteTracker {
     return found.record.state === 'voting' ? 'wait' : found.record.state
   }
 
-  /** Resolves when there is news, or at the deadline. */
+  /** Resolves on a change, or at the deadline. */
   wait(): Promise<void> {
     const record = this.#transactionState?.record
     return this.wakeTimer.wait(record === undefined ? 0 : this.#remainingMs(record))
@@ -178,7 +185,7 @@ class VoteTracker {
   }
 }
 
-/** Waits for a moment or a call. */
+/** Waits until a timeout or until woken. */
 class WakeTimer {
   readonly #client: Client
   #cancel = (): void => {}
@@ -195,7 +202,7 @@ class WakeTimer {
     this.#resolve()
   }
 
-  /** A moment that has passed already is none to wait for. */
+  /** A timeout that has passed is ignored. */
   async wait(ms: number): Promise<void> {
     if (!this.#called) {
       await new Promise<void>((resolve) => {

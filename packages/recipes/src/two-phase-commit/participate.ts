@@ -8,19 +8,25 @@ import { coordinate, fromBase64 } from './coordinate.ts'
 import { COORDINATOR, type Decision, type TransactionRecord, type Vote } from './decide.ts'
 import { decodeRecord, Transaction } from './transaction.ts'
 
-/** What a site does for a transaction. All of it may be called again for the same id, after a crash. */
+/** The handlers of a site. All of them may be called again for the same id after a crash. */
 export interface ParticipantHandlers {
-  /** Makes sure that the site can do either, durably, and votes. `signal` aborts when it is decided already. */
+  /**
+   * Makes sure, durably, that the site can commit or abort, and votes. `signal` aborts when the transaction is
+   * already decided.
+   */
   prepare(transaction: { readonly id: string; readonly payload: Bytes }, signal: AbortSignal): Promise<Vote>
-  /** Carries out what was prepared: the transaction is committed. */
+  /** Applies what was prepared: the transaction is committed. */
   commit(transaction: { readonly id: string }): Promise<void>
-  /** Undoes what was prepared, if anything was: the transaction is aborted. */
+  /** Reverts what was prepared, if anything: the transaction is aborted. */
   abort(transaction: { readonly id: string }): Promise<void>
-  /** A handler threw, or the site cannot go on with a transaction. A failed `prepare` is a vote to abort. */
+  /**
+   * Receives the error of a handler, or of a transaction that the site cannot continue. A failed `prepare` is a
+   * vote to abort.
+   */
   onFailed?(error: unknown, transaction: { readonly id: string }): void
 }
 
-/** Takes part in all transactions below a path, under the name of a site, until it is disposed. */
+/** Takes part in all transactions below a path as one site, until disposed. */
 export function participate(
   client: Client,
   path: string,
@@ -82,7 +88,7 @@ class Site {
     await this.#transaction.acknowledge(encodeName(this.#site), found.record)
   }
 
-  /** Votes, and waits for the decision meanwhile and after. */
+  /** Votes, and waits for the decision at the same time. */
   async #vote(record: TransactionRecord): Promise<Decision | undefined> {
     const early = new AbortController()
     const decision = this.#decision().finally(() => early.abort())
@@ -102,13 +108,13 @@ class Site {
       if (signal.aborted) return
       this.#handlers.onFailed?.(error, { id })
     }
-    // A vote of which nobody knows whether it was cast is cast again: it counts once.
+    // A vote with an unknown outcome is cast again: it counts once.
     while (!signal.aborted && !(await this.#transaction.hasVoted(this.#site))) {
       await this.#transaction.vote(this.#site, vote)
     }
   }
 
-  /** Waits for the decision; when the coordinator is gone, one site after the other takes its place. */
+  /** Waits for the decision; when the coordinator is gone, the sites take over one after the other. */
   async #decision(): Promise<Decision | undefined> {
     const { path } = this.#transaction
     const waiting = { signal: this.#stop, operation: 'participate' }

@@ -22,7 +22,7 @@ import { COORDINATOR, isDone, type Decision, type TransactionRecord, type Vote }
 
 const codec = json<TransactionRecord>()
 
-/** A transaction as it is kept: what one can do with it, each step safe to repeat. */
+/** The stored transaction; every step is idempotent. */
 export class Transaction {
   readonly client: Client
   readonly path: string
@@ -40,7 +40,7 @@ export class Transaction {
     return `${this.path}/votes/${encodeName(site)}`
   }
 
-  /** Makes it. The path is one that nobody else makes, so that what is there afterwards is ours. */
+  /** Creates the transaction. Its path is random, so an existing znode afterwards is this client's. */
   async create(record: TransactionRecord): Promise<void> {
     const below = ['votes', 'alive', 'acks'].map((name) => createOp(`${this.path}/${name}`))
     const operations: WriteOp[] = [
@@ -68,7 +68,7 @@ export class Transaction {
     return retryInNewSession(this.client, () => this.#readSynced())
   }
 
-  /** What became of it is for the next look to tell. */
+  /** Writes the decision. The next read tells the outcome. */
   async writeDecision(decision: Decision, record: TransactionRecord): Promise<void> {
     const data = codec.encode({ ...record, state: decision })
     const checks: WriteOp[] =
@@ -78,7 +78,7 @@ export class Transaction {
     await this.#applyOnce([...checks, { op: 'setData', path: this.path, data, version: 0 }])
   }
 
-  /** Votes, unless that is done or decided. */
+  /** Votes, unless the site has voted or the transaction is decided. */
   async vote(site: string, vote: Vote): Promise<void> {
     await this.#applyOnce([
       { op: 'check', path: this.path, version: 0 },
@@ -91,7 +91,7 @@ export class Transaction {
     return stat === undefined || stat.version > 0
   }
 
-  /** Shows that somebody is there, for as long as the session lives. */
+  /** Creates an ephemeral znode that shows that a site is alive. */
   async announcePresence(who: string): Promise<void> {
     const path = `${this.path}/alive/${who}`
     try {
@@ -101,13 +101,13 @@ export class Transaction {
     }
   }
 
-  /** Says that the decision has been applied here. The last one forgets the transaction. */
+  /** Records that the site has applied the decision. The last site deletes the transaction. */
   async acknowledge(who: string, record: TransactionRecord): Promise<void> {
     const acks = await retryInNewSession(this.client, () => this.#countAcknowledgement(who))
     if (acks !== undefined && acks >= record.participants.length) await this.#forget(record, acks)
   }
 
-  /** The coordinator has heard of the decision. */
+  /** Records that the coordinator knows the decision. */
   async removeCoordinator(record: TransactionRecord): Promise<void> {
     await retryUntilKnown(this.client, async () => {
       await this.client.delete(`${this.path}/alive/${COORDINATOR}`, { missingOk: true })
@@ -116,7 +116,10 @@ export class Transaction {
     })
   }
 
-  /** How many have acknowledged, this one included: the folder is written with each. Undefined when all is over. */
+  /**
+   * Acknowledges and returns the number of acknowledgements, which is the version of the directory. Returns
+   * undefined when the transaction is gone.
+   */
   async #countAcknowledgement(who: string): Promise<number | undefined> {
     const folder = `${this.path}/acks`
     for (;;) {
@@ -149,7 +152,7 @@ export class Transaction {
     return found && { record: codec.decode(found.data), stat: found.stat }
   }
 
-  /** Versions make it succeed once; whether it did shows in the znodes. */
+  /** Versions make the transaction apply at most once; the znodes show whether it did. */
   async #applyOnce(operations: readonly WriteOp[]): Promise<void> {
     try {
       await this.client.multi(operations)
@@ -160,7 +163,7 @@ export class Transaction {
     }
   }
 
-  /** It was not made, or others have finished it already; made again, it might be carried out twice. */
+  /** Either it was not created, or the sites have finished it; creating it again could apply it twice. */
   #ambiguous(cause: unknown): AmbiguousResultError {
     const message = 'The session ended before it could be told whether the transaction began'
     return new AmbiguousResultError(message, { path: this.path, cause })
@@ -175,7 +178,7 @@ const createOp = (path: string): WriteOp => ({ op: 'create', path })
 
 export const decodeRecord = (data: Uint8Array): TransactionRecord => codec.decode(data)
 
-/** A vote as it is written, or undefined while there is none. */
+/** Returns the vote in the data, or undefined while there is none. */
 export function voteOf(text: string): Vote | undefined {
   return text === 'commit' || text === 'abort' ? text : undefined
 }

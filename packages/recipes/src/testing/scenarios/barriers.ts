@@ -19,7 +19,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     const gate = new Barrier(observer, '/gate/b')
     let isOpen = false
     await gate.set()
-    // Everybody's server has heard of it, so that nobody passes a barrier of which it cannot know yet.
+    // Wait until every client's server has applied the barrier, so that none passes before it can know of it.
     await Promise.all(clients.map((client) => client.sync('/gate').catch(() => {})))
     const waits = clients.map(async (client) => {
       await client.sync('/gate').catch(() => {})
@@ -36,10 +36,10 @@ export const barriers: Readonly<Record<string, Scenario>> = {
   'double barrier': async ({ prng, clients, names, waitUntilHealed }) => {
     const size = clients.length
     const over = new AbortController()
-    /** By member: whether it waits to enter, and the last round that it has entered. */
+    /** By member: whether it waits to enter, and the last round that it entered. */
     const waits = clients.map(() => false)
     const rounds = clients.map(() => -1)
-    /** By member: when it began to leave each round, in the order of all that happened. */
+    /** By member: when it began to leave each round, as a position in the order of all events. */
     const leaving = clients.map(() => new Map<number, number>())
     const left: { round: number; at: number }[] = []
     const missed = clients.map(() => 0)
@@ -74,7 +74,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     for (const each of all) each.catch(() => {})
     await delay(clients[0]!, 30_000)
     await waitUntilHealed()
-    // Whoever missed a round waits for others that have finished; nobody else may.
+    // A member that missed a round waits for members that have finished; no other member may.
     const nobodyMissed = missed.every((count) => count === 0)
     if (nobodyMissed) await Promise.all(all)
     over.abort()
@@ -104,7 +104,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
         onFailed: (error) => void failures.push(error),
       }
     }
-    /** Payloads that some site has voted against. */
+    /** Payloads that a site voted against. */
     const vetoed = new Set<string>()
     const sites = clients.slice(0, -2)
     const running = sites.map((client, i) =>

@@ -1,12 +1,12 @@
 import { AmbiguousResultError } from '../../support/ambiguous-result.ts'
 
-/** What went into a queue and what came out. */
+/** Records what was put into a queue and what was delivered. */
 export class DeliveryChecker {
   readonly put: string[] = []
   readonly maybePut: string[] = []
   readonly out: string[] = []
   readonly maybeOut: string[] = []
-  /** What a consumer was told that it had acknowledged. */
+  /** Values whose acknowledgement succeeded. */
   readonly acknowledged: string[] = []
 
   async recordPut(value: string, put: Promise<string>): Promise<void> {
@@ -29,7 +29,7 @@ export class DeliveryChecker {
   }
 
   checkExactlyOnce(): void {
-    // What was taken in doubt may have stayed for somebody else.
+    // An item of an ambiguous take may have been delivered to another consumer.
     const out = [...this.out, ...this.maybeOut]
     if (new Set(this.out).size !== this.out.length) throw new Error(`something came out twice: ${out.join()}`)
     const lost = this.put.filter((value) => !out.includes(value))

@@ -4,13 +4,13 @@ import { retryUntilKnown } from '../../support/retry.ts'
 
 interface FencedWrite {
   readonly token: bigint
-  /** The transaction that wrote it. */
+  /** zxid of the write. */
   readonly zxid: bigint
-  /** Nobody else may hold anything beside it. */
+  /** True when the write was made under an exclusive lock. */
   readonly alone: boolean
 }
 
-/** A znode that only holders of one right write to, each under the guard of its right, and what became of that. */
+/** Records writes to a znode that are guarded by one lock, and finds those out of order. */
 export class Fence {
   readonly #writes: FencedWrite[] = []
   readonly #path: string
@@ -30,7 +30,7 @@ export class Fence {
     return new Fence(path)
   }
 
-  /** Writes as a holder; who has lost its right is refused, and who is in doubt is not counted. */
+  /** Writes as a holder; a refused or ambiguous write is not recorded. */
   async write(held: Pick<LockHandle, 'token' | 'guard'>, alone: boolean): Promise<void> {
     const data = utf8.encode(String(held.token))
     try {
@@ -41,7 +41,7 @@ export class Fence {
     }
   }
 
-  /** Writes that were carried out although another right had come between. */
+  /** Writes that were applied although another lock had been granted in between. */
   get violations(): string[] {
     const found: string[] = []
     let [highest, highestAlone] = [0n, 0n]

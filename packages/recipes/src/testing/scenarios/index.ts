@@ -10,7 +10,7 @@ import { values } from './values.ts'
 
 export type { ScenarioContext, Scenario } from './context.ts'
 
-/** A recipe under faults: what is played, and the bug of `plants.ts` that this must find. */
+/** A scenario and the name of the mutant that it must detect. */
 export interface RegisteredScenario {
   readonly run: Scenario
   readonly mutant?: string
@@ -28,7 +28,7 @@ const registrationScenario = (word: string): Scenario => {
   return play
 }
 
-/** Every recipe, by the name that a command gives it. */
+/** All scenarios by name, as used on the command line. */
 export const scenarios: Readonly<Record<string, RegisteredScenario>> = {
   mutex: { run: lockScenario('mutex'), mutant: 'Mutex' },
   'mutex-lease': { run: lockScenario('mutex with a lease'), mutant: 'Mutex' },

@@ -4,7 +4,10 @@ import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
-/** Leaders whose work runs in bodies: never two at once in one participant, and one leader when all is well. */
+/**
+ * Participants lead with bodies: never two bodies at once in one participant, and one leader once all faults have
+ * stopped.
+ */
 export async function runLeaderBodies({
   prng,
   clients,
@@ -32,7 +35,7 @@ export async function runLeaderBodies({
               await fence.write(leadership, true)
               const long = prng.chance(20) ? 25_000 : 2000
               await delay(client, prng.between(0, long), leadership.signal).catch(() => {})
-              // Some leaders are slow to stop.
+              // Some leaders stop slowly.
               if (prng.chance(60)) await delay(client, prng.between(0, 6000))
               await fence.write(leadership, true)
             } finally {

@@ -13,7 +13,7 @@ import type { ExclusionChecker } from '../exclusion-checker.ts'
 import type { ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
-/** Everybody asks in one of these ways. */
+/** One way of acquiring a lock. */
 type AcquireFunction = (
   client: Client,
   prng: RandomSource,
@@ -23,7 +23,10 @@ type AcquireFunction = (
 const naming = (prng: RandomSource): 'recipe' | 'curator' | 'kazoo' =>
   prng.pick(['recipe', 'curator', 'kazoo'] as const)
 
-/** Undefined when others read too; a reader that fails to become a writer has lost its right, or will hear of it. */
+/**
+ * Returns undefined when there are other readers. A reader whose upgrade fails has lost its lock or will be
+ * notified of it.
+ */
 async function upgraded(lock: ReadWriteLock, read: LockHandle): Promise<LockHandle | undefined> {
   try {
     return await lock.tryUpgrade(read)
@@ -81,12 +84,12 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Acq
   },
   'revocable mutex': {
     ask: async (client, prng, signal) => {
-      // Asking is all that it does: whoever has the lock keeps it until it is released.
+      // Only asks: the holder keeps the lock until it releases it.
       if (prng.chance(30)) await revoke(client, '/lock', { graceMs: 100, signal })
       return { held: await new RevocableMutex(client, '/lock').acquire({ signal }) }
     },
   },
-  // Whoever has it hears of its loss later than the next one of its turn: what is fenced tells them apart.
+  // The holder learns of its loss after the next holder has the lock: the fence tells them apart.
   'lock revoked by force': {
     limit: Infinity,
     ask: async (client, prng, signal) => {
@@ -118,7 +121,7 @@ export const lockKinds: Record<string, { limit?: number; long?: number; ask: Acq
   },
 }
 
-/** Some rounds of one participant, who gives up now and then. */
+/** Runs some rounds of one participant, with random aborts. */
 async function participate(
   name: string,
   client: Client,
@@ -142,7 +145,7 @@ async function participate(
       ])
       if ('guard' in held) await fence.write(held, alone)
       await held.release()
-      // A leader whose leadership was lost keeps its place in line until it gives up.
+      // A lost leadership keeps its queue entry until the participant stops.
       stop.abort()
     } catch (error) {
       if (!(error instanceof ZooKeeperError)) throw error
@@ -154,13 +157,13 @@ interface LockRun {
   readonly prng: RandomSource
   readonly createChecker: ExclusionChecker
   readonly fence: Fence
-  /** The weight of who holds all. */
+  /** The weight of an exclusive lock. */
   readonly limit: number
-  /** How often of a hundred times a right is held for longer than a session lives without a connection. */
+  /** Percentage of holds that are longer than the session timeout. */
   readonly long: number
 }
 
-/** All participants ask for one kind of right, some rounds long. Gives who held what, with what was wrong. */
+/** Runs all participants with one kind of lock for some rounds. Returns the checker with its violations. */
 export async function runLocks(way: string, context: ScenarioContext): Promise<ExclusionChecker> {
   const { prng, clients, names, observer, createChecker } = context
   const { ask, limit = 1, long = 10 } = lockKinds[way]!

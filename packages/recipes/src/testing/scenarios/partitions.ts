@@ -4,7 +4,7 @@ import { delay } from '../../support/delay.ts'
 import { expectEqual, type ScenarioContext } from './context.ts'
 import { Fence } from './fence.ts'
 
-/** What a member does with what it gets, and what was wrong with that. */
+/** The body that members run, and the violations that it found. */
 interface Work {
   readonly body: (client: Client, name: string, share: Share) => Promise<void>
   readonly violations: () => readonly string[]
@@ -13,7 +13,7 @@ interface Work {
 const waitForAbort = (signal: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 
-/** Members that come, go and lose their connections. */
+/** Runs members that join, leave and lose their connections. */
 async function play(
   { prng, clients, names, observer, waitUntilHealed }: ScenarioContext,
   work: (items: string[]) => Promise<Work>,
@@ -40,7 +40,7 @@ async function play(
   for (const item of items) {
     await observer.sync(`/p/locks/${item}`)
     const { children } = await observer.getChildren(`/p/locks/${item}`)
-    // Names tell who stands there, for whoever has to find out why.
+    // The names in the message show which contenders wait.
     if (children.length !== 1)
       throw new Error(`${item} has ${children.length} in its line at rest: ${children.join()}`)
   }
@@ -48,7 +48,7 @@ async function play(
   await Promise.all(done)
 }
 
-/** Everybody stops in time when told to, so that nobody ever believes to have what somebody else has. */
+/** Every body stops in time, so that the local views of members never overlap. */
 export function runPartitioner(context: ScenarioContext): Promise<void> {
   const { prng, createChecker } = context
   return play(context, async (items) => {
@@ -64,7 +64,7 @@ export function runPartitioner(context: ScenarioContext): Promise<void> {
   })
 }
 
-/** Nobody is believed: what an item protects takes writes of whoever has it, and of nobody who had it before. */
+/** Bodies may overlap; the znode protected by an item must accept writes of the current holder only. */
 export function runFencedPartitioner(context: ScenarioContext): Promise<void> {
   const { prng, observer } = context
   return play(context, async (items) => {
@@ -75,7 +75,7 @@ export function runFencedPartitioner(context: ScenarioContext): Promise<void> {
         const fence = fences.get(item)!
         await fence.write(held, true)
         await Promise.race([waitForAbort(signal), delay(client, prng.between(0, 6000))])
-        // Some go on although they were told to stop, until they come to an end or the item is taken away.
+        // Some bodies ignore the request to stop until they end or the item is taken away.
         if (prng.chance(50)) await delay(client, prng.between(0, 15_000))
         await fence.write(held, true)
       },

@@ -6,7 +6,7 @@ import { expectEqual, type ScenarioContext } from './context.ts'
 
 const PATH = '/s'
 const INITIAL = 3
-/** As many as there are in the end. */
+/** The final limit. */
 const MOST = 5
 
 const of = (client: Client): Semaphore => new Semaphore(client, PATH, { permits: INITIAL })
@@ -14,11 +14,11 @@ const of = (client: Client): Semaphore => new Semaphore(client, PATH, { permits:
 interface Limit {
   readonly permits: number
   readonly version: number
-  /** The transaction that set it. */
+  /** zxid of the change. */
   readonly zxid: bigint
 }
 
-/** What one participant has set, one after the other. */
+/** The limits that one participant set, in order. */
 class Limits {
   readonly #client: Client
   readonly #all: Limit[] = []
@@ -37,7 +37,10 @@ class Limits {
     this.#all.push({ permits, version: stat.version, zxid: stat.mzxid })
   }
 
-  /** The most that a transaction may have found; where a change was made twice nobody knows when it came into force. */
+  /**
+   * Returns the highest limit that a transaction may have read; where a change was applied twice, its time is
+   * unknown.
+   */
   at(zxid: bigint): number {
     const place = this.#all.findLastIndex((limit) => limit.zxid < zxid)
     const [now, next] = [this.#all[place]!, this.#all[place + 1]]
@@ -46,7 +49,7 @@ class Limits {
   }
 }
 
-/** Permits that come and go while somebody changes how many there are. */
+/** Acquires and releases permits while another client changes their number. */
 export async function runPermits(context: ScenarioContext): Promise<void> {
   const { prng, clients, names, observer, sleep, waitUntilHealed, createChecker } = context
   const own = createChecker(Infinity)
@@ -70,7 +73,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
         await delay(client, prng.between(0, prng.chance(10) ? 15_000 : 2500))
         await held.release()
       } catch (error) {
-        // There are not so many now, or the session has ended.
+        // The limit is lower now, or the session has expired.
         if (!(error instanceof ZooKeeperError)) throw error
       }
     }
@@ -84,12 +87,12 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
   const violations = own.sums.filter(({ token, weight }) => weight > limits.at(token))
   const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
   expectEqual('permits beyond those that there were', messages, [])
-  // Whatever has leaked is missing here.
+  // Fails if permits have leaked.
   const all = await of(observer).acquire(MOST)
   await all.release()
   for (const folder of ['leases', 'locks']) {
     await observer.sync(PATH)
-    // The folders are containers, which go when they are empty.
+    // The directories are containers, which are removed when empty.
     const { numChildren = 0 } = (await observer.exists(`${PATH}/${folder}`)) ?? {}
     expectEqual(`what is left in the ${folder}`, numChildren, 0)
   }

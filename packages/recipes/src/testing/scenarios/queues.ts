@@ -12,10 +12,10 @@ const queueOf = (client: Client): Queue<string> => new Queue(client, '/q', { cod
 
 const ROUNDS = 6
 
-/** Items that a bounded queue may hold. */
+/** Capacity of the bounded queue. */
 const MOST = 2
 
-/** Plain items, urgent ones and late ones. */
+/** Returns options for plain, urgent and delayed items. */
 function optionsOf(prng: RandomSource): PutOptions {
   const kind = prng.pick(['plain', 'plain', 'urgent', 'late'] as const)
   if (kind === 'urgent') return { priority: prng.between(0, 10) }
@@ -35,7 +35,7 @@ async function produce(
   }
 }
 
-/** Lets consumers work until the queue is empty once the network is well, and then ends them. */
+/** Runs consumers until the queue is empty after all faults have stopped, then stops them. */
 async function whileProducing(
   context: ScenarioContext,
   account: DeliveryChecker,
@@ -56,13 +56,16 @@ async function whileProducing(
     if (status === 'rejected' && !(reason instanceof AbortedError)) throw reason
 }
 
-/** Deliveries that nothing survives without an acknowledgement. */
+/** Number of deliveries before an item moves to the dead letters. */
 const DELIVERIES = 3
 
-/** Of the items of a producer every other one is bad: nobody ever acknowledges it. */
+/** Every other item of a producer is bad and never acknowledged. */
 const isBad = (value: string): boolean => Number(value.at(-1)) % 2 === 0
 
-/** Whatever is not acknowledged ends among the dead letters, once and whole, and is delivered so often and no more. */
+/**
+ * Checks that every unacknowledged item moves to the dead letters once and unchanged, after the configured number
+ * of deliveries.
+ */
 async function playDeadLetters(context: ScenarioContext): Promise<void> {
   const { prng, observer } = context
   const account = new DeliveryChecker()
@@ -119,7 +122,7 @@ async function playDeadLetters(context: ScenarioContext): Promise<void> {
   )
   const often = [...delivered].filter(([, counts]) => counts.some((count) => count > DELIVERIES))
   expectEqual('delivered too often', often, [])
-  // With nobody in trouble each delivery arrives.
+  // Without faults every delivery arrives.
   for (const value of late.filter(isBad))
     expectEqual(`deliveries of ${value}`, delivered.get(value), [1, 2, 3])
 }
@@ -150,7 +153,7 @@ export const queues: Readonly<Record<string, Scenario>> = {
         await delay(client, prng.between(0, 500))
         if (prng.chance(20)) return message.nack()
         const acknowledged = acknowledge(message)
-        // Some do not wait for it before they ask for the next one.
+        // Some consumers request the next message before the acknowledgement is complete.
         if (prng.chance(30)) working.push(acknowledged)
         else await acknowledged
       }

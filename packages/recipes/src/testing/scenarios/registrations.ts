@@ -26,7 +26,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
       expectEqual(`the data of node ${i}`, text((await observer.getData(`/p/n${i}`)).data), data)
     await Promise.all(nodes.map((node) => node.close()))
     await observer.sync('/p')
-    // The folder is a container, which goes when it is empty.
+    // The directory is a container, which is removed when empty.
     const { numChildren = 0 } = (await observer.exists('/p')) ?? {}
     expectEqual('nodes that are left', numChildren, 0)
   },
@@ -88,7 +88,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     })
     await Promise.all(taking)
     await waitUntilHealed()
-    // What is left are names of callers who could not be told that they have them.
+    // The remaining names belong to callers whose registration had an unknown outcome.
     const names = new NameService(observer, '/names', utf8)
     await observer.create('/names/from', utf8.encode('moved'))
     await names.rename('from', 'to')

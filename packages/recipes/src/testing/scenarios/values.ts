@@ -104,7 +104,7 @@ export const values: Readonly<Record<string, Scenario>> = {
     const members = clients.map(async (client, i) => {
       for (let round = 0; round < 3; round++) {
         await delay(client, prng.between(0, 3000))
-        // A server may still know the member by a session that its client has given up.
+        // The server may still keep the member's session that its client has given up.
         const me = await groupOf(client).join(names[i]!, String(round), { wait: true })
         await delay(client, prng.between(0, 3000))
         if (round === 2 && prng.chance(50)) {
