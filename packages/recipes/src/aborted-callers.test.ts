@@ -9,7 +9,7 @@ import { enumerateFaults, tree, type FaultScenario } from './testing/fault-fixtu
 import { bytes } from './testing/world.ts'
 import { settledChildren, TreeCache, watchChildren, watchData } from './tree-cache/index.ts'
 
-/** Whoever gives up may be told so, and nothing else. */
+/** The only outcomes that an aborted caller may get. */
 async function orLeft(signal: AbortSignal, work: () => Promise<unknown>): Promise<void> {
   try {
     await work()
@@ -18,7 +18,7 @@ async function orLeft(signal: AbortSignal, work: () => Promise<unknown>): Promis
   }
 }
 
-/** Runs `leave` as soon as a signal aborts; what it returns waits until that is done. */
+/** Runs `leave` as soon as a signal aborts; the result waits until that is done. */
 function whenLeft(signal: AbortSignal, leave: () => Promise<void>): () => Promise<void> {
   let left: Promise<void> | undefined
   const go = (): Promise<void> => (left ??= leave())
@@ -120,7 +120,7 @@ const scenarios: Record<string, FaultScenario> = {
 }
 
 it.each(Object.entries(scenarios))(
-  'a caller who leaves at any request leaves nothing behind: %s',
+  'a caller that aborts at any request leaves nothing behind: %s',
   async (_name, scenario) => {
     expect(await enumerateFaults(scenario, ['caller aborted'])).toBeGreaterThan(2)
   },

@@ -20,7 +20,7 @@ import {
 import { ExclusionChecker } from './testing/exclusion-checker.ts'
 import { ManualWorld } from './testing/world.ts'
 
-/** Who takes part in a scenario. */
+/** The participants of a scenario. */
 interface Actor {
   readonly name: string
   readonly client: Client
@@ -30,14 +30,14 @@ interface Actor {
 
 interface Stage {
   readonly ledger: ExclusionChecker
-  /** Something that takes a while, unless the right ends. */
+  /** Work that takes a while, unless the lock is lost. */
   work(held: LockHandle): Promise<void>
   sleep(ms: number): Promise<void>
 }
 
 type Scenario = (actor: Actor, stage: Stage) => Promise<void>
 
-/** What a caller who has given up may be told, and one whose right is lost. */
+/** Errors that an aborted caller, or a caller whose lock is lost, may get. */
 async function orGone<T>(promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise
@@ -47,7 +47,7 @@ async function orGone<T>(promise: Promise<T>): Promise<T | undefined> {
   }
 }
 
-/** A caller who has not given up is owed what it waits for. */
+/** A caller that has not aborted must succeed. */
 async function unlessAborted<T>({ signal }: Actor, promise: Promise<T>): Promise<T | undefined> {
   try {
     return await promise
@@ -76,7 +76,7 @@ const mutex =
     const { client, signal } = actor
     for (let round = 0; round < 2; round++) {
       await hold(actor, stage, new Mutex(client, '/lock', options).acquire({ signal }))
-      // Who does not wait is told when the session has expired.
+      // A caller that does not wait gets the SessionExpiredError.
       const tried = await orGone(new Mutex(client, '/lock', options).tryAcquire({ signal }))
       if (tried !== undefined) await hold(actor, stage, Promise.resolve(tried))
     }
@@ -129,7 +129,7 @@ const revocable: Scenario = async (actor, stage) => {
   await orGone(revoke(client, '/lock', { signal, graceMs: 50, force: true }))
 }
 
-/** A waiter that is revoked takes another place. */
+/** A revoked waiter queues again. */
 const revoked =
   (actor: Actor) =>
   (error: unknown): Promise<LockHandle> => {
@@ -164,7 +164,7 @@ const timed: Scenario = async (actor, stage) => {
 const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   mutex: { run: mutex({}) },
   'mutex with a lease': { run: mutex({ errorPolicy: { lease: {} } }) },
-  // Holders may overlap by design: only that it ends, leaves nothing and keeps the order of tokens is asked.
+  // Holders may overlap by design: the test only requires that it ends, leaves nothing and keeps tokens in order.
   'mutex until expiry': { run: mutex({ errorPolicy: 'session' }), limit: Infinity },
   'mutex with names of kazoo': { run: mutex({ naming: 'kazoo' }) },
   'read/write lock': { run: readWrite, limit: 10 },
@@ -175,7 +175,7 @@ const scenarios: Record<string, { run: Scenario; limit?: number }> = {
   lease: { run: timed },
 }
 
-/** Plays a scenario with two actors, and gives how many frames the victim has sent. */
+/** Runs a scenario with two participants, and returns the number of frames that the victim sent. */
 async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault?: Fault): Promise<number> {
   const world = await ManualWorld.start()
   const abort = new AbortController()
@@ -202,7 +202,7 @@ async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault
 }
 
 describe.each(Object.entries(scenarios))('%s', (_name, scenario) => {
-  it('excludes, ends and leaves nothing behind whatever happens at whichever frame', async () => {
+  it('keeps mutual exclusion, ends and leaves nothing behind under any fault at any frame', async () => {
     const frames = await play(scenario)
     expect(frames).toBeGreaterThan(5)
     const failures: string[] = []

@@ -23,17 +23,17 @@ import { settledChildren, TreeCache } from './tree-cache/index.ts'
 import { participate, twoPhaseCommit } from './two-phase-commit/index.ts'
 import { AmbiguousResultError } from './support/index.ts'
 
-// A client that says that it failed when it did not, or that does again what was done, is wrong only when a reply is lost.
-// Each life here is played once for each of its requests with the reply to it lost, while the session lives on: then
-// everything must come to what it would have come to without that, nothing may be in doubt, and nothing may be left.
+// A client that reports a failure although the request was applied, or repeats an applied request, is wrong only when a reply is lost.
+// Each run here loses the reply to one of its requests, for each of them, while the session lives: the result must be the same
+// as without a fault, with no ambiguous result and nothing left behind.
 
-/** What one client does from beginning to end; throws or expects when that comes to something else. */
+/** The steps of one client; throws or fails an assertion when the result is wrong. */
 type Life = (client: Client, observer: Client, stage: FaultFixture) => Promise<unknown>
 
 const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(client, '/q', { codec: utf8, ...options })
 
-/** The policy of a lock that lives through a break of the connection, so that a lost reply is all that happens to it. */
+/** A policy that survives a broken connection, so that the lost reply is the only effect. */
 const lasting = { errorPolicy: 'session' } as const
 
 const rights: Record<string, Life> = {
@@ -134,7 +134,7 @@ const queues: Record<string, Life> = {
     let seen = 0
     for await (const message of queue.receive()) {
       seen++
-      // Twice given back, it goes to the dead letters; the next one is good.
+      // After two returns it moves to the dead letters; the next one is valid.
       if (seen === 2) await queueOf(observer).put('b')
       if (message.value === 'a') await message.nack()
       else {
@@ -297,7 +297,7 @@ const shared: Record<string, Life> = {
 }
 
 it.each(Object.entries({ ...rights, ...queues, ...shared }))(
-  'a lost reply changes nothing, whichever it is: %s',
+  'a lost reply to any request changes nothing: %s',
   async (_name, life) => {
     const played = await enumerateFaults(
       async (stage, { client }) => {
@@ -314,7 +314,7 @@ it.each(Object.entries({ ...rights, ...queues, ...shared }))(
   },
 )
 
-it('a transaction that is guarded and whose reply is lost is told as what it is, not as refused', async () => {
+it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {
   const told: unknown[] = []
   await enumerateFaults(
     async (stage, { client }) => {

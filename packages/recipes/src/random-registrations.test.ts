@@ -11,7 +11,7 @@ import { queues } from './testing/scenarios/queues.ts'
 import { seedsOf, withSeeds } from './testing/fault-fixture.ts'
 import { ManualWorld } from './testing/world.ts'
 
-/** Plays with clients that are cut, silenced and expired at random; nothing may be left behind. */
+/** Runs with clients that are cut, silenced and expired at random; checks that nothing is left behind. */
 async function suffer(seed: number, play: Scenario): Promise<void> {
   const prng = new RandomSource(seed)
   const world = await ManualWorld.start()

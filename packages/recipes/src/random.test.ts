@@ -42,7 +42,7 @@ async function play(seed: number): Promise<void> {
   await world.end()
 }
 
-/** `ZABRA_SEED=7` plays one; `ZABRA_SEEDS=5000` plays so many; `ZABRA_LOCK_KIND=mutex` plays only that. */
+/** `ZABRA_SEED=7` runs one seed; `ZABRA_SEEDS=5000` runs that many; `ZABRA_LOCK_KIND=mutex` runs one kind. */
 const seeds = seedsOf(240)
 /** One failing seed is enough to detect a mutant; otherwise report several. */
 const ENOUGH = process.env['ZABRA_MUTANT'] === undefined ? 5 : 1

@@ -12,7 +12,7 @@ interface Setting {
   readonly console: { log(...words: unknown[]): void }
 }
 
-/** What the example of each README prints. */
+/** The output of each README's example. */
 const printed: Readonly<Record<string, readonly unknown[][]>> = {
   mutex: [
     ['stop:', 'released'],
@@ -50,11 +50,11 @@ const printed: Readonly<Record<string, readonly unknown[][]>> = {
 const read = (folder: string): string => readFileSync(new URL(`${folder}/README.md`, import.meta.url), 'utf8')
 
 describe.each(Object.keys(printed))('the README of %s', (folder) => {
-  it('begins with the lost connection', () => {
+  it('begins with the behaviour on a lost connection', () => {
     expect(read(folder)).toMatch(/^# .+\n\n\*\*When the connection is lost\*\*/)
   })
 
-  it('has an example that runs, and leaves nothing behind', async () => {
+  it('has an example that runs and leaves nothing behind', async () => {
     const { example } = (await import(`example:${folder}`)) as {
       example: (setting: Setting) => Promise<void>
     }
@@ -71,7 +71,7 @@ describe.each(Object.keys(printed))('the README of %s', (folder) => {
   })
 })
 
-it('no recipe is without a README whose example runs', () => {
+it('every recipe has a README whose example is tested', () => {
   const shared = ['held', 'line', 'testdata', 'waiting']
   const folders = readdirSync(new URL('.', import.meta.url), { withFileTypes: true })
     .flatMap((entry) => (entry.isDirectory() && !shared.includes(entry.name) ? [entry.name] : []))

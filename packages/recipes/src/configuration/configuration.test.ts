@@ -18,17 +18,17 @@ const configOf = (on: Client): Configuration<Limits> =>
   new Configuration(on, '/c/limits', { codec, defaults: { jobs: 1 } })
 
 describe('a configuration', () => {
-  it('begins with its defaults, which are written once', async () => {
+  it('starts with its defaults, written once', async () => {
     const [a, b] = await run(Promise.all([configOf(client).get(), configOf(other).get()]))
     expect(a).toEqual(b)
     expect(a).toMatchObject({ value: { jobs: 1 }, version: 0 })
   })
 
-  it('says that there is none when there are no defaults', async () => {
+  it('rejects when the znode is missing and there are no defaults', async () => {
     await expect(run(new Configuration(client, '/none', { codec }).get())).rejects.toBeInstanceOf(UsageError)
   })
 
-  it('tells every reader the newest value', async () => {
+  it('delivers the newest value to every reader', async () => {
     const abort = new AbortController()
     const seen = world.collect(configOf(other).updates({ signal: abort.signal }))
     await world.settle()
@@ -42,13 +42,13 @@ describe('a configuration', () => {
     expect(world.server.stats().watches).toBe(0)
   })
 
-  it('is written over by those only who saw it', async () => {
+  it('rejects a versioned set over a newer value', async () => {
     const { version } = await run(configOf(client).get())
     await run(configOf(client).set({ jobs: 2 }, version))
     await expect(run(configOf(other).set({ jobs: 3 }, version))).rejects.toBeInstanceOf(BadVersionError)
   })
 
-  it('keeps the last good value when somebody writes a bad one, and says so', async () => {
+  it('keeps the last valid value when an invalid one is written, and reports it', async () => {
     const bad: unknown[] = []
     const config = new Configuration(client, '/c', {
       codec,
@@ -65,7 +65,7 @@ describe('a configuration', () => {
     expect(bad).toMatchObject([{ message: 'no number of jobs' }])
   })
 
-  it('tells of a value that was deleted and written again with the same version (CGH-911)', async () => {
+  it('delivers a value that was deleted and written again with the same version (Curator issue 911)', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()
     world.faults.open = ({ host }) => {
@@ -79,7 +79,7 @@ describe('a configuration', () => {
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 9 }, version: 0 })
   })
 
-  it('ends with the newest of ten thousand values, without showing them all', async () => {
+  it('delivers the last of ten thousand values without delivering all of them', async () => {
     const seen = world.collect(configOf(other).updates())
     await world.settle()
     const writes = Array.from({ length: 10_000 }, (_, jobs) => configOf(client).set({ jobs }))
@@ -88,7 +88,7 @@ describe('a configuration', () => {
     expect(seen.at(-1)!.value.jobs).toBe(9999)
   })
 
-  it('spreads the reads of many', async () => {
+  it('spreads the reads of many readers with jitterMs', async () => {
     const config = new Configuration(other, '/c', { codec, defaults: { jobs: 1 }, jitterMs: 1000 })
     const seen = world.collect(config.updates())
     await world.settle()
@@ -98,7 +98,7 @@ describe('a configuration', () => {
   })
 })
 
-it('an example: limits that follow the servers', async () => {
+it('example: limits that follow the servers', async () => {
   const config = configOf(client)
   const applied: number[] = []
   const following = (async () => {
@@ -110,7 +110,7 @@ it('an example: limits that follow the servers', async () => {
   expect(applied).toEqual([1, 8])
 })
 
-it('shows the newest value in the end, whatever happens at any request', async () => {
+it('delivers the newest value in the end under any fault at any request', async () => {
   const kinds = [
     'cut before the server reads it',
     'cut after it was carried out, before the reply',

@@ -12,12 +12,12 @@ import { tree } from '../testing/fault-fixture.ts'
 import { bytes, countListeners, rejectionOf, watchSettled } from '../testing/world.ts'
 import type { Abortable, LockHandle } from './index.ts'
 
-/** A way to get a right, which excludes all others of its row, and what is to be done when one is through with it. */
+/** A way to get an exclusive lock, and its clean-up. */
 interface Way {
   readonly acquire: (of: Client, options?: Abortable & Policy) => Promise<LockHandle>
-  /** Excludes `acquire`, where that does not exclude itself. */
+  /** A second way to acquire, where `acquire` does not exclude itself. */
   readonly block?: (of: Client) => Promise<LockHandle>
-  /** Ends what goes on beside the right. */
+  /** Ends what runs beside the lock. */
   readonly leave?: (held: LockHandle) => Promise<void>
 }
 
@@ -25,7 +25,7 @@ interface Policy {
   readonly errorPolicy?: ErrorPolicy
 }
 
-/** What a generator of leaderships or the run of a partitioner needs to end, by the right that it gave. */
+/** Ends the generator of leaderships or the partitioner run that returned the lock. */
 const endings = new WeakMap<LockHandle, () => Promise<void>>()
 const leave = (held: LockHandle): Promise<void> => endings.get(held)?.() ?? Promise.resolve()
 
@@ -50,7 +50,7 @@ async function share(of: Client, { signal, ...policy }: Abortable & Policy = {})
     signal?.addEventListener('abort', leaving)
   })
   left.catch(() => {})
-  // Members of one name are one after the other in the line of the item that they both want.
+  // Members with the same name queue for the item that they both want.
   const partitioner = new Partitioner(of, `/p`, ['item'], { settleMs: 0, graceMs: 10, ...policy })
   let running: Promise<void> = Promise.resolve()
   const first = new Promise<LockHandle>((resolve, reject) => {
@@ -127,7 +127,7 @@ const ways: Record<string, Way> = {
   },
 }
 
-/** Znodes that sessions keep. */
+/** Ephemeral znodes. */
 async function ephemerals(owner?: Client): Promise<string[]> {
   const found: string[] = []
   for (const path of await tree(third)) {
@@ -137,7 +137,7 @@ async function ephemerals(owner?: Client): Promise<string[]> {
   return found
 }
 
-/** Lets what needs a few milliseconds happen, such as a partitioner's settling and the watch on what is held. */
+/** Lets a few milliseconds pass, for a partitioner to settle and for the watch on a held lock. */
 const get = (held: Promise<LockHandle>): Promise<LockHandle> => world.within(30_000, held)
 
 setupEachTest('a', 'b', 'c')
@@ -153,7 +153,7 @@ describe.each(Object.entries(ways))(
       expect(world.server.stats().watches).toBe(0)
     }
 
-    it('is given with a token that grows, and back with all that belongs to it', async () => {
+    it('grants a growing token, and removes all its znodes on release', async () => {
       const first = await get(acquire(client))
       expect(first.token).toBeTypeOf('bigint')
       expect((await run(third.exists(first.path)))?.ephemeralOwner).toBe(client.session.id)
@@ -170,7 +170,7 @@ describe.each(Object.entries(ways))(
       await over(second)
     })
 
-    it('is given back by the end of its scope, and in the background', async () => {
+    it('releases at the end of a scope, and in the background', async () => {
       const seen = await get(acquire(client))
       const scope = async (): Promise<void> => {
         await using held = seen
@@ -185,13 +185,13 @@ describe.each(Object.entries(ways))(
       await over(held)
     })
 
-    it('guards writes as long as it is held, and refuses them ever after', async () => {
+    it('applies guarded writes while it is held, and rejects them afterwards', async () => {
       await run(third.create('/data', bytes('0')))
       const set = (value: string) => [{ op: 'setData', path: '/data', data: bytes(value) }] as const
       const held = await get(acquire(client))
       await run(held.guard(set('1')))
       const nodes = await run(ephemerals(client))
-      // By the hand of somebody who is not told of it in time.
+      // Deleted by another client, before the holder is notified.
       for (const path of nodes.filter((each) => !each.includes('members')))
         await run(third.delete(path, { missingOk: true }))
       await expect(run(held.guard(set('2')))).rejects.toMatchObject({
@@ -209,7 +209,7 @@ describe.each(Object.entries(ways))(
       ['connection', 'suspended'],
       ['session', 'expired'],
       [{ lease: {} }, 'leasePassed'],
-    ] as const)('tells at once when it is lost by the policy %j', async (errorPolicy, reason) => {
+    ] as const)('reports the loss at once under the policy %j', async (errorPolicy, reason) => {
       const held = await get(acquire(client, { errorPolicy }))
       const restore = cutOff('a')
       await world.settle()
@@ -232,7 +232,7 @@ describe.each(Object.entries(ways))(
       await world.within(30_000, held.release())
     })
 
-    it('leaves nothing behind when one gives up waiting for it', async () => {
+    it('leaves nothing behind when a waiter aborts', async () => {
       const blocking = await get(block(other))
       await world.advance(100)
       const nodes = await run(ephemerals())

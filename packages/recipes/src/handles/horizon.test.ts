@@ -7,7 +7,7 @@ import { setupEachTest, run, world } from '../testing/setup.ts'
 
 setupEachTest()
 
-/** What a holder listens to. */
+/** The part of a handle that the tests check. */
 type Grant = (of: Client) => Promise<{ readonly signal: AbortSignal }>
 
 const grants: Record<string, Grant> = {
@@ -20,7 +20,7 @@ const grants: Record<string, Grant> = {
   },
 }
 
-/** A client whose process can stand still while the answer to a ping is under way. */
+/** A client whose process can pause while the reply to a ping is in flight. */
 async function sleeper(): Promise<{ asleep: Client; standStill: (ms: number) => Promise<void> }> {
   const process = pausableClock(world)
   const asleep = await world.client({ platform: { clock: process.clock }, sessionTimeout: 12_000 })
@@ -32,7 +32,7 @@ async function sleeper(): Promise<{ asleep: Client; standStill: (ms: number) => 
     }
     while (underWay.length === 0) await world.advance(100)
     delete world.faults.toClient
-    // The machine of the server has lost power meanwhile: nothing that is sent now is answered.
+    // The server has lost power meanwhile and answers no new request.
     world.faults.toServer = () => undefined
     process.standStill(ms)
     for (const chunk of underWay) world.lastConnection.deliver(chunk)
@@ -41,8 +41,8 @@ async function sleeper(): Promise<{ asleep: Client; standStill: (ms: number) => 
   return { asleep, standStill }
 }
 
-describe.each(Object.entries(grants))('who has %s', (_name, grant) => {
-  it('is told of its loss as soon as it goes on, although an answer from before makes its connection look well', async () => {
+describe.each(Object.entries(grants))('a holder of %s', (_name, grant) => {
+  it('learns of its loss right after a pause, although an old reply makes the connection look healthy', async () => {
     const { asleep, standStill } = await sleeper()
     const { signal } = await run(grant(asleep))
     await world.advance(100)
@@ -51,7 +51,7 @@ describe.each(Object.entries(grants))('who has %s', (_name, grant) => {
     expect(signal.reason).toMatchObject({ name: 'LostError', reason: 'suspended' })
   })
 
-  it('keeps it for as long as something is answered within each session timeout', async () => {
+  it('keeps it while a reply arrives within each session timeout', async () => {
     const { asleep, standStill } = await sleeper()
     const { signal } = await run(grant(asleep))
     await world.advance(60_000)

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { StateError } from '@zabra/client/core'
 import { LostError } from './lost.ts'
 
-it('a lost right says why it ended, which one it was, and where', () => {
+it('a LostError has the reason, the token and the path', () => {
   const error = new LostError('The lock /a is lost', 'suspended', 7n, '/a/x')
   expect(error).toMatchObject({
     name: 'LostError',

@@ -12,34 +12,34 @@ const fine: SessionStatus = {
 }
 const lease = { lease: {} }
 
-it('a right of this session on a live connection is held under every policy', () => {
+it('a lock of the current session on a live connection is held under every policy', () => {
   for (const policy of ['connection', 'session', lease] as const)
     expect(lossReason(policy, fine)).toBeUndefined()
 })
 
-it('a broken connection ends it under the connection policy alone', () => {
+it('a broken connection ends a lock under the connection policy only', () => {
   const suspended = { ...fine, state: 'suspended' } as const
   expect(lossReason('connection', suspended)).toBe('suspended')
   expect(lossReason(lease, suspended)).toBeUndefined()
   expect(lossReason('session', suspended)).toBeUndefined()
 })
 
-it('a read-only server counts as a broken connection: it cannot keep a session alive', () => {
+it('a read-only server counts as a broken connection, because it cannot keep a session alive', () => {
   expect(lossReason('connection', { ...fine, state: 'connectedReadOnly' })).toBe('suspended')
 })
 
-it('silence for the whole timeout ends it although the state has not changed yet', () => {
+it('silence for the whole session timeout ends a lock although the state has not changed yet', () => {
   expect(lossReason('connection', { ...fine, now: 14_999 })).toBeUndefined()
   expect(lossReason('connection', { ...fine, now: 15_000 })).toBe('suspended')
   expect(lossReason('session', { ...fine, now: 15_000 })).toBeUndefined()
 })
 
-it('the lease policy looks at its horizon and at nothing before it', () => {
+it('the lease policy depends on the lease horizon only', () => {
   expect(lossReason(lease, { ...fine, state: 'suspended', now: 12_999 })).toBeUndefined()
   expect(lossReason(lease, { ...fine, now: 13_000 })).toBe('leasePassed')
 })
 
-it('another session, its end, or the end of the client end it under every policy', () => {
+it('a new session, an expiry or a closed client ends a lock under every policy', () => {
   for (const policy of ['connection', 'session', lease] as const) {
     expect(lossReason(policy, { ...fine, sessionId: 6n })).toBe('expired')
     expect(lossReason(policy, { ...fine, state: 'expired' })).toBe('expired')

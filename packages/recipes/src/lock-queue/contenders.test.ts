@@ -6,8 +6,8 @@ const parse = createParser(['lock-', '__lock__', '__WRIT__'], ['__READ__', '__rl
 const lock = (sequence: number): string =>
   `guid-lock-${sequence < 0 ? '-' : ''}${String(Math.abs(sequence)).padStart(sequence < 0 ? 9 : 10, '0')}`
 
-describe('names', () => {
-  it('are read in the words of every client that shares the line', () => {
+describe('contender names', () => {
+  it('are parsed in the naming schemes of all clients that share the queue', () => {
     expect(parse('7d-lock-0000000012')).toMatchObject({ sequence: 12, shared: false })
     expect(parse('_c_7d-lock-0000000012')).toMatchObject({ sequence: 12, shared: false })
     expect(parse('7d__lock__0000000012')).toMatchObject({ sequence: 12, shared: false })
@@ -15,13 +15,13 @@ describe('names', () => {
     expect(parse('7d-__READ__0000000012')).toMatchObject({ sequence: 12, shared: true })
   })
 
-  it('do not lose their sign, nor take the dash of their word for one', () => {
+  it('keep a negative sign, and do not take the dash of a prefix for one', () => {
     expect(parse('x-lock-0000000001')?.sequence).toBe(1)
     expect(parse('x-lock--2147483648')?.sequence).toBe(-2147483648)
     expect(parse('x-lock--000000001')?.sequence).toBe(-1)
   })
 
-  it('are read as a pattern reads them, whatever they look like', () => {
+  it('are parsed as a regular expression would', () => {
     const pattern = /(__READ__|__rlock__|lock-|__lock__|__WRIT__)(-?\d{10}|-\d{9})$/
     const piece = fc.constantFrom(
       'lock-',
@@ -50,7 +50,7 @@ describe('names', () => {
     )
   })
 
-  it('of foreign children are ignored and are no error', () => {
+  it('of foreign children are ignored', () => {
     const foreign = [
       'leader',
       'x-lock-',
@@ -66,8 +66,8 @@ describe('names', () => {
   })
 })
 
-describe('whose turn it is', () => {
-  it('is the first one, and each other waits for the one just before it (ZK-3162)', () => {
+describe('turn status', () => {
+  it('lets the first contender proceed, and others wait for their predecessor (ZOOKEEPER-3162)', () => {
     const names = [lock(3), lock(1), lock(2)]
     expect(turnStatusOf(names, lock(1), parse)).toEqual({ turn: 'now' })
     expect(turnStatusOf(names, lock(2), parse)).toEqual({ turn: 'behind', name: lock(1) })
@@ -75,7 +75,7 @@ describe('whose turn it is', () => {
     expect(turnStatusOf(names, lock(4), parse)).toEqual({ turn: 'missing' })
   })
 
-  it('follows the counter over its wrap (ZK-2931: a sort by text or number puts wrapped names first)', () => {
+  it('follows the sequence number over its wrap (ZOOKEEPER-2931: sorting by text or number puts wrapped names first)', () => {
     const names = [lock(-2147483647), lock(2147483647), lock(-2147483648), lock(2147483646)]
     expect(contendersInOrder(names, parse).map(({ sequence }) => sequence)).toEqual([
       2147483646, 2147483647, -2147483648, -2147483647,
@@ -84,7 +84,7 @@ describe('whose turn it is', () => {
     expect(turnStatusOf(names, lock(-2147483648), parse)).toEqual({ turn: 'behind', name: lock(2147483647) })
   })
 
-  it('lets readers in together, behind the nearest writer only', () => {
+  it('lets readers enter together, behind the nearest writer only', () => {
     const names = [
       'a-__READ__0000000001',
       'b-__WRIT__0000000002',
@@ -102,7 +102,7 @@ describe('whose turn it is', () => {
     ])
   })
 
-  it('never lets two in that exclude each other, wherever the counter stands', () => {
+  it('never admits two exclusive contenders, at any sequence number', () => {
     const queue = fc.record({
       start: fc.integer({ min: -2147483648, max: 2147483647 }),
       steps: fc.array(fc.record({ gap: fc.integer({ min: 1, max: 50 }), shared: fc.boolean() }), {
@@ -122,7 +122,7 @@ describe('whose turn it is', () => {
         expect(inside.length).toBeGreaterThan(0)
         const writers = inside.filter((name) => name.startsWith('w')).length
         expect(writers === 0 || inside.length === 1).toBe(true)
-        // Whoever waits, waits for somebody before it, so the line always moves.
+        // A waiter always waits for an earlier contender, so the queue always advances.
         for (const name of names) {
           const verdict = turnStatusOf(names, name, parse)
           if (verdict.turn === 'behind')

@@ -13,7 +13,7 @@ const left = async (...paths: string[]): Promise<number> =>
     0,
   )
 
-it('paths have one order for all, and each comes once', () => {
+it('lock paths are sorted the same for all callers, and duplicates are rejected', () => {
   expect(inPathOrder([{ path: '/b' }, { path: '/a' }, { path: '/a/x' }]).map(({ path }) => path)).toEqual([
     '/a',
     '/a/x',
@@ -23,7 +23,7 @@ it('paths have one order for all, and each comes once', () => {
   expect(() => inPathOrder([])).toThrow(UsageError)
 })
 
-it('two who want the same locks in crossing orders both get them (Curator keeps the order of the caller)', async () => {
+it("two clients that request the same locks in opposite orders both get them (Curator keeps the caller's order)", async () => {
   const one = acquireAll(locks(a, '/x', '/y'))
   const two = acquireAll(locks(b, '/y', '/x'))
   const first = await run(one)
@@ -35,7 +35,7 @@ it('two who want the same locks in crossing orders both get them (Curator keeps 
   expect(await left('/x', '/y')).toBe(0)
 })
 
-it('a deadline in the middle gives everything back', async () => {
+it('a timeout in the middle releases all locks', async () => {
   const other = await run(new Mutex(b, '/y').acquire())
   const stop = new AbortController()
   const failed = rejectionOf(acquireAll(locks(a, '/z', '/y', '/x'), { signal: stop.signal }))
@@ -47,7 +47,7 @@ it('a deadline in the middle gives everything back', async () => {
   await run(other.release())
 })
 
-it('ends with the first of its locks that ends, and is given back as a whole', async () => {
+it('a combined handle ends with the first lock that ends, and releases all', async () => {
   const held = await run(acquireAll(locks(a, '/x', '/y')))
   held.assertHeld()
   const [name] = (await run(b.getChildren('/y'))).children
@@ -59,7 +59,7 @@ it('ends with the first of its locks that ends, and is given back as a whole', a
   expect(await left('/x', '/y')).toBe(0)
 })
 
-it('guards writes by all of its locks', async () => {
+it('a combined handle guards writes with all its locks', async () => {
   await run(a.create('/data'))
   const held = await run(acquireAll(locks(a, '/x', '/y', '/z')))
   const [stat] = await run(held.guard([{ op: 'setData', path: '/data', data: bytes('1') }]))

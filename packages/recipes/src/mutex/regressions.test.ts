@@ -7,8 +7,8 @@ import { Mutex } from './mutex.ts'
 setupEachTest('a', 'a')
 const queue = async (): Promise<string[]> => (await run(a.getChildren('/lock'))).children
 
-describe('what went wrong in other locks', () => {
-  it('is not granted on a node of the session before (CURATOR-498, Curator issue 1121): a waiter whose session expired goes to the end', async () => {
+describe('regressions of other locks', () => {
+  it('a waiter whose session expired queues again, and is not granted by its old znode (CURATOR-498, Curator issue 1121)', async () => {
     const holder = await run(new Mutex(a, '/lock', { errorPolicy: 'session' }).acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
@@ -35,7 +35,7 @@ describe('what went wrong in other locks', () => {
     await run(third.release())
   })
 
-  it('a waiter that would rather fail than go to the end of the line is told of the expiry', async () => {
+  it('a waiter with onSessionLoss throw gets the expiry', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = rejectionOf(new Mutex(b, '/lock').acquire({ onSessionLoss: 'throw' }))
     await world.settle()
@@ -48,7 +48,7 @@ describe('what went wrong in other locks', () => {
     await run(holder.release())
   })
 
-  it('a client that does not renew its session ends the wait', async () => {
+  it('a client that starts no new session ends the wait', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const { client: c } = await metered(world, { sessionExpiry: 'close' })
     const waiting = rejectionOf(new Mutex(c, '/lock').acquire())
@@ -60,7 +60,7 @@ describe('what went wrong in other locks', () => {
     await run(holder.release())
   })
 
-  it('a waiter wakes when its predecessor went while it was suspended (kazoo 170)', async () => {
+  it('a waiter wakes when its predecessor left while it was suspended (kazoo 170)', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
@@ -73,7 +73,7 @@ describe('what went wrong in other locks', () => {
     await run(held.release())
   })
 
-  it('a lost reply to the create leaves no node that everybody waits for', async () => {
+  it('a lost reply to the create leaves no orphan znode', async () => {
     world.faults.toClient = (chunk, wire) => {
       if (wire !== world.connections[0]) return chunk
       delete world.faults.toClient
@@ -86,7 +86,7 @@ describe('what went wrong in other locks', () => {
     expect(await queue()).toEqual([])
   })
 
-  it('failed tries leave no nodes under load (kazoo 732)', async () => {
+  it('failed tryAcquire calls leave no znodes under load (kazoo 732)', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const tries = Array.from({ length: 50 }, () => new Mutex(b, '/lock', { localQueue: false }).tryAcquire())
     expect(await run(Promise.all(tries))).toEqual(tries.map(() => undefined))
@@ -99,7 +99,7 @@ describe('what went wrong in other locks', () => {
     expect(await queue()).toEqual([])
   })
 
-  it('two locks of one session are two contenders (the id of the session in the name made them one)', async () => {
+  it('two locks of one session are two contenders (a session id in the name merged them)', async () => {
     const options = { localQueue: false }
     const first = await run(new Mutex(a, '/lock', options).acquire())
     const second = new Mutex(a, '/lock', options).acquire()
@@ -110,7 +110,7 @@ describe('what went wrong in other locks', () => {
     await run((await run(second)).release())
   })
 
-  it('a waiter whose own node is deleted hears of it at its turn, and the line goes on', async () => {
+  it('a waiter whose znode is deleted gets an error at its turn, and the queue advances', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = rejectionOf(new Mutex(b, '/lock').acquire())
     await world.settle()
@@ -120,7 +120,7 @@ describe('what went wrong in other locks', () => {
     expect(await run(waiting)).toMatchObject({ name: 'LostError', reason: 'nodeDeleted' })
   })
 
-  it('a directory that is deleted with all that is in it is made again, and waiters stand in line anew', async () => {
+  it('waiters queue again when the directory is deleted with all children', async () => {
     const holder = await run(new Mutex(a, '/lock').acquire())
     const waiting = new Mutex(b, '/lock').acquire()
     await world.settle()
@@ -132,7 +132,7 @@ describe('what went wrong in other locks', () => {
     await run(holder.release())
   })
 
-  it('two clients with different roots share a lock', async () => {
+  it('two clients with different chroots share a lock', async () => {
     await run(a.mkdirp('/app/lock'))
     const view = b.chroot('/app')
     const holder = await run(new Mutex(a, '/app/lock').acquire())
@@ -146,7 +146,7 @@ describe('what went wrong in other locks', () => {
     await run(held.release())
   })
 
-  it('contenders with names of Curator, kazoo and ours stand in one line', async () => {
+  it('contenders with the naming of Curator, kazoo and recipe share a queue', async () => {
     const kinds = ['recipe', 'curator', 'kazoo'] as const
     const order: string[] = []
     const first = await run(new Mutex(a, '/lock').acquire())

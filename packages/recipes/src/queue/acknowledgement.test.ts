@@ -21,7 +21,7 @@ const leftOver = async (): Promise<string[]> => {
 }
 
 describe('an acknowledgement', () => {
-  it('does not take the acknowledgement of somebody else for one that it never sent', async () => {
+  it('of another consumer is not taken for the own one that was never sent', async () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())
     const restore = cutOff('b')
@@ -34,7 +34,7 @@ describe('an acknowledgement', () => {
     expect(await run(acknowledged)).toBeInstanceOf(LostError)
   })
 
-  it('tells of a doubt when the session ended over an acknowledgement and the item is gone', async () => {
+  it('is ambiguous when the session expired during it and the item is gone', async () => {
     await run(queueOf(client).put('x'))
     const message = await nextOf(queueOf(other).receive())
     let restore = (): void => {}
@@ -54,11 +54,11 @@ describe('an acknowledgement', () => {
     expect((error as AmbiguousResultError).value).toBe('x')
   })
 
-  it('claims the next message behind an acknowledgement that nobody waits for, without waiting either', async () => {
+  it('that is not awaited lets the next claim follow at once', async () => {
     await run(queueOf(client).putAll(['a', 'b']))
     const messages = queueOf(other).receive()
     const first = await nextOf(messages)
-    // From here on no reply comes back to the consumer; what it asks for is counted.
+    // From here on no reply arrives at the consumer; its requests are counted.
     const held: (() => void)[] = []
     let asked = 0
     world.faults.toServer = (chunk, wire) => {
@@ -89,7 +89,7 @@ describe('an acknowledgement', () => {
     expect(await leftOver()).toEqual([])
   })
 
-  it('waits for an acknowledgement on its way when the loop is left', async () => {
+  it('in flight is awaited when the loop ends', async () => {
     await run(queueOf(client).put('a'))
     const messages = queueOf(other).receive()
     const first = await nextOf(messages)

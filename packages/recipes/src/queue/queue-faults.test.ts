@@ -30,13 +30,13 @@ async function checkNothingLeft(stage: FaultFixture, client: Client): Promise<vo
   if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
 }
 
-/** Only a session that ended may leave a doubt. */
+/** Only an expired session may leave an ambiguous result. */
 function checkDoubts(account: DeliveryChecker, victim: Victim): void {
   const doubts = account.maybePut.length + account.maybeOut.length
   if (doubts > 0 && !victim.fault?.startsWith('session')) throw new Error('in doubt without a reason')
 }
 
-it('takes each item exactly once, whatever happens at any request', async () => {
+it('take returns each item exactly once under any fault at any request', async () => {
   const played = await enumerateFaults(async (stage, victim) => {
     const bystander = await stage.world.client()
     const queue = queueOf(victim.client)
@@ -71,7 +71,7 @@ it('takes each item exactly once, whatever happens at any request', async () => 
   expect(played).toBeGreaterThan(120)
 })
 
-it('delivers each message until it is acknowledged, whatever happens at any request', async () => {
+it('receive delivers each message until it is acknowledged under any fault at any request', async () => {
   const played = await enumerateFaults(async (stage, victim) => {
     const bystander = await stage.world.client()
     const account = new DeliveryChecker()
@@ -100,7 +100,7 @@ it('delivers each message until it is acknowledged, whatever happens at any requ
   expect(played).toBeGreaterThan(60)
 })
 
-it('makes room exactly once, whatever happens to a producer that waits for it', async () => {
+it('a waiting producer adds its item exactly once under any fault at any request', async () => {
   await enumerateFaults(async (stage, victim) => {
     const bystander = await stage.world.client()
     const options = { codec: utf8, maxItems: 1 }
@@ -121,7 +121,7 @@ it('makes room exactly once, whatever happens to a producer that waits for it', 
   })
 })
 
-it('keeps its promises among many producers and consumers with random cuts and deaths', async () => {
+it('many producers and consumers lose and duplicate nothing with random cuts and expiries', async () => {
   await withSeeds(seedsOf(8), async (random) => {
     const world = await ManualWorld.start()
     const account = new DeliveryChecker()
@@ -162,7 +162,7 @@ it('keeps its promises among many producers and consumers with random cuts and d
   })
 })
 
-it('gives ten thousand items in order, with few listings', async () => {
+it('ten thousand items are delivered in order with few listings', async () => {
   const world = await ManualWorld.start()
   const client = await world.client()
   const queue = new Queue<string>(client, '/q', { codec: utf8, maxItems: 20_000 })

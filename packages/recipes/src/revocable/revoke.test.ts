@@ -6,7 +6,7 @@ import { revoke } from './revoke.ts'
 
 setupEachTest('a', 'b')
 
-it('who asks looks once more when the connection is back, and not again and again', async () => {
+it('a revoker reads once after a reconnect, without a loop', async () => {
   const held = await run(new RevocableMutex(a, '/lock').acquire())
   const asked = revoke(b, '/lock')
   await world.settle()

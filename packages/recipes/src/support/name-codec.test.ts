@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { decodeName, encodeName } from './name-codec.ts'
 
-it('names of any text go into one level of a path and come back', () => {
+it('names of any text round-trip as one path level', () => {
   const texts = [
     '',
     '.',
@@ -26,11 +26,11 @@ it('names of any text go into one level of a path and come back', () => {
   }
 })
 
-it('plain names stay as they are', () => {
+it('plain names stay unchanged', () => {
   expect(encodeName('worker-7.example:2181')).toBe('worker-7.example:2181')
 })
 
-it('what is no such name is told', () => {
+it('invalid names decode to undefined', () => {
   expect(['%4', '%zz', 'ä', '%41', '%FF'].map(decodeName)).toEqual([
     undefined,
     undefined,

@@ -4,8 +4,8 @@ import { visitConcurrently } from './visit-concurrently.ts'
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-describe('spread', () => {
-  it('visits all that visits lead to, so many at a time', async () => {
+describe('visitConcurrently', () => {
+  it('visits all returned items, with limited concurrency', async () => {
     let running = 0
     let most = 0
     const seen: number[] = []
@@ -20,7 +20,7 @@ describe('spread', () => {
     expect(most).toBe(3)
   })
 
-  it('rejects with the first failure and begins nothing after it', async () => {
+  it('rejects with the first failure and starts nothing after it', async () => {
     let visits = 0
     const spreading = visitConcurrently(0, 2, async (item) => {
       visits++
@@ -34,8 +34,8 @@ describe('spread', () => {
   })
 })
 
-describe('a gate', () => {
-  it('lets so many through at a time, in the order in which they came, however many that are', async () => {
+describe('ConcurrencyLimiter', () => {
+  it('runs a limited number of calls at a time in order of arrival, for any number of calls', async () => {
     const gate = new ConcurrencyLimiter(2)
     const order: number[] = []
     let inside = 0
@@ -52,7 +52,7 @@ describe('a gate', () => {
     expect(gate.open).toBe(true)
   })
 
-  it('gives the turn of one that fails to the next', async () => {
+  it('starts the next call when one fails', async () => {
     const gate = new ConcurrencyLimiter(1)
     const failed = gate.run(() => Promise.reject(new Error('no')))
     const next = gate.run(() => Promise.resolve(7))

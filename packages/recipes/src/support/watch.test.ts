@@ -8,7 +8,7 @@ setupEachTest('a')
 
 const options = { operation: 'test' }
 
-it('whoever looks outlasts connections that break at its reading again and again', async () => {
+it('a watch loop continues when its reads lose the connection repeatedly', async () => {
   await run(client.create('/data'))
   let left = 12
   world.faults.toServer = (chunk, wire) => {
@@ -22,7 +22,7 @@ it('whoever looks outlasts connections that break at its reading again and again
   expect(left).toBe(0)
 })
 
-it('whoever looks is told of an answer that cannot be read, instead of asking for it for ever', async () => {
+it('a watch loop rejects with a decoding error instead of retrying without end', async () => {
   const small = await world.client({ servers: 'b:2181', maxFrame: 2048 })
   await run(client.create('/data', new Uint8Array(4000)))
   const found = watchUntil(small, options, (look) => look.data('/data'))

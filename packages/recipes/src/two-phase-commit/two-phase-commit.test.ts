@@ -18,7 +18,7 @@ import { participate, type ParticipantHandlers } from './participate.ts'
 
 setupEachTest('coordinator')
 
-/** What sites did, by site and transaction. */
+/** Actions of the sites, by site and transaction. */
 class Ledger {
   readonly entries: string[] = []
   readonly outcomes = new Map<string, Set<Decision>>()
@@ -41,7 +41,7 @@ class Ledger {
     }
   }
 
-  /** One decision for each transaction, whoever asks. */
+  /** One decision per transaction, for all callers. */
   checkOneDecision(): void {
     for (const [id, outcomes] of this.outcomes) {
       if (outcomes.size > 1) throw new Error(`${id} was both committed and aborted`)
@@ -62,17 +62,17 @@ describe('the decision', () => {
   }
   const votes = (entries: Record<string, Vote>): Map<string, Vote> => new Map(Object.entries(entries))
 
-  it('is to commit when all agree, late or not', () => {
+  it('is committed when all sites vote to commit, late or not', () => {
     expect(decide({ ...poll, votes: votes({ a: 'commit', b: 'commit' }), isDeadlinePassed: true })).toBe(
       'committed',
     )
   })
 
-  it('is to abort for one vote against it, and without waiting for the others', () => {
+  it('is aborted on one vote to abort, without waiting for others', () => {
     expect(decide({ ...poll, votes: votes({ a: 'abort' }) })).toBe('aborted')
   })
 
-  it('waits for votes, until the deadline, the loss of a site without one, or the end of patience', () => {
+  it('is open until the deadline, the loss of a site without a vote, or a give-up', () => {
     const one = { ...poll, votes: votes({ a: 'commit' }) }
     expect(decide(one)).toBeUndefined()
     expect(decide({ ...one, lost: new Set(['a']) })).toBeUndefined()
@@ -81,7 +81,7 @@ describe('the decision', () => {
     expect(decide({ ...one, isGivenUp: true })).toBe('aborted')
   })
 
-  it('is forgotten when all sites have applied it and the coordinator knows it or is gone', () => {
+  it('is deleted when all sites have applied it and the coordinator knows it or is gone', () => {
     expect([isDone(poll, 1, false), isDone(poll, 2, true), isDone(poll, 2, false)]).toEqual([
       false,
       false,
@@ -105,7 +105,7 @@ async function sites(
 }
 
 describe('a transaction', () => {
-  it('commits when all sites agree, and is forgotten', async () => {
+  it('commits when all sites agree, and is deleted', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', b: 'commit' })
     expect(await run(begin(client, ['a', 'b']))).toBe('committed')
@@ -120,7 +120,7 @@ describe('a transaction', () => {
     expect(ledger.failures).toEqual([])
   })
 
-  it('aborts everywhere when one site is against it', async () => {
+  it('aborts at every site when one votes to abort', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', b: 'abort' })
     expect(await run(begin(client, ['a', 'b']))).toBe('aborted')
@@ -129,7 +129,7 @@ describe('a transaction', () => {
     expect(await run(tree(client, '/t'))).toEqual(['/t'])
   })
 
-  it('aborts when a site cannot prepare, and tells why', async () => {
+  it('aborts when a site cannot prepare, and reports the error', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: () => Promise.reject(new Error('disk full')) })
     expect(await run(begin(client, ['a']))).toBe('aborted')
@@ -137,7 +137,7 @@ describe('a transaction', () => {
     expect(ledger.failures).toMatchObject([{ message: 'disk full' }])
   })
 
-  it('leaves sites alone that are not asked', async () => {
+  it('involves only its participants', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit', other: 'abort' })
     expect(await run(begin(client, ['a']))).toBe('committed')
@@ -145,7 +145,7 @@ describe('a transaction', () => {
     expect(ledger.entries.some((entry) => entry.startsWith('other'))).toBe(false)
   })
 
-  it('aborts at the deadline when a site never comes, and tells it when it comes late', async () => {
+  it('aborts at the deadline when a site is missing, and informs the site when it returns', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: 'commit' })
     const outcome = begin(client, ['a', 'late'])
@@ -156,7 +156,7 @@ describe('a transaction', () => {
     expect(await run(tree(client, '/t'))).toEqual(['/t'])
   })
 
-  it('aborts before the deadline when a site dies without a vote', async () => {
+  it('aborts before the deadline when a site without a vote is lost', async () => {
     const ledger = new Ledger()
     const clients = await sites(ledger, { a: 'commit', b: () => new Promise(() => {}) })
     const outcome = begin(client, ['a', 'b'], 60_000)
@@ -165,7 +165,7 @@ describe('a transaction', () => {
     expect(await run(outcome)).toBe('aborted')
   })
 
-  it('does not take a late vote into account after it was aborted', async () => {
+  it('ignores a late vote after it was aborted', async () => {
     const ledger = new Ledger()
     let vote: (vote: Vote) => void = () => {}
     await sites(ledger, { a: () => new Promise((resolve) => (vote = resolve)) })
@@ -175,7 +175,7 @@ describe('a transaction', () => {
     expect(ledger.entries).toEqual(['a prepares pay', 'a aborted'])
   })
 
-  it('is given up by the signal of its coordinator', async () => {
+  it('aborts by the signal of its coordinator', async () => {
     const ledger = new Ledger()
     await sites(ledger, { a: () => new Promise(() => {}) })
     const abort = new AbortController()
@@ -190,7 +190,7 @@ describe('a transaction', () => {
     expect(await run(outcome)).toBe('aborted')
   })
 
-  it('is decided by a site when the coordinator dies', async () => {
+  it('is decided by a site when the coordinator is lost', async () => {
     const ledger = new Ledger()
     let vote: (vote: Vote) => void = () => {}
     await sites(ledger, { a: 'commit', b: () => new Promise((resolve) => (vote = resolve)), c: 'commit' })
@@ -210,12 +210,12 @@ describe('a transaction', () => {
     expect(await run(tree(observer, '/t'))).toEqual(['/t'])
   })
 
-  it('wants participants that differ', async () => {
+  it('rejects duplicate participants', async () => {
     await expect(begin(client, [])).rejects.toThrow('one at least')
     await expect(begin(client, ['a', 'a'])).rejects.toThrow('differ')
   })
 
-  it('with two hundred participants costs each of them the same few messages', async () => {
+  it('costs each of two hundred participants a constant number of messages', async () => {
     const ledger = new Ledger()
     let messages = 0
     const count = { request: () => void messages++, event: () => void messages++ }
@@ -250,7 +250,7 @@ describe('a transaction', () => {
   })
 })
 
-it('an example: a transfer between two banks', async () => {
+it('example: a transfer between two banks', async () => {
   const ledger = new Ledger()
   await sites(ledger, { 'bank-a': 'commit', 'bank-b': 'commit' })
   const outcome = await run(
@@ -263,7 +263,7 @@ it('an example: a transfer between two banks', async () => {
   expect(outcome).toBe('committed')
 })
 
-it('comes to one decision, whatever happens to the coordinator at any request', async () => {
+it('has one decision under any fault at any request of the coordinator', async () => {
   await enumerateFaults(async (stage, victim) => {
     const ledger = new Ledger()
     const running = await Promise.all(
@@ -290,7 +290,7 @@ it('comes to one decision, whatever happens to the coordinator at any request', 
   })
 })
 
-it('comes to one decision, whatever happens to a site at any request', async () => {
+it('has one decision under any fault at any request of a site', async () => {
   await enumerateFaults(async (stage, victim) => {
     const ledger = new Ledger()
     const coordinator = await stage.world.client()
@@ -314,8 +314,8 @@ it('comes to one decision, whatever happens to a site at any request', async () 
   })
 })
 
-it('decides once among random deaths of coordinators and cuts of sites', async () => {
-  // 52: a site gave up when it lost the reply to its showing up.
+it('is decided once among random deaths of coordinators and cuts of sites', async () => {
+  // 52: a site stopped when it lost the reply to its presence request.
   await withSeeds([...seedsOf(6), 52], async (random) => {
     const own = await ManualWorld.start()
     const ledger = new Ledger()
