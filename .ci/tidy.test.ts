@@ -11,12 +11,23 @@ const allowed: Record<string, readonly string[]> = {
   '@zabra/client': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/recipes': ['@zabra/client'],
   '@zabra/server': ['@zabra/protocol', '@zabra/runtime'],
+  '@zabra/testkit': ['@zabra/protocol', '@zabra/runtime'],
   '@zabra/testing': ['@zabra/server', '@zabra/client', '@zabra/protocol', '@zabra/runtime'],
 }
 
 /** The layers of the server, top to bottom: what each may import. */
 const layers: Record<string, readonly string[]> = {
-  ensemble: ['admin', 'connections', 'database', 'pipeline', 'persistence', 'settings', 'core', 'version'],
+  ensemble: [
+    'admin',
+    'connections',
+    'database',
+    'pipeline',
+    'persistence',
+    'settings',
+    'core',
+    'version',
+    'server-types',
+  ],
   admin: ['connections', 'settings', 'core', 'version'],
   connections: ['pipeline', 'persistence', 'settings', 'core'],
   pipeline: ['persistence', 'core'],

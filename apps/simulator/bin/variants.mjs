@@ -4,9 +4,9 @@ export const variants = [
     name: 'short-epochs',
     changes: [
       {
-        file: 'packages/server/src/core/zab/step-down.ts',
-        find: 'const LAST_COUNTER = 0xffff_fffe',
-        replace: 'const LAST_COUNTER = 150',
+        file: 'packages/server/src/core/zab/step-down-policy.ts',
+        find: 'const MAX_COUNTER = 0xffff_fffe',
+        replace: 'const MAX_COUNTER = 150',
       },
     ],
   },

@@ -308,7 +308,7 @@ it.each(Object.entries({ ...rights, ...queues, ...shared }))(
         const stats = await Promise.all(paths.map((path) => observer.exists(path)))
         expect(paths.filter((_path, n) => (stats[n]?.ephemeralOwner ?? 0n) !== 0n)).toEqual([])
       },
-      ['cut after it was carried out, before the reply'],
+      ['cut after it was applied, before the reply'],
     )
     expect(played).toBeGreaterThan(1)
   },
@@ -334,7 +334,7 @@ it('a guarded transaction whose reply is lost is reported as applied, not as rej
       }
       await held.release()
     },
-    ['cut after it was carried out, before the reply'],
+    ['cut after it was applied, before the reply'],
   )
   expect(told).toHaveLength(1)
 })

@@ -12,7 +12,7 @@ import { seedsOf, withSeeds } from './testing/fault-fixture.ts'
 import { ManualWorld } from './testing/world.ts'
 
 /** Runs with clients that are cut, silenced and expired at random; checks that nothing is left behind. */
-async function suffer(seed: number, play: Scenario): Promise<void> {
+async function runWithFaults(seed: number, scenario: Scenario): Promise<void> {
   const prng = new RandomSource(seed)
   const world = await ManualWorld.start()
   const hosts = Array.from({ length: prng.between(3, 9) }, (_, i) => `p${i}`)
@@ -30,7 +30,7 @@ async function suffer(seed: number, play: Scenario): Promise<void> {
   await advanceUntilSettled(
     world,
     400_000,
-    play({
+    scenario({
       prng,
       clients,
       names: hosts,
@@ -45,7 +45,7 @@ async function suffer(seed: number, play: Scenario): Promise<void> {
   await world.end()
 }
 
-const plays: Readonly<Record<string, Scenario>> = {
+const scenarios: Readonly<Record<string, Scenario>> = {
   ...registrations,
   'leaders lead in one body at a time': runLeaderBodies,
   'messages are received until they are acknowledged': queues['queue, receive']!,
@@ -54,10 +54,10 @@ const plays: Readonly<Record<string, Scenario>> = {
   'bounded queues never hold more than they may': queues['queue, bounded']!,
 }
 
-it.each(Object.entries(plays))(
+it.each(Object.entries(scenarios))(
   'random: %s',
-  async (_name, play) => {
-    await withSeeds(seedsOf(12), (_random, seed) => suffer(seed, play))
+  async (_name, scenario) => {
+    await withSeeds(seedsOf(12), (_random, seed) => runWithFaults(seed, scenario))
   },
   600_000,
 )

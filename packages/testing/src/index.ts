@@ -1,5 +1,6 @@
 /** Servers and ensembles for tests, and a simulated world that runs code under a seed. */
-export { startServer, TestServer, type TestServerOptions } from './ensemble/test-server.ts'
+export { startServer } from './ensemble/start-server.ts'
+export { TestServer, type TestServerOptions } from './ensemble/test-server.ts'
 export {
   startEnsemble,
   TestEnsemble,

@@ -46,6 +46,9 @@ export class Player {
       connections: this.#links,
       elected: ({ state, vote }) => this.#decided({ state, vote }),
       configure: () => {},
+      failed: (error) => {
+        throw error
+      },
     })
   }
 

@@ -49,10 +49,8 @@ export async function writeTrace(plan: Plan, file: string): Promise<RunReport> {
   const lines: string[] = []
   const result = await runPlan(plan, {
     onTrace: ({ at, host, event, detail }) => lines.push(`${at.toFixed(3)} ${host} ${event} ${detail}`),
-    onLog: (who, level, facts, sentence) =>
-      lines.push(
-        `${who.host.world.now.toFixed(3)} ${who.host.name} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`,
-      ),
+    onLog: ({ at, host, level, facts, sentence }) =>
+      lines.push(`${at.toFixed(3)} ${host} [${level}] ${sentence} ${JSON.stringify(facts, plain)}`),
   })
   for (const { checker, message } of result.violations) lines.push(`VIOLATION ${checker}: ${message}`)
   writeFileSync(file, `${lines.join('\n')}\n`)
@@ -73,8 +71,8 @@ export function report(sums: {
   const width = Math.max(...rows.map(([name]) => name.length), 20)
   console.log('\nWhat happened:')
   for (const [name, count] of rows) console.log(`  ${name.padEnd(width)} ${count}`)
-  console.log(`  ${'longest healing, ms'.padEnd(width)} ${stats.recoveryMs.toFixed(0)}`)
-  console.log(`  ${'played twice'.padEnd(width)} ${compared}`)
+  console.log(`  ${'longest recovery, ms'.padEnd(width)} ${stats.recoveryMs.toFixed(0)}`)
+  console.log(`  ${'run twice'.padEnd(width)} ${compared}`)
   console.log(
     `${eventCount} events in ${seconds.toFixed(1)} s, ${Math.round(eventCount / seconds)} a second; ${(virtualMs / 60_000).toFixed(1)} minutes of the world, ${Math.round(virtualMs / 1000 / seconds)} times real time`,
   )

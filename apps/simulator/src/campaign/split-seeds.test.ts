@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { splitSeeds } from './run-in-processes.ts'
 
-it('gives each process its part of the seeds, and every seed to one of them', () => {
+it('splits seeds into disjoint ranges of nearly equal size', () => {
   expect(splitSeeds({ start: 1001, seeds: 200 }, 4)).toEqual([
     { start: 1001, seeds: 50 },
     { start: 1051, seeds: 50 },

@@ -7,7 +7,7 @@ import { describeOperation } from './describe-operation.ts'
 export const acknowledgedWrites: Checker = {
   name: 'acknowledged-writes',
   proves:
-    'Every write that was answered is in the history that survives, under the zxid of its answer; one that was refused has changed nothing.',
+    'Every acknowledged write is in the committed history, at the zxid of its reply; a refused write has changed nothing.',
   check({ history, committed }) {
     const wrong: string[] = []
     for (const operation of history.operations) {
@@ -26,7 +26,7 @@ export const acknowledgedWrites: Checker = {
       const entry = committed.byZxid.get(zxid)
       if (entry === undefined) {
         wrong.push(
-          `${describeOperation(operation)} was answered and is lost: the history has no ${formatZxid(zxid)}`,
+          `${describeOperation(operation)} was acknowledged and is lost: the history has no ${formatZxid(zxid)}`,
         )
         continue
       }

@@ -4,7 +4,7 @@ import type { Checker } from './checker.ts'
 export const agreement: Checker = {
   name: 'agreement',
   proves:
-    'Whatever is committed is the same transaction in the log of every server that has it, no transaction of the history is missing between two others, and none that any leader committed is lost.',
+    'A committed transaction is identical in the log of every server that has it, the history has no gaps, and no transaction that a leader committed is lost.',
   check({ logs, committed, quorum }) {
     const wrong = logs.flatMap(({ problems }) => problems)
     for (const { server, entries } of logs) {

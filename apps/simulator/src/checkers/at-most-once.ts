@@ -8,7 +8,7 @@ import { describeOperation } from './describe-operation.ts'
 export const atMostOnce: Checker = {
   name: 'at-most-once',
   proves:
-    'A request is carried out once at most and in the order of its session, also when the session has moved, and of the requests that a broken connection left without an answer a prefix is.',
+    'A request is applied at most once and in the order of its session, also when the session moves; of the unanswered requests of a broken connection a prefix is applied.',
   check({ history, committed, quorum, diskWasFull }) {
     const wrong: string[] = []
     for (const [key, entries] of committed.byRequest) {

@@ -79,16 +79,16 @@ const bad: Record<string, (one: HistoryBuilder) => Partial<Evidence> | void> = {
   },
 }
 
-describe('the checkers', () => {
-  it('have a bad history each', () => {
+describe('checkers', () => {
+  it('each has a history that violates it', () => {
     expect(Object.keys(bad).sort()).toEqual(checkers.map(({ name }) => name).sort())
   })
 
-  it('say in a sentence what they prove', () => {
+  it('each states its property in one sentence', () => {
     for (const { proves } of checkers) expect(proves).toMatch(/^[A-Z].*\.$/)
   })
 
-  it('say nothing of an event that the session may not know of, and that nobody told it', () => {
+  it('watches accepts a missing notification of a node that the session may not read', () => {
     const one = new HistoryBuilder()
     one.answer({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
     one.answer({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
@@ -97,7 +97,7 @@ describe('the checkers', () => {
     expect(one.violationsOf('watches')).toEqual([])
   })
 
-  it.each(checkers.map(({ name }) => name))('%s says nothing of a good history', (name) => {
+  it.each(checkers.map(({ name }) => name))('%s accepts a valid history', (name) => {
     const one = new HistoryBuilder()
     one.transactions.push(put(4, 10, '/w/a', 1))
     one.answer(set, 4, { err: 0, stat: stat({ mzxid: 4, version: 1 }) })
@@ -105,14 +105,14 @@ describe('the checkers', () => {
     expect(one.violationsOf(name)).toEqual([])
   })
 
-  it('freshness lets a read be as old as it may take to notice that others go on', () => {
+  it('freshness accepts a read within the staleness bound', () => {
     const one = new HistoryBuilder()
     one.answer(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
     one.answer(get, 3, { err: 0 }, { invoked: 1001 })
     expect(one.violationsOf('freshness', { maxStalenessMs: 1000 })).toEqual([])
   })
 
-  it.each(Object.entries(bad))('%s finds its bad history', (name, spoil) => {
+  it.each(Object.entries(bad))('%s reports its violation', (name, spoil) => {
     const one = new HistoryBuilder()
     const more = spoil(one) ?? {}
     expect(one.violationsOf(name, more).length).toBeGreaterThan(0)
@@ -120,19 +120,19 @@ describe('the checkers', () => {
 
   it.each([
     [
-      'a gap',
+      'a gap in the history',
       'agreement',
       (one: HistoryBuilder) => void one.transactions.push(put(6, 10, '/w/a', 1)),
       'goes from 0x3 to 0x6',
     ],
     [
-      'an ephemeral that stays',
+      'an ephemeral node that outlives its session',
       'transactions',
       (one: HistoryBuilder) => void one.transactions.push(make(4, 10, '/w/e', 2, true), end(5, [])),
       'when it owns [/w/e]',
     ],
     [
-      'a pipeline with a hole',
+      'a skipped request of a pipeline',
       'at-most-once',
       (one: HistoryBuilder) => {
         for (const xid of [10, 11]) one.send(set, { xid }).outcome = 'unknown'
@@ -141,7 +141,7 @@ describe('the checkers', () => {
       'which was sent before it, was not',
     ],
     [
-      'a lasting watch that leaves an event out',
+      'a persistent watch that misses an event',
       'watches',
       (one: HistoryBuilder) => {
         one.answer({ op: 'addWatch', path: '/w', recursive: true }, 3, { err: 0 })
@@ -149,10 +149,10 @@ describe('the checkers', () => {
         one.history.events.push(notice(EventType.NodeDataChanged, '/w/a'))
         one.answer(get, 5, { err: 0 })
       },
-      'before its lasting watch told it of event 3 of /w/a at 0x5',
+      'before its persistent watch reported event 3 of /w/a at 0x5',
     ],
     [
-      'a lasting watch that tells of something twice',
+      'a persistent watch that reports an event twice',
       'watches',
       (one: HistoryBuilder) => {
         one.answer({ op: 'addWatch', path: '/w/a', recursive: false }, 3, { err: 0 })
@@ -162,24 +162,24 @@ describe('the checkers', () => {
       'when nothing was next',
     ],
     [
-      'watches that are removed and were not there',
+      'a removal of missing watches that succeeds',
       'watches',
       (one: HistoryBuilder) =>
         void one.answer({ op: 'removeWatches', watches: 'any', path: '/w/a' }, 3, { err: 0 }),
       'had none',
     ],
     [
-      'watches that are there and were not told of',
+      'a query that misses an existing watch',
       'watches',
       (one: HistoryBuilder) => {
         one.answer({ op: 'addWatch', path: '/w/a', recursive: true }, 3, { err: 0 })
         one.answer({ op: 'checkWatches', watches: 'persistent', path: '/w/a' }, 3, { err: -121 })
         one.answer({ op: 'checkWatches', watches: 'recursive', path: '/w/a' }, 3, { err: -121 })
       },
-      'asked for recursive watches of /w/a, was told that it had none, and had some',
+      'queried recursive watches of /w/a, was answered that it had none, and had some',
     ],
     [
-      'reads of several that one state does not answer',
+      'a multiRead that mixes states',
       'reads',
       (one: HistoryBuilder) => {
         const parts = [
@@ -196,14 +196,14 @@ describe('the checkers', () => {
       'part 1 shows the children [] instead of [a]',
     ],
     [
-      'somebody who is taken for somebody else',
+      'an identity that was not authenticated',
       'reads',
       (one: HistoryBuilder) =>
         void one.answer({ op: 'whoAmI' }, 3, { err: 0, identities: ['ip:1.2.3.4', 'digest:ann'] }),
       'is taken for "digest:ann" instead of ""',
     ],
     [
-      'a wrong use of a quota',
+      'a wrong quota usage',
       'reads',
       (one: HistoryBuilder) => {
         one.transactions.push(make(4, 2, QUOTA_PATH, 2))
@@ -214,16 +214,16 @@ describe('the checkers', () => {
       'shows the use "count=2,bytes=1" instead of "count=1,bytes=1"',
     ],
     [
-      'a refusal for a quota that is kept',
+      'a refusal within the quota',
       'results',
       (one: HistoryBuilder) => {
         one.transactions.push(make(4, 2, QUOTA_PATH, 2), logged(5, 10, { type: OpCode.error, err: -125 }))
         one.answer({ op: 'create', path: `${QUOTA_PATH}/1`, data: 'x', mode: 'persistent' }, 5, { err: -125 })
       },
-      'is refused, although it keeps the limits',
+      'is refused, although it is within the quota',
     ],
     [
-      'a write beyond a quota',
+      'a write beyond the quota',
       'results',
       (one: HistoryBuilder) => {
         one.transactions.push(make(4, 2, QUOTA_PATH, 2))
@@ -231,10 +231,10 @@ describe('the checkers', () => {
         one.transactions.push(make(5, 10, path, 1))
         one.answer({ op: 'create', path, data, mode: 'persistent' }, 5, { err: 0, path })
       },
-      'goes beyond the limits and is carried out',
+      'exceeds the quota and is applied',
     ],
     [
-      'an ephemeral node of a session that one server alone knows',
+      'an ephemeral node of a local session',
       'transactions',
       (one: HistoryBuilder) => {
         one.transactions.shift()
@@ -262,7 +262,7 @@ describe('the checkers', () => {
       'must not read',
     ],
     [
-      'digests of passwords that are shown to others',
+      'password digests shown to other users',
       'reads',
       (one: HistoryBuilder) => {
         one.transactions.push(setAcl(4, '/w/a', 'readable'))
@@ -272,7 +272,7 @@ describe('the checkers', () => {
       'instead of [1 world:anyone,31 digest:ann:x]',
     ],
     [
-      'a node that is deleted before its time',
+      'a TTL node deleted early',
       'transactions',
       (one: HistoryBuilder) =>
         void one.transactions.push(
@@ -288,14 +288,9 @@ describe('the checkers', () => {
         ),
       'deletes /w/l 10 ms after it was written, with a time to live of 700 ms',
     ],
+    ['a session that never ends', 'sessions', () => ({ silentSessions: new Set([session]) }), 'still exists'],
     [
-      'a session that never ends',
-      'sessions',
-      () => ({ silentSessions: new Set([session]) }),
-      'is still there',
-    ],
-    [
-      'an event without a watch',
+      'a notification without a watch',
       'watches',
       (one: HistoryBuilder) => {
         one.answer(get, 3, { err: 0 })
@@ -304,7 +299,7 @@ describe('the checkers', () => {
       'did not watch',
     ],
     [
-      'an event of a node that the session may not read',
+      'a notification for an unreadable node',
       'watches',
       (one: HistoryBuilder) => {
         one.answer({ op: 'exists', path: '/w/a', watch: true }, 3, { err: 0 })
@@ -318,7 +313,7 @@ describe('the checkers', () => {
       'read-only',
       (one: HistoryBuilder) =>
         void Object.assign(one.answer({ op: 'sync', path: '/w' }, 3, { err: 0 }), { isReadOnly: true }),
-      'cannot know whether it leads',
+      'by a server without a quorum',
     ],
     [
       'a refusal by a server that is not read-only',
@@ -334,7 +329,7 @@ describe('the checkers', () => {
       's1 is read-only at 16000.0 ms',
     ],
     [
-      'a server that lets in whoever has seen more than it has',
+      'a server that accepts a client with a later zxid',
       'session-order',
       (one: HistoryBuilder) => {
         one.history.events.push({ ...one.attached(), seen: 3 })
@@ -343,7 +338,7 @@ describe('the checkers', () => {
       'goes back behind 0x3',
     ],
     [
-      'an old read at a server that is alone',
+      'a stale read at an isolated server',
       'freshness',
       (one) => {
         one.answer(set, 4, { err: 0 }, { invoked: 1, returned: 2 })
@@ -353,13 +348,13 @@ describe('the checkers', () => {
       'shows 0x3, and 0x4 was answered',
     ],
     [
-      'two leaders',
+      'two leaders of one epoch',
       'epochs',
       () => ({ quorum: { committed: new Set<number>(), violations: ['s1 and s2 lead epoch 1'] } }),
       'lead epoch 1',
     ],
   ] as [string, string, (one: HistoryBuilder) => Partial<Evidence> | void, string][])(
-    'find %s',
+    'report %s',
     (_, name, spoil, says) => {
       const one = new HistoryBuilder()
       const more = spoil(one) ?? {}

@@ -5,7 +5,7 @@ import type { Checker } from './checker.ts'
 export const convergence: Checker = {
   name: 'convergence',
   proves:
-    'Once all is healed every server holds the same tree, which is that of the whole history, and it does so again after all have lost power at once.',
+    'After healing every server holds the tree of the whole history, and again after a power cut of all machines.',
   check({ history, committed, readers }) {
     const wrong: string[] = []
     const { model } = committed

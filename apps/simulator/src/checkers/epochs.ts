@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 export const epochs: Checker = {
   name: 'epochs',
   proves:
-    'An epoch has one leader, and the epochs on a disk never fall, the current one never above the accepted one.',
+    'An epoch has one leader, and the epochs on a disk never decrease, the current epoch never above the accepted one.',
   check({ quorum, epochs: seen }) {
     const wrong = [...(quorum?.violations ?? [])]
     const last = new Map<string, { accepted: number; current: number }>()

@@ -6,7 +6,7 @@ import { describeOperation } from './describe-operation.ts'
 export const freshness: Checker = {
   name: 'freshness',
   proves:
-    'A server that has lost touch with the others soon answers nobody but who is content with old data: no read lacks a write that was answered longer ago than it may take to notice that.',
+    'A server that has lost its quorum soon serves only read-only clients: no read misses a write that was acknowledged longer ago than the server may take to notice.',
   check({ history, maxStalenessMs }) {
     if (maxStalenessMs === undefined) return []
     const known = highestAcknowledgedBefore(history)

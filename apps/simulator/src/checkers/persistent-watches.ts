@@ -71,7 +71,7 @@ export class PersistentWatches {
       event === undefined
         ? 'nothing was'
         : `event ${event.type} of ${event.path} at ${formatZxid(event.zxid)} was`
-    return `was told of event ${type} of ${path} by a lasting watch when ${due} next`
+    return `was notified of event ${type} of ${path} by a persistent watch when ${due} next`
   }
 
   #find(zxid: number): WatchEvent | undefined {

@@ -9,7 +9,7 @@ const HEALED_WITHIN_MS = 15_000
 export const readOnly: Checker = {
   name: 'read-only',
   proves:
-    'A server without a quorum refuses every write and sync, no other server says that it is read-only, and none is once all is healed.',
+    'A server without a quorum refuses every write and sync, other servers do not announce read-only mode, and no server is read-only after healing.',
   check({ history, healedAt }) {
     const wrong: string[] = []
     for (const operation of history.operations) {
@@ -24,7 +24,7 @@ export const readOnly: Checker = {
         arrival.at > healedAt + HEALED_WITHIN_MS
       )
         wrong.push(
-          `${arrival.server} is read-only at ${arrival.at.toFixed(1)} ms, and all was healed at ${healedAt.toFixed(1)} ms`,
+          `${arrival.server} is read-only at ${arrival.at.toFixed(1)} ms, and faults ended at ${healedAt.toFixed(1)} ms`,
         )
     return wrong
   },
@@ -36,7 +36,5 @@ function problemOf({ request, result, results, isReadOnly }: Operation): string 
   // Closing a local session changes no replicated state.
   const needsQuorum = request.op === 'sync' || (isWrite(request) && request.op !== 'close')
   if (needsQuorum === isRefused) return undefined
-  return isRefused
-    ? 'is refused, although it changes nothing'
-    : 'is answered by a server that cannot know whether it leads'
+  return isRefused ? 'is refused, although it changes nothing' : 'is answered by a server without a quorum'
 }

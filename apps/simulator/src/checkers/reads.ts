@@ -9,7 +9,7 @@ import { describeOperation } from './describe-operation.ts'
 export const reads: Checker = {
   name: 'reads',
   proves:
-    'A read shows exactly the state of its znode at the zxid of its answer, data, Stat and children: one state for everybody, of a prefix of the history, with the own writes in it.',
+    'A read shows exactly the state of its znode at the zxid of its reply: data, Stat and children, in one state shared by all clients that includes the own writes.',
   check({ history, committed }) {
     const wrong: string[] = []
     const known = { model: committed.model, use: new QuotaUsage(committed.model) }

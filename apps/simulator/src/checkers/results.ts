@@ -10,7 +10,7 @@ import { describeOperation } from './describe-operation.ts'
 export const results: Checker = {
   name: 'results',
   proves:
-    'Every answer to a write is the one that carrying out all writes in the order of their zxids gives: versions, names, errors; and a transaction has the answers of all its parts or the error of one.',
+    'Every reply to a write is the one that applying all writes in zxid order gives: versions, names, errors; a multi has the results of all its operations or the error of one.',
   check({ history, committed }) {
     const wrong: string[] = []
     const limits = new Limits(committed.model, highestAcknowledgedBefore(history))
@@ -51,7 +51,7 @@ class Limits {
   problem({ request, result, zxid, invoked }: Operation): string | undefined {
     const isRefused = result.err === ErrorCode.QUOTAEXCEEDED
     if ((request.op !== 'create' && request.op !== 'set') || !request.path.startsWith(`${QUOTA_PATH}/`))
-      return isRefused ? 'is refused, although nothing limits it' : undefined
+      return isRefused ? 'is refused, although no quota applies' : undefined
     if (!isRefused && result.err !== 0) return undefined
     const before = this.#model.stateAt(request.path, zxid - 1)
     if (isRefused && (before === undefined) !== (request.op === 'create'))
@@ -64,9 +64,7 @@ class Limits {
       bytes,
     )
     if (verdicts.has(isRefused ? 'refused' : 'fits')) return undefined
-    return isRefused
-      ? 'is refused, although it keeps the limits'
-      : 'goes beyond the limits and is carried out'
+    return isRefused ? 'is refused, although it is within the quota' : 'exceeds the quota and is applied'
   }
 }
 
@@ -85,13 +83,13 @@ function aclProblem({ request, result, zxid, user }: Operation, model: TreeModel
   if (request.op !== 'setAcl') return undefined
   const { path, version } = request
   const [kept, node] = [storedAcl(request.acl, user), model.stateAt(path, zxid - 1)]
-  const judge = (): number => {
+  const expectedError = (): number => {
     if (kept === undefined) return ErrorCode.INVALIDACL
     if (node === undefined) return ErrorCode.NONODE
     if (!allows(node.acl, Perms.ADMIN, user)) return ErrorCode.NOAUTH
     return version !== -1 && version !== node.stat.aversion ? ErrorCode.BADVERSION : 0
   }
-  const expected = judge()
+  const expected = expectedError()
   if (result.err !== expected)
     return `was answered with ${errorName(result.err)}, expected ${errorName(expected)}`
   if (expected !== 0) return undefined
@@ -142,7 +140,7 @@ class View {
    */
   carryOut(part: MultiPart, answer: Result | undefined): string | undefined {
     const path = part.op === 'create' ? (answer?.path ?? part.path) : part.path
-    const expected = this.#judge(part, path)
+    const expected = this.#expectedError(part, path)
     const got = answer?.err ?? 0
     if (got !== expected) return `was answered with ${errorName(got)}, expected ${errorName(expected)}`
     if (expected !== 0) return undefined
@@ -154,7 +152,7 @@ class View {
     return this.#change(part, path, answer)
   }
 
-  #judge(part: MultiPart, path: string): number {
+  #expectedError(part: MultiPart, path: string): number {
     if (part.op === 'create') {
       if (storedAcl(part.acl ?? 'open', this.#user) === undefined) return ErrorCode.INVALIDACL
       const above = this.#get(parentOf(path))

@@ -5,7 +5,7 @@ import type { Checker } from './checker.ts'
 export const sequences: Checker = {
   name: 'sequences',
   proves:
-    'The numbers of sequential znodes below one parent grow strictly in the order of zxids, whatever was deleted between and whoever leads.',
+    'The numbers of sequential znodes of one parent increase strictly in zxid order, across deletions and changes of leader.',
   check({ history }) {
     const wrong: string[] = []
     const made = new Map<string, { zxid: number; number: number; path: string }[]>()

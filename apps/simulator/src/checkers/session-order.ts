@@ -5,7 +5,7 @@ import { describeOperation } from './describe-operation.ts'
 export const sessionOrder: Checker = {
   name: 'session-order',
   proves:
-    'A session never goes back: the zxids of its answers do not fall, also when it moves between servers, nor behind what its client had seen before it, and its writes have rising zxids in the order of its requests.',
+    'A session never goes back: the zxids of its replies do not decrease, also when it moves between servers, nor below the last zxid its client had seen, and its writes have increasing zxids in the order of its requests.',
   check({ history, committed }) {
     const wrong = [...history.violations]
     for (const [session, arrivals] of history.eventsBySession()) {

@@ -7,7 +7,7 @@ const ROUNDING_MS = 2
 export const sessions: Checker = {
   name: 'sessions',
   proves:
-    'A session is issued once, lives at least its timeout from the last request that was answered, is over for ever once it is over, and is over in the end when its client is gone, with its ephemeral znodes.',
+    'A session id is issued once, a session lives at least its timeout after the last answered request, never returns once it has ended, and expires with its ephemeral znodes when its client is gone.',
   check(evidence) {
     return [
       ...issuedOnce(evidence),
@@ -96,7 +96,7 @@ function alwaysGone({ committed, silentSessions }: Evidence): string[] {
   for (const id of silentSessions) {
     const life = committed.model.sessions.get(id)
     if (life !== undefined && life.ended === Infinity)
-      wrong.push(`Session ${id} is still there although its client has long been silent`)
+      wrong.push(`Session ${id} still exists although its client has been silent for longer than its timeout`)
   }
   for (const path of committed.model.existingPaths()) {
     const { owner } = committed.model.stateAt(path, Infinity)!.stat

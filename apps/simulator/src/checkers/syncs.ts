@@ -6,7 +6,7 @@ import { describeOperation } from './describe-operation.ts'
 export const syncs: Checker = {
   name: 'syncs',
   proves:
-    'A read behind a sync of its session shows every write that anybody had an answer for before the sync was sent.',
+    'A read after a sync of its session shows every write that was acknowledged before the sync was sent.',
   check({ history }) {
     const known = highestAcknowledgedBefore(history)
     const wrong: string[] = []

@@ -3,7 +3,7 @@ import type { Checker } from './checker.ts'
 export const transactions: Checker = {
   name: 'transactions',
   proves:
-    'Each transaction of the history fits the state before it: versions and counters rise by one, nothing is made twice or deleted when it is not there, a session that is over changes nothing, its end takes exactly the ephemeral znodes that it owns, and what servers delete by themselves is due.',
+    'Each transaction fits the state before it: versions and counters increase by one, only missing nodes are created and only existing ones deleted, an ended session changes nothing, its end deletes exactly its ephemeral znodes, and servers delete only expired or empty nodes.',
   check({ committed: { model }, maxClockErrorMs }) {
     return [...model.violations, ...(maxClockErrorMs === undefined ? [] : model.earlyDeletions)]
   },

@@ -33,8 +33,8 @@ function watching(as: 'data' | 'exist', zxid = 3): HistoryBuilder {
 const data = { data: ['/w/a'] }
 const exist = { exist: ['/w/a'] }
 
-describe('the checker of watches', () => {
-  it('knows that a session which was told of all that it watched has nothing to watch again', () => {
+describe('the watches checker', () => {
+  it('accepts a reset without watches when all watches have fired', () => {
     const one = watching('data')
     one.transactions.push(setAcl(4, '/w/a'), put(5, 9, '/w/a', 1), make(6, 9, '/w/b', 2))
     one.answer(set, 5, { err: 0 })
@@ -46,7 +46,7 @@ describe('the checker of watches', () => {
     expect(one.violationsOf('watches')).toEqual([])
   })
 
-  it('knows that who waits for a node may hear that it was deleted, of a watch from before', () => {
+  it('accepts a deletion at an exist watch when an earlier data watch caused it', () => {
     const one = watching('data')
     one.transactions.push(setAcl(4, '/w/a'), remove(5, '/w/a'), make(6, 9, '/w/a', 3))
     one.answer(exists, 5, { err: ErrorCode.NONODE })
@@ -54,7 +54,7 @@ describe('the checker of watches', () => {
     expect(one.violationsOf('watches')).toEqual([])
   })
 
-  it('knows that who has the data of a node may hear that it was made, of a watch from before', () => {
+  it('accepts a creation at a data watch when an earlier exist watch caused it', () => {
     const one = watching('exist')
     one.transactions.push(
       make(5, 1, '/w/a', 3, false, aclOf('mine')),
@@ -78,7 +78,7 @@ describe('the checker of watches', () => {
   >([
     ['a change that never was', 'data', data, () => [changed], 3, 'when [] were due'],
     [
-      'another change than the one that was',
+      'a notification of another change',
       'data',
       data,
       () => [deleted],
@@ -86,7 +86,7 @@ describe('the checker of watches', () => {
       `when [${NodeDataChanged} of /w/a] were due`,
     ],
     [
-      'a change of a node that nobody watches',
+      'a notification for a node without a watch',
       'data',
       data,
       () => [notice(NodeChildrenChanged, '/w')],
@@ -94,50 +94,50 @@ describe('the checker of watches', () => {
       'when [] were due',
     ],
     ['the same change twice', 'data', data, () => [changed, changed], 4, 'when ['],
-    ['a deletion to who waits for the node', 'exist', exist, () => [deleted], 4, 'when [] were due'],
+    ['a deletion at an exist watch', 'exist', exist, () => [deleted], 4, 'when [] were due'],
     ['nothing of a change', 'data', data, () => [], 4, 'when ['],
     [
-      'nothing of a node that was made',
+      'a missing notification of a creation',
       'exist',
       exist,
       () => [],
       5,
       `when [${NodeCreated} of /w/a] were due`,
     ],
-  ])('finds that %s is told to a session that comes back', (_, as, asked, told, zxid, complaint) => {
+  ])('reports %s during a reset', (_, as, asked, notified, zxid, complaint) => {
     const one = watching(as)
     one.transactions.push(as === 'data' ? put(4, 9, '/w/a', 1) : make(5, 1, '/w/a', 3))
-    one.reattach(2, ...told().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
+    one.reattach(2, ...notified().map((event) => event!), rearmed(zxid, as === 'data' ? 3 : 4, asked))
     expect(one.violationsOf('watches').join('\n')).toContain(complaint)
   })
 
   it.each([
     ['that does not ask for its watch again', {}, 3],
-    ['that says it knows what it was never told', data, 4],
-  ])('finds that a change is lost to a session %s', (_, asked, since) => {
+    ['whose relative zxid skips an event', data, 4],
+  ])('reports a lost change for a session %s', (_, asked, since) => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))
     one.reattach(2, rearmed(4, since, asked))
     expect(one.violationsOf('watches').join('\n')).toContain(
-      'was not told that data of /w/a had changed since 0x3',
+      'was not notified that data of /w/a had changed since 0x3',
     )
   })
 
-  it('finds that a change is lost to a session that comes back and asks for nothing', () => {
+  it('reports a lost change for a session that resets no watches', () => {
     const one = watching('data')
     one.transactions.push(put(4, 9, '/w/a', 1))
     one.reattach(2)
     one.answer(set, 4, { err: 0 }, { connection: 2 })
     expect(one.violationsOf('watches').join('\n')).toContain(
-      'was not told that data of /w/a had changed since 0x3',
+      'was not notified that data of /w/a had changed since 0x3',
     )
   })
 
-  it('finds what a watch that was set again does not tell later', () => {
+  it('reports a change that a reset watch misses later', () => {
     const one = watching('exist')
     one.transactions.push(make(5, 1, '/w/a', 3))
     one.reattach(2, rearmed(4, 4, exist))
     one.answer(set, 5, { err: 0 }, { connection: 2 })
-    expect(one.violationsOf('watches').join('\n')).toContain('before it was told of 0x5')
+    expect(one.violationsOf('watches').join('\n')).toContain('before it was notified of 0x5')
   })
 })

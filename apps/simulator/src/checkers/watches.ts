@@ -16,7 +16,7 @@ import { PersistentWatches } from './persistent-watches.ts'
 export const watches: Checker = {
   name: 'watches',
   proves:
-    'A watch is told of before any answer that shows the change, also when its session moved meanwhile; it is told once, never without a change, and never of a node that the session may not read.',
+    'A watch fires before any reply that shows the change, also when its session moves; it fires once, never without a change, and never for a node that the session may not read.',
   check({ history, committed }) {
     const wrong: string[] = []
     for (const [session, arrivals] of history.eventsBySession()) {
@@ -119,7 +119,7 @@ class SessionWatches {
     }
     if ((err === 0) !== had)
       this.violations.push(
-        `Session ${this.#session} ${remove ? 'removed' : 'asked for'} ${watches} watches of ${path}, was told ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
+        `Session ${this.#session} ${remove ? 'removed' : 'queried'} ${watches} watches of ${path}, was answered ${err === 0 ? 'that it had some' : 'that it had none'}, and ${had ? 'had some' : 'had none'}`,
       )
   }
 
@@ -134,7 +134,7 @@ class SessionWatches {
     const missed = this.#persistent.missed(zxid)
     if (missed !== undefined)
       this.violations.push(
-        `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its lasting watch told it of event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
+        `Session ${this.#session} saw ${what} at ${formatZxid(zxid)} before its persistent watch reported event ${missed.type} of ${missed.path} at ${formatZxid(missed.zxid)}`,
       )
     for (const [key, since] of this.#armed) {
       const [kind, path] = split(key)
@@ -144,7 +144,7 @@ class SessionWatches {
       // The watch met a change that the session may not read: it is gone without notice.
       if (!this.#mayRead(step.acl)) continue
       this.violations.push(
-        `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was told of ${formatZxid(step.zxid)}`,
+        `Session ${this.#session} watched ${kind} of ${path} from ${formatZxid(since)} on and saw ${what} at ${formatZxid(zxid)} before it was notified of ${formatZxid(step.zxid)}`,
       )
     }
   }
@@ -164,7 +164,7 @@ class SessionWatches {
     if (lasting && fired.every((kind) => this.#isSilenced(kind, path))) return
     if (fired.length === 0)
       return void this.violations.push(
-        `Session ${this.#session} was told of event ${type} of ${path}, which it did not watch`,
+        `Session ${this.#session} was notified of event ${type} of ${path}, which it did not watch`,
       )
     let explained = false
     for (const kind of fired) {
@@ -174,7 +174,7 @@ class SessionWatches {
     }
     if (!explained)
       this.violations.push(
-        `Session ${this.#session} was told of event ${type} of ${path}, and no such change came next`,
+        `Session ${this.#session} was notified of event ${type} of ${path}, and no such change came next`,
       )
   }
 
@@ -183,7 +183,7 @@ class SessionWatches {
    * check (as in Apache ZooKeeper), and nothing else is. Other watches are registered from the zxid of the reply.
    */
   #rearmed({ since, zxid, asked }: Pick<WatchesReset, 'since' | 'zxid' | 'asked'>): void {
-    const told = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
+    const notified = (this.#rearming ?? []).map(({ type, path }) => `${type} of ${path}`)
     this.#rearming = undefined
     const keys = ONE_SHOTS.flatMap((kind) => asked[kind].map((path): [OneShotWatch, string] => [kind, path]))
     const due = keys.flatMap(([kind, path]) => {
@@ -192,9 +192,9 @@ class SessionWatches {
     })
     const expected = due.map(({ type, path }) => `${type} of ${path}`)
     // Transactions that a read-only server shows may never have been committed; they have no place in the history.
-    if (!this.#isReadOnly && told.sort().join() !== expected.sort().join())
+    if (!this.#isReadOnly && notified.sort().join() !== expected.sort().join())
       this.violations.push(
-        `Session ${this.#session} came back at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was told of events [${told.join(', ')}] when [${expected.join(', ')}] were due`,
+        `Session ${this.#session} reset its watches at ${formatZxid(zxid)} knowing all up to ${formatZxid(since)}, asked for [${keys.map((key) => key.join(' ')).join(', ')}] and was notified of events [${notified.join(', ')}] when [${expected.join(', ')}] were due`,
       )
     this.#judgeLoss(due, new Set(keys.map((key) => key.join(' '))), zxid)
     this.#armed.clear()
@@ -212,7 +212,7 @@ class SessionWatches {
       const [kind, path] = split(key)
       if (this.#mustTell(kind, path, since, zxid))
         this.violations.push(
-          `Session ${this.#session} came back at ${formatZxid(zxid)} and was not told that ${kind} of ${path} had changed since ${formatZxid(since)}`,
+          `Session ${this.#session} reset its watches at ${formatZxid(zxid)} and was not notified that ${kind} of ${path} had changed since ${formatZxid(since)}`,
         )
     }
   }

@@ -5,7 +5,7 @@ import { describeOperation } from './describe-operation.ts'
 export const writeOrder: Checker = {
   name: 'write-order',
   proves:
-    'Writes are linearizable in real time: one that began after another was answered has the higher zxid.',
+    'Writes are linearizable: a write that was sent after another was acknowledged has the higher zxid.',
   check({ history }) {
     const writes = history.operations.filter(hasZxid)
     const byReturn = [...writes].sort((a, b) => a.returned - b.returned)

@@ -358,8 +358,8 @@ export class TreeModel {
       )
   }
 
-  #addChange(path: string, told: Omit<PathChange, 'acl'>): void {
-    const step = { ...told, acl: (told.state ?? this.#currentState(path))?.acl ?? [] }
+  #addChange(path: string, change: Omit<PathChange, 'acl'>): void {
+    const step = { ...change, acl: (change.state ?? this.#currentState(path))?.acl ?? [] }
     const type = EVENTS[step.change]
     if (type !== undefined) this.events.push({ zxid: step.zxid, type, path, acl: step.acl })
     const steps = this.paths.get(path)

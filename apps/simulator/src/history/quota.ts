@@ -51,7 +51,7 @@ export class QuotaUsage {
   }
 
   /**
-   * Returns how a write of so many nodes and bytes may end, judged by any state applied between `from` and `to`:
+   * Returns how a write of so many nodes and bytes may end, checked against any state applied between `from` and `to`:
    * servers check quotas against applied transactions, not against those in flight.
    */
   possibleOutcomes(from: number, to: number, nodes: number, bytes: number): ReadonlySet<'refused' | 'fits'> {

@@ -1,9 +1,6 @@
 import type { Change, ServerMutant } from './mutant.ts'
 
-const preparer = 'packages/server/src/core/prepare/preparer.ts'
 const tracker = 'packages/server/src/core/sessions/session-tracker.ts'
-const reads = 'packages/server/src/core/reads/chunked-reply.ts'
-const watches = 'packages/server/src/core/watches/watch-manager.ts'
 
 /** Keeps the digest of the tree consistent, which would otherwise detect the mutant. */
 const WITHOUT_DIGESTS: readonly Change[] = [
@@ -26,7 +23,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
+        file: 'packages/server/src/core/operations/create.ts',
         find: 'sequenceNumber(parent.cversion)',
         replace: 'sequenceNumber(parent.childCount)',
       },
@@ -38,7 +35,7 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
+        file: 'packages/server/src/core/operations/change.ts',
         find: 'if (expected !== -1 && expected !== current) return',
         replace: 'if (expected < -1) return',
       },
@@ -50,8 +47,8 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
-        find: 'if (version !== -1 && version !== node.version) return refuse(ErrorCode.BADVERSION)\n    if (node.childCount > 0) return refuse(ErrorCode.NOTEMPTY)',
+        file: 'packages/server/src/core/operations/delete.ts',
+        find: 'if (version !== -1 && version !== node.version) return reject(ErrorCode.BADVERSION)\n  if (node.childCount > 0) return reject(ErrorCode.NOTEMPTY)',
         replace: '',
       },
     ],
@@ -74,9 +71,9 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/core/tree/stepwise.ts',
-        find: 'undefined\n  for (const sub of txns) {',
-        replace: 'undefined\n  for (const sub of [...txns].slice(0, -1)) {',
+        file: 'packages/server/src/core/tree/apply-in-steps.ts',
+        find: 'for (const sub of txns) {',
+        replace: 'for (const sub of [...txns].slice(0, -1)) {',
       },
       ...WITHOUT_DIGESTS,
     ],
@@ -87,9 +84,9 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/core/tree/stepwise.ts',
-        find: 'i++\n    if (isApplied)',
-        replace: 'i++\n    if (isApplied && i < txns.length)',
+        file: 'packages/server/src/core/tree/apply-in-steps.ts',
+        find: 'if (isApplied) tree.applyPart(header, sub, sink)',
+        replace: 'if (isApplied && (i <= STEP || i < txns.length)) tree.applyPart(header, sub, sink)',
       },
       ...WITHOUT_DIGESTS,
     ],
@@ -122,7 +119,7 @@ export const clients: readonly ServerMutant[] = [
     name: 'expiry-ignored',
     defect: 'Sessions never expire.',
     servers: 1,
-    changes: [{ file: tracker, find: 'over.push(session)', replace: 'void over' }],
+    changes: [{ file: tracker, find: 'expired.push(session)', replace: 'void expired' }],
   },
   {
     name: 'session-ids-repeat',
@@ -137,74 +134,74 @@ export const clients: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'watch-dropped-on-return',
+    name: 'reset-misses-data',
     defect: 'A reset of watches misses a change of data.',
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'if (mzxid > since)',
-        replace: 'if (since < 0)',
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
+        find: 'if (mzxid > since) watchNotifier',
+        replace: 'if (since < 0) watchNotifier',
       },
     ],
   },
   {
-    name: 'exist-watch-dropped-on-return',
+    name: 'reset-misses-creation',
     defect: 'A reset of watches misses the creation of a node.',
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'if (this.#tree.has(path)) this.#firing.tell(listener, EventType.NodeCreated, path)',
-        replace: 'if (this.#tree.has(path)) return',
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
+        find: 'else watchNotifier.notify(listener, EventType.NodeCreated, path)',
+        replace: 'else void watchNotifier',
       },
     ],
   },
   {
-    name: 'watch-told-on-return-unchanged',
+    name: 'reset-reports-unchanged',
     defect: 'A reset of watches reports a change of data that the client has seen.',
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'if (mzxid > since)',
-        replace: 'if (mzxid > 0 || since > 0)',
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
+        find: 'if (mzxid > since) watchNotifier',
+        replace: 'if (mzxid > 0 || since > 0) watchNotifier',
       },
     ],
   },
   {
-    name: 'watch-told-twice-on-return',
+    name: 'reset-reports-twice',
     defect: 'A reset of watches reports a change of data twice.',
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'if (mzxid > since)',
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
+        find: 'if (mzxid > since) watchNotifier',
         replace:
-          'if (mzxid > since) this.#firing.tell(listener, EventType.NodeDataChanged, path)\n      if (mzxid > since)',
+          'if (mzxid > since) watchNotifier.notify(listener, EventType.NodeDataChanged, path)\n    if (mzxid > since) watchNotifier',
       },
     ],
   },
   {
-    name: 'child-watch-dropped-on-return',
+    name: 'reset-misses-children',
     defect: 'A reset of watches misses a change of children.',
     servers: 1,
     changes: [
       {
-        file: reads,
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
         find: 'else if (pzxid > since)',
         replace: 'else if (since < 0)',
       },
     ],
   },
   {
-    name: 'recursive-watch-dropped-on-return',
+    name: 'reset-drops-recursive',
     defect: 'A reset of watches does not register recursive watches.',
     servers: 1,
     changes: [
       {
-        file: reads,
-        find: 'return this.#watches.watchRecursively(listener, path)',
+        file: 'packages/server/src/core/reads/watch-restorer.ts',
+        find: 'return watches.watchRecursively(listener, path)',
         replace: 'return',
       },
     ],
@@ -215,8 +212,8 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: preparer,
-        find: 'if (!this.#options.acls.allows(node.acl, perms, request.identities)) refuse(ErrorCode.NOAUTH)',
+        file: 'packages/server/src/core/prepare/prepare-context.ts',
+        find: 'if (!this.options.acls.allows(node.acl, perms, request.identities)) reject(ErrorCode.NOAUTH)',
         replace: 'void [node, perms, request]',
       },
     ],
@@ -228,7 +225,7 @@ export const clients: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/core/watches/watch-notifier.ts',
-        find: 'if (!this.#rules.allows(acl, Perms.READ, listener.identities)) return\n      frame',
+        find: 'if (!this.#rules.allows(acl, Perms.READ, watcher.identities)) return\n      frame',
         replace: 'frame',
       },
     ],
@@ -239,22 +236,22 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: watches,
-        find: 'if ((modes & Mode.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)\n      notify(watcher)\n    })\n    if (told',
-        replace: 'notify(watcher)\n    })\n    if (told',
+        file: 'packages/server/src/core/watches/watch-manager.ts',
+        find: 'if ((modes & WatchBits.ONE_SHOT) !== 0) this.#consume(this.data, path, watcher)\n      notify(watcher)\n    })\n    if (notified',
+        replace: 'notify(watcher)\n    })\n    if (notified',
       },
     ],
   },
   {
-    name: 'child-watch-deaf',
+    name: 'child-watch-misses-deletions',
     defect: 'Child watches do not fire on deletions.',
     servers: 1,
     changes: [
       {
         file: 'packages/server/src/core/watches/watch-notifier.ts',
-        find: 'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
+        find: 'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    this.#childrenChanged(parent, parentAcl)',
         replace:
-          'this.#watches.fireDeleted(path, this.#teller(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
+          'this.#watches.fireDeleted(path, this.#notifierOf(EventType.NodeDeleted, path, acl)),\n    )\n    void [parent, parentAcl]',
       },
     ],
   },
@@ -264,15 +261,15 @@ export const clients: readonly ServerMutant[] = [
     servers: 1,
     changes: [
       {
-        file: 'packages/server/src/connections/client-connection.ts',
-        find: "if (this.#phase === 'open' && !this.#reading.tell(frame)) this.outbox.add(frame)",
+        file: 'packages/server/src/connections/request-processor.ts',
+        find: 'if (!this.#reads.captureNotification(frame)) this.#client.replyWriter.addNotification(frame)',
         replace:
-          "const late = frame.slice(); this.#core.ports.clock.soon(() => this.#core.turn(() => { if (this.#phase === 'open') this.outbox.add(late) }))",
+          'const late = frame.slice(); this.#service.platform.clock.immediate(() => this.#service.runTurn(() => { if (this.#isOpen) this.#client.replyWriter.addNotification(late) }))',
       },
     ],
   },
   {
-    name: 'quota-use-not-lowered',
+    name: 'quota-usage-not-lowered',
     defect: 'Deletions do not lower the usage of a quota.',
     servers: 1,
     changes: [

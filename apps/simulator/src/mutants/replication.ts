@@ -1,10 +1,7 @@
 import type { ServerMutant } from './mutant.ts'
 
 const learner = 'packages/server/src/core/zab/learner.ts'
-const commits = 'packages/server/src/core/zab/commit-tracker.ts'
-const plan = 'packages/server/src/core/zab/sync-plan.ts'
 const leaderSessions = 'packages/server/src/pipeline/leader-sessions.ts'
-const leaderWrites = 'packages/server/src/pipeline/leader-pipeline.ts'
 const readOnly = 'packages/server/src/pipeline/read-only-pipeline.ts'
 const observers = 'packages/server/src/ensemble/observer-master-role.ts'
 
@@ -15,9 +12,9 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: learner,
-        find: 'const upTo = Math.min(zxid, this.#lastLogged)',
-        replace: 'const upTo = zxid < 0 ? zxid : this.#lastLogged',
+        file: 'packages/server/src/core/zab/learner.ts',
+        find: 'const last = Math.min(zxid, this.#lastLogged)',
+        replace: 'const last = zxid < 0 ? zxid : this.#lastLogged',
       },
     ],
   },
@@ -39,7 +36,11 @@ export const replication: readonly ServerMutant[] = [
     defect: 'A follower stores the current epoch before the history of that epoch is durable.',
     servers: 3,
     changes: [
-      { file: learner, find: "this.#work.push({ do: 'harden' })", replace: "this.#store('currentEpoch')" },
+      {
+        file: 'packages/server/src/core/zab/learner.ts',
+        find: "this.#work.push({ do: 'flush' })",
+        replace: "this.#store('currentEpoch')",
+      },
     ],
   },
   {
@@ -60,7 +61,7 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: 'packages/server/src/core/zab/discovery.ts',
+        file: 'packages/server/src/core/zab/epoch-agreement.ts',
         find: 'Math.max(this.#epoch, acceptedEpoch + 1)',
         replace: 'Math.max(this.#epoch, acceptedEpoch, 1)',
       },
@@ -72,8 +73,8 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: commits,
-        find: 'if (!this.#isAlone(verifier)) return this.#proposals.point(verifier, this.lastCommitted, limit)',
+        file: 'packages/server/src/core/zab/commit-tracker.ts',
+        find: 'if (!this.#canCommitAlone(verifier)) return this.#acks.quorumZxid(verifier, this.#lastCommitted, limit)',
         replace: '',
       },
     ],
@@ -140,10 +141,10 @@ export const replication: readonly ServerMutant[] = [
     with: 'read-only',
     changes: [
       {
-        file: readOnly,
-        find: 'sync(_write: Write, _requester: Requester): number {',
+        file: 'packages/server/src/pipeline/read-only-pipeline.ts',
+        find: 'sync(_write: ClientWrite, _callback: WriteCallback): number {',
         replace:
-          'sync(_write: Write, requester: Requester): number {\n    if (requester !== undefined) return 0',
+          'sync(_write: ClientWrite, callback: WriteCallback): number {\n    if (callback !== undefined) return 0',
       },
     ],
   },
@@ -154,9 +155,9 @@ export const replication: readonly ServerMutant[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'packages/server/src/connections/handshake-validation.ts',
-        find: 'if (lastZxidSeen > BigInt(horizon)) {',
-        replace: 'if (!core.readOnly && lastZxidSeen > BigInt(horizon)) {',
+        file: 'packages/server/src/connections/session-handshake.ts',
+        find: 'if (lastZxidSeen > BigInt(lastVisibleZxid)) {',
+        replace: 'if (!isReadOnly && lastZxidSeen > BigInt(lastVisibleZxid)) {',
       },
     ],
   },
@@ -167,23 +168,23 @@ export const replication: readonly ServerMutant[] = [
     with: 'read-only',
     changes: [
       {
-        file: 'packages/server/src/connections/handshake-validation.ts',
-        find: 'if (core.readOnly && readOnly !== true)',
-        replace: 'if (core.readOnly && readOnly === undefined)',
+        file: 'packages/server/src/connections/session-handshake.ts',
+        find: 'if (isReadOnly && readOnly !== true)',
+        replace: 'if (isReadOnly && readOnly === undefined)',
       },
     ],
   },
   {
-    name: 'observer-told-early',
+    name: 'observer-informed-early',
     defect: 'A follower informs its observers of a transaction when it is proposed.',
     servers: 3,
     with: 'observer-masters',
     changes: [
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
-        find: 'append: (zxid, payload) => this.#inOrder(() => this.#keeper.append(zxid, payload)),',
+        find: 'return this.#durability.append(work.zxid, work.payload)',
         replace:
-          'append: (zxid, payload) => this.#inOrder(() => (this.#observers?.committed(zxid, payload), this.#keeper.append(zxid, payload))),',
+          'this.#observers?.committed(work.zxid, work.payload)\n        return this.#durability.append(work.zxid, work.payload)',
       },
       {
         file: 'packages/server/src/ensemble/learner-role.ts',
@@ -218,37 +219,37 @@ export const replication: readonly ServerMutant[] = [
       },
       {
         file: 'packages/server/src/core/zab/leader.ts',
-        find: 'if (!handle.observer) this.#inStep.add(handle.server)',
-        replace: 'this.#inStep.add(handle.server)',
+        find: 'if (!learner.isObserver) this.#newLeaderAcks.add(learner.serverId)',
+        replace: 'this.#newLeaderAcks.add(learner.serverId)',
       },
     ],
   },
   {
-    name: 'change-by-old-quorum',
+    name: 'reconfig-by-old-quorum',
     defect: 'A reconfiguration is committed by a quorum of the old voters alone.',
     servers: 5,
     changes: [
       {
-        file: commits,
-        find: 'if (this.#point(active, zxid) < zxid || this.#point(proposed!, zxid) < zxid) return false',
-        replace: 'if (this.#point(active, zxid) < zxid || proposed === undefined) return false',
+        file: 'packages/server/src/core/zab/commit-tracker.ts',
+        find: 'if (this.#quorumZxid(active, zxid) < zxid || this.#quorumZxid(proposed!, zxid) < zxid) return false',
+        replace: 'if (this.#quorumZxid(active, zxid) < zxid || proposed === undefined) return false',
       },
     ],
   },
   {
-    name: 'change-told-early',
+    name: 'reconfig-sent-early',
     defect: 'A learner that joins a leader gets an uncommitted reconfiguration.',
     servers: 5,
     changes: [
       {
         file: 'packages/server/src/core/zab/leader.ts',
-        find: "printConfiguration(this.#phase === 'broadcast' ? this.active : this.proposed)",
-        replace: 'printConfiguration(this.proposed)',
+        find: "this.#phase === 'broadcast' ? this.activeConfiguration : this.lastSeenConfiguration",
+        replace: 'this.lastSeenConfiguration',
       },
     ],
   },
   {
-    name: 'change-forgotten',
+    name: 'reconfig-forgotten',
     defect:
       'A leader that lost its role before a reconfiguration was committed forgets it, and leads again with the old quorum alone.',
     servers: 5,
@@ -267,7 +268,7 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/ensemble/leader-role.ts',
-        find: 'upgradesSessions: settings.localSessionsUpgradingEnabled,',
+        find: 'canUpgradeSessions: settings.localSessionsUpgradingEnabled,',
         replace: '',
       },
     ],
@@ -278,22 +279,22 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: plan,
-        find: 'if (learner > window.max) return planAhead(learner, sources)',
+        file: 'packages/server/src/core/zab/sync-plan.ts',
+        find: 'if (learner > window.max) return planForLearnerAhead(learner, sources)',
         replace: "if (learner > window.max) return { how: 'diff', zxid: learner, entries: [] }",
       },
     ],
   },
   {
-    name: 'deposed-notices-late',
+    name: 'stale-leader-notices-late',
     defect: 'A leader checks its followers only once in 32 ticks.',
     servers: 3,
     changes: [
       {
         file: 'packages/server/src/core/zab/leader.ts',
-        find: 'if (this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+        find: 'if (this.#tracker.designatedLeader === undefined && !this.#tracker.isQuorum(servers))',
         replace:
-          'if (this.#tick % 32 === 0 && this.#commits.designated === undefined && !this.#commits.isQuorum(servers))',
+          'if (\n      this.#ticks.now % 32 === 0 &&\n      this.#tracker.designatedLeader === undefined &&\n      !this.#tracker.isQuorum(servers)\n    )',
       },
     ],
   },
@@ -303,14 +304,14 @@ export const replication: readonly ServerMutant[] = [
     servers: 3,
     changes: [
       {
-        file: leaderWrites,
-        find: 'this.#confirm(() => (parts.quorum?.synced(learner), done()))',
-        replace: '(parts.quorum?.synced(learner), done())',
+        file: 'packages/server/src/pipeline/leader-pipeline.ts',
+        find: 'this.#confirmLeadership(() => (options.quorum.sendSync(learner), done()))',
+        replace: '(options.quorum.sendSync(learner), done())',
       },
       {
-        file: leaderWrites,
-        find: 'this.#confirm(() => (isWaiting ? requester.synced() : (isOver = true)))',
-        replace: 'isOver = !isWaiting || !requester',
+        file: 'packages/server/src/pipeline/leader-pipeline.ts',
+        find: 'this.#confirmLeadership(() => (hasReturned ? callback.onSynced() : (isDone = true)))',
+        replace: 'isDone = !hasReturned || !callback',
       },
     ],
   },
@@ -321,25 +322,25 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/pipeline/learner-pipeline.ts',
-        find: 'this.#syncs.push({ synced: () => requester.synced(), sessionId, place: this.#places++ })',
+        find: 'this.#syncs.push({ synced: () => callback.onSynced(), sessionId, position: this.#nextPosition++ })',
         replace: 'if (sessionId !== 0n) return 0 as unknown as undefined',
       },
     ],
   },
   {
-    name: 'owner-ignored',
+    name: 'session-owner-ignored',
     defect: 'A leader applies requests from a server that the session has left.',
     servers: 3,
     changes: [
       {
-        file: leaderSessions,
-        find: 'return known.owner === asking ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
+        file: 'packages/server/src/pipeline/leader-sessions.ts',
+        find: 'return session.owner === owner ? ErrorCode.OK : ErrorCode.SESSIONMOVED',
         replace: 'return ErrorCode.OK',
       },
     ],
   },
   {
-    name: 'observer-links-ignored',
+    name: 'session-routes-ignored',
     defect: 'A follower forwards requests of a session that arrived by a route the session has left.',
     servers: 3,
     with: 'observer-masters',
@@ -352,7 +353,7 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'touches-ignored',
+    name: 'heartbeats-ignored',
     defect: 'A leader ignores the session heartbeats of its followers.',
     servers: 3,
     changes: [
@@ -364,15 +365,15 @@ export const replication: readonly ServerMutant[] = [
     ],
   },
   {
-    name: 'request-carried-out-twice',
+    name: 'request-applied-twice',
     defect: 'A leader prepares the request of a follower twice.',
     servers: 3,
     changes: [
       {
-        file: leaderWrites,
-        find: 'if (!this.#ended) this.#gates.push(learner, request)',
+        file: 'packages/server/src/pipeline/leader-pipeline.ts',
+        find: 'if (!this.#ended) this.#learnerOrder.submit(learner, request)',
         replace:
-          'if (!this.#ended) { this.#gates.push(learner, request); this.#gates.push(learner, request) }',
+          'if (!this.#ended) {\n      this.#learnerOrder.submit(learner, request)\n      this.#learnerOrder.submit(learner, request)\n    }',
       },
     ],
   },
@@ -383,8 +384,9 @@ export const replication: readonly ServerMutant[] = [
     changes: [
       {
         file: 'packages/server/src/pipeline/learner-pipeline.ts',
-        find: 'if (logged === undefined) return\n',
-        replace: 'if (logged === undefined || zxid % 100 === 50) return\n',
+        find: 'if (logged === undefined) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
+        replace:
+          'if (logged === undefined || zxid % 100 === 50) return undefined\n    const { header, txn } = logged\n    if (appliesInSteps',
       },
     ],
   },

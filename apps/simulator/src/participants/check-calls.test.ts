@@ -48,17 +48,17 @@ const shown = (order: number, zxid: number): NonNullable<Call['observed']> => {
   return { order, path: '/a', stat, data }
 }
 
-function judged(calls: readonly Call[], prepare: (log: CallLog) => void = () => {}): string[] {
+function violationsOf(calls: readonly Call[], prepare: (log: CallLog) => void = () => {}): string[] {
   const log = new CallLog()
   log.calls.push(...calls)
   prepare(log)
   return checkCalls(log, committed)
 }
 
-it('is content with what is true', () => {
+it('accepts calls that agree with the history', () => {
   const armed = { kind: 'data', observed: shown(1, 2), event: { order: 2 } } as NonNullable<Call['armed']>
   expect(
-    judged([
+    violationsOf([
       call('create', { uniqueData: 'one' }),
       call('watch', { observed: shown(1, 2), armed }),
       call('get', { observed: shown(3, 3) }),
@@ -69,24 +69,24 @@ it('is content with what is true', () => {
 
 it.each<[string, Call[], string]>([
   ['a promise that is never settled', [call('get', { outcome: 'pending' })], 'never settled'],
-  ['a success that never happened', [call('set', { uniqueData: 'three' })], 'never happened'],
+  ['a successful call that was never applied', [call('set', { uniqueData: 'three' })], 'was never applied'],
   [
-    'a failure that did happen after all',
+    'a failed call that was applied',
     [call('set', { uniqueData: 'two', outcome: 'failed', maybeApplied: false })],
-    'says that it did not happen, and it did',
+    'reports that it was not applied, and it was',
   ],
   [
-    'a transaction that cannot be, and was',
+    'a multi that must fail and was applied',
     [call('failingMulti', { uniqueData: 'two', outcome: 'failed' })],
-    'cannot be',
+    'cannot succeed',
   ],
   [
-    'a client that goes back in its own order',
+    'a client that observes an older state',
     [call('get', { observed: shown(2, 2) }), call('get', { observed: shown(1, 3) })],
-    'it was never so from there on',
+    'a state that no longer existed',
   ],
   [
-    'a change that is shown before the watch tells of it',
+    'a change observed before its watch fires',
     [
       call('watch', {
         observed: shown(1, 2),
@@ -94,13 +94,13 @@ it.each<[string, Call[], string]>([
       }),
       call('get', { observed: shown(3, 3) }),
     ],
-    'before it was told of 0x3',
+    'before it was notified of 0x3',
   ],
-])('finds %s', (_name, calls, expected) => {
-  expect(judged(calls).join()).toContain(expected)
+])('reports %s', (_name, calls, expected) => {
+  expect(violationsOf(calls).join()).toContain(expected)
 })
 
-it('finds whoever follows a znode and ends with an old state, or goes on although its client is closed', () => {
+it('reports a stream reader that ends with an old state, or outlives its closed client', () => {
   const follower = {
     client: 'p',
     path: '/a',
@@ -109,11 +109,11 @@ it('finds whoever follows a znode and ends with an old state, or goes on althoug
     reads: 1,
     isEnded: false,
   }
-  expect(judged([], (log) => log.streamReaders.push(follower)).join()).toContain(
+  expect(violationsOf([], (log) => log.streamReaders.push(follower)).join()).toContain(
     'ended with 0x2 instead of 0x3',
   )
   expect(
-    judged([], (log) => {
+    violationsOf([], (log) => {
       log.streamReaders.push(follower)
       log.closedClients.add('p')
     }).join(),

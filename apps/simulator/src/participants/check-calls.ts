@@ -56,12 +56,13 @@ function writeProblem(
   const isDelete = kind === 'delete'
   if (uniqueData === undefined && !isDelete) return undefined
   const count = isDelete ? deletionsOf(model, path) : (writers.get(uniqueData!) ?? 0)
-  if (kind === 'failingMulti' && count > 0) return `was carried out, although a part of it cannot be`
-  if (count > 1 && !isRepeatable) return `was carried out ${count} times`
+  if (kind === 'failingMulti' && count > 0)
+    return `was applied, although one of its operations cannot succeed`
+  if (count > 1 && !isRepeatable) return `was applied ${count} times`
   if (outcome === 'done' && count === 0)
-    return kind === 'failingMulti' ? 'succeeded, although a part of it cannot' : 'never happened'
+    return kind === 'failingMulti' ? 'succeeded, although one of its operations cannot' : 'was never applied'
   if (outcome === 'failed' && maybeApplied === false && count > 0)
-    return 'says that it did not happen, and it did'
+    return 'reports that it was not applied, and it was'
   return undefined
 }
 
@@ -92,7 +93,7 @@ function orderProblems(client: string, log: CallLog, model: TreeModel): string[]
     const moment = momentOf(observed, model, zxid)
     if (moment === undefined) {
       wrong.push(
-        `${client} saw ${observed.path} (${observed.stat === undefined ? 'missing' : formatZxid(observed.stat.mzxid)}, order ${observed.order}) after ${formatZxid(zxid)}, and it was never so from there on`,
+        `${client} saw ${observed.path} (${observed.stat === undefined ? 'missing' : formatZxid(observed.stat.mzxid)}, order ${observed.order}) after ${formatZxid(zxid)}, a state that no longer existed`,
       )
       continue
     }
@@ -104,7 +105,7 @@ function orderProblems(client: string, log: CallLog, model: TreeModel): string[]
       const step = changeOf(watch, model, since)
       if (step === undefined || step.zxid > zxid) continue
       wrong.push(
-        `${client} watched ${watch.kind} of ${watch.observed.path} and saw ${formatZxid(zxid)} (order ${observed.order}) before it was told of ${formatZxid(step.zxid)}`,
+        `${client} watched ${watch.kind} of ${watch.observed.path} and saw ${formatZxid(zxid)} (order ${observed.order}) before it was notified of ${formatZxid(step.zxid)}`,
       )
       waiting = waiting.filter((one) => one.armed !== watch)
       break

@@ -31,28 +31,28 @@ const encoder = new TextEncoder()
 export class Participant {
   readonly host: Host
   readonly isReadOnly = false
-  readonly #o: ParticipantOptions
+  readonly #options: ParticipantOptions
   #client: Client | undefined
   #working = false
-  #lives = 0
+  #incarnations = 0
   #clients = 0
   #name = ''
   #values = 0
   #pending = 0
   /** Znodes that only this client creates and deletes. */
-  #own: string[] = []
+  #ownPaths: string[] = []
 
   constructor(options: ParticipantOptions) {
-    this.#o = options
+    this.#options = options
     this.host = options.host
   }
 
   /** Starts the process with a new client, also after a crash. */
   start(): void {
     const incarnation = this.host.start()
-    this.#lives++
+    this.#incarnations++
     this.#pending = 0
-    this.#own = []
+    this.#ownPaths = []
     this.#working = true
     void this.#connect(incarnation)
   }
@@ -62,13 +62,13 @@ export class Participant {
   }
 
   /** Whether it is connected and has no pending call. */
-  get isQuiet(): boolean {
+  get isIdle(): boolean {
     if (this.host.current === undefined) return true
     return this.#pending === 0 && this.#client?.state === 'connected'
   }
 
   /** Reads all paths that may have been watched, after a sync, with the complete list of servers. */
-  async conclude(): Promise<void> {
+  async readAll(): Promise<void> {
     const client = this.#client
     if (this.host.current === undefined || client === undefined) return
     await this.#call('sync', '/w', () => client.sync('/w'))
@@ -85,10 +85,10 @@ export class Participant {
   }
 
   async #connect(incarnation: Incarnation): Promise<void> {
-    const { plan, history, servers, nextConnection, log } = this.#o
-    this.#name = `${this.host.name}.${this.#lives}.${++this.#clients}`
+    const { plan, history, servers, nextConnection, log } = this.#options
+    this.#name = `${this.host.name}.${this.#incarnations}.${++this.#clients}`
     const name = this.#name
-    const { clock, random, network } = incarnation.ports
+    const { clock, random, network } = incarnation.platform
     const places = new Map(servers().map((place) => [place.host, place.name]))
     let epoch = 0
     const connected = connectWith(
@@ -125,14 +125,14 @@ export class Participant {
   }
 
   #addresses(count = Infinity): string[] {
-    const { servers, prng } = this.#o
+    const { servers, prng } = this.#options
     const all = servers().map(({ host, port }) => `${host}:${port}`)
     return count >= all.length ? all : prng.shuffled(all).slice(0, count)
   }
 
   #think(client: Client, incarnation: Incarnation): void {
-    const { prng, plan } = this.#o
-    incarnation.ports.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
+    const { prng, plan } = this.#options
+    incarnation.platform.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
       if (this.#client !== client) return
       if (this.#working && this.#pending < 4 * plan.burst) {
         const count = prng.integer(1, plan.burst)
@@ -144,16 +144,16 @@ export class Participant {
   }
 
   #act(client: Client, deed: ParticipantOperation): void {
-    const { prng } = this.#o
+    const { prng } = this.#options
     switch (deed) {
       case 'get': {
         // With batching there should be several reads in one turn.
-        const count = this.#o.plan.batchReads === false ? 1 : prng.integer(1, 6)
-        for (let i = 0; i < count; i++) void this.#get(client, this.#any())
+        const count = this.#options.plan.batchReads === false ? 1 : prng.integer(1, 6)
+        for (let i = 0; i < count; i++) void this.#get(client, this.#anyPath())
         return
       }
       case 'exists': {
-        const path = this.#any()
+        const path = this.#anyPath()
         const exists = this.#track('exists', path, client.exists(path, this.#limits()), (stat) => ({
           order: stat?.order ?? -1,
           path,
@@ -196,7 +196,7 @@ export class Participant {
   /** Closes the session and connects a new client. */
   #reconnect(client: Client): void {
     this.#client = undefined
-    this.#o.log.closedClients.add(this.#name)
+    this.#options.log.closedClients.add(this.#name)
     const incarnation = this.host.current!
     void this.#call('end', '', () => client.close()).then(() => {
       if (incarnation.isAlive) return this.#connect(incarnation)
@@ -208,7 +208,7 @@ export class Participant {
     client: Client,
     deed: 'set' | 'setIf' | 'create' | 'ephemeral' | 'sequential' | 'delete' | 'multi' | 'failingMulti',
   ): void {
-    const { prng } = this.#o
+    const { prng } = this.#options
     const uniqueData = `${this.#name}:${this.#values++}`
     const data = encoder.encode(uniqueData)
     const limits = this.#limits()
@@ -217,7 +217,7 @@ export class Participant {
       case 'set': {
         const path = prng.chance(0.4) ? prng.pick(STREAM_PATHS) : this.#register()
         const made = client.setData(path, data, { ...limits, idempotent })
-        return void this.#marked('set', path, uniqueData, idempotent, made, (stat) => ({
+        return void this.#trackWrite('set', path, uniqueData, idempotent, made, (stat) => ({
           order: stat.order,
           path,
           stat: statOf(stat),
@@ -230,15 +230,15 @@ export class Participant {
         const isOwn = prng.chance(0.5)
         const path = isOwn ? `/w/t/own-${uniqueData}` : `/w/t/${prng.below(6)}`
         const made = client.create(path, data, { ...limits, idempotent })
-        return void this.#marked('create', path, uniqueData, idempotent, made, (created) => {
-          if (isOwn) this.#own.push(path)
+        return void this.#trackWrite('create', path, uniqueData, idempotent, made, (created) => {
+          if (isOwn) this.#ownPaths.push(path)
           return { order: created.order, path: created.path, stat: statOf(created.stat) }
         })
       }
       case 'ephemeral': {
         const path = `/w/e/${prng.below(5)}`
         const made = client.create(path, data, { ...limits, mode: 'ephemeral' })
-        return void this.#marked('ephemeral', path, uniqueData, true, made, (created) => ({
+        return void this.#trackWrite('ephemeral', path, uniqueData, true, made, (created) => ({
           order: created.order,
           path,
           stat: statOf(created.stat),
@@ -247,14 +247,14 @@ export class Participant {
       case 'sequential': {
         const mode: CreateMode = prng.pick(['persistentSequential', 'ephemeralSequential'])
         const made = client.create('/w/s/p-', data, { ...limits, mode })
-        return void this.#marked('sequential', '/w/s/p-', uniqueData, false, made, (created) => ({
+        return void this.#trackWrite('sequential', '/w/s/p-', uniqueData, false, made, (created) => ({
           order: created.order,
           path: created.path,
           stat: statOf(created.stat),
         }))
       }
       case 'delete': {
-        const path = this.#own.pop()
+        const path = this.#ownPaths.pop()
         if (path !== undefined) void this.#call('delete', path, () => client.delete(path, limits))
         return
       }
@@ -263,7 +263,7 @@ export class Participant {
         const path = this.#register()
         const check = { op: 'check', path, version: deed === 'failingMulti' ? 1_000_000 : -1 } as const
         const made = client.multi([{ op: 'setData', path, data }, check], limits)
-        return void this.#marked(deed, path, uniqueData, false, made)
+        return void this.#trackWrite(deed, path, uniqueData, false, made)
       }
     }
   }
@@ -276,7 +276,7 @@ export class Participant {
       ...this.#limits(),
       version: stat.version,
     })
-    await this.#marked('setIf', path, uniqueData, false, made, ({ order, ...found }) => ({
+    await this.#trackWrite('setIf', path, uniqueData, false, made, ({ order, ...found }) => ({
       order,
       path,
       stat: statOf(found),
@@ -293,17 +293,17 @@ export class Participant {
   }
 
   async #watch(client: Client): Promise<void> {
-    const { prng } = this.#o
+    const { prng } = this.#options
     const kind = prng.pick(['data', 'exists', 'children'] as const)
     const isBrief = prng.chance(0.3)
     const path = isBrief
       ? prng.pick(STREAM_PATHS)
       : kind === 'children'
         ? prng.pick(['/w/t', '/w/s', '/w/e'])
-        : this.#any()
+        : this.#anyPath()
     const call = this.#begin('watch', path, undefined, false)
     const made = client.watchOnce(path, kind)
-    const watch = await this.#keep(call, made, ({ stat, data, children, order }) => ({
+    const watch = await this.#record(call, made, ({ stat, data, children, order }) => ({
       order,
       path,
       stat: statOf(stat),
@@ -314,7 +314,7 @@ export class Participant {
     if (isBrief) return void this.#call('end', path, () => watch.close())
     const armed: ArmedWatch = { kind, observed: call.observed! }
     call.armed = armed
-    void this.#o.log.track(
+    void this.#options.log.track(
       this.#begin('follow', path, undefined, false),
       watch.fired.then(
         (event) => void (armed.event = event),
@@ -327,7 +327,7 @@ export class Participant {
   /** Reads a znode again after each event of its stream, across connections and sessions. */
   async #follow(client: Client, incarnation: Incarnation, path: string): Promise<void> {
     const call = this.#begin('follow', path, undefined, false)
-    const watcher = await this.#keep(call, client.watch(path, { buffer: 4 }), () => undefined)
+    const watcher = await this.#record(call, client.watch(path, { buffer: 4 }), () => undefined)
     if (watcher === undefined) return
     const follower: StreamReader = {
       client: this.#name,
@@ -337,22 +337,24 @@ export class Participant {
       reads: 0,
       isEnded: false,
     }
-    this.#o.log.streamReaders.push(follower)
-    await this.#catchUp(client, follower)
+    this.#options.log.streamReaders.push(follower)
+    await this.#readUntilSuccess(client, follower)
     for await (const event of watcher) {
-      await this.#catchUp(client, follower)
+      await this.#readUntilSuccess(client, follower)
       if (event.type !== 'resync') follower.reads++
     }
     follower.isEnded = true
   }
 
   /** Retries until a read succeeds: losing the connection between event and read causes no further event. */
-  async #catchUp(client: Client, follower: StreamReader): Promise<void> {
+  async #readUntilSuccess(client: Client, follower: StreamReader): Promise<void> {
     while (client.state !== 'closed') {
       const found = await this.#get(client, follower.path)
       if (found?.stat !== undefined) follower.last = found.stat
       if (found !== undefined) return
-      await new Promise<void>((resolve) => void follower.incarnation.ports.clock.after(50, 'again', resolve))
+      await new Promise<void>(
+        (resolve) => void follower.incarnation.platform.clock.after(50, 'again', resolve),
+      )
     }
   }
 
@@ -376,10 +378,10 @@ export class Participant {
     made: Promise<T>,
     tell: (value: T) => Observed | undefined = () => undefined,
   ): Promise<T | undefined> {
-    return this.#keep(this.#begin(kind, path, undefined, false), made, tell)
+    return this.#record(this.#begin(kind, path, undefined, false), made, tell)
   }
 
-  #marked<T>(
+  #trackWrite<T>(
     kind: CallKind,
     path: string,
     uniqueData: string,
@@ -387,37 +389,37 @@ export class Participant {
     made: Promise<T>,
     tell: (value: T) => Observed | undefined = () => undefined,
   ): Promise<T | undefined> {
-    return this.#keep(this.#begin(kind, path, uniqueData, isRepeatable), made, tell)
+    return this.#record(this.#begin(kind, path, uniqueData, isRepeatable), made, tell)
   }
 
   #call<T>(kind: CallKind, path: string, make: () => Promise<T>): Promise<T | undefined> {
     return this.#track(kind, path, make())
   }
 
-  async #keep<T>(
+  async #record<T>(
     call: Call,
     made: Promise<T>,
     tell: (value: T) => Observed | undefined,
   ): Promise<T | undefined> {
     this.#pending++
-    const value = await this.#o.log.track(call, made, tell)
+    const value = await this.#options.log.track(call, made, tell)
     if (call.incarnation.isAlive) this.#pending--
     return value
   }
 
   /** Returns limits for a call: most calls have none, some a timeout, some no retry. */
   #limits(): { timeout?: number; retry?: false } {
-    const { prng } = this.#o
+    const { prng } = this.#options
     if (prng.chance(0.1)) return { timeout: prng.integer(5, 2000) }
     return prng.chance(0.1) ? { retry: false } : {}
   }
 
   #register(): string {
-    return `/w/r/${this.#o.prng.below(6)}`
+    return `/w/r/${this.#options.prng.below(6)}`
   }
 
-  #any(): string {
-    const { prng } = this.#o
+  #anyPath(): string {
+    const { prng } = this.#options
     return prng.pick([this.#register(), this.#register(), `/w/t/${prng.below(6)}`, `/w/e/${prng.below(5)}`])
   }
 }

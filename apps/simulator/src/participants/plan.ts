@@ -1,4 +1,4 @@
-import type { Fault } from '../simulation/plan.ts'
+import type { Fault } from '../simulation/fault.ts'
 import type { Prng } from '@zabra/testing'
 
 export type ParticipantOperation =

@@ -17,7 +17,7 @@ import type { SimulatedWorld } from '@zabra/testing'
 import { decodeRequest } from './decode.ts'
 
 export interface RecordingOptions {
-  readonly world: SimulatedWorld
+  readonly world: Pick<SimulatedWorld, 'now'>
   readonly history: History
   /** The client that owns the connection. */
   readonly client: string
@@ -28,7 +28,7 @@ export interface RecordingOptions {
   readonly isChecked: (path: string) => boolean
 }
 
-const LONGEST = 1 << 24
+const MAX_FRAME_BYTES = 1 << 24
 
 /**
  * Records the requests, replies and notifications of a library client's connection in the history, in wire order, so
@@ -37,29 +37,35 @@ const LONGEST = 1 << 24
 export class RecordingConnection implements Connection {
   readonly remote: Address
   readonly local: Address
-  readonly #o: RecordingOptions
+  readonly #options: RecordingOptions
   readonly #inner: Connection
   readonly #sent: FrameSplitter
   readonly #received: FrameSplitter
   /** Requests without a reply, oldest first; the operation is undefined for requests that are not recorded. */
   readonly #pending: { readonly xid: number; readonly operation: Operation | undefined }[] = []
   /** Resets of watches without a reply; undefined for resets that include persistent watches. */
-  readonly #rearming: (Pick<WatchesReset, 'since' | 'asked'> | undefined)[] = []
+  readonly #resets: (Pick<WatchesReset, 'since' | 'asked'> | undefined)[] = []
   #session = ''
-  #seen = 0
-  #greeting = true
+  #lastZxidSeen = 0
+  #isHandshake = true
   #attached = false
-  #over = false
+  #isEnded = false
 
   constructor(inner: Connection, options: RecordingOptions) {
     this.#inner = inner
-    this.#o = options
+    this.#options = options
     this.remote = inner.remote
     this.local = inner.local
-    const hear = (frame: (r: Reader) => void) => (bytes: Uint8Array, start: number, end: number) =>
+    const reading = (frame: (r: Reader) => void) => (bytes: Uint8Array, start: number, end: number) =>
       frame(new Reader(bytes.slice(start, end)))
-    this.#sent = new FrameSplitter({ maxLength: LONGEST, frame: hear((r) => this.#asked(r)) })
-    this.#received = new FrameSplitter({ maxLength: LONGEST, frame: hear((r) => this.#told(r)) })
+    this.#sent = new FrameSplitter({
+      maxLength: MAX_FRAME_BYTES,
+      frame: reading((r) => this.#handleRequest(r)),
+    })
+    this.#received = new FrameSplitter({
+      maxLength: MAX_FRAME_BYTES,
+      frame: reading((r) => this.#handleFrame(r)),
+    })
   }
 
   get bufferedBytes(): number {
@@ -69,13 +75,13 @@ export class RecordingConnection implements Connection {
   setHandler(handler: ConnectionHandler): void {
     this.#inner.setHandler({
       data: (chunk) => {
-        const wasOver = this.#over
-        const { events } = this.#o.history
+        const wasEnded = this.#isEnded
+        const { events } = this.#options.history
         const before = events.length
-        if (!wasOver) this.#received.push(chunk)
+        if (!wasEnded) this.#received.push(chunk)
         handler.data(chunk)
         // A client that closes while it handles a reply does not see the notifications behind it in the same chunk.
-        if (wasOver || !this.#over) return
+        if (wasEnded || !this.#isEnded) return
         while (events.length > before && events.at(-1)!.kind === 'notice') events.pop()
       },
       drain: () => handler.drain(),
@@ -87,7 +93,7 @@ export class RecordingConnection implements Connection {
   }
 
   write(bytes: Uint8Array): boolean {
-    if (!this.#over) this.#sent.push(bytes)
+    if (!this.#isEnded) this.#sent.push(bytes)
     return this.#inner.write(bytes)
   }
 
@@ -108,20 +114,20 @@ export class RecordingConnection implements Connection {
     this.#inner.destroy(cause)
   }
 
-  #asked(r: Reader): void {
-    if (this.#greeting) {
-      this.#greeting = false
+  #handleRequest(r: Reader): void {
+    if (this.#isHandshake) {
+      this.#isHandshake = false
       const { sessionId, lastZxidSeen } = readConnectRequest(r)
       this.#session = hexOf(sessionId)
-      this.#seen = Number(lastZxidSeen)
+      this.#lastZxidSeen = Number(lastZxidSeen)
       return
     }
     const xid = r.int()
     const type = r.int()
     if (xid === Xid.setWatches)
-      return void this.#rearming.push(type === OpCode.setWatches ? this.#askedAgain(r) : undefined)
+      return void this.#resets.push(type === OpCode.setWatches ? this.#readReset(r) : undefined)
     if (xid < 0) return
-    const { history, client, connection, server, world, isChecked } = this.#o
+    const { history, client, connection, server, world, isChecked } = this.#options
     const asked = decodeRequest(type, r)
     const request = asked && 'watch' in asked && !isChecked(asked.path) ? { ...asked, watch: false } : asked
     const common = { client, session: this.#session, connection, server, xid }
@@ -129,23 +135,23 @@ export class RecordingConnection implements Connection {
     this.#pending.push({ xid, operation })
   }
 
-  #askedAgain(r: Reader): Pick<WatchesReset, 'since' | 'asked'> {
+  #readReset(r: Reader): Pick<WatchesReset, 'since' | 'asked'> {
     const { relativeZxid, dataWatches, existWatches, childWatches } = readSetWatches(r)
-    const judged = (paths: SetWatches['dataWatches']): string[] =>
-      (paths ?? []).filter((path) => path !== null).filter(this.#o.isChecked)
-    const asked = { data: judged(dataWatches), exist: judged(existWatches), child: judged(childWatches) }
+    const checked = (paths: SetWatches['dataWatches']): string[] =>
+      (paths ?? []).filter((path) => path !== null).filter(this.#options.isChecked)
+    const asked = { data: checked(dataWatches), exist: checked(existWatches), child: checked(childWatches) }
     return { since: Number(relativeZxid), asked }
   }
 
-  #told(r: Reader): void {
-    if (!this.#attached) return this.#greeted(r)
+  #handleFrame(r: Reader): void {
+    if (!this.#attached) return this.#handleConnectResponse(r)
     const xid = r.int()
     const zxid = r.longNumber()
     const err = r.int()
-    if (xid === Xid.notification) return this.#notified(r)
-    if (xid === Xid.setWatches) return this.#rearmed(zxid)
+    if (xid === Xid.notification) return this.#handleNotification(r)
+    if (xid === Xid.setWatches) return this.#handleReset(zxid)
     if (xid < 0) return
-    const { history, client, server, world } = this.#o
+    const { history, client, server, world } = this.#options
     const next = this.#pending.shift()
     if (next === undefined || next.xid !== xid) {
       history.violations.push(
@@ -160,9 +166,9 @@ export class RecordingConnection implements Connection {
     history.complete(operation, world.now, zxid, { ...result, err: err === 0 ? result.err : err }, results)
   }
 
-  #greeted(r: Reader): void {
+  #handleConnectResponse(r: Reader): void {
     const { sessionId, timeOut } = readConnectResponse(r)
-    const { history, client, connection, server, world } = this.#o
+    const { history, client, connection, server, world } = this.#options
     const common = { client, connection, server, at: world.now }
     if (timeOut === 0) {
       history.events.push({ kind: 'ended', ...common, session: this.#session })
@@ -180,21 +186,21 @@ export class RecordingConnection implements Connection {
       session,
       timeoutMs: timeOut,
       isNew,
-      seen: this.#seen,
+      seen: this.#lastZxidSeen,
     })
   }
 
-  #rearmed(zxid: number): void {
-    const { history, client, connection, world } = this.#o
-    const rearming = this.#rearming.shift()
+  #handleReset(zxid: number): void {
+    const { history, client, connection, world } = this.#options
+    const rearming = this.#resets.shift()
     if (rearming === undefined) return
     const common = { client, session: this.#session, connection, at: world.now }
     history.events.push({ kind: 'rearmed', ...common, ...rearming, zxid })
   }
 
-  #notified(r: Reader): void {
+  #handleNotification(r: Reader): void {
     const { type, path } = readWatcherEvent(r)
-    const { history, client, connection, world, isChecked } = this.#o
+    const { history, client, connection, world, isChecked } = this.#options
     if (type === EventType.None || !isChecked(path!)) return
     const common = { client, session: this.#session, connection, at: world.now }
     history.events.push({ kind: 'notice', ...common, type, path: path! })
@@ -202,8 +208,8 @@ export class RecordingConnection implements Connection {
 
   /** Ends the recording: requests without a reply have an unknown outcome. */
   #end(): void {
-    if (this.#over) return
-    this.#over = true
+    if (this.#isEnded) return
+    this.#isEnded = true
     for (const { operation } of this.#pending) if (operation !== undefined) operation.outcome = 'unknown'
   }
 }

@@ -10,7 +10,7 @@ export interface Member {
   /** Whether the reply to its next long request will be lost. */
   losesReply: boolean
   /** World time at which it was last resumed. */
-  wokenAt: number
+  resumedAt: number
 }
 
 const SETTINGS = {
@@ -27,43 +27,44 @@ const SETTINGS = {
 
 /** Servers, participants, and an observer client that only server faults affect. */
 export class Cluster {
-  readonly stage: Simulation
+  readonly simulation: Simulation
   readonly members: Member[] = []
   observer!: Client
 
   constructor(seed: number, servers: number, snapCount: number) {
-    this.stage = new Simulation({ seed, servers, settings: { ...SETTINGS, snapCount } })
+    this.simulation = new Simulation({ seed, servers, settings: { ...SETTINGS, snapCount } })
   }
 
   /** Connects all clients. */
-  async gather(count: number, sessionTimeout: number): Promise<void> {
-    const joining = Array.from({ length: count }, (_, i) => this.#join(`p${i}`, sessionTimeout))
+  async connectAll(count: number, sessionTimeout: number): Promise<void> {
+    const joining = Array.from({ length: count }, (_, i) => this.#connect(`p${i}`, sessionTimeout))
     this.members.push(...(await Promise.all(joining)))
-    this.observer = (await this.#join('witness', 20_000)).client
+    // The name of a host seeds its random numbers: another one changes every run.
+    this.observer = (await this.#connect('witness', 20_000)).client
   }
 
   /**
    * Returns whether a participant is paused, or was resumed at this very moment and cannot yet know what it has lost.
    */
-  isAsleep(name: string): boolean {
+  isPaused(name: string): boolean {
     const member = this.members.find((one) => one.name === name)
-    return member !== undefined && (member.host.isPaused || member.wokenAt === this.stage.world.now)
+    return member !== undefined && (member.host.isPaused || member.resumedAt === this.simulation.world.now)
   }
 
-  wake(member: Member): void {
+  resume(member: Member): void {
     if (!member.host.isPaused) return
-    member.wokenAt = this.stage.world.now
+    member.resumedAt = this.simulation.world.now
     member.host.resume()
   }
 
   get watches(): number {
-    return this.stage.servers.reduce((sum, { server }) => sum + (server?.stats().watches ?? 0), 0)
+    return this.simulation.servers.reduce((sum, { server }) => sum + (server?.stats().watches ?? 0), 0)
   }
 
-  async #join(name: string, sessionTimeout: number): Promise<Member> {
-    const { world, servers } = this.stage
+  async #connect(name: string, sessionTimeout: number): Promise<Member> {
+    const { world, servers } = this.simulation
     const host = world.addHost(name)
-    const { network, clock, random } = host.start().ports
+    const { network, clock, random } = host.start().platform
     const lost = { reply: false }
     const isArmed = (): boolean => {
       const { reply } = lost
@@ -86,7 +87,7 @@ export class Cluster {
       name,
       host,
       client,
-      wokenAt: -1,
+      resumedAt: -1,
       get losesReply() {
         return lost.reply
       },

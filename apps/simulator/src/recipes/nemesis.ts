@@ -4,50 +4,50 @@ import type { Member, Cluster } from './cluster.ts'
 /** Injects random faults into participants and servers until it is stopped. */
 export class Nemesis {
   readonly #cluster: Cluster
-  readonly #chance: Prng
+  readonly #prng: Prng
   readonly #meanMs: number
   readonly counts: Record<string, number> = {}
-  #isOver = false
+  #isStopped = false
 
   constructor(cluster: Cluster, prng: Prng) {
     this.#cluster = cluster
-    this.#chance = prng
+    this.#prng = prng
     this.#meanMs = prng.pick([300, 800, 2000])
-    this.#next()
+    this.#scheduleNext()
   }
 
   /** Ends all faults. */
   stop(): void {
-    this.#isOver = true
-    const { stage, members } = this.#cluster
-    stage.heal()
+    this.#isStopped = true
+    const { simulation, members } = this.#cluster
+    simulation.heal()
     for (const member of members) {
       member.losesReply = false
-      this.#cluster.wake(member)
+      this.#cluster.resume(member)
     }
-    for (const server of stage.servers) {
+    for (const server of simulation.servers) {
       server.host.resume()
       server.start()
     }
   }
 
-  #next(): void {
-    const wait = 20 + this.#chance.exponential(this.#meanMs)
-    this.#cluster.stage.world.schedule(wait, undefined, 'trouble', () => {
-      if (this.#isOver) return
-      if (this.#chance.chance(0.25)) this.#strikeServer()
-      else this.#strikeMember(this.#chance.pick(this.#cluster.members))
-      this.#next()
+  #scheduleNext(): void {
+    const wait = 20 + this.#prng.exponential(this.#meanMs)
+    this.#cluster.simulation.world.schedule(wait, undefined, 'trouble', () => {
+      if (this.#isStopped) return
+      if (this.#prng.chance(0.25)) this.#faultServer()
+      else this.#faultMember(this.#prng.pick(this.#cluster.members))
+      this.#scheduleNext()
     })
   }
 
-  #strikeMember(member: Member): void {
-    const { stage } = this.#cluster
-    const kind = this.#chance.pickWeighted({ reset: 3, lostReply: 6, cut: 2, expiry: 1, pause: 2 })
+  #faultMember(member: Member): void {
+    const { simulation } = this.#cluster
+    const kind = this.#prng.pickWeighted({ reset: 3, lostReply: 6, cut: 2, expiry: 1, pause: 2 })
     this.#count(kind)
-    const forMs = this.#chance.between(100, 9000)
-    const servers = stage.servers.map(({ host }) => host)
-    const { network } = stage.world
+    const forMs = this.#prng.between(100, 9000)
+    const servers = simulation.servers.map(({ host }) => host)
+    const { network } = simulation.world
     switch (kind) {
       case 'reset':
         for (const server of servers) network.reset(member.host, server)
@@ -58,8 +58,8 @@ export class Nemesis {
       case 'pause':
         member.host.pause()
         // Half of the pauses outlast any session timeout.
-        return this.#later(this.#chance.chance(0.5) ? forMs : forMs + 14_000, () =>
-          this.#cluster.wake(member),
+        return this.#later(this.#prng.chance(0.5) ? forMs : forMs + 14_000, () =>
+          this.#cluster.resume(member),
         )
       case 'cut':
       case 'expiry':
@@ -73,19 +73,19 @@ export class Nemesis {
     }
   }
 
-  #strikeServer(): void {
-    const { stage } = this.#cluster
-    const leader = stage.servers.find(({ server }) => server?.role === 'leading')
+  #faultServer(): void {
+    const { simulation } = this.#cluster
+    const leader = simulation.servers.find(({ server }) => server?.role === 'leading')
     const server =
-      leader !== undefined && this.#chance.chance(0.4) ? leader : this.#chance.pick(stage.servers)
-    const kind = this.#chance.pickWeighted({
+      leader !== undefined && this.#prng.chance(0.4) ? leader : this.#prng.pick(simulation.servers)
+    const kind = this.#prng.pickWeighted({
       kill: 2,
       power: 2,
       pause: 1,
-      isolate: stage.servers.length > 1 ? 2 : 0,
+      isolate: simulation.servers.length > 1 ? 2 : 0,
     })
     this.#count(`server ${kind}`)
-    const forMs = this.#chance.between(100, 5000)
+    const forMs = this.#prng.between(100, 5000)
     switch (kind) {
       case 'kill':
       case 'power':
@@ -95,8 +95,8 @@ export class Nemesis {
         server.host.pause()
         return this.#later(forMs, () => server.host.resume())
       case 'isolate': {
-        const others = stage.servers.filter((other) => other !== server).map(({ host }) => host)
-        const { network } = stage.world
+        const others = simulation.servers.filter((other) => other !== server).map(({ host }) => host)
+        const { network } = simulation.world
         for (const other of others) {
           network.cut(server.host, other)
           network.cut(other, server.host)
@@ -110,12 +110,12 @@ export class Nemesis {
 
   #count(kind: string): void {
     this.counts[kind] = (this.counts[kind] ?? 0) + 1
-    this.#cluster.stage.world.trace(undefined, 'trouble', kind)
+    this.#cluster.simulation.world.trace(undefined, 'trouble', kind)
   }
 
   #later(ms: number, end: () => void): void {
-    this.#cluster.stage.world.schedule(ms, undefined, 'end of trouble', () => {
-      if (!this.#isOver) end()
+    this.#cluster.simulation.world.schedule(ms, undefined, 'end of trouble', () => {
+      if (!this.#isStopped) end()
     })
   }
 }

@@ -19,8 +19,8 @@ function sim(args: readonly string[]): Promise<{ code: number | null; output: st
   })
 }
 
-describe('recipes in a simulated world', () => {
-  it(`keep their promises with ${SEEDS} seeds each`, { timeout: 600_000 }, async () => {
+describe('recipes in the simulation', () => {
+  it(`every recipe has no violation in ${SEEDS} seeds`, { timeout: 600_000 }, async () => {
     const processes = String(Math.min(4, availableParallelism()))
     const { code, output } = await sim([
       '--recipes',
@@ -34,7 +34,7 @@ describe('recipes in a simulated world', () => {
     expect(code, output).toBe(0)
   })
 
-  it('have one history for one seed', async () => {
+  it('the same seed gives the same event hash', async () => {
     const [first, second] = [await runScenario('mutex', 5, 3), await runScenario('mutex', 5, 3)]
     expect([second.hash, second.eventCount, second.violations]).toEqual([first.hash, first.eventCount, []])
   })
@@ -58,17 +58,17 @@ describe('recipes in a simulated world', () => {
     ['partitioner', 935005, 1],
     // A stream of updates ended when three connections in a row broke during its read.
     ['configuration', 910015, 1],
-  ])('keep what %s broke with seed %i and %i servers', async (name, seed, servers) => {
+  ])('%s has no violation with regression seed %i and %i servers', async (name, seed, servers) => {
     expect((await runScenario(name, seed, servers)).violations).toEqual([])
   })
 
-  it('are caught when a bug is planted in one', { timeout: 120_000 }, async () => {
+  it('a mutant of a recipe is detected', { timeout: 120_000 }, async () => {
     const { code, output } = await sim(['--recipes', 'mutex', '--plants', '--seeds', '5'])
     expect(output).toContain('mutants: 1 planted, 0 not found')
     expect(code).toBe(0)
   })
 
-  it('are named when somebody asks for one that does not exist', async () => {
+  it('an unknown recipe is refused with the list of recipes', async () => {
     await expect(runScenario('mutexes', 1, 1)).rejects.toThrow('Expected a recipe among mutex,')
   })
 })

@@ -9,9 +9,9 @@ import { Cluster } from './cluster.ts'
 /** World time within which a scenario must end, in milliseconds; otherwise a participant is stuck. */
 const LIMIT_MS = 900_000
 /** How long faults are injected at most, in milliseconds. */
-const TROUBLE_MS = 45_000
+const FAULTS_MS = 45_000
 /** How long participants may take to notice that faults have ended, in milliseconds. */
-const CALM_MS = 45_000
+const RECOVERY_MS = 45_000
 
 export interface ScenarioResult {
   readonly violations: readonly string[]
@@ -34,39 +34,39 @@ export async function runScenario(
   if (scenario === undefined)
     throw new RangeError(`Expected a recipe among ${Object.keys(scenarios).join(', ')}, got ${name}`)
   const violations: string[] = []
-  const unhandled = (reason: unknown): void => void violations.push(`unhandled: ${tell(reason)}`)
+  const unhandled = (reason: unknown): void => void violations.push(`unhandled: ${describe(reason)}`)
   process.on('unhandledRejection', unhandled)
   const prng = new Prng(seed).fork(`recipe ${name}`)
   const cluster = new Cluster(seed, servers, prng.pick([60, 1000]))
-  const { world } = cluster.stage
+  const { world } = cluster.simulation
   world.onTrace = onTrace
   let nemesis: Nemesis | undefined
   try {
     await world.runUntilSettled(
-      cluster.gather(prng.integer(3, prng.pick([4, 8, 20])), prng.pick([4000, 8000, 12_000])),
+      cluster.connectAll(prng.integer(3, prng.pick([4, 8, 20])), prng.pick([4000, 8000, 12_000])),
       60_000,
     )
     nemesis = new Nemesis(cluster, prng.fork('trouble'))
     const own = nemesis
-    world.schedule(TROUBLE_MS, undefined, 'end of all trouble', () => own.stop())
-    await world.runUntilSettled(scenario.run(castOf(cluster, nemesis, seed)), LIMIT_MS)
+    world.schedule(FAULTS_MS, undefined, 'end of all trouble', () => own.stop())
+    await world.runUntilSettled(scenario.run(contextOf(cluster, nemesis, seed)), LIMIT_MS)
     own.stop()
-    await world.run(world.now + CALM_MS)
+    await world.run(world.now + RECOVERY_MS)
     violations.push(...(await leftovers(cluster)))
-    for (const { stops } of cluster.stage.servers)
+    for (const { stops } of cluster.simulation.servers)
       for (const { server, during, reason } of stops)
         violations.push(`${server} stopped in ${during}: ${reason}`)
   } catch (error) {
-    violations.push(tell(error))
+    violations.push(describe(error))
   } finally {
     process.off('unhandledRejection', unhandled)
   }
   return { violations, eventCount: world.eventCount, hash: world.hash, counts: nemesis?.counts ?? {} }
 }
 
-function castOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioContext {
-  const { stage, members, observer } = cluster
-  const sleep = (ms: number): Promise<void> => stage.sleep(ms)
+function contextOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioContext {
+  const { simulation, members, observer } = cluster
+  const sleep = (ms: number): Promise<void> => simulation.sleep(ms)
   return {
     prng: new RandomSource(seed),
     clients: members.map(({ client }) => client),
@@ -75,10 +75,10 @@ function castOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioConte
     sleep,
     waitUntilHealed: async () => {
       nemesis.stop()
-      await sleep(CALM_MS)
+      await sleep(RECOVERY_MS)
       await observer.sync('/')
     },
-    createChecker: (limit) => new ExclusionChecker(limit, (who) => cluster.isAsleep(who)),
+    createChecker: (limit) => new ExclusionChecker(limit, (name) => cluster.isPaused(name)),
   }
 }
 
@@ -87,7 +87,7 @@ function castOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioConte
  * clients.
  */
 async function leftovers(cluster: Cluster): Promise<string[]> {
-  const { observer, members, stage } = cluster
+  const { observer, members, simulation } = cluster
   const found: string[] = []
   const look = async (): Promise<void> => {
     await observer.sync('/')
@@ -96,7 +96,7 @@ async function leftovers(cluster: Cluster): Promise<string[]> {
       if (stat !== undefined && stat.ephemeralOwner !== 0n) found.push(`${path} is left`)
     }
   }
-  await stage.world.runUntilSettled(look(), 30_000)
+  await simulation.world.runUntilSettled(look(), 30_000)
   if (cluster.watches > 0) found.push(`${cluster.watches} watches are left on the servers`)
   for (const { name, client } of members) {
     const { size } = watchesOf(client)
@@ -108,5 +108,5 @@ async function leftovers(cluster: Cluster): Promise<string[]> {
 const watchesOf = (client: Client): { readonly size: number } =>
   (client as unknown as { sharedSession: { watches: { size: number } } }).sharedSession.watches
 
-const tell = (error: unknown): string =>
+const describe = (error: unknown): string =>
   error instanceof Error ? (error.stack ?? error.message) : String(error)

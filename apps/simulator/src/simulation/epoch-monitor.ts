@@ -14,7 +14,7 @@ export class EpochMonitor {
   constructor(world: SimulatedWorld, servers: readonly SimulatedServer[]) {
     this.#world = world
     this.#servers = servers
-    if (servers.length > 1) this.#look()
+    if (servers.length > 1) this.#sample()
     for (const { host, onReplaceDisk } of servers)
       onReplaceDisk.push(() => {
         this.#last.delete(host.name)
@@ -22,7 +22,7 @@ export class EpochMonitor {
       })
   }
 
-  #look(): void {
+  #sample(): void {
     for (const { host } of this.#servers) {
       const accepted = number(host.disk.durable(`${DATA_DIR}/version-2/acceptedEpoch`)?.durableBytes)
       const current = number(host.disk.durable(`${DATA_DIR}/version-2/currentEpoch`)?.durableBytes)
@@ -31,7 +31,7 @@ export class EpochMonitor {
       this.#last.set(host.name, key)
       this.samples.push({ server: host.name, at: this.#world.now, accepted, current, isNew: false })
     }
-    this.#world.schedule(SAMPLE_INTERVAL_MS, undefined, 'look at epochs', () => this.#look())
+    this.#world.schedule(SAMPLE_INTERVAL_MS, undefined, 'look at epochs', () => this.#sample())
   }
 }
 

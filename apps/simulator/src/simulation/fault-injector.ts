@@ -1,13 +1,14 @@
 import type { Worker } from '../workload/worker.ts'
 import {
   type Host,
+  type HostState,
   jumpWallClock,
   setClockRate,
   type SimulatedServer,
   type SimulatedWorld,
 } from '@zabra/testing'
 import type { Operator } from './operator.ts'
-import type { Fault } from './plan.ts'
+import type { Fault } from './fault.ts'
 
 /** What faults act on. */
 export interface FaultTargets {
@@ -17,9 +18,9 @@ export interface FaultTargets {
   /** Changes the membership; undefined for a standalone server. */
   readonly operator: Operator | undefined
   /** Returns the host of the current leader, as far as the quorum traffic shows. */
-  readonly leader: () => Host | undefined
+  readonly leader: () => HostState | undefined
   /** Calls back once, when a leader proposes a reconfiguration. */
-  readonly onNextReconfig: (proposed: (leader: Host) => void) => void
+  readonly onNextReconfig: (proposed: (leader: HostState) => void) => void
 }
 
 /** Injects the faults of a plan and ends them. */
@@ -86,8 +87,8 @@ export class FaultInjector {
       case 'stop':
         this.#stop(this.#server(fault.server), fault.forMs)
         return undefined
-      case 'yield':
-        this.#say('ydld', this.#server(fault.server))
+      case 'handOver':
+        this.#sendCommand('ydld', this.#server(fault.server))
         return undefined
       case 'tornWrite':
         this.#cutAmidWrite(fault)
@@ -115,11 +116,11 @@ export class FaultInjector {
       case 'drift':
         setClockRate(this.#server(fault.server).host.clockSkew, this.#targets.world.now, fault.by)
         return undefined
-      case 'halfChange':
+      case 'interruptReconfig':
         this.#targets.onNextReconfig((leader) => this.#interrupt(fault, leader))
         return undefined
-      case 'deposed':
-        return this.#depose(this.#server(fault.server).host)
+      case 'staleLeader':
+        return this.#isolateStaleLeader(this.#server(fault.server).host)
       case 'clientCut':
       case 'clientReset':
       case 'clientCrash':
@@ -133,8 +134,8 @@ export class FaultInjector {
         this.#targets.operator?.request({ ...fault, kind: fault.kind, server: this.#server(fault.server) })
         return undefined
       case 'isolate':
-      case 'deaf':
-      case 'mute':
+      case 'dropInbound':
+      case 'dropOutbound':
       case 'split':
       case 'bridge':
       case 'slowLink':
@@ -144,13 +145,16 @@ export class FaultInjector {
   }
 
   /** A leader has proposed a reconfiguration: interrupt it, possibly before the commit. */
-  #interrupt({ how, afterMs, forMs }: Extract<Fault, { kind: 'halfChange' }>, leader: Host): void {
+  #interrupt(
+    { how, afterMs, forMs }: Extract<Fault, { kind: 'interruptReconfig' }>,
+    leader: HostState,
+  ): void {
     const { world, servers } = this.#targets
     const server = servers.find(({ host }) => host === leader)
     if (server === undefined) return
     world.schedule(afterMs, undefined, 'fault', () => {
       if (this.#isHealed) return
-      this.counts['changes interrupted'] = (this.counts['changes interrupted'] ?? 0) + 1
+      this.counts['reconfigurations interrupted'] = (this.counts['reconfigurations interrupted'] ?? 0) + 1
       const kind = how === 'reset' ? 'resetPeers' : how
       this.#inject({ kind, server: server.id, at: world.now, forMs })
     })
@@ -162,16 +166,16 @@ export class FaultInjector {
     void server.server?.close().then(() => {
       if (server.host.current !== life) return
       server.crash('kill')
-      this.counts['stops that came to their end'] = (this.counts['stops that came to their end'] ?? 0) + 1
+      this.counts['clean shutdowns'] = (this.counts['clean shutdowns'] ?? 0) + 1
       this.#targets.world.schedule(forMs, undefined, 'fault ends', () => server.start())
     })
   }
 
   /** Sends a four-letter word to a server, if it can be reached. */
-  #say(word: string, { address }: SimulatedServer): void {
+  #sendCommand(word: string, { address }: SimulatedServer): void {
     const { world } = this.#targets
     this.#admin ??= world.addHost('admin')
-    const { network } = (this.#admin.current ?? this.#admin.start()).ports
+    const { network } = (this.#admin.current ?? this.#admin.start()).platform
     network.connect(address).then(
       (wire) => {
         wire.setHandler({ data: () => {}, drain: () => {}, closed: () => {} })
@@ -242,7 +246,7 @@ export class FaultInjector {
   #network(
     fault: Extract<
       Fault,
-      { kind: 'isolate' | 'deaf' | 'mute' | 'split' | 'bridge' | 'slowLink' | 'resetPeers' }
+      { kind: 'isolate' | 'dropInbound' | 'dropOutbound' | 'split' | 'bridge' | 'slowLink' | 'resetPeers' }
     >,
   ): (() => void) | undefined {
     const { world, servers } = this.#targets
@@ -278,28 +282,28 @@ export class FaultInjector {
         )
       }
       case 'isolate':
-      case 'deaf':
-      case 'mute': {
+      case 'dropInbound':
+      case 'dropOutbound': {
         const { host } = this.#server(fault.server)
         const others = hosts.filter((other) => other !== host)
         const ways: (readonly [Host, Host])[] = []
-        if (fault.kind !== 'deaf') ways.push(...others.map((other) => [host, other] as const))
-        if (fault.kind !== 'mute') ways.push(...others.map((other) => [other, host] as const))
+        if (fault.kind !== 'dropInbound') ways.push(...others.map((other) => [host, other] as const))
+        if (fault.kind !== 'dropOutbound') ways.push(...others.map((other) => [other, host] as const))
         return this.#cut(ways)
       }
     }
   }
 
   /** The leader keeps only clients that just read, and a slow clock makes it believe in its leadership for longer. */
-  #depose(host: Host): () => void {
+  #isolateStaleLeader(host: Host): () => void {
     const { world, servers, workers } = this.#targets
     const writers = workers.filter(({ isReadOnly }) => !isReadOnly)
     const others = [...servers, ...writers].map((one) => one.host).filter((other) => other !== host)
-    const mend = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
+    const heal = this.#cut(others.flatMap((other) => [[host, other] as const, [other, host] as const]))
     const { rate } = host.clockSkew
     setClockRate(host.clockSkew, world.now, rate / 2)
     return () => {
-      mend()
+      heal()
       setClockRate(host.clockSkew, world.now, rate)
     }
   }

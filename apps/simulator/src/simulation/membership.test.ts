@@ -8,12 +8,12 @@ const isQuorum = (text: string, ...ids: number[]): boolean =>
 
 const roles = new Map([1, 2, 3, 4, 5].map((id) => [id, 'participant' as const]))
 
-it('takes more than half of the voters for a quorum', () => {
+it('a majority of the voters is a quorum', () => {
   const text = membershipText(roles, undefined)
   expect([isQuorum(text, 1, 2), isQuorum(text, 1, 2, 3)]).toEqual([false, true])
 })
 
-it('takes most of the weight in most of the groups for a quorum, which may be less than half of the voters', () => {
+it('a majority of the weight in a majority of the groups is a quorum, possibly a minority of the voters', () => {
   const [thirds, pairs, heavy, uneven] = GROUPS[5]!.map((groups) => membershipText(roles, groups))
   expect([isQuorum(thirds!, 4, 5), isQuorum(thirds!, 1, 2, 3)]).toEqual([true, false])
   expect([isQuorum(pairs!, 1, 2, 5), isQuorum(pairs!, 1, 3, 5)]).toEqual([true, false])
@@ -21,7 +21,7 @@ it('takes most of the weight in most of the groups for a quorum, which may be le
   expect([isQuorum(uneven!, 1, 2, 4), isQuorum(uneven!, 1, 2, 3, 5)]).toEqual([true, false])
 })
 
-it('leaves those without a voice, and groups that have nobody with one, out of it', () => {
+it('observers, and groups without weight, do not count', () => {
   const quiet = new Map([...roles, [4, 'observer' as const]])
   const text = membershipText(quiet, GROUPS[5]![0])
   expect(text).not.toContain('group.2')

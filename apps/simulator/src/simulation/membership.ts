@@ -33,8 +33,8 @@ export function readMembers(text: string): Members {
     if (zxid !== undefined) version = Number.parseInt(zxid, 16)
   }
   const voters = new Set([...roles].filter(([, role]) => role === 'participant').map(([id]) => id))
-  const voices = groups.length === 0 ? majorityOf(voters) : weighed(groups, weights)
-  return { version, roles, ...voices }
+  const voterSet = groups.length === 0 ? majorityOf(voters) : hierarchical(groups, weights)
+  return { version, roles, ...voterSet }
 }
 
 /** Returns a majority quorum. */
@@ -44,7 +44,10 @@ export const majorityOf = (voters: ReadonlySet<number>): VoterSet => ({
 })
 
 /** Returns a hierarchical quorum: a majority of the weight in a majority of the groups with weight. */
-function weighed(groups: readonly (readonly number[])[], weights: ReadonlyMap<number, number>): VoterSet {
+function hierarchical(
+  groups: readonly (readonly number[])[],
+  weights: ReadonlyMap<number, number>,
+): VoterSet {
   const weightOf = (id: number): number => weights.get(id) ?? 1
   const counted = groups.filter((group) => group.some((id) => weightOf(id) > 0))
   return {

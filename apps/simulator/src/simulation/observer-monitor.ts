@@ -1,5 +1,5 @@
 import { formatZxid } from '../history/records.ts'
-import type { Host } from '@zabra/testing'
+import type { HostState } from '@zabra/testing'
 import { PacketType, type QuorumPacket } from './quorum-packet-parser.ts'
 
 /** The port on which followers serve observers. */
@@ -14,41 +14,41 @@ export interface ObserverMonitorOptions {
 
 /** Checks what a follower sends an observer against what its leader has committed by then. */
 export class ObserverMonitor {
-  readonly #parts: ObserverMonitorOptions
-  readonly #master: Host
-  readonly #learner: Host
+  readonly #options: ObserverMonitorOptions
+  readonly #master: HostState
+  readonly #learner: HostState
   #lastInform = 0
 
-  constructor(parts: ObserverMonitorOptions, master: Host, learner: Host) {
-    this.#parts = parts
+  constructor(options: ObserverMonitorOptions, master: HostState, learner: HostState) {
+    this.#options = options
     this.#master = master
     this.#learner = learner
   }
 
   receive({ type, zxid }: QuorumPacket): void {
-    const { count } = this.#parts
+    const { count } = this.#options
     switch (type) {
       case PacketType.COMMIT:
-        return this.#decided(zxid)
+        return this.#checkCommitted(zxid)
       case PacketType.INFORM:
       case PacketType.INFORMANDACTIVATE:
         if (zxid <= this.#lastInform)
-          this.#complain(`informed of ${formatZxid(zxid)} after ${formatZxid(this.#lastInform)}`)
+          this.#report(`informed of ${formatZxid(zxid)} after ${formatZxid(this.#lastInform)}`)
         this.#lastInform = zxid
-        count(type === PacketType.INFORM ? 'told by followers' : 'changes told by followers')
-        return this.#decided(zxid)
+        count(type === PacketType.INFORM ? 'informs by followers' : 'reconfigurations by followers')
+        return this.#checkCommitted(zxid)
       case PacketType.UPTODATE:
-        return count('observers brought up to date by followers')
+        return count('observers synced by followers')
       default:
     }
   }
 
-  #decided(zxid: number): void {
-    if (!this.#parts.committed.has(zxid))
-      this.#complain(`told of ${formatZxid(zxid)}, which no leader had committed`)
+  #checkCommitted(zxid: number): void {
+    if (!this.#options.committed.has(zxid))
+      this.#report(`committed ${formatZxid(zxid)}, which no leader had committed`)
   }
 
-  #complain(what: string): void {
-    this.#parts.report(`${this.#master.name} told its observer ${this.#learner.name}: it ${what}`)
+  #report(what: string): void {
+    this.#options.report(`${this.#master.name} to its observer ${this.#learner.name}: ${what}`)
   }
 }

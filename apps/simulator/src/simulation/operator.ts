@@ -4,7 +4,8 @@ import { RetryingClient } from '../workload/retrying-client.ts'
 import type { SessionClient } from '../workload/session-client.ts'
 import type { SimulatedServer, SimulatedWorld } from '@zabra/testing'
 import { readMembers, type Members, type Role } from './membership.ts'
-import type { MembershipChange, GroupsPlan } from './plan.ts'
+import type { MembershipChange } from './fault.ts'
+import type { GroupsPlan } from './plan.ts'
 import { DATA_DIR, memberLine, membershipText, configurationFor } from './settings.ts'
 
 /** A requested change of one server's membership. */

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
-import { MEMBERSHIP_CHANGES, drawPlan } from './plan.ts'
+import { MEMBERSHIP_CHANGES } from './fault.ts'
+import { drawPlan } from './plan.ts'
 
-it('gives every leader that is deposed clients that only read', () => {
+it('plans with a stale leader have clients that only read', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { minutes: 0.05 }))
-  const deposing = plans.filter(({ faults }) => faults.some(({ kind }) => kind === 'deposed'))
+  const deposing = plans.filter(({ faults }) => faults.some(({ kind }) => kind === 'staleLeader'))
   expect(deposing.length).toBeGreaterThan(5)
   for (const { servers, clients } of deposing) {
     expect(servers).toBeGreaterThan(1)
@@ -13,7 +14,7 @@ it('gives every leader that is deposed clients that only read', () => {
   }
 })
 
-it('gives some ensembles observers, servers that are no members yet, and changes of all kinds', () => {
+it('some plans have observers, non-members and all kinds of membership changes', () => {
   const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 5, minutes: 0.05 }))
   const kinds = new Set<string>(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
   expect([...MEMBERSHIP_CHANGES].filter((kind) => !kinds.has(kind))).toEqual([])
@@ -29,7 +30,7 @@ it('gives some ensembles observers, servers that are no members yet, and changes
   for (const plan of plans) expect(plan.observers.length + plan.nonMembers.length).toBeLessThanOrEqual(2)
 })
 
-it('plays every fault of disks and every request that there is', () => {
+it('plans cover every disk fault and every operation', () => {
   const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 3, minutes: 0.1 }))
   const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
   for (const kind of ['powerCut', 'tornWrite', 'powerCutAll', 'slowDisk', 'fullDisk', 'syncError'] as const)
@@ -43,21 +44,21 @@ it('plays every fault of disks and every request that there is', () => {
     expect(deeds).toContain(deed)
 })
 
-it('stops servers gently and has leadership handed over', () => {
+it('some plans shut servers down and hand over leadership', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { servers: 3 }))
   const kinds = new Set(plans.flatMap(({ faults }) => faults.map(({ kind }) => kind)))
-  expect([kinds.has('stop'), kinds.has('yield')]).toEqual([true, true])
+  expect([kinds.has('stop'), kinds.has('handOver')]).toEqual([true, true])
 })
 
-it('interrupts some changes of the ensemble', () => {
+it('some plans interrupt reconfigurations', () => {
   const plans = Array.from({ length: 100 }, (_, seed) => drawPlan(seed, { servers: 5 }))
   const ways = plans.flatMap(({ faults }) =>
-    faults.flatMap((one) => (one.kind === 'halfChange' ? [one.how] : [])),
+    faults.flatMap((one) => (one.kind === 'interruptReconfig' ? [one.how] : [])),
   )
   expect([...new Set(ways)].sort()).toEqual(['isolate', 'kill', 'powerCut', 'reset'])
 })
 
-it('weighs voices in groups where the seed or the caller says so, and leaves the rest of the plan as it is', () => {
+it('the groups feature adds groups and leaves the rest of the plan unchanged', () => {
   const plans = Array.from({ length: 200 }, (_, seed) => drawPlan(seed, { servers: 5 }))
   const grouped = plans.filter(({ groups }) => groups !== undefined).length
   expect(grouped).toBeGreaterThan(10)
@@ -69,7 +70,7 @@ it('weighs voices in groups where the seed or the caller says so, and leaves the
   }
 })
 
-it('leaves servers without a quorum for so long that they serve those who only look', () => {
+it('the read-only feature takes the quorum away for long enough to serve read-only clients', () => {
   const plans = Array.from({ length: 20 }, (_, seed) =>
     drawPlan(seed, { servers: 3, minutes: 0.05, features: ['read-only'] }),
   )
@@ -81,7 +82,7 @@ it('leaves servers without a quorum for so long that they serve those who only l
   }
 })
 
-it('gives followers observers to keep up to date', () => {
+it('the observer-masters feature adds observers', () => {
   for (const servers of [3, 5])
     for (let seed = 0; seed < 30; seed++) {
       const plan = drawPlan(seed, { servers, features: ['observer-masters'] })

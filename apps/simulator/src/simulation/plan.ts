@@ -1,53 +1,6 @@
 import { type NetworkConditions, Prng } from '@zabra/testing'
 import { drawParticipantFaults, drawParticipants, type ParticipantPlan } from '../participants/plan.ts'
-
-/** A fault at a world time and, mostly, for a duration. Servers are numbered from 1; 0 is the leader. */
-export type Fault = { readonly at: number; readonly forMs: number } & (
-  | {
-      readonly kind: 'kill' | 'powerCut' | 'pause' | 'slowDisk' | 'fullDisk' | 'syncError'
-      readonly server: number
-    }
-  /** Shut down, as by SIGTERM, and restarted; or asked to hand over leadership (`ydld`). */
-  | { readonly kind: 'stop' | 'yield'; readonly server: number }
-  /** Power cut of a machine, `afterMs` after its next durable write begins. */
-  | { readonly kind: 'tornWrite'; readonly server: number; readonly afterMs: number }
-  | { readonly kind: 'killAll' | 'powerCutAll' }
-  | { readonly kind: 'wallJump' | 'drift'; readonly server: number; readonly by: number }
-  | { readonly kind: 'isolate' | 'deaf' | 'mute'; readonly server: number }
-  /**
-   * Leader cut off from the other servers and from all clients except those that only read, with a clock at half speed.
-   */
-  | { readonly kind: 'deposed'; readonly server: number }
-  | { readonly kind: 'split'; readonly group: readonly number[] }
-  | { readonly kind: 'bridge'; readonly server: number }
-  | { readonly kind: 'slowLink'; readonly server: number; readonly other: number; readonly ms: number }
-  | { readonly kind: 'resetPeers'; readonly server: number }
-  | {
-      readonly kind: 'clientCut' | 'clientReset' | 'clientCrash' | 'clientPause'
-      readonly client: number
-      readonly server: number
-    }
-  | { readonly kind: MembershipChange; readonly server: number }
-  /** The leader that proposes the next reconfiguration is interrupted `afterMs` later. */
-  | { readonly kind: 'halfChange'; readonly how: Interruption; readonly afterMs: number }
-)
-
-/** How a leader that has proposed a reconfiguration is interrupted. */
-export type Interruption = 'reset' | 'isolate' | 'kill' | 'powerCut'
-
-/**
- * Membership changes, one after the other: a server leaves, becomes a voter or an observer, gets an empty disk while it
- * does not vote (`wipe`), or leaves, gets an empty disk and rejoins in its old role (`renew`).
- */
-export type MembershipChange = 'leave' | 'vote' | 'observe' | 'wipe' | 'renew'
-
-export const MEMBERSHIP_CHANGES: ReadonlySet<string> = new Set<MembershipChange>([
-  'leave',
-  'vote',
-  'observe',
-  'wipe',
-  'renew',
-])
+import type { Fault } from './fault.ts'
 
 export type ClientOperation =
   | 'set'
@@ -336,7 +289,7 @@ function drawQuorumLoss(prng: Prng, servers: number, loadMs: number): Fault[] {
 function drawStaleLeaders(prng: Prng, servers: number, loadMs: number): Fault[] {
   if (servers === 1 || !prng.chance(0.3)) return []
   const at = prng.between(100, Math.max(200, loadMs - 5000))
-  return [{ kind: 'deposed', server: 0, at, forMs: prng.between(3500, 6000) }]
+  return [{ kind: 'staleLeader', server: 0, at, forMs: prng.between(3500, 6000) }]
 }
 
 interface EnsemblePlan {
@@ -407,7 +360,7 @@ function drawInterruptions(prng: Prng, changes: readonly Fault[]): Fault[] {
   return changes
     .filter(() => prng.chance(0.4))
     .map(({ at }) => ({
-      kind: 'halfChange',
+      kind: 'interruptReconfig',
       how: prng.pickWeighted({ reset: 3, isolate: 2, kill: 1, powerCut: 1 }),
       afterMs: prng.pick([0, 0, 1, 10]),
       at: at - 1,
@@ -442,7 +395,7 @@ function drawFault(
     powerCut: 4,
     tornWrite: 4,
     stop: 1.5,
-    yield: servers > 1 ? 1.5 : 0,
+    handOver: servers > 1 ? 1.5 : 0,
     pause: 3,
     slowDisk: 2,
     fullDisk: 0.7,
@@ -456,7 +409,15 @@ function drawFault(
     clientCrash: 1.5,
     clientPause: 1.5,
     ...(servers > 1
-      ? { isolate: 4, deaf: 2, mute: 2, split: 3, bridge: servers > 3 ? 2 : 0, slowLink: 2, resetPeers: 3 }
+      ? {
+          isolate: 4,
+          dropInbound: 2,
+          dropOutbound: 2,
+          split: 3,
+          bridge: servers > 3 ? 2 : 0,
+          slowLink: 2,
+          resetPeers: 3,
+        }
       : {}),
   })
   switch (kind) {
@@ -489,13 +450,13 @@ function drawFault(
     case 'fullDisk':
     case 'syncError':
     case 'isolate':
-    case 'deaf':
-    case 'mute':
+    case 'dropInbound':
+    case 'dropOutbound':
     case 'bridge':
     case 'resetPeers':
     case 'stop':
       return { ...both, kind, server }
-    case 'yield':
+    case 'handOver':
       return { ...both, kind, server: 0 }
   }
 }

@@ -63,16 +63,16 @@ function channel(
   port = QUORUM_PORT,
 ): (type: number, zxid: number, data?: Uint8Array) => void {
   const connection = {
-    isDialer: false,
+    isInitiator: false,
     local: { port },
     owner: { host: leader },
-    other: { owner: { host: learner } },
+    remoteEnd: { owner: { host: learner } },
   } as unknown as SimulatedConnection
   return (type, zxid, data) => world.network.tap?.(connection, packet(type, zxid, data))
 }
 
-describe('what is committed, as the wire tells it', () => {
-  it('includes what an established leader has behind a snapshot of a leader that never was', () => {
+describe('QuorumMonitor', () => {
+  it('an established leader commits its log after the snapshot of a leader that was never established', () => {
     const world = new SimulatedWorld(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
@@ -97,7 +97,7 @@ describe('what is committed, as the wire tells it', () => {
     expect(wire.violations).toEqual([])
   })
 
-  it('leaves out what stands behind a snapshot that an established leader does not have', () => {
+  it('a transaction that an established leader lacks is not committed', () => {
     const world = new SimulatedWorld(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     for (const host of [s1, s2, s3]) host.start()
@@ -115,7 +115,7 @@ describe('what is committed, as the wire tells it', () => {
     expect([...wire.committed]).toEqual([known])
   })
 
-  it('leaves out what a leader without its quorum has logged when an observer comes to it', () => {
+  it('a leader without a quorum commits nothing when it syncs an observer', () => {
     const world = new SimulatedWorld(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2])))
@@ -133,7 +133,7 @@ describe('what is committed, as the wire tells it', () => {
     expect([...wire.committed]).toEqual([old])
   })
 
-  it('needs a quorum of the members, old and new, when they change', () => {
+  it('a reconfiguration needs quorums of the old and the new voters', () => {
     const world = new SimulatedWorld(1)
     const hosts = [1, 2, 3, 4].map((id) => world.addHost(`s${id}`)) as [Host, Host, Host, Host]
     const [s1, s2, , s4] = hosts
@@ -164,7 +164,7 @@ describe('what is committed, as the wire tells it', () => {
     expect(wire.violations.length).toBe(2)
   })
 
-  it('is not told to an observer by its follower before', () => {
+  it('a follower that informs its observer before the commit is reported', () => {
     const world = new SimulatedWorld(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2])))
@@ -180,12 +180,10 @@ describe('what is committed, as the wire tells it', () => {
     expect(wire.violations).toEqual([])
     toS2(PacketType.PROPOSAL, EPOCH + 2)
     toS3(PacketType.INFORM, EPOCH + 2)
-    expect(wire.violations.join()).toContain(
-      's2 told its observer s3: it told of 0x100000002, which no leader',
-    )
+    expect(wire.violations.join()).toContain('s2 to its observer s3: committed 0x100000002, which no leader')
   })
 
-  it('is what a configuration must be that a learner is given', () => {
+  it('an uncommitted configuration sent to a learner is reported', () => {
     const world = new SimulatedWorld(1)
     const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]
     const wire = new QuorumMonitor(world, majorityOf(new Set([1, 2, 3])))
@@ -213,7 +211,7 @@ describe('what is committed, as the wire tells it', () => {
     [[1, 2], []],
     [[1, 2, 3, 4], [/s1 leads epoch 2, which is not on the disks of a quorum of 1, 2, 3, 4 /]],
   ])(
-    'is a configuration of %j that a leader begins with, though its log has lost the change',
+    'the initial configuration %j of a leader is committed, although its log has lost the reconfiguration',
     (members, wrong) => {
       const world = new SimulatedWorld(1)
       const [s1, s2, s3] = ['s1', 's2', 's3'].map((name) => world.addHost(name)) as [Host, Host, Host]

@@ -1,5 +1,5 @@
 import { formatZxid } from '../history/records.ts'
-import type { Host, SimulatedConnection, SimulatedWorld } from '@zabra/testing'
+import type { HostState, SimulatedConnection, SimulatedWorld } from '@zabra/testing'
 import { OpCode } from '@zabra/protocol'
 import { DurableLog } from './durable-log.ts'
 import { ConfigurationHistory, readMembers, type VoterSet } from './membership.ts'
@@ -18,8 +18,8 @@ export interface QuorumRecord {
 
 /** The packets from a leader to one learner. */
 interface LearnerChannel {
-  readonly leader: Host
-  readonly learner: Host
+  readonly leader: HostState
+  readonly learner: HostState
   lastProposal: number
   lastInform: number
   /** Commits before UPTODATE: they count once the leader is established. */
@@ -42,9 +42,9 @@ export class QuorumMonitor {
   readonly record: QuorumRecord = { committed: this.committed, violations: this.violations }
   readonly counts: Record<string, number> = {}
   readonly configurations: ConfigurationHistory
-  leader: Host | undefined
+  leader: HostState | undefined
   /** Callbacks for the next proposed reconfiguration. */
-  #onChange: ((leader: Host) => void)[] = []
+  #onChange: ((leader: HostState) => void)[] = []
   #epoch = 0
   readonly #establishedEpochs = new Set<number>()
   /** The version of the configuration with which the leader of an epoch began. */
@@ -53,20 +53,20 @@ export class QuorumMonitor {
   readonly #streams = new Map<SimulatedConnection, QuorumPacketParser>()
   /** The epoch offered to a learner, by the learner's side of the connection. */
   readonly #offered = new WeakMap<SimulatedConnection, number>()
-  readonly #leaders = new Map<number, Host>()
-  readonly #logs = new Map<Host, DurableLog>()
+  readonly #leaders = new Map<number, HostState>()
+  readonly #logs = new Map<HostState, DurableLog>()
   /** The last zxid of each leader's history, as the leader announced it. */
-  readonly #reach = new Map<Host, number>()
+  readonly #reach = new Map<HostState, number>()
 
   /** `voters` are the initial ones. Server hosts are named `s` and a number. */
-  constructor(world: SimulatedWorld, voices: VoterSet) {
+  constructor(world: SimulatedWorld, voters: VoterSet) {
     this.#world = world
-    this.configurations = new ConfigurationHistory(voices)
+    this.configurations = new ConfigurationHistory(voters)
     world.network.tap = (from, bytes) => this.#receive(from, bytes)
   }
 
   /** Calls back once, when a leader proposes a reconfiguration that is new. */
-  onNextReconfig(proposed: (leader: Host) => void): void {
+  onNextReconfig(proposed: (leader: HostState) => void): void {
     this.#onChange.push(proposed)
   }
 
@@ -77,24 +77,30 @@ export class QuorumMonitor {
     if (stream === undefined) {
       const [own, other] = [from.owner.host, from.remoteEnd.owner.host]
       stream = from.isInitiator
-        ? new QuorumPacketParser((packet) => this.#ofLearner(own, packet, from))
-        : this.#toLearner(port, own, other, from.remoteEnd)
+        ? new QuorumPacketParser((packet) => this.#fromLearner(own, packet, from))
+        : this.#parserToLearner(port, own, other, from.remoteEnd)
       this.#streams.set(from, stream)
     }
     stream.push(bytes)
   }
 
-  #toLearner(port: number, master: Host, learner: Host, answers: SimulatedConnection): QuorumPacketParser {
-    const heard = port === OBSERVER_PORT ? this.#behind(master, learner) : this.#channel(master, learner)
+  #parserToLearner(
+    port: number,
+    master: HostState,
+    learner: HostState,
+    answers: SimulatedConnection,
+  ): QuorumPacketParser {
+    const receive =
+      port === OBSERVER_PORT ? this.#observerChannel(master, learner) : this.#channel(master, learner)
     return new QuorumPacketParser((packet) => {
       if (packet.type === PacketType.LEADERINFO) this.#offered.set(answers, packet.zxid / 2 ** 32)
-      if (packet.type === PacketType.NEWLEADER) this.#shows(master, learner, packet)
-      heard(packet)
+      if (packet.type === PacketType.NEWLEADER) this.#checkConfiguration(master, learner, packet)
+      receive(packet)
     })
   }
 
   /** Monitors what an observer receives from its follower. */
-  #behind(master: Host, learner: Host): (packet: QuorumPacket) => void {
+  #observerChannel(master: HostState, learner: HostState): (packet: QuorumPacket) => void {
     const { committed } = this
     const parts = {
       committed,
@@ -105,7 +111,7 @@ export class QuorumMonitor {
     return (packet) => channel.receive(packet)
   }
 
-  #channel(leader: Host, learner: Host): (packet: QuorumPacket) => void {
+  #channel(leader: HostState, learner: HostState): (packet: QuorumPacket) => void {
     const channel: LearnerChannel = {
       leader,
       learner,
@@ -117,15 +123,15 @@ export class QuorumMonitor {
       offered: 0,
       epoch: 0,
     }
-    return (packet) => this.#ofLeader(channel, packet)
+    return (packet) => this.#fromLeader(channel, packet)
   }
 
   /** Records the durable state of a disk that is about to be replaced. */
-  diskReplaced(host: Host): void {
+  diskReplaced(host: HostState): void {
     this.#logOf(host).retainHistory()
   }
 
-  #ofLeader(channel: LearnerChannel, { type, zxid, data }: QuorumPacket): void {
+  #fromLeader(channel: LearnerChannel, { type, zxid, data }: QuorumPacket): void {
     switch (type) {
       case PacketType.LEADERINFO:
         channel.offered = zxid / 2 ** 32
@@ -136,13 +142,13 @@ export class QuorumMonitor {
         channel.upToDate = true
         this.#established(channel)
         for (const early of channel.early) this.#commit(early)
-        return this.#count('learners brought up to date')
+        return this.#count('learners synced')
       case PacketType.DIFF:
-        return this.#brings(channel, 'DIFF', zxid)
+        return this.#recordReach(channel, 'DIFF', zxid)
       case PacketType.TRUNC:
         return this.#count('TRUNC')
       case PacketType.SNAP:
-        return this.#brings(channel, 'SNAP', zxid)
+        return this.#recordReach(channel, 'SNAP', zxid)
       case PacketType.PROPOSAL:
         if (zxid <= channel.lastProposal)
           this.#reportFor(channel, `proposed ${formatZxid(zxid)} after ${formatZxid(channel.lastProposal)}`)
@@ -154,7 +160,7 @@ export class QuorumMonitor {
         if (!channel.proposed.delete(zxid))
           this.#reportFor(channel, `committed ${formatZxid(zxid)}, which it had not proposed`)
         // A learner applies it at once, also a reconfiguration that no other learner has received.
-        if (channel.upToDate || this.#establishedEpochs.has(channel.offered)) this.#decided(channel, zxid)
+        if (channel.upToDate || this.#establishedEpochs.has(channel.offered)) this.#checkCommit(channel, zxid)
         else channel.early.push(zxid)
         if (type === PacketType.COMMITANDACTIVATE) this.#count('reconfigurations')
         return
@@ -163,14 +169,14 @@ export class QuorumMonitor {
         if (zxid <= channel.lastInform)
           this.#reportFor(channel, `informed of ${formatZxid(zxid)} after ${formatZxid(channel.lastInform)}`)
         channel.lastInform = zxid
-        if (channel.upToDate) this.#decided(channel, zxid)
+        if (channel.upToDate) this.#checkCommit(channel, zxid)
         return
       default:
     }
   }
 
   /** Checks a configuration that a learner activates: once its leader is established, it must be committed. */
-  #shows(master: Host, learner: Host, { zxid, data }: QuorumPacket): void {
+  #checkConfiguration(master: HostState, learner: HostState, { zxid, data }: QuorumPacket): void {
     const epoch = zxid / 2 ** 32
     if (data === undefined) return
     const { version } = readMembers(new TextDecoder().decode(data))
@@ -181,11 +187,11 @@ export class QuorumMonitor {
     )
   }
 
-  #proposed(leader: Host, zxid: number, data: Uint8Array | undefined): void {
+  #proposed(leader: HostState, zxid: number, data: Uint8Array | undefined): void {
     const text = data === undefined ? undefined : configurationIn(data)
     if (text === undefined) return
     if (!this.configurations.propose(zxid, text)) return
-    for (const heard of this.#onChange.splice(0)) heard(leader)
+    for (const receive of this.#onChange.splice(0)) receive(leader)
   }
 
   #commit(zxid: number): void {
@@ -197,7 +203,7 @@ export class QuorumMonitor {
    * Checks a commit: a quorum must have the transaction on disk; for a reconfiguration, quorums of the old and the new
    * voters.
    */
-  #decided({ leader }: LearnerChannel, zxid: number): void {
+  #checkCommit({ leader }: LearnerChannel, zxid: number): void {
     if (this.committed.has(zxid)) return
     for (const { voters, isQuorum } of this.configurations.decidingVoters(zxid))
       if (!isQuorum((id) => this.#everHad(id, zxid)))
@@ -208,14 +214,14 @@ export class QuorumMonitor {
   }
 
   /** Records how far the leader's history goes. */
-  #brings(channel: LearnerChannel, how: string, zxid: number): void {
+  #recordReach(channel: LearnerChannel, how: string, zxid: number): void {
     const { leader, offered } = channel
     this.#count(how)
     this.#reach.set(leader, zxid)
     if (!this.#establishedEpochs.has(offered)) return
     // Some of these may have been committed without any learner to announce them to.
     for (const known of this.#logOf(leader).zxids())
-      if (known > offered * 2 ** 32 && known <= zxid) this.#decided(channel, known)
+      if (known > offered * 2 ** 32 && known <= zxid) this.#checkCommit(channel, known)
   }
 
   /**
@@ -279,7 +285,7 @@ export class QuorumMonitor {
       )
   }
 
-  #ofLearner(learner: Host, { type, zxid }: QuorumPacket, from: SimulatedConnection): void {
+  #fromLearner(learner: HostState, { type, zxid }: QuorumPacket, from: SimulatedConnection): void {
     const log = this.#logOf(learner)
     const offered = this.#offered.get(from) ?? 0
     if (type === PacketType.ACKEPOCH && log.epochIn('acceptedEpoch') < offered)
@@ -293,10 +299,10 @@ export class QuorumMonitor {
           `${learner.name} acknowledged the leader of epoch ${zxid / 2 ** 32} with current epoch ${log.epochIn('currentEpoch')} on its disk`,
         )
     } else if (!log.has(zxid))
-      this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may lose`)
+      this.#report(`${learner.name} acknowledged ${formatZxid(zxid)}, which its disk may still lose`)
   }
 
-  #logOf(host: Host): DurableLog {
+  #logOf(host: HostState): DurableLog {
     let log = this.#logs.get(host)
     if (log === undefined) this.#logs.set(host, (log = new DurableLog(host.disk)))
     return log
@@ -307,7 +313,7 @@ export class QuorumMonitor {
   }
 
   #reportFor({ leader, learner }: LearnerChannel, what: string): void {
-    this.#report(`${leader.name} told ${learner.name}: it ${what}`)
+    this.#report(`${leader.name} to ${learner.name}: ${what}`)
   }
 
   #report(what: string): void {

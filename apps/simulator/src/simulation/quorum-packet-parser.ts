@@ -29,14 +29,14 @@ const SIGNATURE = Uint8Array.of(0, 0, 0, 10, ...new TextEncoder().encode('BenWas
  * share its defects.
  */
 export class QuorumPacketParser {
-  readonly #heard: (packet: QuorumPacket) => void
+  readonly #onPacket: (packet: QuorumPacket) => void
   #rest = new Uint8Array(0)
   #inSnapshot = false
   /** Set when bytes cannot be parsed; the rest of the stream is ignored. */
   isBroken = false
 
-  constructor(heard: (packet: QuorumPacket) => void) {
-    this.#heard = heard
+  constructor(onPacket: (packet: QuorumPacket) => void) {
+    this.#onPacket = onPacket
   }
 
   push(bytes: Uint8Array): void {
@@ -84,7 +84,7 @@ export class QuorumPacketParser {
       end += 4 + Math.max(0, view.getInt32(end))
       if (bytes.length < end) return -1
     }
-    this.#heard({ type, zxid, data: length < 0 ? undefined : bytes.slice(at + 16, at + 16 + length) })
+    this.#onPacket({ type, zxid, data: length < 0 ? undefined : bytes.slice(at + 16, at + 16 + length) })
     if (type === PacketType.SNAP) this.#inSnapshot = true
     return end
   }

@@ -1,4 +1,3 @@
-import type { Logger } from '@zabra/runtime'
 import { checkers } from '../checkers/index.ts'
 import type { Evidence } from '../checkers/index.ts'
 import {
@@ -10,12 +9,13 @@ import {
 import { QUOTA_NODES } from '../history/quota.ts'
 import { History } from '../history/records.ts'
 import {
-  type Incarnation,
   type Prng,
   type ServerEndpoint,
   SimulatedServer,
   SimulatedWorld,
   type TraceEvent,
+  type LogLine,
+  type ProcessState,
 } from '@zabra/testing'
 import { SessionClient, type SessionClientOptions } from '../workload/session-client.ts'
 import { RetryingClient, createAll, readTree } from '../workload/retrying-client.ts'
@@ -59,13 +59,13 @@ export interface RunReport {
 }
 
 export interface RunOptions {
-  readonly onTrace?: (note: TraceEvent) => void
-  readonly onLog?: (who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void
+  readonly onTrace?: (event: TraceEvent) => void
+  readonly onLog?: (line: LogLine) => void
 }
 
 /** Runs a plan from its first event to its last and checks the result. */
 export function runPlan(plan: Plan, options: RunOptions = {}): Promise<RunReport> {
-  return new Run(plan, options).play()
+  return new Run(plan, options).run()
 }
 
 class Run {
@@ -91,11 +91,11 @@ class Run {
     const world = new SimulatedWorld(plan.seed)
     this.#world = world
     world.onTrace = options.onTrace
-    world.onLog = (who, level, facts, sentence) => {
-      this.#stats.recordLogLine(sentence, facts)
-      options.onLog?.(who, level, facts, sentence)
+    world.onLog = (line) => {
+      this.#stats.recordLogLine(line)
+      options.onLog?.(line)
     }
-    world.onError = (error, who) => this.#handleError(error, who)
+    world.onError = (error, owner) => this.#handleError(error, owner)
     Object.assign(world.network.conditions, plan.network)
     this.#servers = Array.from({ length: plan.servers }, (_, index) => {
       const host = world.addHost(`s${index + 1}`)
@@ -142,7 +142,7 @@ class Run {
     })
   }
 
-  async play(): Promise<RunReport> {
+  async run(): Promise<RunReport> {
     try {
       await this.#prepare()
       await this.#load()
@@ -206,14 +206,17 @@ class Run {
     let isWritten = false
     void written.then(() => (isWritten = true))
     if (!(await this.#world.run(this.#world.now + WRITE_WITHIN_MS, () => isWritten)))
-      this.#violate('liveness', `No write was answered within ${WRITE_WITHIN_MS} ms once all was healed`)
+      this.#violate('liveness', `No write was acknowledged within ${WRITE_WITHIN_MS} ms after healing`)
     else this.#stats.recoveryMs = this.#world.now - this.#healedAt
     const lookers = this.#workers.filter(
       ({ acceptsReadOnlyServers, host }) => acceptsReadOnlyServers && host.current !== undefined,
     )
     const areBack = (): boolean => lookers.every(({ client }) => client.isAttachedToQuorum)
     if (!(await this.#world.run(this.#healedAt + WRITE_WITHIN_MS, areBack)))
-      this.#violate('liveness', `Not everybody who may look is back at a quorum after ${WRITE_WITHIN_MS} ms`)
+      this.#violate(
+        'liveness',
+        `A read-only client had no server with a quorum ${WRITE_WITHIN_MS} ms after healing`,
+      )
   }
 
   async #finish(): Promise<void> {
@@ -241,11 +244,14 @@ class Run {
   async #finishParticipants(prng: Prng): Promise<void> {
     const all = this.#participants
     for (const one of all) one.stop()
-    const isQuiet = (): boolean => all.every((one) => one.isQuiet)
+    const isQuiet = (): boolean => all.every((one) => one.isIdle)
     if (!(await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, isQuiet)))
-      this.#violate('calls', `Not every call was settled within ${SETTLED_WITHIN_MS} ms once all was healed`)
+      this.#violate(
+        'calls',
+        `A call of a library client had not settled ${SETTLED_WITHIN_MS} ms after healing`,
+      )
     let concluded = 0
-    for (const one of all) void one.conclude().then(() => concluded++)
+    for (const one of all) void one.readAll().then(() => concluded++)
     await this.#world.run(this.#world.now + SETTLED_WITHIN_MS, () => concluded === all.length)
     await this.#world.run(this.#world.now + QUIET_MS)
     for (const one of all) one.end(prng.chance(0.5))
@@ -304,7 +310,7 @@ class Run {
         .map(({ session }) => session),
     )
     const clocksAreTrue = !this.#plan.faults.some(({ kind }) =>
-      ['wallJump', 'drift', 'deposed'].includes(kind),
+      ['wallJump', 'drift', 'staleLeader'].includes(kind),
     )
     const { tickTimeMs } = this.#plan.settings
     const evidence: Evidence = {
@@ -341,7 +347,7 @@ class Run {
     for (const { kind, session } of this.#history.events) if (kind === 'attached') attached.add(session)
     const upgraded = [...attached].filter((session) => model.sessions.has(session)).length
     this.#stats.add('local sessions', attached.size - upgraded)
-    this.#stats.add('local sessions that became global', upgraded)
+    this.#stats.add('local sessions upgraded', upgraded)
   }
 
   /** A server may stop only because its disk failed. */
@@ -352,8 +358,8 @@ class Run {
           this.#violate('stops', `${server} stopped in ${during} at ${at.toFixed(1)} ms: ${reason}`)
   }
 
-  #handleError(error: unknown, who: Incarnation | undefined): void {
-    const server = this.#servers.find(({ host }) => host === who?.host)
+  #handleError(error: unknown, owner: ProcessState | undefined): void {
+    const server = this.#servers.find(({ host }) => host === owner?.host)
     if (server === undefined) throw error
     server.handleError(error)
   }

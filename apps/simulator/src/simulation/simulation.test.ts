@@ -24,7 +24,7 @@ function sim(args: readonly string[]): Promise<{ code: number | null; output: st
   })
 }
 
-describe('a simulated ensemble', () => {
+describe('the simulation of ensembles', () => {
   it.each([
     [1, 1],
     [2, 1],
@@ -35,13 +35,13 @@ describe('a simulated ensemble', () => {
     [3, 3],
     [4, 3],
     [1, 5],
-  ])('keeps every promise with seed %i and %i servers', async (seed, servers) => {
+  ])('seed %i with %i servers has no violation', async (seed, servers) => {
     const { violations, stats } = await runPlan(drawPlan(seed, { servers, minutes: 0.05 }))
     expect(violations, line(seed, servers)).toEqual([])
     expect(stats.counts['writes'], line(seed, servers)).toBeGreaterThan(0)
   })
 
-  it(`keeps every promise over ${SEEDS} more seeds`, { timeout: 600_000 }, async () => {
+  it(`${SEEDS} more seeds have no violation`, { timeout: 600_000 }, async () => {
     const processes = String(Math.min(4, availableParallelism()))
     const args = ['--seeds', String(SEEDS), '--start', '1001', '--minutes', '0.05', '--processes', processes]
     const { code, output } = await sim([...args, '--quiet'])
@@ -49,7 +49,7 @@ describe('a simulated ensemble', () => {
     expect(code).toBe(0)
   })
 
-  it('keeps every promise where epochs end after few transactions', { timeout: 600_000 }, async () => {
+  it('epochs that end after 150 transactions cause no violation', { timeout: 600_000 }, async () => {
     const args = ['--variant', 'short-epochs', '--seeds', '4', '--start', '1', '--servers', '3']
     const { code, output } = await sim([...args, '--minutes', '0.05', '--quiet'])
     expect(output).toContain('simulation: 4 seeds, 0 violations')
@@ -57,7 +57,7 @@ describe('a simulated ensemble', () => {
     expect(code).toBe(0)
   })
 
-  it('keeps every promise with voters in groups, read-only servers and observers behind followers', async () => {
+  it('hierarchical quorums, read-only servers and observer masters cause no violation', async () => {
     const args = [
       '--with',
       'groups,read-only,observer-masters',
@@ -74,14 +74,14 @@ describe('a simulated ensemble', () => {
       'ensembles with groups',
       'read-only answers',
       'refused as read-only',
-      'told by followers',
+      'informs by followers',
     ]
     for (const what of counted)
       expect(Number(new RegExp(`${what} +(\\d+)`).exec(output)?.[1]), what).toBeGreaterThan(3)
     expect(code).toBe(0)
   })
 
-  it('tells of a violation with the line that plays it again, and writes down all that happened', async () => {
+  it('a violation prints its replay command and writes a trace', async () => {
     const args = ['--plant', 'version-ignored', '--seeds', '1', '--start', '1', '--servers', '1']
     const { code, output } = await sim([...args, '--minutes', '0.1', '--quiet'])
     expect(code).toBe(1)
@@ -92,7 +92,7 @@ describe('a simulated ensemble', () => {
     expect(trace).toMatch(/^VIOLATION results: /m)
   })
 
-  it('makes a plan smaller as long as its runs still fail', async () => {
+  it('shrink returns a smaller plan that still fails', async () => {
     const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
     const broken = { ...plan, network: { ...plan.network, delayMs: 60_000 } }
     const { violations } = await runPlan(broken)
@@ -105,13 +105,13 @@ describe('a simulated ensemble', () => {
   it.each([
     [11, 1],
     [12, 3],
-  ])('has one history for seed %i and %i servers', async (seed, servers) => {
+  ])('seed %i with %i servers gives the same event hash twice', async (seed, servers) => {
     const plan = drawPlan(seed, { servers, minutes: 0.05 })
     const [first, second] = [await runPlan(plan), await runPlan(plan)]
     expect([second.hash, second.eventCount], line(seed, servers)).toEqual([first.hash, first.eventCount])
   })
 
-  it('has another history for another seed', async () => {
+  it('another seed gives another event hash', async () => {
     const [first, second] = [
       await runPlan(drawPlan(1, { servers: 1, minutes: 0.02 })),
       await runPlan(drawPlan(2, { servers: 1, minutes: 0.02 })),
@@ -119,7 +119,7 @@ describe('a simulated ensemble', () => {
     expect(second.hash).not.toBe(first.hash)
   })
 
-  it('keeps a plan whose runs violate nothing as it is when it is told to shrink it', async () => {
+  it('shrink returns a plan without violations unchanged', async () => {
     const plan = drawPlan(1, { servers: 1, minutes: 0.02 })
     expect(await shrink(plan, 'reads', 2)).toBe(plan)
   })

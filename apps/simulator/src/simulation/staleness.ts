@@ -17,7 +17,7 @@ const SLOWEST_CLOCK_RATE = 0.9
  */
 export function maxStalenessOf({ servers, faults, settings, observerMasters }: Plan): number {
   if (servers === 1) return 0
-  const rate = faults.some(({ kind }) => kind === 'deposed') ? SLOWEST_CLOCK_RATE / 2 : SLOWEST_CLOCK_RATE
+  const rate = faults.some(({ kind }) => kind === 'staleLeader') ? SLOWEST_CLOCK_RATE / 2 : SLOWEST_CLOCK_RATE
   const pauses = faults.map(({ kind, forMs }) => (kind === 'pause' ? forMs : 0))
   const ways = faults.map((fault) => (fault.kind === 'slowLink' ? fault.ms : 0))
   const noticed = ((SYNC_LIMIT + NOTICE_TICKS) * settings.tickTimeMs) / rate

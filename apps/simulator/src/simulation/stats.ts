@@ -1,20 +1,20 @@
 import { ErrorCode } from '@zabra/protocol'
 import { isWrite, type History, type Request } from '../history/records.ts'
 import type { Call } from '../participants/calls.ts'
-import type { SimulatedServer } from '@zabra/testing'
+import type { SimulatedServer, LogLine } from '@zabra/testing'
 import type { QuorumMonitor } from './quorum-monitor.ts'
 
 /** Requests that are counted by kind. */
 const COUNTED: Readonly<Partial<Record<Request['op'], string>>> = {
   sync: 'syncs',
   multiRead: 'multiReads',
-  whoAmI: 'questions for identities',
-  checkWatches: 'questions for watches',
-  removeWatches: 'removals of watches',
-  addWatch: 'lasting watches',
-  ephemerals: 'lists of ephemerals',
-  count: 'counts of znodes below',
-  setAcl: 'changes of access lists',
+  whoAmI: 'whoAmI',
+  checkWatches: 'checkWatches',
+  removeWatches: 'removeWatches',
+  addWatch: 'persistent watches',
+  ephemerals: 'getEphemerals',
+  count: 'getAllChildrenNumber',
+  setAcl: 'setACL',
 }
 
 /** Counts of what happened in one run or many: evidence that the runs were not vacuous. */
@@ -27,17 +27,21 @@ export class Stats {
     if (count > 0) this.counts[name] = (this.counts[name] ?? 0) + count
   }
 
-  recordLogLine(sentence: string, facts: object): void {
+  recordLogLine({ sentence, facts }: LogLine): void {
     if (sentence === 'A session expired') this.add('sessions expired', 1)
-    if ('reason' in facts && facts.reason === 'the transactions of this epoch are used up')
+    if ('reason' in facts && facts.reason === 'all counters of this epoch are used')
       this.add('epochs used up', 1)
   }
 
   /** Counts the calls of library clients. */
   recordCalls(calls: readonly Call[]): void {
     for (const { outcome, maybeApplied } of calls) {
-      this.add('calls of real clients', 1)
-      if (outcome === 'failed') this.add(maybeApplied ? 'calls in doubt' : 'calls that failed', 1)
+      this.add('library client calls', 1)
+      if (outcome === 'failed')
+        this.add(
+          maybeApplied ? 'library client calls with unknown outcome' : 'library client calls that failed',
+          1,
+        )
     }
   }
 
@@ -62,10 +66,10 @@ export class Stats {
     const at = new Map<string, string>()
     for (const arrival of history.events) {
       if (arrival.kind === 'notice') this.add('watches fired', 1)
-      if (arrival.kind === 'rearmed') this.add('watches armed again', 1)
+      if (arrival.kind === 'rearmed') this.add('watch resets', 1)
       if (arrival.kind !== 'attached') continue
       if (arrival.isReadOnly === true) this.add('sessions of read-only servers', 1)
-      this.add(arrival.isNew ? 'sessions' : 'sessions attached again', 1)
+      this.add(arrival.isNew ? 'sessions' : 'session reattachments', 1)
       const before = at.get(arrival.session)
       if (before !== undefined && before !== arrival.server) this.add('sessions moved', 1)
       at.set(arrival.session, arrival.server)
@@ -73,10 +77,10 @@ export class Stats {
     for (const { host, stops, repairs } of servers) {
       for (const [name, count] of Object.entries(host.disk.faultCounts)) this.add(name, count)
       this.add('restarts', host.startCount - 1)
-      this.add('logs cut by an operator', repairs)
+      this.add('logs repaired by the operator', repairs)
       this.add('stops', stops.length)
     }
-    for (const [name, count] of Object.entries(faults)) this.add(`fault ${name}`, count)
+    for (const [name, count] of Object.entries(faults)) this.add(`fault: ${name}`, count)
     for (const [name, count] of Object.entries(wire?.counts ?? {})) this.add(name, count)
   }
 

@@ -1,15 +1,13 @@
 import type { Incarnation, Prng, ServerEndpoint } from '@zabra/testing'
+import { FramedConnection, type FrameHandler } from '@zabra/testkit'
 import {
   ErrorCode,
   EventType,
-  FrameSplitter,
   OpCode,
   readConnectResponse,
-  Reader,
+  type Reader,
   readWatcherEvent,
   writeAuthPacket,
-  writeConnectRequest,
-  Writer,
   writeSetWatches,
   writeSetWatches2,
   Xid,
@@ -65,7 +63,7 @@ const REMOVED: Readonly<Record<WatchKind, readonly Armed[]>> = {
  */
 export class SessionClient {
   readonly name: string
-  readonly #o: SessionClientOptions
+  readonly #options: SessionClientOptions
   readonly #armed: Readonly<Record<Armed, Set<string>>> = {
     data: new Set(),
     exist: new Set(),
@@ -90,7 +88,7 @@ export class SessionClient {
   onAttached: () => void = () => {}
 
   constructor(options: SessionClientOptions) {
-    this.#o = options
+    this.#options = options
     this.name = options.name
     this.#timeoutMs = options.timeoutMs
   }
@@ -103,7 +101,7 @@ export class SessionClient {
   }
   /** Whether requests can be sent now. */
   get isAttached(): boolean {
-    return this.#connection?.attached === true
+    return this.#connection?.isAttached === true
   }
   /** Whether it is attached to a server with a quorum. */
   get isAttachedToQuorum(): boolean {
@@ -127,7 +125,7 @@ export class SessionClient {
 
   /** Authenticates again between requests. */
   authenticate(): void {
-    if (this.#connection?.attached === true && !this.#connection.isClosing)
+    if (this.#connection?.isAttached === true && !this.#connection.isClosing)
       this.#authenticate(this.#connection)
   }
 
@@ -146,107 +144,93 @@ export class SessionClient {
 
   /** Sends a request and records it. Returns undefined while not attached. */
   send(request: Request): Operation | undefined {
-    const wire = this.#connection
-    if (wire?.attached !== true || wire.isClosing) return undefined
+    const connection = this.#connection
+    if (connection?.isAttached !== true || connection.isClosing) return undefined
     const xid = ++this.#xid
-    const { history, name, incarnation } = this.#o
+    const { history, name, incarnation } = this.#options
     const operation = history.begin({
       client: name,
       session: this.session,
-      connection: wire.id,
-      server: wire.place.name,
+      connection: connection.id,
+      server: connection.place.name,
       xid,
-      user: userOf(this.#o.credentials),
-      ...(wire.isReadOnly ? { isReadOnly: true } : {}),
+      user: userOf(this.#options.credentials),
+      ...(connection.isReadOnly ? { isReadOnly: true } : {}),
       request,
       invoked: incarnation.host.world.now,
     })
-    wire.pending.push(operation)
-    wire.frame((w) => {
-      w.int(xid)
-      w.int(opCodeOf(request))
-      writeRequest(w, request)
-    })
-    if (request.op === 'close') wire.isClosing = true
+    connection.pending.push(operation)
+    connection.sendRequest(xid, opCodeOf(request), (w) => writeRequest(w, request))
+    if (request.op === 'close') connection.isClosing = true
     return operation
   }
 
   #scheduleConnect(ms: number): void {
     if (this.#stopped) return
-    this.#o.incarnation.ports.clock.after(ms, 'dial', () => void this.#connect())
+    this.#options.incarnation.platform.clock.after(ms, 'dial', () => void this.#connect())
   }
 
   async #connect(): Promise<void> {
     if (this.#stopped) return
-    const servers = this.#o.servers()
+    const servers = this.#options.servers()
     this.#serverIndex =
-      this.#serverIndex < 0 ? this.#o.prng.below(servers.length) : (this.#serverIndex + 1) % servers.length
+      this.#serverIndex < 0
+        ? this.#options.prng.below(servers.length)
+        : (this.#serverIndex + 1) % servers.length
     const place = servers[this.#serverIndex % servers.length]!
-    const { network, clock } = this.#o.incarnation.ports
+    const { network, clock } = this.#options.incarnation.platform
     const give = new AbortController()
     const cancel = clock.after(this.#timeoutMs / 3, 'dial limit', () => give.abort())
     try {
       const connection = await network.connect(place, { signal: give.signal })
       if (this.#stopped) return connection.destroy()
-      this.#attach(new ClientConnection(this.#o.nextConnection(), place, connection))
+      this.#attach(place, connection)
     } catch {
-      this.#scheduleConnect(this.#o.prng.between(10, 300))
+      this.#scheduleConnect(this.#options.prng.between(10, 300))
     } finally {
       cancel()
     }
   }
 
-  #attach(wire: ClientConnection): void {
-    this.#connection = wire
-    const splitter = new FrameSplitter({
-      maxLength: 1 << 24,
-      frame: (bytes, start, end) => this.#frame(wire, new Reader(bytes.slice(start, end))),
+  #attach(place: ServerEndpoint, stream: Connection): void {
+    const connection: ClientConnection = new ClientConnection(this.#options.nextConnection(), place, stream, {
+      frame: (reader) => this.#frame(connection, reader),
+      closed: () => this.#drop(connection),
     })
-    wire.connection.setHandler({
-      data: (chunk) => {
-        if (this.#connection === wire) splitter.push(chunk)
-      },
-      drain() {},
-      closed: () => this.#drop(wire),
+    this.#connection = connection
+    connection.sendHandshake({
+      timeoutMs: this.#options.timeoutMs,
+      sessionId: this.#session,
+      password: this.#password,
+      lastZxidSeen: BigInt(this.#lastZxidSeen),
+      readOnly: this.#options.readOnly === true,
     })
-    wire.frame((w) =>
-      writeConnectRequest(w, {
-        protocolVersion: 0,
-        lastZxidSeen: BigInt(this.#lastZxidSeen),
-        timeOut: this.#o.timeoutMs,
-        sessionId: this.#session,
-        passwd: this.#password,
-        readOnly: this.#o.readOnly === true,
-      }),
-    )
-    this.#startHeartbeats(wire)
+    this.#startHeartbeats(connection)
   }
 
   /** Sends pings, and disconnects from a server that is silent for two thirds of the timeout. */
-  #startHeartbeats(wire: ClientConnection): void {
-    const { clock } = this.#o.incarnation.ports
-    wire.heard = clock.monotonic()
+  #startHeartbeats(connection: ClientConnection): void {
+    const { clock } = this.#options.incarnation.platform
+    connection.lastHeardAt = clock.monotonic()
     const tick = (): void => {
-      if (this.#connection !== wire) return
-      if (clock.monotonic() - wire.heard > (this.#timeoutMs * 2) / 3) return this.#drop(wire)
-      if (wire.attached && !wire.isClosing) {
-        wire.frame((w) => {
-          w.int(Xid.ping)
-          w.int(OpCode.ping)
-        })
+      if (this.#connection !== connection) return
+      if (clock.monotonic() - connection.lastHeardAt > (this.#timeoutMs * 2) / 3)
+        return this.#drop(connection)
+      if (connection.isAttached && !connection.isClosing) {
+        connection.sendRequest(Xid.ping, OpCode.ping)
       }
-      wire.cancelBeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
+      connection.cancelHeartbeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
     }
-    wire.cancelBeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
+    connection.cancelHeartbeat = clock.after(this.#timeoutMs / 3, 'beat', tick)
   }
 
-  #drop(wire: ClientConnection, again = this.#o.prng.between(1, 100)): void {
-    if (this.#connection !== wire) return
+  #drop(connection: ClientConnection, again = this.#options.prng.between(1, 100)): void {
+    if (this.#connection !== connection) return
     this.#connection = undefined
-    wire.cancelBeat()
-    wire.connection.destroy()
-    this.#maybeForgetSession(wire)
-    for (const operation of wire.pending) {
+    connection.cancelHeartbeat()
+    connection.destroy()
+    this.#maybeForgetSession(connection)
+    for (const operation of connection.pending) {
       operation.outcome = 'unknown'
       // Only the server knows whether a close took effect: the next connection asks for the same session.
       this.onEnd(operation)
@@ -258,47 +242,50 @@ export class SessionClient {
    * Decides whether to give up a session that no other server may resume: one of a read-only server, or one refused
    * repeatedly.
    */
-  #maybeForgetSession(wire: ClientConnection): void {
-    if (this.#o.readOnly !== true || this.#session === 0n) return
-    this.#refusals = wire.attached ? 0 : this.#refusals + 1
-    const gives = this.#hasReadOnlySession ? this.#o.prng.chance(0.7) : this.#refusals >= REFUSALS
+  #maybeForgetSession(connection: ClientConnection): void {
+    if (this.#options.readOnly !== true || this.#session === 0n) return
+    this.#refusals = connection.isAttached ? 0 : this.#refusals + 1
+    const gives = this.#hasReadOnlySession ? this.#options.prng.chance(0.7) : this.#refusals >= REFUSALS
     if (gives) this.#forgetSession(this.#lastZxidSeen)
   }
 
-  #frame(wire: ClientConnection, reader: Reader): void {
-    if (this.#connection !== wire) return
-    wire.heard = this.#o.incarnation.ports.clock.monotonic()
+  #frame(connection: ClientConnection, reader: Reader): void {
+    if (this.#connection !== connection) return
+    connection.lastHeardAt = this.#options.incarnation.platform.clock.monotonic()
     try {
-      if (wire.attached) this.#handleReply(wire, reader)
-      else this.#handleConnectResponse(wire, reader)
+      if (connection.isAttached) this.#handleReply(connection, reader)
+      else this.#handleConnectResponse(connection, reader)
     } catch (error) {
-      this.#complain(wire, `sent a frame that cannot be read: ${String(error)}`)
-      this.#drop(wire)
+      this.#complain(connection, `sent a frame that cannot be read: ${String(error)}`)
+      this.#drop(connection)
     }
   }
 
-  #handleConnectResponse(wire: ClientConnection, reader: Reader): void {
+  #handleConnectResponse(connection: ClientConnection, reader: Reader): void {
     const { sessionId, passwd, timeOut, readOnly = false } = readConnectResponse(reader)
-    const { history, incarnation } = this.#o
+    const { history, incarnation } = this.#options
     const { now } = incarnation.host.world
-    const common = { client: this.name, connection: wire.id, server: wire.place.name, at: now }
+    const common = { client: this.name, connection: connection.id, server: connection.place.name, at: now }
     if (timeOut === 0) {
       history.events.push({ kind: 'ended', ...common, session: this.session })
       this.#forgetSession()
-      return this.#drop(wire)
+      return this.#drop(connection)
     }
     const isNew = this.#session === 0n
     if (!isNew && sessionId !== this.#session)
-      this.#complain(wire, `answered with another session, ${hexOf(sessionId)}`)
+      this.#complain(connection, `answered with another session, ${hexOf(sessionId)}`)
     this.#session = sessionId
     this.#password = passwd ?? new Uint8Array(16)
     this.#timeoutMs = timeOut
-    wire.attached = true
-    wire.isReadOnly = readOnly
+    connection.isAttached = true
+    connection.isReadOnly = readOnly
     if (isNew) this.#hasReadOnlySession = readOnly
-    if (readOnly && this.#o.readOnly !== true) this.#complain(wire, 'is read-only, which was not asked for')
+    if (readOnly && this.#options.readOnly !== true)
+      this.#complain(connection, 'is read-only, which was not asked for')
     if (readOnly)
-      incarnation.ports.clock.after(this.#o.prng.between(100, 1500), 'look elsewhere', () => this.#drop(wire))
+      incarnation.platform.clock.after(this.#options.prng.between(100, 1500), 'look elsewhere', () =>
+        this.#drop(connection),
+      )
     history.events.push({
       kind: 'attached',
       ...common,
@@ -308,55 +295,51 @@ export class SessionClient {
       seen: this.#lastZxidSeen,
       ...(readOnly ? { isReadOnly: true } : {}),
     })
-    this.#authenticate(wire)
-    this.#resetWatches(wire)
+    this.#authenticate(connection)
+    this.#resetWatches(connection)
     this.onAttached()
   }
 
-  #authenticate(wire: ClientConnection): void {
-    const { credentials } = this.#o
+  #authenticate(connection: ClientConnection): void {
+    const { credentials } = this.#options
     if (credentials === undefined) return
-    wire.frame((w) => {
-      w.int(Xid.auth)
-      w.int(OpCode.auth)
-      writeAuthPacket(w, { type: 0, scheme: 'digest', auth: new TextEncoder().encode(credentials) })
-    })
+    const auth = new TextEncoder().encode(credentials)
+    connection.sendRequest(Xid.auth, OpCode.auth, (w) =>
+      writeAuthPacket(w, { type: 0, scheme: 'digest', auth }),
+    )
   }
 
-  #resetWatches(wire: ClientConnection): void {
+  #resetWatches(connection: ClientConnection): void {
     const { data, exist, child, persistent, recursive } = this.#armed
     if (Object.values(this.#armed).every(({ size }) => size === 0)) return
-    wire.rearming = {
+    connection.pendingReset = {
       since: this.#lastZxidSeen,
       asked: { data: [...data], exist: [...exist], child: [...child] },
     }
     const lasting = persistent.size + recursive.size > 0
     const request = {
       relativeZxid: BigInt(this.#lastZxidSeen),
-      dataWatches: wire.rearming.asked.data,
-      existWatches: wire.rearming.asked.exist,
-      childWatches: wire.rearming.asked.child,
+      dataWatches: connection.pendingReset.asked.data,
+      existWatches: connection.pendingReset.asked.exist,
+      childWatches: connection.pendingReset.asked.child,
       persistentWatches: [...persistent],
       persistentRecursiveWatches: [...recursive],
     }
-    wire.frame((w) => {
-      w.int(Xid.setWatches)
-      w.int(lasting ? OpCode.setWatches2 : OpCode.setWatches)
-      if (lasting) writeSetWatches2(w, request)
-      else writeSetWatches(w, request)
-    })
+    connection.sendRequest(Xid.setWatches, lasting ? OpCode.setWatches2 : OpCode.setWatches, (w) =>
+      lasting ? writeSetWatches2(w, request) : writeSetWatches(w, request),
+    )
   }
 
-  #handleReply(wire: ClientConnection, reader: Reader): void {
-    const { history, incarnation } = this.#o
+  #handleReply(connection: ClientConnection, reader: Reader): void {
+    const { history, incarnation } = this.#options
     const { now } = incarnation.host.world
     const xid = reader.int()
     const zxid = reader.longNumber()
     const err = reader.int()
     if (xid === Xid.ping) return
-    if (xid === Xid.notification) return this.#handleNotification(wire, reader)
+    if (xid === Xid.notification) return this.#handleNotification(connection, reader)
     if (xid === Xid.auth) {
-      if (err !== 0) this.#complain(wire, `refused a password with ${err}`)
+      if (err !== 0) this.#complain(connection, `refused a password with ${err}`)
       return
     }
     if (zxid > 0) this.#lastZxidSeen = Math.max(this.#lastZxidSeen, zxid)
@@ -365,17 +348,17 @@ export class SessionClient {
         kind: 'rearmed',
         client: this.name,
         session: this.session,
-        connection: wire.id,
+        connection: connection.id,
         at: now,
-        ...wire.rearming!,
+        ...connection.pendingReset!,
         zxid,
       })
       return
     }
-    const operation = wire.pending.shift()
+    const operation = connection.pending.shift()
     if (operation === undefined || operation.xid !== xid) {
-      this.#complain(wire, `answered request ${xid} when ${operation?.xid ?? 'none'} was next`)
-      return this.#drop(wire)
+      this.#complain(connection, `answered request ${xid} when ${operation?.xid ?? 'none'} was next`)
+      return this.#drop(connection)
     }
     const { request } = operation
     // The reply to a failed multi lists the result of each operation.
@@ -385,7 +368,7 @@ export class SessionClient {
     this.#armWatch(operation)
     if (request.op === 'close' && err === 0) {
       this.#forgetSession()
-      this.#drop(wire)
+      this.#drop(connection)
     }
     this.onEnd(operation)
   }
@@ -401,9 +384,9 @@ export class SessionClient {
     else if (result.err === 0) this.#armed[request.op === 'children' ? 'child' : 'data'].add(request.path)
   }
 
-  #handleNotification(wire: ClientConnection, reader: Reader): void {
+  #handleNotification(connection: ClientConnection, reader: Reader): void {
     const { type, path } = readWatcherEvent(reader)
-    const { history, incarnation } = this.#o
+    const { history, incarnation } = this.#options
     const { data, exist, child } = this.#armed
     if (type !== EventType.NodeChildrenChanged) {
       data.delete(path!)
@@ -414,7 +397,7 @@ export class SessionClient {
       kind: 'notice',
       client: this.name,
       session: this.session,
-      connection: wire.id,
+      connection: connection.id,
       at: incarnation.host.world.now,
       type,
       path: path!,
@@ -431,37 +414,28 @@ export class SessionClient {
     for (const paths of Object.values(this.#armed)) paths.clear()
   }
 
-  #complain(wire: ClientConnection, what: string): void {
-    this.#o.history.violations.push(
-      `${wire.place.name} ${what} (client ${this.name}, session ${this.session})`,
+  #complain(connection: ClientConnection, what: string): void {
+    this.#options.history.violations.push(
+      `${connection.place.name} ${what} (client ${this.name}, session ${this.session})`,
     )
   }
 }
 
 /** One connection of a client. */
-class ClientConnection {
+class ClientConnection extends FramedConnection {
   readonly id: number
   readonly place: ServerEndpoint
-  readonly connection: Connection
   readonly pending: Operation[] = []
-  attached = false
+  isAttached = false
   isReadOnly = false
   isClosing = false
-  heard = 0
-  rearming: Pick<WatchesReset, 'since' | 'asked'> | undefined
-  cancelBeat: Cancel = () => {}
+  lastHeardAt = 0
+  pendingReset: Pick<WatchesReset, 'since' | 'asked'> | undefined
+  cancelHeartbeat: Cancel = () => {}
 
-  constructor(id: number, place: ServerEndpoint, connection: Connection) {
+  constructor(id: number, place: ServerEndpoint, connection: Connection, handler: FrameHandler) {
+    super(connection, handler)
     this.id = id
     this.place = place
-    this.connection = connection
-  }
-
-  frame(body: (w: Writer) => void): void {
-    const w = new Writer()
-    const mark = w.beginFrame()
-    body(w)
-    w.endFrame(mark)
-    this.connection.write(w.take())
   }
 }

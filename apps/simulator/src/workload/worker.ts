@@ -59,34 +59,34 @@ export class Worker {
   client!: SessionClient
   /** Number of operations of each kind. */
   readonly operationCounts: Partial<Record<ClientOperation, number>> = {}
-  readonly #o: WorkerOptions
+  readonly #options: WorkerOptions
   readonly #versions = new Map<string, number>()
-  #lives = 0
+  #incarnations = 0
   #values = 0
   #working = false
 
   constructor(options: WorkerOptions) {
-    this.#o = options
+    this.#options = options
     this.host = options.host
   }
 
   /** Whether all its operations can be answered without a quorum. */
   get isReadOnly(): boolean {
-    return Object.entries(this.#o.plan.weights).every(
+    return Object.entries(this.#options.plan.weights).every(
       ([deed, weight]) => weight === 0 || READS.has(deed as ClientOperation),
     )
   }
 
   /** Whether read-only servers may serve it. */
   get acceptsReadOnlyServers(): boolean {
-    return this.#o.plan.readOnly === true
+    return this.#options.plan.readOnly === true
   }
 
   /** Starts the process with a new session, also after a crash. */
   start(): void {
     const incarnation = this.host.start()
-    const { history, servers, plan, nextConnection, prng } = this.#o
-    const name = `${this.host.name}.${this.#lives++}`
+    const { history, servers, plan, nextConnection, prng } = this.#options
+    const name = `${this.host.name}.${this.#incarnations++}`
     this.client = new SessionClient({
       name,
       incarnation,
@@ -98,7 +98,7 @@ export class Worker {
       nextConnection,
       readOnly: plan.readOnly === true,
     })
-    this.client.onEnd = (operation) => this.#learn(operation)
+    this.client.onEnd = (operation) => this.#recordVersion(operation)
     this.client.start()
     this.#working = true
     this.#think()
@@ -109,9 +109,9 @@ export class Worker {
   }
 
   #think(): void {
-    const { prng, plan } = this.#o
+    const { prng, plan } = this.#options
     const incarnation = this.host.current!
-    incarnation.ports.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
+    incarnation.platform.clock.after(prng.exponential(plan.thinkMs), 'think', () => {
       if (!this.#working) return
       if (this.client.isAttached && this.client.inFlight < 4 * plan.burst) {
         const count = prng.integer(1, plan.burst)
@@ -129,7 +129,7 @@ export class Worker {
   }
 
   #request(deed: Exclude<ClientOperation, 'move' | 'prove'>): Request {
-    const { prng, plan } = this.#o
+    const { prng, plan } = this.#options
     const watch = prng.chance(plan.watchRate)
     switch (deed) {
       case 'set':
@@ -154,7 +154,7 @@ export class Worker {
       case 'delete':
         return {
           op: 'delete',
-          path: this.#victim(),
+          path: this.#pathToDelete(),
           version: -1,
         }
       case 'multi':
@@ -165,22 +165,22 @@ export class Worker {
           parts: [...this.#parts(), { op: 'check', path: this.#register(), version: 1_000_000 }],
         }
       case 'largeMulti':
-        return { op: 'multi', parts: this.#manyParts() }
+        return { op: 'multi', parts: this.#largeMulti() }
       case 'get':
       case 'exists':
-        return { op: deed, path: this.#any(), watch }
+        return { op: deed, path: this.#anyPath(), watch }
       case 'children':
         return { op: 'children', path: prng.pick(['/w/t', '/w/s', '/w/e']), watch }
       case 'ttl':
         return { op: 'create', path: `/w/t/l${prng.below(3)}`, data: '', mode: 'ttl' }
       case 'secure':
-        return this.#secure()
+        return this.#aclRequest()
       case 'getAcl':
-        return { op: 'getAcl', path: prng.pick([this.#guarded(), this.#any()]) }
+        return { op: 'getAcl', path: prng.pick([this.#aclPath(), this.#anyPath()]) }
       case 'ephemerals':
         return { op: 'ephemerals', path: prng.pick(['/w', '/w/e', '/w/s']) }
       case 'count':
-        return { op: 'count', path: prng.pick(['/w', '/w/t', '/w/r', this.#guarded()]) }
+        return { op: 'count', path: prng.pick(['/w', '/w/t', '/w/r', this.#aclPath()]) }
       case 'addWatch': {
         const path = this.#lastingPath()
         return { op: 'addWatch', path, recursive: RECURSIVE.has(path) }
@@ -189,7 +189,7 @@ export class Worker {
       case 'checkWatches':
         return {
           op: deed,
-          path: prng.pick([this.#lastingPath(), this.#any()]),
+          path: prng.pick([this.#lastingPath(), this.#anyPath()]),
           watches: prng.pick(['any', 'any', 'data', 'children', 'persistent', 'recursive'] as const),
         }
       case 'multiRead':
@@ -197,7 +197,7 @@ export class Worker {
       case 'whoAmI':
         return { op: 'whoAmI' }
       case 'quota':
-        return this.#limited()
+        return this.#quotaRequest()
       case 'quotaUse':
         return { op: 'get', path: QUOTA_STATS, watch: false }
       case 'sync':
@@ -208,9 +208,9 @@ export class Worker {
   }
 
   /** Returns an operation on a node with an access list of its own. */
-  #secure(): Request {
-    const { prng } = this.#o
-    const path = this.#guarded()
+  #aclRequest(): Request {
+    const { prng } = this.#options
+    const path = this.#aclPath()
     const acl = prng.pick(['open', 'mine', 'readable', 'ann', 'nobody'] as const)
     const data = this.#value()
     switch (
@@ -252,8 +252,8 @@ export class Worker {
   }
 
   /** Returns an operation below the quota. */
-  #limited(): Request {
-    const { prng } = this.#o
+  #quotaRequest(): Request {
+    const { prng } = this.#options
     const path = `${QUOTA_PATH}/${prng.below(8)}`
     const data = `${this.#value()}${'+'.repeat(prng.below(60))}`
     switch (prng.pickWeighted({ create: 3, set: 2, delete: 1.5 })) {
@@ -267,20 +267,20 @@ export class Worker {
   }
 
   #readParts(): ReadPart[] {
-    const { prng } = this.#o
+    const { prng } = this.#options
     return Array.from({ length: prng.integer(1, 5) }, () =>
       prng.chance(0.3)
-        ? { op: 'children', path: prng.pick(['/w/t', '/w/s', '/w/e', this.#guarded()]) }
-        : { op: 'get', path: prng.pick([this.#any(), this.#register(), this.#guarded(), QUOTA_STATS]) },
+        ? { op: 'children', path: prng.pick(['/w/t', '/w/s', '/w/e', this.#aclPath()]) }
+        : { op: 'get', path: prng.pick([this.#anyPath(), this.#register(), this.#aclPath(), QUOTA_STATS]) },
     )
   }
 
-  #guarded(): string {
-    return `/w/a/${this.#o.prng.below(4)}`
+  #aclPath(): string {
+    return `/w/a/${this.#options.prng.below(4)}`
   }
 
   #lastingPath(): string {
-    return this.#o.prng.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
+    return this.#options.prng.pick([...RECURSIVE, '/w/e', '/w/s', '/w/r/0', '/w/t/1', '/w/e/2'])
   }
 
   #conditional(): Request {
@@ -289,7 +289,7 @@ export class Worker {
   }
 
   #parts(): MultiPart[] {
-    const { prng } = this.#o
+    const { prng } = this.#options
     const parts: MultiPart[] = [{ op: 'set', path: this.#register(), data: this.#value(), version: -1 }]
     if (prng.chance(0.5)) parts.push({ op: 'set', path: this.#register(), data: this.#value(), version: -1 })
     if (prng.chance(0.4))
@@ -303,8 +303,8 @@ export class Worker {
    * Returns so many operations that a server applies them in several turns. A few concern a node of their own;
    * occasionally one fails.
    */
-  #manyParts(): MultiPart[] {
-    const { prng } = this.#o
+  #largeMulti(): MultiPart[] {
+    const { prng } = this.#options
     const parts: MultiPart[] = Array.from({ length: prng.integer(250, 500) }, () => ({
       op: 'set',
       path: this.#register(),
@@ -321,18 +321,18 @@ export class Worker {
   }
 
   #register(): string {
-    return `/w/r/${this.#o.prng.below(6)}`
+    return `/w/r/${this.#options.prng.below(6)}`
   }
 
   #leaf(): string {
-    const { prng } = this.#o
+    const { prng } = this.#options
     const parent = prng.chance(0.2) ? `/w/t/c${prng.below(3)}` : '/w/t'
     return `${parent}/${prng.below(6)}`
   }
 
   /** Returns a path to delete; among them containers with children, whose deletion must fail. */
-  #victim(): string {
-    const { prng } = this.#o
+  #pathToDelete(): string {
+    const { prng } = this.#options
     return prng.pick([
       this.#leaf(),
       this.#leaf(),
@@ -342,8 +342,8 @@ export class Worker {
     ])
   }
 
-  #any(): string {
-    const { prng } = this.#o
+  #anyPath(): string {
+    const { prng } = this.#options
     return prng.pick([this.#register(), this.#register(), this.#leaf(), `/w/e/${prng.below(5)}`])
   }
 
@@ -351,7 +351,7 @@ export class Worker {
     return `${this.client.name}:${this.#values++}`
   }
 
-  #learn({ request, result }: Operation): void {
+  #recordVersion({ request, result }: Operation): void {
     if ((request.op === 'get' || request.op === 'set') && result.stat !== undefined)
       this.#versions.set(request.path, result.stat.version)
   }

@@ -132,7 +132,7 @@ export class AtomicValue<T> {
       await this.#client.setData(this.path, data, { version, retry: false, ...(signal && { signal }) })
     } catch (error) {
       if (!isAmbiguous(error)) throw error
-      const message = `Nobody can tell whether ${this.path} was written; mode 'exact' would find out`
+      const message = `It is unknown whether ${this.path} was written; mode 'exact' resolves lost replies`
       throw new AmbiguousResultError(message, { path: this.path, cause: error })
     }
   }

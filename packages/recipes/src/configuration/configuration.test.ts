@@ -113,10 +113,10 @@ it('example: limits that follow the servers', async () => {
 it('delivers the newest value in the end under any fault at any request', async () => {
   const kinds = [
     'cut before the server reads it',
-    'cut after it was carried out, before the reply',
+    'cut after it was applied, before the reply',
     'cut after the reply',
     'session expired before the server reads it',
-    'session expired after it was carried out',
+    'session expired after it was applied',
   ] as const
   await enumerateFaults(async (stage, victim) => {
     const writer = await stage.world.client()

@@ -1,8 +1,8 @@
 /** What a leaving member does next. */
 export type LeaveStep =
-  | { readonly do: 'nothing' }
-  | { readonly do: 'goAway'; readonly last: boolean }
-  | { readonly do: 'wait'; readonly forEndOf: string }
+  | { readonly do: 'done' }
+  | { readonly do: 'leave'; readonly last: boolean }
+  | { readonly do: 'wait'; readonly forDeletionOf: string }
 
 /**
  * Returns the next step of leaving, given the members that are still inside. The lowest member stays until it is
@@ -12,10 +12,10 @@ export type LeaveStep =
 export function nextLeaveStep(members: readonly string[], own: string): LeaveStep {
   const inside = members.toSorted()
   const [lowest] = inside
-  if (lowest === undefined) return { do: 'nothing' }
+  if (lowest === undefined) return { do: 'done' }
   if (lowest !== own)
-    return inside.includes(own) ? { do: 'goAway', last: false } : { do: 'wait', forEndOf: lowest }
-  return inside.length === 1 ? { do: 'goAway', last: true } : { do: 'wait', forEndOf: inside.at(-1)! }
+    return inside.includes(own) ? { do: 'leave', last: false } : { do: 'wait', forDeletionOf: lowest }
+  return inside.length === 1 ? { do: 'leave', last: true } : { do: 'wait', forDeletionOf: inside.at(-1)! }
 }
 
 /** Returns the current round of a barrier. Data that is not a number counts as round 0 of an unused barrier. */

@@ -33,14 +33,14 @@ function count<T>(promises: readonly Promise<T>[]): { done: number } {
 
 describe('decision of a leaving member', () => {
   it('keeps the lowest member until it is the last, waiting from the highest down', () => {
-    expect(nextLeaveStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forEndOf: 'c' })
-    expect(nextLeaveStep(['a'], 'a')).toEqual({ do: 'goAway', last: true })
+    expect(nextLeaveStep(['c', 'a', 'b'], 'a')).toEqual({ do: 'wait', forDeletionOf: 'c' })
+    expect(nextLeaveStep(['a'], 'a')).toEqual({ do: 'leave', last: true })
   })
 
   it('lets all other members leave at once and wait for the lowest', () => {
-    expect(nextLeaveStep(['a', 'b'], 'b')).toEqual({ do: 'goAway', last: false })
-    expect(nextLeaveStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forEndOf: 'a' })
-    expect(nextLeaveStep([], 'b')).toEqual({ do: 'nothing' })
+    expect(nextLeaveStep(['a', 'b'], 'b')).toEqual({ do: 'leave', last: false })
+    expect(nextLeaveStep(['a', 'c'], 'b')).toEqual({ do: 'wait', forDeletionOf: 'a' })
+    expect(nextLeaveStep([], 'b')).toEqual({ do: 'done' })
   })
 
   it('treats data that is no number as round 0', () => {

@@ -191,13 +191,13 @@ export class DoubleBarrier {
       for (;;) {
         const step = await this.#nextStep(entry, signal)
         if (step === 'expired') throw this.#sessionLost(entry.owner)
-        if (step.do === 'nothing') return
+        if (step.do === 'done') return
         await this.#client.delete(entry.path, {
           guaranteed: true,
           missingOk: true,
           ...(signal && { signal }),
         })
-        if (step.do === 'goAway' && step.last) return this.#deleteRound(entry.round)
+        if (step.do === 'leave' && step.last) return this.#deleteRound(entry.round)
       }
     } catch (error) {
       deleteMarker(this.#client, entry.path)
@@ -214,7 +214,8 @@ export class DoubleBarrier {
         if (this.#client.session.id !== owner) return 'expired'
         const step = nextLeaveStep(await this.#listMembers(round, reader.signal), name)
         if (step.do !== 'wait') return step
-        if ((await reader.data(`${this.path}/r${round}/${step.forEndOf}`)) !== undefined) return undefined
+        if ((await reader.data(`${this.path}/r${round}/${step.forDeletionOf}`)) !== undefined)
+          return undefined
       }
     })
   }
@@ -226,7 +227,7 @@ export class DoubleBarrier {
 
   #sessionLost(owner: bigint): SessionExpiredError {
     return new SessionExpiredError(
-      `The session ended, and the others at ${this.path} went on without this participant`,
+      `The session expired, and the other members of ${this.path} continued without this one`,
       owner,
       { path: this.path },
     )

@@ -156,10 +156,10 @@ it('example: workers that know each other', async () => {
 it('shows a member exactly while it is joined under any fault at any request', async () => {
   const kinds = [
     'cut before the server reads it',
-    'cut after it was carried out, before the reply',
+    'cut after it was applied, before the reply',
     'cut after the reply',
     'session expired before the server reads it',
-    'session expired after it was carried out',
+    'session expired after it was applied',
   ] as const
   await enumerateFaults(async (stage, victim) => {
     const observer = await stage.world.client()

@@ -51,9 +51,9 @@ const WATCH_AFTER_MS = 10
 
 const reasonTexts: Readonly<Record<LostReason, string>> = {
   suspended: 'the connection to the servers was lost',
-  leasePassed: 'the session could have expired by now',
+  leasePassed: 'the session may have expired',
   expired: 'the session has expired',
-  nodeDeleted: 'somebody has deleted its znode',
+  nodeDeleted: 'its znode was deleted',
   revoked: 'it was revoked',
   released: 'it was released',
   closed: 'the client was closed',
@@ -80,7 +80,7 @@ export class EphemeralLockHandle implements LockHandle {
     void this.#followStates()
     const listener = { onDeleted: () => this.#onDeleted(), onWatchFailed: () => this.#report('unwatched') }
     if (options.watcher === undefined) {
-      this.#cancelWatch = client.platform.clock.after(WATCH_AFTER_MS, 'watch on what is held', () => {
+      this.#cancelWatch = client.platform.clock.after(WATCH_AFTER_MS, 'watch on a held lock', () => {
         void new OwnNodeWatcher(client, node.path, listener)
       })
     }
@@ -216,7 +216,7 @@ export class EphemeralLockHandle implements LockHandle {
   #end(reason: LostReason, cause?: unknown): void {
     if (this.signal.aborted) return
     const { recipe } = this.#options
-    const message = `The ${recipe} ${this.path} is held no longer: ${reasonTexts[reason]}`
+    const message = `The ${recipe} ${this.path} is no longer held: ${reasonTexts[reason]}`
     const error = new LostError(message, reason, this.token, this.path, cause)
     this.#unwatchHorizon()
     this.#cancelWatch()

@@ -21,7 +21,7 @@ export function watchHorizon(client: Client, policy: ErrorPolicy, check: () => v
   const arm = (): void => {
     // At least the resolution of the clock: a sum that is rounded down must not end in a busy loop.
     const left = Math.max(1, horizonOf(client, policy) - clock.monotonic())
-    cancel = clock.after(left, 'horizon of a right', () => {
+    cancel = clock.after(left, 'loss horizon of a lock', () => {
       check()
       if (!over) arm()
     })

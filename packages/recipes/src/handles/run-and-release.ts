@@ -7,7 +7,7 @@ export async function runAndRelease<T>(body: () => Promise<T>, release: () => Pr
     try {
       await release()
     } catch (second) {
-      throw new AggregateError([error, second], 'Both the body and the release of its right failed', {
+      throw new AggregateError([error, second], 'Both the body and the release of its lock failed', {
         cause: error,
       })
     }

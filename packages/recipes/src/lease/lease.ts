@@ -108,7 +108,7 @@ async function writeGrant(client: Client, path: string, grant: Grant, version: n
     const { data, stat } = await client.getData(path)
     if (stat.version === version + 1 && decodeGrant(data)?.mark === grant.mark) return stat
     if (stat.version !== version)
-      throw new BadVersionError(`lease ${path}: somebody else was faster`, 'BAD_VERSION', { path })
+      throw new BadVersionError(`lease ${path}: another client wrote first`, 'BAD_VERSION', { path })
     throw error
   }
 }
@@ -219,7 +219,7 @@ class TimedLease implements Lease {
   #end(reason: LostReason, cause?: unknown): void {
     if (this.signal.aborted) return
     this.#cancel()
-    const message = `The lease ${this.path} is held no longer: ${reason === 'released' ? 'it was released' : 'its time has passed, or somebody else has it'}`
+    const message = `The lease ${this.path} is no longer held: ${reason === 'released' ? 'it was released' : 'its time has passed, or another client has it'}`
     this.#controller.abort(new LostError(message, reason, this.token, this.path, cause))
   }
 }

@@ -245,4 +245,4 @@ const sessionExpired = ({ client, directory }: LockQueue): SessionExpiredError =
 
 /** Returns the error for a waiting znode that another client deleted. */
 export const entryDeleted = ({ path, token }: QueueEntry): LostError =>
-  new LostError(`The place in line ${path} is gone: somebody has deleted it`, 'nodeDeleted', token, path)
+  new LostError(`The queue entry ${path} was deleted`, 'nodeDeleted', token, path)

@@ -28,7 +28,7 @@ export async function acquireAll(
     if (failures.length === 0) throw error
     throw new AggregateError(
       [error, ...failures],
-      'Acquiring several locks failed, and so did giving back the first ones',
+      'Acquiring several locks failed, and so did releasing the first ones',
       {
         cause: error,
       },
@@ -111,7 +111,7 @@ class CombinedHandle implements MultiLockHandle {
       if (!(error instanceof MultiError)) throw error
       const gone = others[error.index]
       if (gone === undefined) throw withShiftedIndex(error, checks.length)
-      const message = `The mutex ${gone.path} is held no longer: somebody has deleted its znode`
+      const message = `The mutex ${gone.path} is no longer held: its znode was deleted`
       throw new LostError(message, 'nodeDeleted', gone.token, gone.path, error)
     }
   }
@@ -119,7 +119,7 @@ class CombinedHandle implements MultiLockHandle {
   release(options?: { background?: boolean }): Promise<void> {
     this.#released ??= releaseAll(this.#held, options).then((failures) => {
       if (failures.length === 1) throw failures[0]
-      if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be given back')
+      if (failures.length > 1) throw new AggregateError(failures, 'Several locks could not be released')
     })
     return this.#released
   }

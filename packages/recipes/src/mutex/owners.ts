@@ -17,7 +17,7 @@ export class Owners {
   reenter(owner: object | undefined): LockHandle | undefined {
     if (owner === undefined) {
       if (!this.#reentrant) return undefined
-      throw new UsageError(`Expected an owner: ${this.#path} counts by owner how often it is held`, {
+      throw new UsageError(`Expected an owner: ${this.#path} is reentrant and counts by owner`, {
         path: this.#path,
       })
     }

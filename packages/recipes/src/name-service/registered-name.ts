@@ -39,7 +39,9 @@ export class RegisteredName {
     for (;;) {
       const stat = await this.#readOwnStat()
       if (stat === undefined)
-        throw new NoNodeError(`The name at ${this.#path} is ours no longer`, 'NO_NODE', { path: this.#path })
+        throw new NoNodeError(`The name at ${this.#path} belongs to another client or is gone`, 'NO_NODE', {
+          path: this.#path,
+        })
       try {
         return void (await this.#client.setData(this.#path, data, {
           version: stat.version,

@@ -31,8 +31,7 @@ export class Partitioner {
 
   /** All members must be given the same items; an item that only some of them have may be assigned to none. */
   constructor(client: Client, path: string, items: readonly string[], options: PartitionerOptions = {}) {
-    if (new Set(items).size !== items.length)
-      throw new UsageError('Expected items that differ, got one twice')
+    if (new Set(items).size !== items.length) throw new UsageError('Expected different items, got one twice')
     for (const [name, ms] of [
       ['settleMs', options.settleMs ?? 0],
       ['graceMs', options.graceMs ?? 0],

@@ -74,7 +74,7 @@ export class Shares {
     const state = this.#items.get(item)!
     state.phase = 'leaving'
     state.stop.abort(
-      new HandOverError(`The item ${item} is to be handed over`, 'HAND_OVER', { path: this.#path }),
+      new HandOverError(`The item ${item} must be handed over`, 'HAND_OVER', { path: this.#path }),
     )
   }
 

@@ -158,10 +158,10 @@ it('example: a worker that is visible while it works', async () => {
 it('exists with the newest data until it is closed under any fault at any request', async () => {
   const kinds = [
     'cut before the server reads it',
-    'cut after it was carried out, before the reply',
+    'cut after it was applied, before the reply',
     'cut after the reply',
     'session expired before the server reads it',
-    'session expired after it was carried out',
+    'session expired after it was applied',
   ] as const
   const played = await enumerateFaults(async (stage, { client: victim }) => {
     const peer = await stage.world.client()

@@ -42,8 +42,8 @@ export class NodeConflictError extends StateError {
   readonly owner: bigint
 
   constructor(path: string, owner: bigint) {
-    const whose = owner === 0n ? 'nobody: it is not ephemeral' : `session 0x${owner.toString(16)}`
-    super(`The znode ${path} exists already and belongs to ${whose}`, 'NODE_CONFLICT', { path })
+    const whose = owner === 0n ? 'no session: it is not ephemeral' : `session 0x${owner.toString(16)}`
+    super(`The znode ${path} already exists and belongs to ${whose}`, 'NODE_CONFLICT', { path })
     this.owner = owner
   }
 }
@@ -276,6 +276,6 @@ export class PersistentNode implements AsyncDisposable {
   }
 
   #closedError(): AbortedError {
-    return new AbortedError(`The keeper of ${this.#path} is closed`, { path: this.#path })
+    return new AbortedError(`The persistent node ${this.#path} is closed`, { path: this.#path })
   }
 }

@@ -74,7 +74,7 @@ export async function take<T>(
     if (!(error instanceof AmbiguousResultError)) throw error
     // The session has expired, so no request of it can still be applied: an item that exists was not taken.
     if (await retryInNewSession(client, () => isThere(client, path, found.czxid))) return 'again'
-    const message = `The session ended before it could be told whether the item ${name} was taken by us or by somebody else`
+    const message = `The session expired, and it is unknown whether this client or another one took the item ${name}`
     throw new AmbiguousResultError(message, { path, cause: error, value: found.value })
   }
 }

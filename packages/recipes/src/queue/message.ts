@@ -125,7 +125,7 @@ export class Message<T> implements AsyncDisposable {
 
   #ambiguous(cause: unknown): AmbiguousResultError {
     const { item } = this.#location
-    const message = `The session ended before it could be told whether ${item} was acknowledged by us or by somebody else`
+    const message = `The session expired, and it is unknown whether this client or another one acknowledged ${item}`
     return new AmbiguousResultError(message, { path: item, cause, value: this.value })
   }
 
@@ -177,7 +177,7 @@ export class Message<T> implements AsyncDisposable {
 
   #lost(reason: LostReason, cause?: unknown): LostError {
     const { item } = this.#location
-    return new LostError(`The message ${item} is no longer ours (${reason})`, reason, this.token, item, cause)
+    return new LostError(`The message ${item} is no longer held (${reason})`, reason, this.token, item, cause)
   }
 
   #lose(reason: LostReason): void {

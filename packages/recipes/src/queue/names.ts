@@ -53,7 +53,7 @@ const KAZOO_PRIORITY = 100
  */
 export function queueLayout(path: string, naming: QueueNaming): QueueLayout {
   if (naming === 'curator') {
-    if (path === '/') throw new UsageError('Expected a path below the root with the names of Curator')
+    if (path === '/') throw new UsageError('Expected a path below the root with the naming of Curator')
     return {
       items: path,
       ...siblingFolders(`${path}.queue`),
@@ -85,7 +85,7 @@ function checkPriority(priority: number): void {
 
 function checkPriorityOnly(whose: string, { due, id }: NameParts): void {
   if (due === undefined && id === undefined) return
-  throw new UsageError(`Expected no delay and no id with the names of ${whose}, which have no room for them`)
+  throw new UsageError(`Expected no delay and no id with the naming of ${whose}, which cannot store them`)
 }
 
 const hex = (value: number, digits: number): string => value.toString(16).padStart(digits, '0')
@@ -111,7 +111,7 @@ const kazooNames = {
   prefix({ priority = KAZOO_PRIORITY, ...more }: NameParts): string {
     checkPriorityOnly('kazoo', more)
     if (!Number.isInteger(priority) || priority < 0 || priority > 999) {
-      throw new UsageError(`Expected a priority from 0 to 999 with the names of kazoo, got ${priority}`)
+      throw new UsageError(`Expected a priority from 0 to 999 with the naming of kazoo, got ${priority}`)
     }
     return `entry-${String(priority).padStart(3, '0')}-`
   },

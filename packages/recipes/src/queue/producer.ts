@@ -114,7 +114,7 @@ export class Producer<T> {
         return await commitWithMarker(this.#client, marker, all, { signal, parents })
       } catch (error) {
         if (error instanceof AmbiguousResultError) {
-          const message = 'The session ended before it could be told whether the item was put'
+          const message = 'The session expired, and it is unknown whether the item was put'
           throw new AmbiguousResultError(message, { path: items, cause: error, value: values })
         }
         if (guard.length > 0 && (causeAt(error, 0) instanceof BadVersionError || isMissing(error, 0)))

@@ -164,6 +164,6 @@ it('handles of another mode are rejected', async () => {
   const lock = of(a)
   const read = await run(lock.read.acquire())
   await expect(lock.downgrade(read)).rejects.toThrow(UsageError)
-  await expect(of(b).tryUpgrade(read)).rejects.toThrow('Expected a write right'.replace('write', 'read'))
+  await expect(of(b).tryUpgrade(read)).rejects.toThrow('Expected a write handle'.replace('write', 'read'))
   await run(read.release())
 })

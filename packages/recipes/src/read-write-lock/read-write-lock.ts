@@ -165,7 +165,7 @@ export class ReadWriteLock {
   #heldLockOf(handle: LockHandle, mode: Mode): HeldLock {
     const held = this.#held.get(handle)
     if (held?.mode !== mode) {
-      throw new UsageError(`Expected a ${mode} right of the lock ${this.path}, got ${handle.path}`, {
+      throw new UsageError(`Expected a ${mode} handle of the lock ${this.path}, got ${handle.path}`, {
         path: this.path,
       })
     }

@@ -106,7 +106,7 @@ class RevocationWatch implements WaitGuard {
     if (this.#request === undefined) return
     const { path, token } = this.#entry
     const why = this.#request.reason === undefined ? '' : `: ${this.#request.reason}`
-    throw new LostError(`The place in line ${path} was revoked${why}`, 'revoked', token, path)
+    throw new LostError(`The queue entry ${path} was revoked${why}`, 'revoked', token, path)
   }
 
   attachHandle(handle: EphemeralLockHandle): void {

@@ -90,7 +90,7 @@ export class PermitLimit {
   async set(permits: number): Promise<void> {
     checkPermits(permits, 0)
     if (this.#isFixed)
-      throw new UsageError('Expected naming recipe: with that of Curator every user brings the limit')
+      throw new UsageError('Expected naming recipe: with that of Curator each client sets its own limit')
     for (;;) {
       try {
         const { stat } = await this.#client.getData(this.#path)

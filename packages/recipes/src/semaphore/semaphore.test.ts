@@ -167,7 +167,7 @@ describe('a semaphore', () => {
     expect((await run(a.getChildren('/k-__lock__'))).children[0]).toMatch(/^[0-9a-f]{32}__lock__\d{10}$/)
     await run(b.delete('/k/0123456789abcdef0123456789abcdef'))
     await run((await run(waiting)).release())
-    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the names of kazoo')
+    await expect(semaphore.acquire(2)).rejects.toThrow('1 permit at a time with the naming of kazoo')
     await run(held.release())
     expect((await run(a.getChildren('/k'))).children).toEqual([])
   })

@@ -67,7 +67,7 @@ export class Semaphore {
     const { naming = 'recipe' } = this.#options
     if (naming !== 'recipe' && permits !== 1) {
       const whose = naming === 'curator' ? 'Curator' : 'kazoo'
-      throw new UsageError(`Expected 1 permit at a time with the names of ${whose}, got ${permits}`)
+      throw new UsageError(`Expected 1 permit at a time with the naming of ${whose}, got ${permits}`)
     }
     throwIfAborted(options.signal, this.path)
     for (;;) {

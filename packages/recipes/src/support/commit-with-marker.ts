@@ -97,7 +97,7 @@ async function findMarker(
   error: unknown,
 ): Promise<Stat | undefined> {
   const lost = (cause: unknown): AmbiguousResultError =>
-    new AmbiguousResultError(`The session ended before it could be told whether ${marker} was made`, {
+    new AmbiguousResultError(`The session expired, and it is unknown whether ${marker} was created`, {
       path: marker,
       cause,
     })

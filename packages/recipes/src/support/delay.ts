@@ -8,7 +8,7 @@ export function delay(client: Client, ms: number, signal?: AbortSignal): Promise
       signal?.removeEventListener('abort', end)
       resolve()
     }
-    const cancel = client.platform.clock.after(ms, 'pause of a recipe', end)
+    const cancel = client.platform.clock.after(ms, 'delay of a recipe', end)
     signal?.addEventListener('abort', end, { once: true })
     if (signal?.aborted) end()
   })

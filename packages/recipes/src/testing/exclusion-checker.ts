@@ -42,7 +42,7 @@ export class ExclusionChecker {
     const sum = this.#entries.reduce((total, entry) => total + entry.weight, weight)
     if (sum > this.#limit) {
       const others = this.#entries.map((entry) => `${entry.who} with ${entry.held.token}`).join(' and ')
-      this.violations.push(`${who} with ${held.token} entered beside ${others}`)
+      this.violations.push(`${who} with ${held.token} entered while held by ${others}`)
     }
     if (weight === this.#limit && held.token < this.#highest) {
       this.violations.push(`${who} entered with ${held.token} after ${this.#highest}`)

@@ -5,10 +5,10 @@ import { ManualWorld, type TappedConnection } from './world.ts'
 /** The faults that can be injected at a request of one client. */
 export const faults = [
   'cut before the server reads it',
-  'cut after it was carried out, before the reply',
+  'cut after it was applied, before the reply',
   'cut after the reply',
   'session expired before the server reads it',
-  'session expired after it was carried out',
+  'session expired after it was applied',
   'caller aborted',
 ] as const
 export type Fault = (typeof faults)[number]
@@ -152,7 +152,7 @@ async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promi
   await settledWithin(world, 300_000, done)
   await world.advance(1000)
   const { watches } = world.server.stats()
-  if (watches !== 0) throw new Error(`Expected no watch to be left, got ${watches}`)
+  if (watches !== 0) throw new Error(`Expected no watches, got ${watches}`)
   await world.end()
   return victim.frames
 }

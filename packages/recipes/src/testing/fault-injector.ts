@@ -119,7 +119,7 @@ export async function advanceUntilSettled<T>(
   await world.settle()
   const end = world.clock.monotonic() + ms
   while (!settled && world.clock.monotonic() < end) await step(world, end)
-  if (!settled) throw new Error(`Somebody is stuck: nothing came of it within ${ms} ms`)
+  if (!settled) throw new Error(`The promise has not settled within ${ms} ms`)
   return promise
 }
 

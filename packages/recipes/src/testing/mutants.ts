@@ -148,7 +148,7 @@ const all: readonly RecipeMutant[] = [
         'double-barrier/decide.ts',
         'const inside = members.toSorted()',
         `if (members.length >= 0)
-    return members.includes(own) ? { do: 'goAway', last: members.length === 1 } : { do: 'nothing' }
+    return members.includes(own) ? { do: 'leave', last: members.length === 1 } : { do: 'done' }
   const inside = members.toSorted()`,
       ],
     ],

@@ -306,10 +306,10 @@ it('a tree cache equals the tree in the end under any fault at any request', asy
     },
     [
       'cut before the server reads it',
-      'cut after it was carried out, before the reply',
+      'cut after it was applied, before the reply',
       'cut after the reply',
       'session expired before the server reads it',
-      'session expired after it was carried out',
+      'session expired after it was applied',
     ],
   )
   expect(played).toBeGreaterThan(40)

@@ -129,7 +129,9 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     const stop = (): void => void stream.return()
     const tooSlow = (waiting: CacheEvent<T>[]): CacheEvent<T>[] => {
       stream.end(
-        new UsageError(`Expected a consumer that keeps up, got one that ${waiting.length} events wait for`),
+        new UsageError(
+          `Expected a consumer that keeps up with events, got one with ${waiting.length} events wait for`,
+        ),
       )
       leave()
       return waiting

@@ -33,14 +33,14 @@ export async function twoPhaseCommit(
 ): Promise<Decision> {
   const { participants, payload, deadlineMs, signal } = request
   if (participants.length === 0 || new Set(participants).size < participants.length) {
-    throw new UsageError('Expected participants that differ, and one at least', { path })
+    throw new UsageError('Expected different participants, at least one', { path })
   }
   const transaction = new Transaction(client, `${path}/tx-${uniqueName(client)}`)
   const record: TransactionRecord = { state: 'voting', participants, payload: toBase64(payload), deadlineMs }
   await transaction.create(record)
   const decision = await coordinate(transaction, { giveUp: signal })
   if (decision === undefined) {
-    const message = 'The transaction was decided, applied and forgotten while this client was away'
+    const message = 'The transaction was decided, applied and deleted while this client was disconnected'
     throw new AmbiguousResultError(message, { path: transaction.path })
   }
   ignoreFailure(transaction.removeCoordinator(record))

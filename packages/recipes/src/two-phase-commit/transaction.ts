@@ -165,7 +165,7 @@ export class Transaction {
 
   /** Either it was not created, or the sites have finished it; creating it again could apply it twice. */
   #ambiguous(cause: unknown): AmbiguousResultError {
-    const message = 'The session ended before it could be told whether the transaction began'
+    const message = 'The session expired, and it is unknown whether the transaction was created'
     return new AmbiguousResultError(message, { path: this.path, cause })
   }
 

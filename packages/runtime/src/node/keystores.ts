@@ -119,7 +119,7 @@ function parsed(bytes: Uint8Array | string, store: LoadedStore): X509Certificate
   try {
     return new X509Certificate(bytes)
   } catch (error) {
-    throw unusable(store, 'one of its certificates is damaged. Make it anew', error)
+    throw unusable(store, 'one of its certificates is damaged. Create it again', error)
   }
 }
 

@@ -35,7 +35,7 @@ export class SocketConnection implements Connection {
   readonly peerCertificates: readonly Uint8Array[] | undefined
   readonly remote: Address
   readonly #socket: Socket
-  readonly #handsOver: boolean
+  readonly #hasReadCallback: boolean
   #events: ConnectionHandler | undefined
   #cause: Error | undefined
   #paused = false
@@ -44,19 +44,13 @@ export class SocketConnection implements Connection {
 
   constructor(
     socket: Socket,
-    {
-      transport,
-      peer,
-      peerCertificates,
-      remote,
-      hasReadCallback: handsOver = false,
-    }: SocketConnectionOptions,
+    { transport, peer, peerCertificates, remote, hasReadCallback = false }: SocketConnectionOptions,
   ) {
     this.#socket = socket
     this.transport = transport
     this.peer = peer
     this.peerCertificates = peerCertificates
-    this.#handsOver = handsOver
+    this.#hasReadCallback = hasReadCallback
     // Read now: the system no longer knows the address once the connection is closed.
     this.remote = remote ?? { host: socket.remoteAddress ?? '', port: socket.remotePort ?? 0 }
     ;(socket as Owned)[owner] = this
@@ -86,7 +80,7 @@ export class SocketConnection implements Connection {
     this.#events = events
     if (!first) return
     this.#socket.on('end', onEnd)
-    if (this.#handsOver) this.#socket.resume()
+    if (this.#hasReadCallback) this.#socket.resume()
     else this.#socket.on('data', onData)
   }
 
@@ -129,7 +123,7 @@ export class SocketConnection implements Connection {
 
   /** Delivers bytes. Returns false to stop reading. */
   received(chunk: Uint8Array): boolean {
-    if (!this.#handsOver || (!this.#paused && this.#kept === undefined)) {
+    if (!this.#hasReadCallback || (!this.#paused && this.#kept === undefined)) {
       this.#events?.data(chunk)
       return true
     }

@@ -49,20 +49,20 @@ export class WebSocketConnection implements Connection {
 
   constructor(
     webSocket: WebSocket,
-    { remote, local, isSecure: secure, peer, clock, pingIntervalMs: pingEveryMs }: WebSocketConnectionOptions,
+    { remote, local, isSecure, peer, clock, pingIntervalMs }: WebSocketConnectionOptions,
   ) {
     this.#webSocket = webSocket
     this.#clock = clock
     this.remote = remote
     this.local = local
-    this.isSecure = secure
+    this.isSecure = isSecure
     this.peer = peer
     webSocket.binaryType = 'nodebuffer'
     webSocket.on('message', (data: Buffer, isBinary) => this.#message(data, isBinary))
     webSocket.on('error', (error) => (this.#cause ??= error))
     webSocket.on('close', (code) => this.#closedBy(code))
     webSocket.on('pong', () => (this.#isAlive = true))
-    if (pingEveryMs > 0) this.#pingAfter(pingEveryMs)
+    if (pingIntervalMs > 0) this.#pingAfter(pingIntervalMs)
   }
 
   get bufferedBytes(): number {

@@ -45,12 +45,7 @@ class WebSocketNetwork implements Network {
     accepted: (connection: Connection) => void,
     refused: (error: Error) => void = () => {},
   ): Promise<Listener> {
-    const {
-      upgrades,
-      maxMessageBytes = MAX_MESSAGE_BYTES,
-      clock,
-      pingIntervalMs: pingEveryMs = 30_000,
-    } = this.#options
+    const { upgrades, maxMessageBytes = MAX_MESSAGE_BYTES, clock, pingIntervalMs = 30_000 } = this.#options
     if (upgrades === undefined)
       throw new NetworkError('Cannot listen for WebSockets: no source of upgrades was given.', 'ENOTSUP')
     const server = new WebSocketServer({
@@ -66,7 +61,7 @@ class WebSocketNetwork implements Network {
     return upgrades.listen(
       at,
       (upgrade) => {
-        const { request, socket, head, isSecure: secure, peer } = upgrade
+        const { request, socket, head, isSecure, peer } = upgrade
         const reason = this.#refusalOf(upgrade)
         if (reason !== undefined) {
           refused(new NetworkError(`A WebSocket was refused: ${reason.text}`, 'EACCES'))
@@ -78,10 +73,10 @@ class WebSocketNetwork implements Network {
           const connection = new WebSocketConnection(webSocket, {
             remote: { host: remoteAddress, port: remotePort },
             local: { host: localAddress, port: localPort },
-            isSecure: secure,
+            isSecure,
             peer,
             clock,
-            pingIntervalMs: pingEveryMs,
+            pingIntervalMs,
           })
           accepted(connection)
         })
@@ -94,7 +89,7 @@ class WebSocketNetwork implements Network {
     const {
       client: given,
       clock,
-      pingIntervalMs: pingEveryMs = 30_000,
+      pingIntervalMs = 30_000,
       maxMessageBytes = MAX_MESSAGE_BYTES,
     } = this.#options
     const client = typeof given === 'function' ? await given() : given
@@ -132,7 +127,7 @@ class WebSocketNetwork implements Network {
           isSecure: url.startsWith('wss:'),
           peer: undefined,
           clock,
-          pingIntervalMs: pingEveryMs,
+          pingIntervalMs,
         })
         resolve(connection)
       })

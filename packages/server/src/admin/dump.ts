@@ -60,7 +60,7 @@ function* ephemerals({ tree }: ServerReport): Generator<string> {
 }
 
 function* connections(server: ServerReport): Generator<string> {
-  const { clock } = server.ports
+  const { clock } = server.platform
   yield* expirySets(
     server,
     'Connections',
@@ -99,6 +99,6 @@ function* expirySets<T>(
 }
 
 /** Returns the date of a time on the monotonic clock. */
-function wallDate({ ports: { clock } }: ServerReport, at: number): string {
+function wallDate({ platform: { clock } }: ServerReport, at: number): string {
   return javaDate(clock.wall() + at - clock.monotonic())
 }

@@ -3,12 +3,11 @@ import { formatSessionId } from '../connections/log-context.ts'
 import type { Command } from '../connections/protocol-detector.ts'
 import type { MemberConf } from '../connections/role-metrics.ts'
 import { operationOf } from '../core/operations/index.ts'
-import type { DataFolders } from '../persistence/index.ts'
 import { FULL_VERSION } from '../version.ts'
 import { dump } from './dump.ts'
 import { decimal, decimalDigest, hexLong } from './format.ts'
 import { monitorMetrics } from './mntr.ts'
-import type { ConnectionReport, ServerReport } from './server-report.ts'
+import type { ConnectionReport, DirectoryReport, ServerReport } from './server-report.ts'
 import { watchesByPath, watchesBySession, watchSummary } from './watch-commands.ts'
 
 /** Makes the answer to a command; a generator yields it in pieces. */
@@ -28,15 +27,15 @@ const TRACE_MASK = 306n
 /** Executes the four-letter commands. The answers have the bytes of Apache ZooKeeper. */
 export class FourLetterCommands implements CommandExecutor {
   readonly #server: ServerReport
-  readonly #folders: DataFolders
+  readonly #directories: DirectoryReport
   readonly #handlers: ReadonlyMap<string, Handler>
   readonly #allowed: ReadonlySet<string>
   #traceMask = TRACE_MASK
 
   /** `startedAt`: when the server started, on the monotonic clock. */
-  constructor(server: ServerReport, folders: DataFolders, startedAt: number) {
+  constructor(server: ServerReport, directories: DirectoryReport, startedAt: number) {
     this.#server = server
-    this.#folders = folders
+    this.#directories = directories
     this.#handlers = new Map<string, Handler>([
       ['conf', () => this.#conf()],
       ['cons', (connection) => this.#cons(connection)],
@@ -85,7 +84,7 @@ export class FourLetterCommands implements CommandExecutor {
       if (pieces.push(piece) < PIECES_PER_TURN) continue
       parts.push(pieces.join(''))
       pieces = []
-      await new Promise<void>((resolve) => this.#server.ports.clock.immediate(resolve))
+      await new Promise<void>((resolve) => this.#server.platform.clock.immediate(resolve))
     }
     return [...parts, pieces.join('')]
   }
@@ -135,7 +134,7 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   *#cons(own: ConnectionReport): Generator<string> {
-    const { clock } = this.#server.ports
+    const { clock } = this.#server.platform
     for (const connection of this.#server.connections)
       yield `${fullLine(connection, own, clock.monotonic())})\n`
     yield '\n'
@@ -147,9 +146,9 @@ export class FourLetterCommands implements CommandExecutor {
     const lines = [
       `clientPort=${portStatus.portOf('clientPort')}`,
       `secureClientPort=${portStatus.portOf('secureClientPort')}`,
-      `dataDir=${this.#folders.snapshots}`,
+      `dataDir=${this.#directories.snapshots}`,
       `dataDirSize=${sizes.snapshots}`,
-      `dataLogDir=${this.#folders.logs}`,
+      `dataLogDir=${this.#directories.logs}`,
       `dataLogSize=${sizes.logs}`,
       `tickTime=${settings.tickTimeMs}`,
       `maxClientCnxns=${settings.maxClientCnxns}`,
@@ -170,7 +169,7 @@ export class FourLetterCommands implements CommandExecutor {
 
   /** Returns the bytes of snapshots and of logs; of both together when they share a directory. */
   async #directorySizes(): Promise<{ snapshots: number; logs: number }> {
-    const { snapshots, logs } = this.#folders
+    const { snapshots, logs } = this.#directories
     const snapshotBytes = await this.#directorySize(snapshots)
     return {
       snapshots: snapshotBytes,
@@ -178,19 +177,19 @@ export class FourLetterCommands implements CommandExecutor {
     }
   }
 
-  async #directorySize(folder: string): Promise<number> {
-    const { disk } = this.#server.ports
+  async #directorySize(directory: string): Promise<number> {
+    const { disk } = this.#server.platform
     let bytes = 0
-    for (const name of await disk.list(folder)) {
+    for (const name of await disk.list(directory)) {
       // A file may be purged after the directory was listed.
-      const path = `${folder}/${name}`
+      const path = `${directory}/${name}`
       if (await disk.exists(path)) bytes += await disk.size(path)
     }
     return bytes
   }
 
   #envi(): string {
-    const { system } = this.#server.ports
+    const { system } = this.#server.platform
     const entries = [['zookeeper.version', FULL_VERSION] as const, ...system.environment()]
     return `Environment:\n${entries.map(([name, value]) => `${name}=${value}\n`).join('')}`
   }
@@ -201,13 +200,13 @@ export class FourLetterCommands implements CommandExecutor {
   }
 
   #srst(): string {
-    const { stats, watchNotifier, portStatus, ports } = this.#server
+    const { stats, watchNotifier, portStatus, platform } = this.#server
     const { rejected, failed } = portStatus.handshakes
     stats.reset()
     stats.tlsExceededAtReset = rejected
     stats.tlsFailedAtReset = failed
     watchNotifier.resetStats()
-    ports.system.resetPauses?.()
+    platform.system.resetPauses?.()
     return 'Server stats reset.\n'
   }
 

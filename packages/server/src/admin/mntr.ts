@@ -1,4 +1,4 @@
-import type { LeaderStatus, RoleMetrics } from '../connections/role-metrics.ts'
+import type { LeaderMetrics, RoleMetrics } from '../connections/role-metrics.ts'
 import type { Histogram, Summary } from '../core/histogram.ts'
 import { FULL_VERSION } from '../version.ts'
 import { decimal, hexLong } from './format.ts'
@@ -8,9 +8,9 @@ type Metric = readonly [key: string, value: string | number]
 
 /** Returns the metrics of `mntr`: those of Apache ZooKeeper by its names, then a few that it lacks. */
 export function monitorMetrics(server: ServerReport, startedAt: number): Metric[] {
-  const { tree, stats, watches, ports } = server
+  const { tree, stats, watches, platform } = server
   const { latency } = stats
-  const { open, max } = ports.system.fileDescriptors()
+  const { open, max } = platform.system.fileDescriptors()
   return [
     ['version', FULL_VERSION],
     ['server_state', server.role.mode],
@@ -22,7 +22,7 @@ export function monitorMetrics(server: ServerReport, startedAt: number): Metric[
     ['packets_sent', stats.sent],
     ['num_alive_connections', server.connections.size],
     ['outstanding_requests', server.pipeline.outstanding],
-    ['uptime', Math.floor(ports.clock.monotonic() - startedAt)],
+    ['uptime', Math.floor(platform.clock.monotonic() - startedAt)],
     ['znode_count', tree.nodeCount + 1],
     ['watch_count', watches.size],
     ['ephemerals_count', tree.owners.ephemeralCount],
@@ -51,10 +51,10 @@ export function monitorMetrics(server: ServerReport, startedAt: number): Metric[
     ...summaryMetrics('node_changed_watch_count', server.watchNotifier.recipients.changed),
     ...summaryMetrics('node_children_watch_count', server.watchNotifier.recipients.children),
     ['last_zxid', hexLong(tree.lastZxid)],
-    ['process_memory_bytes', ports.system.residentMemory()],
-    ...heapMetrics(ports.system.heap?.()),
-    ...longestPause('event_loop_hold', ports.system.maxEventLoopDelay?.()),
-    ...longestPause('gc_pause', ports.system.maxGcPause?.()),
+    ['process_memory_bytes', platform.system.residentMemory()],
+    ...heapMetrics(platform.system.heap?.()),
+    ...longestPause('event_loop_hold', platform.system.maxEventLoopDelay?.()),
+    ...longestPause('gc_pause', platform.system.maxGcPause?.()),
     ['log_writable', server.pipeline.isWritable ? 1 : 0],
     ...(server.role.member?.extraMetrics ?? []),
   ]
@@ -87,7 +87,7 @@ function quorumMetrics({ member }: RoleMetrics): Metric[] {
   return [['quorum_size', quorumSize], ...(leader === undefined ? observers : leaderMetrics(leader))]
 }
 
-const leaderMetrics = (leader: LeaderStatus): Metric[] => [
+const leaderMetrics = (leader: LeaderMetrics): Metric[] => [
   ['learners', leader.learners],
   ['synced_followers', leader.syncedFollowers],
   ['synced_non_voting_followers', leader.syncedNonVotingFollowers],

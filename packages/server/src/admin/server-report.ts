@@ -1,13 +1,18 @@
 import type { Platform } from '@zabra/runtime'
 import type { ClientChannel } from '../connections/client-channel.ts'
-import type { PortStatus } from '../connections/client-service.ts'
+import type { ClientService, PortStatus } from '../connections/client-service.ts'
 import type { RoleMetrics } from '../connections/role-metrics.ts'
 import type { ServerStats } from '../connections/stats.ts'
 import type { SessionRegistry, SessionTracker } from '../core/sessions/index.ts'
 import type { Tree } from '../core/tree/index.ts'
 import type { WatchManager, WatchNotifier } from '../core/watches/index.ts'
-import type { RequestPipeline } from '../pipeline/index.ts'
 import type { ServerSettings } from '../settings/index.ts'
+
+/** The directories of a server. */
+export interface DirectoryReport {
+  readonly snapshots: string
+  readonly logs: string
+}
 
 /** What commands report about a client connection. */
 export type ConnectionReport = Pick<
@@ -18,11 +23,11 @@ export type ConnectionReport = Pick<
 /** What commands report about a server. A `ClientService` is one. */
 export interface ServerReport {
   readonly settings: ServerSettings
-  readonly ports: Pick<Platform, 'clock' | 'disk' | 'system'>
+  readonly platform: Pick<Platform, 'clock' | 'disk' | 'system'>
   readonly tree: Tree
   readonly sessions: SessionRegistry
   readonly localSessions: SessionTracker | undefined
-  readonly pipeline: Pick<RequestPipeline, 'outstanding' | 'isWritable' | 'digests'>
+  readonly pipeline: Pick<ClientService['pipeline'], 'outstanding' | 'isWritable' | 'digests'>
   readonly watches: Pick<WatchManager<ClientChannel>, 'data' | 'size'>
   readonly watchNotifier: WatchNotifier<ClientChannel>
   readonly stats: ServerStats

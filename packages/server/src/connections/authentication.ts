@@ -59,17 +59,17 @@ export class Authentication {
     }
     this.#service.stats.authFailed++
     const fields = { ...logContext(this.#client), scheme: scheme?.slice(0, 64) }
-    this.#service.ports.logger.warn(fields, 'Refused credentials and closed the connection')
+    this.#service.platform.logger.warn(fields, 'Refused credentials and closed the connection')
     return { token: null, err: ErrorCode.AUTHFAILED, closeReason: 'Closed: its credentials were refused' }
   }
 
   #sasl(body: Reader): Response {
     const token = readGetSASLRequest(body).token ?? new Uint8Array(0)
-    const { auth, settings, ports } = this.#service
+    const { auth, settings, platform } = this.#service
     // SASL is off: as in Apache ZooKeeper the reply has an empty token.
     if (auth.saslUsers.size === 0) return { token: null }
     if (this.#exchange === undefined) {
-      const nonce = nonceSource((length) => ports.random.bytes(length))
+      const nonce = nonceSource((length) => platform.random.bytes(length))
       this.#exchange = new DigestMd5Server({ users: auth.saslUsers, nonce })
       return { token: this.#exchange.challenge() }
     }
@@ -79,18 +79,21 @@ export class Authentication {
     const isSuper = settings.saslSuperUsers.includes(user)
     const proved = [{ scheme: 'sasl', id: user }, ...(isSuper ? [{ scheme: 'super', id: '' }] : [])]
     this.#client.identities = addIdentities(this.#client.identities, proved)
-    ports.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
+    platform.logger.info({ ...logContext(this.#client), user, isSuper }, 'A client has logged in by SASL')
     return { token: rspauth }
   }
 
   #refuseLogin(reason: string, user: string | undefined): Response {
-    const { auth, stats, ports, settings } = this.#service
+    const { auth, stats, platform, settings } = this.#service
     stats.authFailed++
     const staysOpen = settings.allowSaslFailedClients && !auth.isSaslRequired
     // A connection that stays open could fill the log with tokens that no challenge has requested.
     if (!staysOpen || reason !== 'out of order') {
       const fields = { ...logContext(this.#client), reason, user: user?.slice(0, 64) }
-      ports.logger.warn(fields, `Refused a login by SASL and ${staysOpen ? 'kept' : 'closed'} the connection`)
+      platform.logger.warn(
+        fields,
+        `Refused a login by SASL and ${staysOpen ? 'kept' : 'closed'} the connection`,
+      )
     }
     if (staysOpen) return { token: null }
     const err = auth.isSaslRequired ? ErrorCode.SESSIONCLOSEDREQUIRESASLAUTH : ErrorCode.AUTHFAILED

@@ -15,12 +15,12 @@ import { WatchedPaths } from './watched-paths.ts'
 
 /** Serves a client on an accepted connection, or refuses it with a reason in the log. */
 export function acceptClient(service: ClientService, wire: Connection): void {
-  const { connections, stats, ports } = service
+  const { connections, stats, platform } = service
   const host = canonicalIp(wire.remote.host)
   const refusal = service.isAccepting ? connections.refusalOf(host) : 'the server is stopping'
   if (refusal !== undefined) {
     stats.connectionsRejected++
-    ports.logger.warn({ client: host }, `Refused a connection from ${host}: ${refusal}`)
+    platform.logger.warn({ client: host }, `Refused a connection from ${host}: ${refusal}`)
     wire.setHandler({ data() {}, drain() {}, closed() {} })
     wire.destroy()
     return
@@ -61,11 +61,11 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #closesAfterFlush = false
 
   constructor(service: ClientService, wire: Connection, host: string) {
-    const { settings, ports, stats, auth } = service
+    const { settings, platform, stats, auth } = service
     this.#service = service
     this.host = host
     this.port = wire.remote.port
-    this.establishedAt = ports.clock.wall()
+    this.establishedAt = platform.clock.wall()
     this.certificateIdentities = auth.identitiesOf(wire.peer)
     this.identities = [{ scheme: 'ip', id: host }, ...this.certificateIdentities]
     const { juteMaxBufferBytes: maxLength, juteMaxBufferExtraBytes: extra, sessionlessTimeoutMs } = settings
@@ -81,7 +81,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
       minLength: 1,
       frame: (bytes, start, end) => this.#onFrame(bytes, start, end),
     })
-    this.#cancelDeadline = ports.clock.after(sessionlessTimeoutMs, 'client without a session', () =>
+    this.#cancelDeadline = platform.clock.after(sessionlessTimeoutMs, 'client without a session', () =>
       service.runTurn(() => {
         if (this.phase !== 'new') return
         stats.sessionlessExpired++
@@ -121,7 +121,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.phase = 'closing'
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
-    this.#service.ports.logger.debug(logContext(this), reason)
+    this.#service.platform.logger.debug(logContext(this), reason)
   }
 
   destroy(reason: string): void {
@@ -137,20 +137,20 @@ class ClientConnection implements RequestClient, HandshakeClient {
 
   /** Opens the connection for requests, and handles those that came with the handshake. */
   openSession(session: Session, writeResponse: () => void): void {
-    const { connections, ports } = this.#service
+    const { connections, platform } = this.#service
     this.#handshake = undefined
     this.session = session
     this.sessionId = session.id
     this.phase = 'open'
     connections.bindSession(this)
-    ports.logger.info({ ...logContext(this), timeoutMs: session.timeout }, 'A session is connected')
+    platform.logger.info({ ...logContext(this), timeoutMs: session.timeout }, 'A session is connected')
     writeResponse()
     this.replyWriter.stats.lastOperation = OpCode.createSession
     this.flow.resume(PauseReason.session)
     const frames = this.#earlyFrames
     this.#earlyFrames = []
     this.#parse(() => {
-      for (const frame of frames) if (this.#isOpen) this.requests.handle(frame, 0, frame.length)
+      for (const frame of frames) this.requests.handle(frame, 0, frame.length)
     })
   }
 
@@ -176,11 +176,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     this.#handshake?.cancel()
     this.requests.cancel()
     this.#service.removeConnection(this)
-    this.#service.ports.logger.debug(logContext(this), reason)
-  }
-
-  get #isOpen(): boolean {
-    return this.phase === 'open'
+    this.#service.platform.logger.debug(logContext(this), reason)
   }
 
   /** Closes the connection when its bytes are malformed. */
@@ -189,9 +185,9 @@ class ClientConnection implements RequestClient, HandshakeClient {
       parse()
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
-      const { stats, ports } = this.#service
+      const { stats, platform } = this.#service
       if (error.field === 'a frame length') stats.largeRequestsRejected++
-      ports.logger.warn(
+      platform.logger.warn(
         { ...logContext(this), reason: error.message },
         'Closed a connection: its bytes are not a request. A larger limit is set with jute.maxbuffer',
       )
@@ -220,7 +216,7 @@ class ClientConnection implements RequestClient, HandshakeClient {
     for (const part of parts) this.replyWriter.writer.raw(new TextEncoder().encode(part))
     this.#closesAfterFlush = true
     this.#service.flushQueue.add(this)
-    this.#service.ports.logger.debug(logContext(this), 'Answered a four-letter command')
+    this.#service.platform.logger.debug(logContext(this), 'Answered a four-letter command')
   }
 
   #onFrame(bytes: Uint8Array, start: number, end: number): void {
@@ -245,8 +241,8 @@ class ClientConnection implements RequestClient, HandshakeClient {
   #end(): void {
     this.#closesAfterFlush = false
     this.flow.end()
-    const { ports } = this.#service
-    ports.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
+    const { platform } = this.#service
+    platform.clock.after(LINGER_MS, 'client that does not read its last bytes', () => {
       this.#service.runTurn(() => this.destroy('Closed: it did not read its last bytes'))
     })
   }

@@ -45,7 +45,7 @@ export interface PortStatus {
 
 export interface ClientServiceOptions {
   readonly settings: ServerSettings
-  readonly ports: Platform
+  readonly platform: Platform
   readonly tree: Tree
   /** The global sessions. */
   readonly sessions: SessionRegistry
@@ -80,7 +80,7 @@ const LAST_BYTES_MS = 1000
 /** Serves clients for the length of one role. Holds what all client connections share, and runs their events. */
 export class ClientService {
   readonly settings: ServerSettings
-  readonly ports: Platform
+  readonly platform: Platform
   readonly tree: Tree
   /** Sessions that the whole ensemble knows. */
   readonly sessions: SessionRegistry
@@ -103,7 +103,7 @@ export class ClientService {
   readonly sessionTokens: TokenBucket | undefined
   /** Holds the buffers of replies and of queued requests. */
   readonly bufferPool = new BufferPool()
-  /** Takes bytes that nobody reads, such as the empty body of a reply. Emptied at the end of each turn. */
+  /** Takes bytes that are never sent, such as the empty body of a reply. Emptied at the end of each turn. */
   readonly scratch = new Writer(64)
   commands: CommandExecutor = NO_COMMANDS
   portStatus: PortStatus = NO_PORTS
@@ -117,7 +117,7 @@ export class ClientService {
 
   constructor({
     settings,
-    ports,
+    platform,
     tree,
     sessions,
     createPipeline,
@@ -127,12 +127,12 @@ export class ClientService {
     reconfigure,
     role = { mode: 'standalone' },
     stats = new ServerStats(),
-    sessionIds = new SessionIdGenerator(settings.serverId, ports.clock.wall()),
+    sessionIds = new SessionIdGenerator(settings.serverId, platform.clock.wall()),
     outstandingLimit = () => settings.globalOutstandingLimit,
     onFailure,
   }: ClientServiceOptions) {
     this.settings = settings
-    this.ports = ports
+    this.platform = platform
     this.tree = tree
     this.sessions = sessions
     this.isReadOnly = isReadOnly
@@ -140,7 +140,7 @@ export class ClientService {
     this.stats = stats
     this.#sessionIds = sessionIds
     this.#onFailure = onFailure
-    const { clock, logger, system } = ports
+    const { clock, logger, system } = platform
     const runLater = (action: () => void): void => this.runLater(action)
     if (hasLocalSessions || isReadOnly)
       this.localSessions = new SessionTracker(settings.tickTimeMs, clock.monotonic(), { isLocal: true })
@@ -153,7 +153,7 @@ export class ClientService {
     const acls = aclRulesOf(settings)
     this.watchNotifier = new WatchNotifier(this.watches, acls)
     this.reads = new ReadHandlers({ tree, acls, watches: this.watches, watchNotifier: this.watchNotifier })
-    const onQuotaExceeded = quotaWarnings(ports)
+    const onQuotaExceeded = quotaWarnings(platform)
     this.pipeline = createPipeline({
       tree,
       watchNotifier: this.watchNotifier,
@@ -199,7 +199,7 @@ export class ClientService {
    */
   runTurn(action: () => void): void {
     if (this.#isStopped) return
-    if (this.#depth++ === 0) this.turnTime = this.ports.clock.monotonic()
+    if (this.#depth++ === 0) this.turnTime = this.platform.clock.monotonic()
     try {
       action()
       if (this.#depth === 1) {
@@ -218,7 +218,7 @@ export class ClientService {
 
   /** Handles an event in a later turn, after the I/O that is ready now. */
   runLater(action: () => void): void {
-    this.ports.clock.immediate(() => this.runTurn(action))
+    this.platform.clock.immediate(() => this.runTurn(action))
   }
 
   /**
@@ -246,7 +246,7 @@ export class ClientService {
     if (this.connections.size > 0) {
       await new Promise<void>((resolve) => {
         this.connections.whenEmpty(resolve)
-        this.ports.clock.after(LAST_BYTES_MS, 'clients that do not read their last bytes', resolve)
+        this.platform.clock.after(LAST_BYTES_MS, 'clients that do not read their last bytes', resolve)
       })
     }
     for (const channel of this.connections) channel.destroy(reason)
@@ -263,7 +263,7 @@ export class ClientService {
   /** Closed connections get no events, so their watches can be removed in slices. */
   #removeWatches(channel: ClientChannel): void {
     if (this.watches.removeSome(channel, WATCHES_REMOVED_PER_TURN)) return
-    this.ports.clock.immediate(() => this.#removeWatches(channel))
+    this.platform.clock.immediate(() => this.#removeWatches(channel))
   }
 
   /** Returns an id for a new session. Skips ids that exist already, which happens after the wall clock has gone back. */

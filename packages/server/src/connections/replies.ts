@@ -4,16 +4,16 @@ import { failureOf, type Tree } from '../core/tree/index.ts'
 import type { SubTxn, Txn } from '../core/types.ts'
 
 /**
- * Writes the body of a reply to a write that is applied; a multi has results in another way, unless it has no parts. `asked` is
- * the op code of the request: only `create` is answered without a stat. The tree must show the write's result and nothing later.
+ * Writes the body of the reply to an applied write, but for the results of a multi. `type` is the op code of the request: only
+ * the reply to `create` has no stat. The tree must show the result of the write and no later one.
  */
-export function writeReplyBody(tree: Tree, asked: number, txn: Txn, writer: Writer): void {
-  operationOf(txn.type).writeReply(tree, txn, asked, writer)
+export function writeReplyBody(tree: Tree, type: number, txn: Txn, writer: Writer): void {
+  operationOf(txn.type).writeReply(tree, txn, type, writer)
 }
 
 /**
- * Writes the result of one part of a multi, right after the part is applied. One that is not, since some part has failed, has an
- * error: its own, "not tried" behind the one that failed, or 0 before it.
+ * Writes the result of one part of a multi. When a part of the multi has failed no part is applied, and each result is an error
+ * number: 0 before the failed part, its error, and RUNTIMEINCONSISTENCY after it.
  */
 export function writeMultiResult(tree: Tree, txn: SubTxn, isApplied: boolean, writer: Writer): void {
   if (!isApplied) {
@@ -27,13 +27,12 @@ export function writeMultiResult(tree: Tree, txn: SubTxn, isApplied: boolean, wr
 }
 
 /**
- * Whether a write came through a server that its session has left. No client is told so: it may have been its own doing, when
- * it connected to two servers at a time, and a closed connection lets it begin anew (ZOOKEEPER-710).
+ * Whether a write failed because its session has moved to another server. The client gets no such error, since it may itself have
+ * connected to two servers: its connection is closed, and it connects again (ZOOKEEPER-710).
  */
 export function isSessionMoved(txn: Txn): boolean {
   const failed = txn.type === OpCode.multi ? failureOf(txn.txns) : txn
   return failed?.type === OpCode.error && failed.err === ErrorCode.SESSIONMOVED
 }
 
-/** Why such a connection is closed. */
 export const SESSION_MOVED_REASON = 'Closed: its session has moved to another server'

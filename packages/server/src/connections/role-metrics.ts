@@ -1,39 +1,39 @@
-/** What the four-letter words say of a server's role, filled by whoever plays it. Read when a word is asked. */
+/** What the four-letter commands report about the role of a server. The role computes it when a command reads it. */
 export interface RoleMetrics {
   readonly mode: 'standalone' | 'leader' | 'follower' | 'observer' | 'read-only'
-  /** The rest is of members of an ensemble. */
-  readonly member?: MemberStatus
+  /** Present on members of an ensemble. */
+  readonly member?: MemberMetrics
 }
 
-export interface MemberStatus {
-  /** As in `leading - broadcast`, `following - synchronization`, `observing - broadcast`. */
+export interface MemberMetrics {
+  /** State and phase, such as `leading - broadcast`, `following - synchronization`, `observing - broadcast`. */
   readonly peerState: string
-  /** Voters of the configuration in force. */
+  /** Voters of the active configuration. */
   readonly quorumSize: number
   readonly conf: MemberConf
-  /** Only where this server leads. */
-  readonly leader?: LeaderStatus
-  /** Whom an observer follows. */
+  /** Present on the leader. */
+  readonly leader?: LeaderMetrics
+  /** The id of the server that an observer follows. */
   readonly observerMasterId?: number
-  /** Observers that this server keeps up to date, on a follower that serves some. */
+  /** Synced observers of a follower that serves observers. */
   readonly syncedObservers?: number
-  /** Figures that Apache ZooKeeper lacks, without the `zk_` before their keys. */
+  /** Metrics that Apache ZooKeeper lacks, without the `zk_` before their keys. */
   readonly extraMetrics?: readonly (readonly [key: string, value: string | number])[]
-  /** Hands leadership over (`ydld`). Returns what is answered, without a newline. */
+  /** Hands leadership over (`ydld`). Returns the answer, without a newline. */
   yieldLeadership(): string
-  /** Asks for leadership (`rqld`). Returns what is answered, without a newline. */
+  /** Requests leadership (`rqld`). Returns the answer, without a newline. */
   requestLeadership(): string
 }
 
-export interface LeaderStatus {
-  /** Connected learners, whether in step or not. */
+export interface LeaderMetrics {
+  /** Connected learners, synced or not. */
   readonly learners: number
-  /** Voters in step, without the leader. */
+  /** Synced voters without the leader. */
   readonly syncedFollowers: number
   readonly syncedNonVotingFollowers: number
   readonly syncedObservers: number
   readonly pendingSyncs: number
-  /** Milliseconds since it took office. */
+  /** Milliseconds since the server became leader. */
   readonly uptimeMs: number
   /** Bytes; -1 before the first proposal. */
   readonly lastProposalSize: number
@@ -41,7 +41,7 @@ export interface LeaderStatus {
   readonly maxProposalSize: number
 }
 
-/** What `conf` shows of a member. Limits in ticks. */
+/** What `conf` shows of a member. Limits are in ticks. */
 export interface MemberConf {
   readonly serverId: number
   readonly initLimit: number
@@ -50,6 +50,6 @@ export interface MemberConf {
   readonly electionPort: number
   readonly quorumPort: number
   readonly isObserver: boolean
-  /** The configuration in force, its version in the last line, without a newline at the end. A read-only server shows none. */
+  /** The active configuration, with its version in the last line and no newline at the end. Absent on a read-only server. */
   readonly membership?: string
 }

@@ -43,12 +43,12 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   }
 
   start(): void {
-    const { stats, ports } = this.#service
+    const { stats, platform } = this.#service
     stats.sessionsRequested++
     const decision = validateHandshake(this.#service, this.#request)
     switch (decision.kind) {
       case 'close':
-        ports.logger.warn(logContext(this.#client), decision.reason)
+        platform.logger.warn(logContext(this.#client), decision.reason)
         return this.#client.destroy(decision.reason)
       case 'invalid':
         return this.#refuse()
@@ -90,12 +90,12 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
   onSynced(): void {}
 
   #create(timeout: number): void {
-    const { localSessions, pipeline, turnTime, ports } = this.#service
+    const { localSessions, pipeline, turnTime, platform } = this.#service
     const id: SessionId = this.#service.newSessionId()
     if (localSessions !== undefined) return this.#open(localSessions.add(id, timeout, turnTime))
     this.#client.flow.pause(PauseReason.session)
     if (pipeline.createSession(id, timeout, this, turnTime)) return
-    ports.logger.warn(
+    platform.logger.warn(
       logContext(this.#client),
       'Closed a connection: no session can be stored while the disk is full',
     )
@@ -122,7 +122,7 @@ export class SessionHandshake implements RevalidationCallback, WriteCallback {
 
   #refuse(): void {
     this.#isDone = true
-    this.#service.ports.logger.info(
+    this.#service.platform.logger.info(
       { ...logContext(this.#client), session: formatSessionId(this.#request.sessionId) },
       'Refused a session: it is unknown or over, or the password is wrong',
     )
@@ -157,9 +157,9 @@ function validateHandshake(
   service: ClientService,
   { lastZxidSeen, timeOut, sessionId, passwd, readOnly }: ConnectRequest,
 ): HandshakeDecision {
-  const { sessions, localSessions, sessionTokens, settings, stats, pipeline, ports, isReadOnly } = service
+  const { sessions, localSessions, sessionTokens, settings, stats, pipeline, platform, isReadOnly } = service
   if (!service.isAccepting) return { kind: 'close', reason: 'Closed: the server is stopping' }
-  if (sessionTokens?.take(ports.clock.monotonic()) === false) {
+  if (sessionTokens?.take(platform.clock.monotonic()) === false) {
     stats.connectionsDropped++
     return { kind: 'close', reason: 'Closed: more clients connect than connection_throttle_tokens allows' }
   }

@@ -32,7 +32,7 @@ export class VoteEligibility {
     this.#isEligible = isEligible
   }
 
-  /** Reads the record; call it before the files are read. Sets the files of a member aside that is not eligible. */
+  /** Reads the record; call it before the files are read. Sets the files aside if the member is not eligible. */
   static async open(platform: Platform, folders: DataFolders): Promise<VoteEligibility> {
     const isMarked = await platform.disk.exists(`${folders.snapshots}/${MARKER}`)
     const eligibility = new VoteEligibility(platform, folders, !isMarked)

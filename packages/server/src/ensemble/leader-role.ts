@@ -1,5 +1,5 @@
 import type { Cancel } from '@zabra/runtime'
-import type { LeaderStatus, RoleMetrics } from '../admin/index.ts'
+import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { EnsembleConfiguration } from '../core/quorum/index.ts'
 import { SessionTracker } from '../core/sessions/index.ts'
@@ -7,20 +7,19 @@ import type { Zxid } from '../core/types.ts'
 import {
   Leader,
   QuorumOfOne,
-  type ConnectionId,
   type LeaderInput,
   type LeaderWork,
+  type QuorumOfOneWork,
 } from '../core/zab/index.ts'
 import { LeaderPipeline, type QuorumProtocol } from '../pipeline/index.ts'
-import { learnerBroadcast, type LocalCommit } from './broadcast.ts'
+
 import type { ActiveRole, MemberContext, RoleEvents, RoleExit } from './context.ts'
 import { Durability } from './durability.ts'
-import type { LearnerConnection } from './learner-connection.ts'
+
 import { Learners } from './learners.ts'
 import { Mailbox } from './mailbox.ts'
 import { validateReconfiguration } from './reconfigure.ts'
-import { RoleClients } from './role-clients.ts'
-import { roleMetrics } from './role-metrics.ts'
+import { RoleClients, type RoleStatus } from './role-clients.ts'
 import { syncSources } from './sync-sources.ts'
 
 /** How long the reply to `ydld` has to reach the client before leadership is handed over, in milliseconds. */
@@ -33,13 +32,13 @@ const YIELD_DELAY_MS = 50
 export class LeaderRole implements ActiveRole {
   readonly #context: MemberContext
   readonly #events: RoleEvents
-  readonly #mailbox: Mailbox<LeaderInput, LeaderWork>
+  readonly #mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
   readonly #quorum: Leader | QuorumOfOne
   /** Undefined on a standalone server. */
   readonly #learners: Learners | undefined
   readonly #durability: Durability
   #clients: RoleClients<LeaderPipeline<ClientChannel>> | undefined
-  #nextTicket = 1
+  #nextCheckId = 1
   readonly #confirmations = new Map<number, () => void>()
   #cancelTick: Cancel = () => {}
   #cancelYield: Cancel = () => {}
@@ -53,34 +52,21 @@ export class LeaderRole implements ActiveRole {
     this.#context = context
     this.#events = events
     this.#lastDurable = context.database.lastZxid
-    this.#mailbox = new Mailbox({
-      step: (input) => this.#quorum.step(input),
+    const leader = context.membership.isStandalone ? undefined : createLeader(context)
+    this.#quorum = leader ?? new QuorumOfOne(context.database.lastZxid)
+    this.#mailbox = new Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>({
+      machine: this.#quorum,
       perform: (work) => this.#perform(work),
       failed: context.failed,
       runInBatch: (action) =>
         this.#clients === undefined ? action() : this.#clients.service.runTurn(action),
     })
-    const local: LocalCommit = {
-      commit: (zxid) => this.#clients!.pipeline.commit(zxid),
-      activate: (configuration) => this.#activate(configuration),
-      leadershipConfirmed: (ticket) => this.#confirmed(ticket),
-    }
-    if (context.membership.isStandalone) {
-      this.#quorum = new QuorumOfOne(context.database.lastZxid, {
-        commit: (zxid) => local.commit(zxid),
-        confirmed: (ticket) => local.leadershipConfirmed(ticket),
-      })
-    } else {
-      const connections = new Map<ConnectionId, LearnerConnection>()
-      const leader = createLeader(context, connections, local)
-      this.#quorum = leader
+    if (leader !== undefined)
       this.#learners = new Learners(context, {
         leader,
-        connections,
         mailbox: this.#mailbox,
         pipeline: () => this.#clients?.pipeline,
       })
-    }
     this.#durability = new Durability(context, {
       durable: (zxid) => this.#mailbox.run(() => this.#onDurable(zxid)),
       diskFull: (durable, error) => this.#onDiskFull(durable, error),
@@ -89,7 +75,7 @@ export class LeaderRole implements ActiveRole {
   }
 
   async begin(): Promise<void> {
-    // O1: the role owns the log from now on.
+    // Opens the log, which this role owns from now on.
     void this.#durability.log
     this.#mailbox.post({ type: 'start' })
     if (this.#learners === undefined) return
@@ -111,8 +97,8 @@ export class LeaderRole implements ActiveRole {
   }
 
   /** Reports the answer of the oracle. */
-  setOracle(goOn: boolean): void {
-    this.#mailbox.post({ type: 'oracle', goOn })
+  setOracle(canLeadAlone: boolean): void {
+    this.#mailbox.post({ type: 'oracle', canLeadAlone })
   }
 
   /** Refuses new connections and stops timers, before `drain`. */
@@ -149,7 +135,7 @@ export class LeaderRole implements ActiveRole {
   #leave(exit: RoleExit): void {
     if (this.#hasExited) return
     this.#hasExited = true
-    // O7
+    // Nothing is appended or sent from now on.
     this.#mailbox.stop()
     this.#events.exited(exit)
   }
@@ -161,7 +147,7 @@ export class LeaderRole implements ActiveRole {
     const next = Math.max(at + settings.tickTimeMs / 2, clock.monotonic())
     this.#cancelTick = clock.after(next - clock.monotonic(), 'half a tick of a leader', () => {
       this.#mailbox.post({ type: 'halfTick' })
-      if (this.#quorum.canPropose && this.#clients?.pipeline.hasDroppedRequest === true)
+      if (this.#quorum.canPropose && this.#clients?.pipeline.proposer.hasDropped === true)
         this.#leave({
           reason: 'no member has taken leadership over, and requests that came meanwhile have no reply',
         })
@@ -171,7 +157,7 @@ export class LeaderRole implements ActiveRole {
 
   // Work
 
-  #perform(work: LeaderWork): void {
+  #perform(work: LeaderWork | QuorumOfOneWork): void {
     const { platform, membership, failed, configurationChanged } = this.#context
     switch (work.do) {
       case 'store':
@@ -183,22 +169,34 @@ export class LeaderRole implements ActiveRole {
         return this.#activate(work.configuration)
       case 'lead':
         return this.#lead(work.epoch, work.zxid)
-      case 'stop': {
-        const { reason, designated, successor } = work.because
+      case 'commit':
+        this.#learners?.perform(work)
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'commitReconfig':
+        this.#learners?.perform(work)
+        this.#clients!.pipeline.commit(work.zxid)
+        return this.#activate(work.configuration)
+      case 'commitUpTo':
+        return this.#clients!.pipeline.commit(work.zxid)
+      case 'confirmLeadership':
+        return this.#confirmed(work.id)
+      case 'stepDown': {
+        const { message, designated, successor } = work.reason
         return this.#leave({
-          reason,
+          reason: message,
           ...(designated === undefined ? {} : { designated }),
           ...(successor === undefined ? {} : { handedOver: true }),
         })
       }
       case 'warn':
-        return platform.logger.warn(work.facts, work.sentence)
+        return platform.logger.warn(work.context, work.message)
       case 'send':
       case 'sync':
       case 'drop':
       case 'deliver':
-      case 'joined':
-      case 'left':
+      case 'propose':
+      case 'learnerJoined':
+      case 'learnerLeft':
         return this.#learners?.perform(work)
     }
   }
@@ -211,6 +209,7 @@ export class LeaderRole implements ActiveRole {
 
   #onDurable(zxid: Zxid): void {
     this.#quorum.markDurable(zxid)
+    this.#mailbox.drain()
     if (this.#learners === undefined) this.#context.stats.batchSize.add(zxid - this.#lastDurable)
     this.#lastDurable = zxid
     this.#clients?.service.throttler.release()
@@ -228,13 +227,14 @@ export class LeaderRole implements ActiveRole {
     this.#mailbox.run(() => {
       this.#clients!.pipeline.discardAfter(durable)
       quorum.discardAfter(durable)
+      this.#mailbox.drain()
       this.#clients!.service.throttler.release()
     })
   }
 
   #activate(configuration: EnsembleConfiguration): void {
     const { membership, failed, configurationChanged } = this.#context
-    membership.activate(configuration).kept.catch(failed)
+    membership.activate(configuration).persisted.catch(failed)
     configurationChanged()
   }
 
@@ -248,7 +248,7 @@ export class LeaderRole implements ActiveRole {
     this.#clients = new RoleClients(this.#context, {
       sessions: new SessionTracker(settings.tickTimeMs, now, { table: database.sessions }),
       managesContainers: true,
-      role: this.#metrics(),
+      role: this.#roleStatus(),
       ...(quorum instanceof Leader
         ? {
             reconfigure: (request, next) => validateReconfiguration(this.#context, quorum, request, next),
@@ -275,11 +275,14 @@ export class LeaderRole implements ActiveRole {
   #quorumProtocol(): QuorumProtocol {
     const quorum = this.#quorum
     return {
-      propose: (zxid, payload) => quorum.propose(zxid, payload),
+      propose: (zxid, payload) => {
+        quorum.propose(zxid, payload)
+        this.#mailbox.drain()
+      },
       confirmLeadership: (done) => {
-        const ticket = this.#nextTicket++
-        this.#confirmations.set(ticket, done)
-        this.#mailbox.enqueue({ type: 'confirm', ticket })
+        const id = this.#nextCheckId++
+        this.#confirmations.set(id, done)
+        this.#mailbox.enqueue({ type: 'checkLeadership', id })
       },
       sendSync: (learner) => this.#learners?.sendSync(learner),
       get isAccepting() {
@@ -288,20 +291,20 @@ export class LeaderRole implements ActiveRole {
     }
   }
 
-  #confirmed(ticket: number): void {
-    const done = this.#confirmations.get(ticket)
-    this.#confirmations.delete(ticket)
+  #confirmed(id: number): void {
+    const done = this.#confirmations.get(id)
+    this.#confirmations.delete(id)
     done?.()
   }
 
   // Metrics
 
-  #metrics(): RoleMetrics {
+  #roleStatus(): RoleStatus {
     if (this.#learners === undefined) return { mode: 'standalone' }
-    return roleMetrics(this.#context, {
+    return {
       mode: 'leader',
       peerState: () => `leading - ${this.#quorum.phase}`,
-      leader: () => this.#status(),
+      leader: () => this.#leaderStatus(),
       yieldLeadership: () => {
         // The reply is sent before leadership is handed over.
         const { clock } = this.#context.platform
@@ -310,42 +313,35 @@ export class LeaderRole implements ActiveRole {
         )
         return 'Sent yield leadership request to leader.'
       },
-    })
+    }
   }
 
-  #status(): LeaderStatus {
-    const { lastProposalSize, proposalSize, pendingSyncs } = this.#clients!.pipeline
-    const { min, max } = proposalSize
+  #leaderStatus(): LeaderMetrics {
+    const { proposer, pendingSyncs } = this.#clients!.pipeline
+    const { min, max } = proposer.sizes
     return {
       ...this.#learners!.counts(),
       pendingSyncs,
       uptimeMs: this.#context.platform.clock.monotonic() - this.#leadsSince,
-      lastProposalSize,
-      minProposalSize: lastProposalSize === -1 ? -1 : min,
-      maxProposalSize: lastProposalSize === -1 ? -1 : max,
+      lastProposalSize: proposer.lastSize,
+      minProposalSize: proposer.lastSize === -1 ? -1 : min,
+      maxProposalSize: proposer.lastSize === -1 ? -1 : max,
     }
   }
 }
 
-function createLeader(
-  context: MemberContext,
-  connections: ReadonlyMap<ConnectionId, LearnerConnection>,
-  local: LocalCommit,
-): Leader {
+function createLeader(context: MemberContext): Leader {
   const { settings, membership, database } = context
-  return new Leader(
-    {
-      self: membership.self,
-      ...membership.configurations,
-      acceptedEpoch: database.epochs.accepted,
-      currentEpoch: database.epochs.current,
-      lastZxid: database.lastZxid,
-      initLimit: settings.initLimit,
-      syncLimit: settings.syncLimit,
-      reconfigEnabled: settings.reconfigEnabled,
-      oracle: settings.oraclePath !== undefined,
-      sources: syncSources(context),
-    },
-    learnerBroadcast(connections, local),
-  )
+  return new Leader({
+    self: membership.self,
+    ...membership.configurations,
+    acceptedEpoch: database.epochs.accepted,
+    currentEpoch: database.epochs.current,
+    lastZxid: database.lastZxid,
+    initLimit: settings.initLimit,
+    syncLimit: settings.syncLimit,
+    reconfigEnabled: settings.reconfigEnabled,
+    oracle: settings.oraclePath !== undefined,
+    sources: syncSources(context),
+  })
 }

@@ -40,7 +40,7 @@ function fixture(maxConcurrentSnapSyncs: number) {
 /** Waits until the callbacks of settled syncs have run. */
 const callbacksRun = (): Promise<void> => new Promise(setImmediate)
 
-it('sends no more observers a snapshot at a time than the limit, whether a snapshot succeeds or fails', async () => {
+it('observers that are sent a snapshot at a time are bounded, whether a snapshot succeeds or fails', async () => {
   const { start, streamed } = fixture(2)
   const [first, second, third] = [start(true, SNAP), start(true, SNAP), start(true, SNAP)]
   expect([first, second, third].map(({ isStarted }) => isStarted())).toEqual([true, true, false])
@@ -53,7 +53,7 @@ it('sends no more observers a snapshot at a time than the limit, whether a snaps
   expect(next.map(({ isStarted }) => isStarted())).toEqual([true, true, false])
 })
 
-it('bounds neither voters nor observers that need no snapshot', () => {
+it('voters, and observers that need no snapshot, are not bounded', () => {
   const { start } = fixture(1)
   const all = [
     start(false, SNAP),

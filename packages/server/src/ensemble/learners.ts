@@ -1,6 +1,6 @@
-import { ProtocolError } from '@zabra/protocol'
+import { counterOf, ProtocolError } from '@zabra/protocol'
 import type { Connection } from '@zabra/runtime'
-import type { LeaderStatus } from '../admin/index.ts'
+import type { LeaderMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import type { Identity, Zxid } from '../core/types.ts'
 import {
@@ -14,27 +14,26 @@ import {
   type Leader,
   type LeaderInput,
   type LeaderWork,
+  type QuorumOfOneWork,
   type QuorumPacket,
 } from '../core/zab/index.ts'
 import type { LeaderPipeline } from '../pipeline/index.ts'
-import { listenAddresses } from './addresses.ts'
-import { unknownServerRefusal } from './admission.ts'
+import { broadcast, type BroadcastWork } from './broadcast.ts'
 import type { MemberContext } from './context.ts'
 import { LearnerConnection } from './learner-connection.ts'
 import { LearnerSyncs } from './learner-syncs.ts'
 import type { Mailbox } from './mailbox.ts'
-import { QuorumPort, quorumPortDefaults } from './quorum-port.ts'
+import { createQuorumPort, type QuorumPort } from './quorum-port.ts'
 
-export type LearnerWork = Extract<
-  LeaderWork,
-  { do: 'send' | 'sync' | 'drop' | 'deliver' | 'joined' | 'left' }
->
+/** The work of a leader that concerns its learners. */
+export type LearnersWork =
+  | BroadcastWork
+  | Extract<LeaderWork, { do: 'send' | 'sync' | 'drop' | 'deliver' | 'learnerJoined' | 'learnerLeft' }>
 
 export interface LearnersOptions {
   readonly leader: Leader
-  /** Filled here; the leader's broadcast writes to them. */
-  readonly connections: Map<ConnectionId, LearnerConnection>
-  readonly mailbox: Mailbox<LeaderInput, LeaderWork>
+
+  readonly mailbox: Mailbox<LeaderInput, LeaderWork | QuorumOfOneWork>
   /** Undefined until the leader is established. */
   readonly pipeline: () => LeaderPipeline<ClientChannel> | undefined
 }
@@ -45,23 +44,20 @@ export class Learners {
   readonly #options: LearnersOptions
   readonly #port: QuorumPort
   readonly #syncs: LearnerSyncs
+  readonly #connections = new Map<ConnectionId, LearnerConnection>()
   #nextId = 1
 
   constructor(context: MemberContext, options: LearnersOptions) {
     this.#context = context
     this.#options = options
     const { mailbox } = options
-    const { network, clock, logger } = context.platform
+    const { settings, membership } = context
     this.#syncs = new LearnerSyncs(context, (to) => mailbox.enqueue({ type: 'streamed', to }))
-    this.#port = new QuorumPort({
-      ...quorumPortDefaults,
-      network,
-      clock,
-      logger,
-      listen: listenAddresses(context, 'quorumPort'),
-      refusal: unknownServerRefusal(context),
-      identified: (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
-    })
+    this.#port = createQuorumPort(
+      context,
+      membership.listenAddresses('quorumPort', settings.quorumListenOnAllIPs),
+      (packet, connection) => mailbox.run(() => this.#onIdentified(packet, connection)),
+    )
   }
 
   /** Opens the quorum port. Rejects with a `NetworkError` when it cannot be bound. */
@@ -70,14 +66,14 @@ export class Learners {
   }
 
   async close(): Promise<void> {
-    for (const learner of this.#options.connections.values()) learner.close()
-    this.#options.connections.clear()
+    for (const learner of this.#connections.values()) learner.close()
+    this.#connections.clear()
     await this.#port.close()
   }
 
   /** Expects heartbeats of synced learners from now on: the leader is established. */
   onEstablished(): void {
-    for (const learner of this.#options.connections.values())
+    for (const learner of this.#connections.values())
       if (learner.isSynced) learner.setReadTimeout(this.#syncLimitMs)
   }
 
@@ -87,10 +83,10 @@ export class Learners {
   }
 
   counts(): Pick<
-    LeaderStatus,
+    LeaderMetrics,
     'learners' | 'syncedFollowers' | 'syncedNonVotingFollowers' | 'syncedObservers'
   > {
-    const { connections } = this.#options
+    const connections = this.#connections
     const { members } = this.#context.membership.active
     const synced = [...connections.values()].filter(({ isSynced }) => isSynced)
     const syncedObservers = synced.filter(({ isObserver }) => isObserver).length
@@ -105,27 +101,31 @@ export class Learners {
     }
   }
 
-  perform(work: LearnerWork): void {
+  perform(work: LearnersWork): void {
     switch (work.do) {
+      case 'propose':
+      case 'commit':
+      case 'commitReconfig':
+        return broadcast(this.#connections, work)
       case 'send': {
         const { type, zxid, data, auth } = work.packet
-        return this.#options.connections.get(work.to)?.send(type, zxid, data, auth)
+        return this.#connections.get(work.to)?.send(type, zxid, data, auth)
       }
       case 'sync': {
-        const learner = this.#options.connections.get(work.to)
+        const learner = this.#connections.get(work.to)
         return learner === undefined ? undefined : this.#syncs.start(learner, work.plan)
       }
       case 'drop':
         return this.#drop(work.connection, work.reason)
       case 'deliver':
         return this.#deliver(work.from, work.packet)
-      case 'joined': {
-        const learner = this.#options.connections.get(work.connection)
+      case 'learnerJoined': {
+        const learner = this.#connections.get(work.connection)
         if (learner !== undefined) learner.isSynced = true
         return
       }
-      case 'left': {
-        const learner = this.#options.connections.get(work.connection)
+      case 'learnerLeft': {
+        const learner = this.#connections.get(work.connection)
         if (learner !== undefined) this.#options.pipeline()?.removeLearner(learner)
         return
       }
@@ -138,7 +138,7 @@ export class Learners {
   }
 
   #onIdentified(packet: QuorumPacket, connection: Connection): void {
-    const { leader, connections, mailbox } = this.#options
+    const { leader, mailbox } = this.#options
     const { initLimit, tickTimeMs } = this.#context.settings
     const id = this.#nextId++
     const { serverId } = decodeLearnerInfo(packet.data)
@@ -150,7 +150,7 @@ export class Learners {
     })
     learner.isObserver = packet.type === PacketType.observerInfo
     learner.setReadTimeout(initLimit * tickTimeMs)
-    connections.set(id, learner)
+    this.#connections.set(id, learner)
     mailbox.enqueue({ type: 'accepted', from: id })
     mailbox.enqueue({ type: 'packet', from: id, packet })
   }
@@ -163,33 +163,42 @@ export class Learners {
     auth: readonly Identity[] | null,
   ): void {
     const { leader, mailbox } = this.#options
-    if (type === PacketType.ack && leader.ack(learner.id, zxid)) return
+    if (type === PacketType.ack) return this.#onAck(learner, zxid)
     // Requests are as frequent as writes, and the leader would only deliver them.
     if (type === PacketType.request && leader.heartbeat(learner.id)) return this.#submit(learner, data, auth)
-    // An established leader sends pings, which the learner answers.
-    if (type === PacketType.ack && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+
     mailbox.enqueue({ type: 'packet', from: learner.id, packet: { type, zxid, data, auth } })
   }
 
+  #onAck(learner: LearnerConnection, zxid: Zxid): void {
+    const { leader, mailbox } = this.#options
+    // An established leader sends PINGs to a learner that has acknowledged NEWLEADER, which the learner answers.
+    if (counterOf(zxid) === 0 && leader.phase === 'broadcast') learner.setReadTimeout(this.#syncLimitMs)
+    leader.ack(learner.id, zxid)
+    mailbox.drain()
+  }
+
   #onLost(learner: LearnerConnection, reason: string): void {
-    if (!this.#options.connections.delete(learner.id)) return
-    this.#context.platform.logger.info({ peer: learner.serverId, reason }, 'A member that followed is gone')
+    if (!this.#connections.delete(learner.id)) return
+    this.#context.platform.logger.info(
+      { peer: learner.serverId, reason },
+      'The connection of a learner is lost',
+    )
     this.#options.mailbox.enqueue({ type: 'closed', from: learner.id })
   }
 
   #drop(id: ConnectionId, reason: string): void {
-    const { connections } = this.#options
-    const learner = connections.get(id)
+    const learner = this.#connections.get(id)
     if (learner === undefined) return
-    connections.delete(id)
+    this.#connections.delete(id)
     const { serverId: peer, address } = learner
-    this.#context.platform.logger.warn({ peer, address, reason }, 'A member was sent away')
+    this.#context.platform.logger.warn({ peer, address, reason }, 'Closed the connection of a learner')
     learner.close()
   }
 
   /** Passes a packet about sessions or a request to the pipeline. A packet that cannot be decoded ends the connection. */
   #deliver(from: ConnectionId, packet: QuorumPacket): void {
-    const learner = this.#options.connections.get(from)
+    const learner = this.#connections.get(from)
     const pipeline = this.#options.pipeline()
     if (learner === undefined || pipeline === undefined) return
     try {

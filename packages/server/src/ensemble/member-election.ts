@@ -1,5 +1,4 @@
 import { Election, electionDefaults, type ElectionInput, type ElectionWork } from '../core/election/index.ts'
-import { listenAddresses } from './addresses.ts'
 import type { MemberContext } from './context.ts'
 import { ElectionConnections, electionConnectionDefaults } from './election-connections.ts'
 import { ElectionDriver } from './election-driver.ts'
@@ -25,7 +24,7 @@ export class MemberElection {
   readonly #oracle: Oracle | undefined
 
   constructor(
-    context: Pick<MemberContext, 'settings' | 'platform' | 'membership'>,
+    context: Pick<MemberContext, 'settings' | 'platform' | 'membership' | 'failed'>,
     { elected, configure, oracleChanged }: MemberElectionEvents,
   ) {
     const { settings, platform, membership } = context
@@ -44,6 +43,7 @@ export class MemberElection {
       connections: this.#connections,
       elected,
       configure,
+      failed: context.failed,
     })
     if (settings.oraclePath !== undefined)
       this.#oracle = new Oracle(settings, platform, (goOn) => {
@@ -96,7 +96,7 @@ export class MemberElection {
       network: platform.network,
       clock: platform.clock,
       logger: platform.logger,
-      listenAddresses: () => listenAddresses(context, 'electionPort'),
+      listenAddresses: () => membership.listenAddresses('electionPort', settings.quorumListenOnAllIPs),
       announcedAddresses: () => membership.addressesOf(membership.self, 'electionPort'),
       multiAddress: settings.multiAddress,
       addressesOf: (id) => membership.addressesOf(id, 'electionPort'),

@@ -1,18 +1,33 @@
 import type { Cancel } from '@zabra/runtime'
-import type { RoleMetrics } from '../admin/index.ts'
+import type { LeaderMetrics, RoleMetrics } from '../admin/index.ts'
 import type { ClientChannel } from '../connections/client-channel.ts'
 import { ClientService } from '../connections/client-service.ts'
 import { ContainerManager } from '../connections/container-manager.ts'
 import type { Reconfigure } from '../core/prepare/index.ts'
+import { printConfiguration, votersOf, type ServerId } from '../core/quorum/index.ts'
 import type { SessionRegistry } from '../core/sessions/index.ts'
 import type { PipelineContext, RequestPipeline } from '../pipeline/index.ts'
 import type { MemberContext } from './context.ts'
 
+/** What four-letter commands report of a role. */
+export type RoleStatus = { readonly mode: 'standalone' } | MemberRoleStatus
+
+export interface MemberRoleStatus {
+  readonly mode: 'leader' | 'follower' | 'observer' | 'read-only'
+  /** Returns the phase, in the words of Apache ZooKeeper. */
+  readonly peerState: () => string
+  readonly leader?: () => LeaderMetrics
+  /** The learner master of an observer. */
+  readonly observerMasterId?: ServerId
+  /** Returns the number of observers that this follower keeps synced; undefined when it serves none. */
+  readonly syncedObservers?: () => number | undefined
+  readonly yieldLeadership?: () => string
+}
+
 export interface RoleClientsOptions<P extends RequestPipeline> {
   readonly sessions: SessionRegistry
   readonly pipeline: (context: PipelineContext<ClientChannel>) => P
-  /** What four-letter commands report of the role. */
-  readonly role: RoleMetrics
+  readonly role: RoleStatus
   /** Validates a change of the ensemble; only where this server decides. */
   readonly reconfigure?: Reconfigure
   readonly readOnly?: boolean
@@ -36,13 +51,13 @@ export class RoleClients<P extends RequestPipeline> {
     let pipeline!: P
     this.service = new ClientService({
       settings,
-      ports: platform,
+      platform: platform,
       tree: database.tree,
       sessions,
       createPipeline: (parts) => (pipeline = options.pipeline(parts)),
       hasLocalSessions: settings.localSessionsEnabled && !isStandalone,
       isReadOnly: readOnly,
-      role,
+      role: role.mode === 'standalone' ? role : roleMetrics(context, role),
       stats,
       sessionIds,
       outstandingLimit: () => membership.shareOf(settings.globalOutstandingLimit),
@@ -86,5 +101,35 @@ export class RoleClients<P extends RequestPipeline> {
       this.service.runTurn(() => this.service.expiry.run())
       this.#scheduleExpiry()
     })
+  }
+}
+
+/** Returns what four-letter commands show of a member, evaluated when a command asks. */
+function roleMetrics({ settings, membership }: MemberContext, status: MemberRoleStatus): RoleMetrics {
+  return {
+    mode: status.mode,
+    get member() {
+      const [own] = membership.member(membership.self)?.addresses ?? []
+      const syncedObservers = status.syncedObservers?.()
+      return {
+        peerState: status.peerState(),
+        quorumSize: votersOf(membership.active).length,
+        conf: {
+          serverId: membership.self,
+          initLimit: settings.initLimit,
+          syncLimit: settings.syncLimit,
+          electionAlg: settings.electionAlg,
+          electionPort: own?.electionPort ?? 0,
+          quorumPort: own?.quorumPort ?? 0,
+          isObserver: membership.role === 'observer',
+          membership: printConfiguration(membership.active),
+        },
+        ...(status.leader === undefined ? {} : { leader: status.leader() }),
+        ...(status.observerMasterId === undefined ? {} : { observerMasterId: status.observerMasterId }),
+        ...(syncedObservers === undefined ? {} : { syncedObservers }),
+        yieldLeadership: status.yieldLeadership ?? (() => 'Not a leader: there is nothing to yield.'),
+        requestLeadership: () => 'Leadership cannot be asked for here; send ydld to the leader.',
+      }
+    },
   }
 }

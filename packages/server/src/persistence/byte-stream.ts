@@ -3,7 +3,7 @@ import type { ByteTransform, DiskReader } from '@zabra/runtime'
 import { DamageError } from './errors.ts'
 
 const CHUNK = 1 << 19
-/** What an error about a damaged snapshot file tells the operator. */
+/** The advice in an error about a damaged snapshot file. */
 export const TRY_OLDER_SNAPSHOT = 'An older snapshot is tried if there is one'
 
 /** Supplies the bytes of a snapshot, a chunk at a time. */

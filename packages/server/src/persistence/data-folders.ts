@@ -57,7 +57,7 @@ async function rejectMixedFolders(disk: Disk, { snapshots, logs }: DataFolders):
     throw new RecoveryError(
       `Expected logs in ${logs} only, as dataLogDir says, got ${log.name}`,
       snapshots,
-      'Move all log.* files to the folder of dataLogDir, or take dataLogDir out of the configuration.',
+      'Move all log.* files to the folder of dataLogDir, or remove dataLogDir from the configuration.',
     )
   }
   const snapshot = snapshotsIn(await disk.list(logs))[0]

@@ -84,18 +84,18 @@ export async function openEpochFiles(
     throw new RecoveryError(
       `Expected an acceptedEpoch of at least ${ofHistory}, as the last transaction 0x${formatZxid(last)} has it, got ${accepted}`,
       folder,
-      'The files were put together from several servers or times. Bring the right acceptedEpoch back; or set this directory aside, so that the server gets everything from its leader.',
+      'The files come from different servers or times. Bring the right acceptedEpoch back; or move this folder away, so that the server gets everything from its leader.',
     )
   if (current > accepted)
     throw new RecoveryError(
       `Expected an acceptedEpoch of at least ${current}, the currentEpoch, got ${accepted}`,
       folder,
-      `Bring the right files back; or write ${current} into acceptedEpoch, if this server never took part in anything later.`,
+      `Bring the right files back; or write ${current} into acceptedEpoch, if this server has never accepted a later epoch.`,
     )
   if (foundCurrent !== undefined && foundCurrent < current)
     logger.warn(
       { folder, from: foundCurrent, to: current, lastZxid: formatZxid(last) },
-      `Raising currentEpoch from ${foundCurrent} to ${current}, the epoch of the last transaction: a crash came between the two`,
+      `Raising currentEpoch from ${foundCurrent} to ${current}, the epoch of the last transaction: a crash prevented the update of the file`,
     )
   // acceptedEpoch first: in the other order a crash could leave a current epoch that was never accepted.
   if (foundAccepted === undefined) await writeEpoch(disk, `${folder}/${ACCEPTED}`, accepted)
@@ -113,7 +113,7 @@ async function readFoundEpoch(disk: Disk, folder: string, name: string): Promise
     throw new RecoveryError(
       `Expected an epoch in ${name} (${cause.message})`,
       folder,
-      'Bring the file back from a backup; or set this directory aside, so that the server gets everything from its leader.',
+      'Bring the file back from a backup; or move this folder away, so that the server gets everything from its leader.',
       { cause },
     )
   }

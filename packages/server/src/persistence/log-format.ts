@@ -1,6 +1,6 @@
 import type { Writer } from '@zabra/protocol'
 
-/** "ZKLG". The header goes on with version 2 and database 0 (disk-format 4.1). */
+/** "ZKLG". Version 2 and database id 0 follow in the header (disk-format 4.1). */
 export const LOG_MAGIC = 0x5a4b4c47
 export const LOG_HEADER_BYTES = 16
 /** A checksum as a long and a length as an int precede the payload of an entry (disk-format 4.2). */

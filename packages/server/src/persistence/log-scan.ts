@@ -41,10 +41,12 @@ export interface ScanStart {
   readonly last: Zxid
 }
 
+/** The advice in an error about a corrupt log. */
 const ACTION =
-  'Restore this file from a backup or from another copy; to give up everything from there on, move it and all later log files away'
+  'Restore this file from a backup or from another copy; to drop everything from there on, move it and all later log files away'
 
-const TORN_ACTION = `${ACTION}. If the machine lost power while this was the newest log, nothing from there on was acknowledged, and \`zabra log --repair --force\` cuts it off and keeps a copy; a member of an ensemble whose other members are well may rather set the directory aside and get everything from its leader`
+/** The advice when the bytes may also come from a torn write. */
+const TORN_ACTION = `${ACTION}. If the machine lost power while this was the newest log, nothing from there on was acknowledged, and \`zabra log --repair --force\` cuts it off and keeps a copy; in an ensemble whose other members are healthy you can instead move the data folder away, so that the member gets everything from its leader`
 
 /**
  * Reads one log file and calls `visit` for each entry; `visit` returns false to stop early. Distinguishes a clean end from a

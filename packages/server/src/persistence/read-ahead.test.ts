@@ -118,7 +118,7 @@ it('a chunk that is not needed after all does not overwrite a later one, however
   await file.drain()
 })
 
-it('A piece holds while it is looked at, though a disk may fill the next one at once', async () => {
+it('a chunk is valid while its visitor runs, also when the next one is read immediately', async () => {
   const bytes = sample(4 * MIB)
   const { reader } = fileOf(bytes)
   const file = new ReadAheadFile({
@@ -129,8 +129,8 @@ it('A piece holds while it is looked at, though a disk may fill the next one at 
     },
   })
   const wrong: number[] = []
-  await file.forEachChunk(0, bytes.length, (piece, at) => {
-    if (Buffer.compare(piece, bytes.subarray(at, at + piece.length)) !== 0) wrong.push(at)
+  await file.forEachChunk(0, bytes.length, (chunk, at) => {
+    if (Buffer.compare(chunk, bytes.subarray(at, at + chunk.length)) !== 0) wrong.push(at)
   })
   expect(wrong).toEqual([])
 })

@@ -3,7 +3,7 @@ import type { DataFolders } from './data-folders.ts'
 import { logsIn, snapshotsIn } from './file-names.ts'
 import { setAside } from './set-aside.ts'
 
-/** Name of the file that names the snapshot which replaces all other files. It exists from the decision until the end of the replacement. */
+/** Name of the file that names the replacing snapshot. It exists from the commit point until the replacement is finished. */
 const DECISION = 'replacement'
 const INCOMING = /^incoming\.(.+)$/
 

@@ -113,7 +113,7 @@ export async function loadSnapshot(
 }
 
 /** Returns the decompressor for a snapshot of this name; undefined for one that is not compressed. */
-export function decompressorOf(name: string, compressor: Compression): ByteTransform | undefined {
+function decompressorOf(name: string, compressor: Compression): ByteTransform | undefined {
   const kind = snapshotKind(name)
   return kind === 'gz' ? compressor.gunzip() : kind === 'snappy' ? new SnappyDecompressor() : undefined
 }

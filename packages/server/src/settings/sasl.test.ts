@@ -16,9 +16,9 @@ function load(lines: readonly string[], files: Record<string, string> = {}, JVMF
       resolve: (path) => (path.startsWith('/') ? path : `/here/${path}`),
     },
   })
-  const told = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)
-  expect(told.join('\n')).not.toContain('hunter')
-  return { settings, told, origins }
+  const reports = findings.map((finding) => `${finding.severity}: ${formatFinding(finding)}`)
+  expect(reports.join('\n')).not.toContain('hunter')
+  return { settings, reports, origins }
 }
 
 describe('SASL users', () => {
@@ -31,8 +31,8 @@ describe('SASL users', () => {
       'file:/etc/jaas.conf',
       '=file:///etc/jaas.conf',
     ]) {
-      const { settings, told, origins } = load([provider], { '/etc/jaas.conf': jaas }, `${flag}${path}`)
-      expect(told).toEqual([])
+      const { settings, reports, origins } = load([provider], { '/etc/jaas.conf': jaas }, `${flag}${path}`)
+      expect(reports).toEqual([])
       expect(settings).toMatchObject({ saslUsers: users, saslAclScheme: true })
       expect(origins).toMatchObject({ saslUsers: 'JVMFLAGS', saslAclScheme: 'zoo.cfg:3' })
     }
@@ -45,20 +45,20 @@ describe('SASL users', () => {
     const files = { '/j': `Zabra { ${module} required user_al="hunter2"; };` }
     const named = load(['jaas.config=/j', 'sasl.serverconfig=Zabra', provider], files)
     expect(named.settings?.saslUsers).toEqual({ al: 'hunter2' })
-    expect(load(['jaas.config=/j', 'sasl.serverconfig=Other', provider], files).told).toEqual([
+    expect(load(['jaas.config=/j', 'sasl.serverconfig=Other', provider], files).reports).toEqual([
       'error: /j: expected a section Other, got only Zabra. No client can log in by SASL; sasl.serverconfig can name another section.',
     ])
     const missing = load(['jaas.config=/j', provider], files)
-    expect(missing.told[0]).toContain('warning: /j: expected a section Server, got only Zabra')
+    expect(missing.reports[0]).toContain('warning: /j: expected a section Server, got only Zabra')
     expect(missing.settings?.saslUsers).toEqual({})
   })
 
   test('are read from sasl.digest.users and from a file of users', () => {
-    const { settings, told } = load(
+    const { settings, reports } = load(
       ['sasl.digest.users=bob:hunter:2, al:hunter3', 'sasl.digest.usersFile=/users'],
       { '/users': '# comment\neve=hunter4\n' },
     )
-    expect(told).toEqual([])
+    expect(reports).toEqual([])
     expect(settings).toMatchObject({
       saslUsers: { bob: 'hunter:2', al: 'hunter3', eve: 'hunter4' },
       saslAclScheme: true,
@@ -104,22 +104,22 @@ describe('SASL users', () => {
       'Write the password itself',
     ],
   ])('are rejected with the place of the error: %s', (line, files, expected) => {
-    const { settings, told } = load([line, provider], files as Record<string, string>)
+    const { settings, reports } = load([line, provider], files as Record<string, string>)
     expect(settings).toBeUndefined()
-    expect(told).toHaveLength(1)
-    expect(told[0]).toContain(expected)
+    expect(reports).toHaveLength(1)
+    expect(reports[0]).toContain(expected)
   })
 
   test('of a JAAS file cannot be named by access control lists without the provider, as in ZooKeeper', () => {
-    const { settings, told } = load(['jaas.config=/j'], { '/j': jaas })
+    const { settings, reports } = load(['jaas.config=/j'], { '/j': jaas })
     expect(settings?.saslAclScheme).toBe(false)
-    expect(told[0]).toContain(
+    expect(reports[0]).toContain(
       'warning: zoo.cfg:3: jaas.config: its users can log in, but access control lists cannot name them',
     )
   })
 
   test('are rejected in FIPS mode', () => {
-    expect(load(['jaas.config=/j', provider, 'fips-mode=true'], { '/j': jaas }).told.join()).toContain(
+    expect(load(['jaas.config=/j', provider, 'fips-mode=true'], { '/j': jaas }).reports.join()).toContain(
       'error: zoo.cfg:5: fips-mode: forbids DIGEST-MD5',
     )
   })
@@ -137,27 +137,31 @@ describe('SASL settings', () => {
 
   test('a superPassword without a user super causes a warning', () => {
     const password = 'SASLAuthenticationProvider.superPassword=hunter9'
-    expect(load([provider, 'jaas.config=/j', password], { '/j': jaas }).told).toEqual([])
-    expect(load([password]).told[0]).toContain('has no effect: there is no SASL user named super')
+    expect(load([provider, 'jaas.config=/j', password], { '/j': jaas }).reports).toEqual([])
+    expect(load([password]).reports[0]).toContain('has no effect: there is no SASL user named super')
   })
 
   test('a required login is rejected without users or provider', () => {
-    const demand = 'sessionRequireClientSASLAuth=true'
-    expect(load([provider, demand, 'jaas.config=/j'], { '/j': jaas }).settings?.requireSasl).toBe(true)
-    expect(load([demand, 'jaas.config=/j'], { '/j': jaas }).told.join()).toContain('needs the scheme sasl')
-    expect(load([provider, demand]).told.join()).toContain('requires a login by SASL, but there are no users')
+    const requireLogin = 'sessionRequireClientSASLAuth=true'
+    expect(load([provider, requireLogin, 'jaas.config=/j'], { '/j': jaas }).settings?.requireSasl).toBe(true)
+    expect(load([requireLogin, 'jaas.config=/j'], { '/j': jaas }).reports.join()).toContain(
+      'needs the scheme sasl',
+    )
+    expect(load([provider, requireLogin]).reports.join()).toContain(
+      'requires a login by SASL, but there are no users',
+    )
     const schemes = ['enforce.auth.enabled=true', 'enforce.auth.schemes=sasl, digest']
-    expect(load(schemes).told.join()).toContain('zoo.cfg:4: enforce.auth.schemes: needs the scheme sasl')
-    expect(load([...schemes, provider]).told).toEqual([])
+    expect(load(schemes).reports.join()).toContain('zoo.cfg:4: enforce.auth.schemes: needs the scheme sasl')
+    expect(load([...schemes, provider]).reports).toEqual([])
   })
 
   test('keys of Kerberos, and keys that ZooKeeper ignores, cause warnings', () => {
-    const { settings, told } = load([
+    const { settings, reports } = load([
       'jaasLoginRenew=3600000',
       'requireClientAuthScheme=sasl',
       'kinit=/bin/kinit',
     ])
     expect(settings).toBeDefined()
-    expect(told).toHaveLength(3)
+    expect(reports).toHaveLength(3)
   })
 })

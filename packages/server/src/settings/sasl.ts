@@ -45,7 +45,7 @@ export function collectSasl(
 }
 
 /** Returns whether an entry enables the scheme `sasl` in access control lists. */
-export function isSaslProvider(entry: SettingEntry): boolean {
+function isSaslProvider(entry: SettingEntry): boolean {
   return bareKey(entry).startsWith('authProvider.') && entry.value === PROVIDER
 }
 

@@ -174,7 +174,7 @@ const zooKeeperProperties =
   /^(zookeeper|jute|znode|readonlymode|leader|follower|fsync|learner)\.|^java\.security\.auth\.login\.config$/
 
 /** Splits text into words as a shell does, and removes quotes and backslashes. */
-export function shellWords(text: string): string[] {
+function shellWords(text: string): string[] {
   const words = text.match(/(?:\\.|"(?:\\.|[^"\\])*"|'[^']*'|[^\s"'\\]|["'\\])+/gs) ?? []
   return words.map((word) =>
     word.replace(

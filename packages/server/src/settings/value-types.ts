@@ -184,14 +184,14 @@ export function bool(
   const read = (text: string): boolean | undefined => truthy.get(text.toLowerCase())
   const misread = (text: string): string | undefined => {
     const lower = text.toLowerCase()
-    const ours = truthy.get(lower)
+    const parsed = truthy.get(lower)
     if (native === 'named')
       return lower === 'true' || lower === 'false'
         ? undefined
         : 'ZooKeeper refuses all but true and false here'
     const apache =
       native === 'property' ? lower === 'true' : native === 'yes-default' ? text !== 'no' : text === 'yes'
-    return apache === ours ? undefined : `ZooKeeper reads this text as ${apache}`
+    return apache === parsed ? undefined : `ZooKeeper reads this text as ${apache}`
   }
   return {
     text: parser(value, read, expected),

@@ -35,7 +35,7 @@ export class ChildServer implements TestMember {
   #child: ChildProcess | undefined
   #role: Role | undefined
   #serving = false
-  #cut: readonly number[] = []
+  #blockedPorts: readonly number[] = []
 
   /** Created by `startServer` and `startEnsemble` with `process: 'child'`. */
   constructor(options: ChildServerOptions) {
@@ -75,11 +75,11 @@ export class ChildServer implements TestMember {
       })
       this.#child = child
       child.send({ do: 'start', options: { settings, data } } satisfies ChildCommand)
-      child.send({ do: 'cut', ports: this.#cut } satisfies ChildCommand)
+      child.send({ do: 'cut', ports: this.#blockedPorts } satisfies ChildCommand)
       void child.ended.then((why) => {
         if (this.#child === child) this.#child = this.#role = undefined
         this.#serving = false
-        reject(new Error(`Expected a server in a process of its own, got its end: ${why}`))
+        reject(new Error(`The child process of the server ended: ${why}`))
       })
     })
     return this
@@ -100,7 +100,7 @@ export class ChildServer implements TestMember {
   }
 
   blockPorts(ports: readonly number[]): void {
-    this.#cut = ports
+    this.#blockedPorts = ports
     this.#child?.send({ do: 'cut', ports } satisfies ChildCommand)
   }
 

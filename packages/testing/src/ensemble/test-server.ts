@@ -1,7 +1,6 @@
 import { MemoryDisk, NetworkError, type Connection, type Disk, type Platform } from '@zabra/runtime'
 import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
-import { ChildServer, type ChildServerOptions } from './child-server.ts'
 import { ServerIncarnation, type ConnectionPolicy } from './server-incarnation.ts'
 import type { Role, TestMember } from './test-member.ts'
 
@@ -13,7 +12,7 @@ export interface TestServerOptions {
   /** Where the data is stored: `memory` (the default) or a folder, which should be empty. */
   readonly data?: 'memory' | (string & {})
   /** Parts of the platform to replace, such as the logger. */
-  readonly ports?: Partial<Platform>
+  readonly platform?: Partial<Platform>
 }
 
 /** A server in the process of the test. */
@@ -22,10 +21,10 @@ export class TestServer implements TestMember {
   readonly #options: TestServerOptions
   readonly #disk: Disk
   readonly #opened = new Set<Connection>()
-  #cut: ReadonlySet<number> = new Set()
-  readonly #ways: ConnectionPolicy = {
+  #blockedPorts: ReadonlySet<number> = new Set()
+  readonly #policy: ConnectionPolicy = {
     assertAllowed: (port) => {
-      if (!this.#cut.has(port)) return
+      if (!this.#blockedPorts.has(port)) return
       throw new NetworkError(
         `Cannot connect to 127.0.0.1:${port} (EHOSTUNREACH): the test cut the way`,
         'EHOSTUNREACH',
@@ -34,7 +33,7 @@ export class TestServer implements TestMember {
     opened: (connection) => void this.#opened.add(connection),
     closed: (connection) => void this.#opened.delete(connection),
   }
-  #life: ServerIncarnation | undefined
+  #incarnation: ServerIncarnation | undefined
   #server: Server | undefined
   #port = 0
 
@@ -67,11 +66,11 @@ export class TestServer implements TestMember {
   /** Starts the server on the data that its disk holds. Rejects as `createServer` does. */
   async start(): Promise<this> {
     if (this.#server !== undefined) return this
-    const life = new ServerIncarnation(
-      { ...nodePlatform(), disk: this.#disk, ...this.#options.ports },
-      this.#ways,
+    const incarnation = new ServerIncarnation(
+      { ...nodePlatform(), disk: this.#disk, ...this.#options.platform },
+      this.#policy,
     )
-    this.#life = life
+    this.#incarnation = incarnation
     const { data = 'memory' } = this.#options
     const settings = defaults({
       dataDir: data === 'memory' ? '/data' : data,
@@ -85,7 +84,7 @@ export class TestServer implements TestMember {
       fourLetterWords: ['*'],
       ...this.#options.settings,
     })
-    this.#server = await createServer(settings, life.ports)
+    this.#server = await createServer(settings, incarnation.platform)
     const { port } = this.#server.addresses.client
     this.#port = port
     this.address = `127.0.0.1:${port}`
@@ -98,22 +97,23 @@ export class TestServer implements TestMember {
    */
   async kill(): Promise<void> {
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
     if (this.#disk instanceof MemoryDisk) this.#disk.powerCut()
   }
 
   /** Pauses the server until `resume`: it keeps its connections and does nothing. */
   pause(): void {
-    this.#life?.pause()
+    this.#incarnation?.pause()
   }
 
   resume(): void {
-    this.#life?.resume()
+    this.#incarnation?.resume()
   }
 
   blockPorts(ports: readonly number[]): void {
-    this.#cut = new Set(ports)
-    for (const connection of this.#opened) if (this.#cut.has(connection.remote.port)) connection.destroy()
+    this.#blockedPorts = new Set(ports)
+    for (const connection of this.#opened)
+      if (this.#blockedPorts.has(connection.remote.port)) connection.destroy()
   }
 
   /** Shuts the server down. */
@@ -121,26 +121,10 @@ export class TestServer implements TestMember {
     this.resume()
     await this.#server?.close()
     this.#server = undefined
-    await this.#life?.end()
+    await this.#incarnation?.end()
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close()
-  }
-}
-
-/**
- * Starts a server on a free loopback port, with an in-memory disk by default. Close it, or use `await using`. With
- * `process: 'child'` the server runs in a process of its own and stores its data in files.
- */
-export function startServer(options: ChildServerOptions): Promise<ChildServer>
-export function startServer(options?: TestServerOptions): Promise<TestServer>
-export async function startServer(options: TestServerOptions | ChildServerOptions = {}): Promise<TestMember> {
-  const server = options.process === 'child' ? new ChildServer(options) : new TestServer(options)
-  try {
-    return await server.start()
-  } catch (error) {
-    await server.close()
-    throw error
   }
 }

@@ -3,51 +3,51 @@ import { simulate } from '../index.ts'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-describe('a story in a simulated world', () => {
-  it('gives the same end and the same history for the same seed', async () => {
-    const story = (seed: number): Promise<[number, number]> =>
-      simulate({ seed, servers: 3 }, async (stage) => {
-        const client = await stage.client()
+describe('simulate', () => {
+  it('the same seed gives the same result and the same event hash', async () => {
+    const scenario = (seed: number): Promise<[number, number]> =>
+      simulate({ seed, servers: 3 }, async (simulation) => {
+        const client = await simulation.client()
         await client.create('/a', bytes('1'))
-        stage.crash(3)
-        await stage.sleep(5000)
+        simulation.crash(3)
+        await simulation.sleep(5000)
         await client.setData('/a', bytes('2'), { idempotent: true })
-        return [stage.world.now, stage.world.hash]
+        return [simulation.world.now, simulation.world.hash]
       })
-    expect(await story(7)).toEqual(await story(7))
-    expect((await story(8))[1]).not.toBe((await story(7))[1])
+    expect(await scenario(7)).toEqual(await scenario(7))
+    expect((await scenario(8))[1]).not.toBe((await scenario(7))[1])
   })
 
-  it('lets the ephemeral znode of a client go whose machine is gone, and not before its time', async () => {
-    const seen = await simulate({ seed: 1 }, async (stage) => {
-      const [holder, other] = [await stage.client({ sessionTimeout: 10_000 }), await stage.client()]
+  it('the ephemeral znode of a crashed client is deleted after the session timeout, not before', async () => {
+    const seen = await simulate({ seed: 1 }, async (simulation) => {
+      const [holder, other] = [await simulation.client({ sessionTimeout: 10_000 }), await simulation.client()]
       await holder.create('/held', null, { mode: 'ephemeral' })
-      stage.crash(holder)
-      await stage.sleep(5000)
+      simulation.crash(holder)
+      await simulation.sleep(5000)
       const early = await other.exists('/held')
-      await stage.sleep(10_000)
+      await simulation.sleep(10_000)
       return [early !== undefined, await other.exists('/held')]
     })
     expect(seen).toEqual([true, undefined])
   })
 
-  it('tells who waits for something that never comes', async () => {
+  it('a scenario that never settles rejects', async () => {
     await expect(simulate({ seed: 1, limitMs: 1000 }, () => new Promise(() => {}))).rejects.toThrow(
-      'still waits',
+      'still pending',
     )
-    await expect(simulate({ seed: 1 }, (stage) => Promise.resolve(stage.server(2)))).rejects.toThrow(
-      'from 1 to 1',
-    )
+    await expect(
+      simulate({ seed: 1 }, (simulation) => Promise.resolve(simulation.server(2))),
+    ).rejects.toThrow('from 1 to 1')
   })
 
-  it('cuts off clients and servers, and lets them come back', async () => {
-    const states = await simulate({ seed: 3, servers: 3 }, async (stage) => {
-      const client = await stage.client({ sessionTimeout: 20_000 })
+  it('an isolated client reconnects after healing', async () => {
+    const states = await simulate({ seed: 3, servers: 3 }, async (simulation) => {
+      const client = await simulation.client({ sessionTimeout: 20_000 })
       await client.create('/a')
-      stage.isolate(client)
-      await stage.sleep(15_000)
+      simulation.isolate(client)
+      await simulation.sleep(15_000)
       const away = client.state
-      stage.heal()
+      simulation.heal()
       await client.setData('/a', bytes('x'), { idempotent: true })
       return [away === 'connected', client.state]
     })

@@ -1,7 +1,8 @@
 import { connectWith, type Client, type ConnectOptions } from '@zabra/client/core'
 import { defaults, parseConfiguration, type ServerSettings } from '@zabra/server'
 import { CLIENT_PORT, SimulatedServer } from './simulated-server.ts'
-import type { CrashKind, Host } from '../world/process.ts'
+import type { CrashKind } from '../world/disk-image.ts'
+import type { Host } from '../world/process.ts'
 import { SimulatedWorld } from '../world/world.ts'
 
 export interface SimulateOptions {
@@ -45,7 +46,7 @@ export class Simulation {
   /** Connects a client on a machine of its own, to all servers by default. */
   async client(options: Partial<ConnectOptions> = {}): Promise<Client> {
     const host = this.world.addHost(`client${this.#hosts.size + 1}`)
-    const { network, clock, random } = host.start().ports
+    const { network, clock, random } = host.start().platform
     const client = await connectWith(
       {
         servers: this.servers.map(({ host: { name } }) => `${name}:${CLIENT_PORT}`),
@@ -72,18 +73,18 @@ export class Simulation {
   }
 
   /** Crashes a server, or the machine of a client. */
-  crash(whom: number | Client, kind: CrashKind = 'power'): void {
-    if (typeof whom === 'number') this.server(whom).crash(kind)
-    else this.hostOf(whom).crash(kind)
+  crash(target: number | Client, kind: CrashKind = 'power'): void {
+    if (typeof target === 'number') this.server(target).crash(kind)
+    else this.hostOf(target).crash(kind)
   }
 
   /** Pauses a server or a client until `resume`. */
-  pause(whom: number | Client): void {
-    this.hostOf(whom).pause()
+  pause(target: number | Client): void {
+    this.hostOf(target).pause()
   }
 
-  resume(whom: number | Client): void {
-    this.hostOf(whom).resume()
+  resume(target: number | Client): void {
+    this.hostOf(target).resume()
   }
 
   /** Cuts all links between this group and every other host. */
@@ -103,10 +104,10 @@ export class Simulation {
   }
 
   /** Returns the machine of a server or a client, for faults that have no method here. */
-  hostOf(whom: number | Client): Host {
-    if (typeof whom === 'number') return this.server(whom).host
-    const host = this.#hosts.get(whom)
-    if (host === undefined) throw new Error('Expected a client of this stage')
+  hostOf(target: number | Client): Host {
+    if (typeof target === 'number') return this.server(target).host
+    const host = this.#hosts.get(target)
+    if (host === undefined) throw new Error('Expected a client of this simulation')
     return host
   }
 }
@@ -118,8 +119,8 @@ export class Simulation {
  */
 export async function simulate<T>(
   options: SimulateOptions,
-  story: (stage: Simulation) => Promise<T>,
+  scenario: (simulation: Simulation) => Promise<T>,
 ): Promise<T> {
-  const stage = new Simulation(options)
-  return await stage.world.runUntilSettled(story(stage), options.limitMs ?? 3_600_000)
+  const simulation = new Simulation(options)
+  return await simulation.world.runUntilSettled(scenario(simulation), options.limitMs ?? 3_600_000)
 }

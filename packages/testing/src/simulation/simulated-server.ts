@@ -7,7 +7,8 @@ import {
 } from '@zabra/server'
 import { readLog, repairLog } from '@zabra/server/files'
 import type { Disk } from '@zabra/runtime'
-import type { CrashKind, Host } from '../world/process.ts'
+import type { CrashKind } from '../world/disk-image.ts'
+import type { Host } from '../world/process.ts'
 import type { SimulatedWorld } from '../world/world.ts'
 
 /** The client port of every simulated server. */
@@ -79,8 +80,9 @@ export class SimulatedServer {
     const life = this.host.start()
     const damaged = this.#damaged
     this.#damaged = undefined
-    const repaired = damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.ports.disk, damaged)
-    const begun = repaired.then(() => createServer(this.settings, life.ports))
+    const repaired =
+      damaged === undefined ? Promise.resolve() : truncateDamagedLog(life.platform.disk, damaged)
+    const begun = repaired.then(() => createServer(this.settings, life.platform))
     begun.then(
       (server) => {
         if (!life.isAlive) return
@@ -118,7 +120,7 @@ export class SimulatedServer {
   }): void {
     this.crash('power')
     const { disk: platter } = this.host
-    for (const heard of this.onReplaceDisk) heard()
+    for (const callback of this.onReplaceDisk) callback()
     platter.wipe()
     platter.install(path, new TextEncoder().encode(text))
     this.settings = { ...this.settings, ensemble }

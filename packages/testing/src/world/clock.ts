@@ -1,36 +1,12 @@
 import type { Cancel, Clock } from '@zabra/runtime'
-import type { Incarnation } from './process.ts'
-import type { SimulatedWorld } from './world.ts'
-
-/** The state of a machine's clocks. Change it with `setClockRate` and `jumpWallClock`. */
-export interface ClockSkew {
-  /** How far the wall clock is ahead of the world's clock. */
-  offsetMs: number
-  /** Milliseconds that pass on this machine per millisecond of the world. */
-  rate: number
-  /** When the rate was set, in world time, and the value of the monotonic clock at that time. */
-  rateSetAtMs: number
-  monotonicAtMs: number
-}
-
-/** Changes the rate of a machine's clocks from now on. */
-export function setClockRate(clock: ClockSkew, nowMs: number, rate: number): void {
-  clock.monotonicAtMs += (nowMs - clock.rateSetAtMs) * clock.rate
-  clock.rateSetAtMs = nowMs
-  clock.rate = rate
-}
-
-/** Moves a machine's wall clock, as an administrator does. The monotonic clock does not change. */
-export function jumpWallClock(clock: ClockSkew, ms: number): void {
-  clock.offsetMs += ms
-}
+import type { ProcessState, Scheduler } from './types.ts'
 
 /** The clock of one process. */
 export class SimulatedClock implements Clock {
-  readonly #world: SimulatedWorld
-  readonly #owner: Incarnation
+  readonly #world: Scheduler
+  readonly #owner: ProcessState
 
-  constructor(world: SimulatedWorld, owner: Incarnation) {
+  constructor(world: Scheduler, owner: ProcessState) {
     this.#world = world
     this.#owner = owner
   }

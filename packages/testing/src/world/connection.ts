@@ -1,11 +1,18 @@
 import { NetworkError, type Address, type Connection, type ConnectionHandler } from '@zabra/runtime'
-import type { SimulatedNetwork } from './network.ts'
-import type { Incarnation } from './process.ts'
+import type { ProcessState } from './types.ts'
 
 const HIGH_WATER = 64 * 1024
 
 /** A unit of transmission: bytes, the end of one direction, or a reset. */
 export type Packet = Uint8Array | 'fin' | 'reset'
+
+/** What carries the packets of a connection. */
+export interface PacketCarrier {
+  /** Sends a packet from one side of a connection to the other. */
+  send(from: SimulatedConnection, packet: Packet): void
+  /** Forgets a closed side. */
+  remove(connection: SimulatedConnection): void
+}
 
 /** One side of a connection. The network delays, stalls or drops what it sends. */
 export class SimulatedConnection implements Connection {
@@ -14,8 +21,8 @@ export class SimulatedConnection implements Connection {
   readonly transport = 'tcp'
   /** The system copies what is written: the caller may reuse its buffers. */
   readonly canReuseBuffers = true
-  readonly owner: Incarnation
-  readonly #network: SimulatedNetwork
+  readonly owner: ProcessState
+  readonly #network: PacketCarrier
   remoteEnd!: SimulatedConnection
   /** Whether this side opened the connection. */
   readonly isInitiator: boolean
@@ -34,20 +41,19 @@ export class SimulatedConnection implements Connection {
   #needsDrain = false
 
   constructor(
-    fabric: SimulatedNetwork,
-    owner: Incarnation,
+    network: PacketCarrier,
+    owner: ProcessState,
     local: Address,
     remote: Address,
-    isDialer: boolean,
+    isInitiator: boolean,
     id: number,
   ) {
-    this.#network = fabric
+    this.#network = network
     this.owner = owner
     this.local = local
     this.remote = remote
-    this.isInitiator = isDialer
+    this.isInitiator = isInitiator
     this.id = id
-    owner.connections.add(this)
   }
 
   get isOpen(): boolean {
@@ -109,7 +115,7 @@ export class SimulatedConnection implements Connection {
     this.#inFlightBytes -= bytes
     if (!this.#needsDrain || this.#inFlightBytes > 0 || !this.isOpen) return
     this.#needsDrain = false
-    this.owner.later(0, 'drain', () => {
+    this.owner.schedule(0, 'drain', () => {
       if (this.#isOpen) this.#events?.drain()
     })
   }
@@ -130,7 +136,7 @@ export class SimulatedConnection implements Connection {
     if (this.#delivering || this.#events === undefined || !this.isOpen) return
     if (this.#incoming.length === 0 || this.#paused) return
     this.#delivering = true
-    this.owner.later(0, 'bytes', () => {
+    this.owner.schedule(0, 'bytes', () => {
       this.#delivering = false
       this.#deliver()
     })
@@ -160,8 +166,7 @@ export class SimulatedConnection implements Connection {
   #close(cause: Error | undefined): void {
     this.#isOpen = false
     this.#incoming = []
-    this.owner.connections.delete(this)
     this.#network.remove(this)
-    this.owner.later(0, 'closed', () => this.#events?.closed(cause))
+    this.owner.schedule(0, 'closed', () => this.#events?.closed(cause))
   }
 }

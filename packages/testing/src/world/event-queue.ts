@@ -1,15 +1,4 @@
-import type { Incarnation } from './process.ts'
-
-/** An event in the queue. */
-export interface ScheduledEvent {
-  readonly at: number
-  readonly order: number
-  /** The process that the event belongs to; undefined for events of the world, such as packets in flight. */
-  readonly owner: Incarnation | undefined
-  readonly kind: string
-  /** Undefined once the event is cancelled. */
-  action: (() => void) | undefined
-}
+import type { ProcessState, ScheduledEvent } from './types.ts'
 
 /** Events by time; events at the same time in the order in which they were scheduled. */
 export class EventQueue {
@@ -24,19 +13,19 @@ export class EventQueue {
     return this.#heap[0]
   }
 
-  add(at: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    const happening: ScheduledEvent = { at, order: this.#order++, owner: to, kind, action }
+  add(at: number, owner: ProcessState | undefined, kind: string, action: () => void): ScheduledEvent {
+    const event: ScheduledEvent = { at, order: this.#order++, owner, kind, action }
     const heap = this.#heap
     let index = heap.length
-    heap.push(happening)
+    heap.push(event)
     while (index > 0) {
       const above = (index - 1) >> 1
-      if (!before(happening, heap[above]!)) break
+      if (!before(event, heap[above]!)) break
       heap[index] = heap[above]!
       index = above
     }
-    heap[index] = happening
-    return happening
+    heap[index] = event
+    return event
   }
 
   pop(): ScheduledEvent | undefined {

@@ -1,8 +1,8 @@
 import { NetworkError, type Address, type Connection, type Listener, type Network } from '@zabra/runtime'
 import type { Prng } from './prng.ts'
 import { SimulatedConnection, type Packet } from './connection.ts'
-import type { CrashKind, Host, Incarnation } from './process.ts'
-import type { SimulatedWorld } from './world.ts'
+import type { CrashKind } from './disk-image.ts'
+import type { HostState, ProcessState, Scheduler } from './types.ts'
 
 /** How the network behaves where no link is cut. */
 export interface NetworkConditions {
@@ -22,12 +22,17 @@ export interface NetworkConditions {
 export type Tap = (from: SimulatedConnection, bytes: Uint8Array) => void
 
 interface BoundPort {
-  readonly owner: Incarnation
+  readonly owner: ProcessState
   readonly accepted: (connection: Connection) => void
 }
 
 /** How long a system retries a connection attempt that gets no answer, in milliseconds. */
 const CONNECT_LIMIT_MS = 60_000
+
+/** The world as the network uses it. */
+interface NetworkWorld extends Scheduler {
+  readonly hosts: readonly HostState[]
+}
 
 /** The links between all hosts. */
 export class SimulatedNetwork {
@@ -40,7 +45,7 @@ export class SimulatedNetwork {
     breakOnHealRate: 0.5,
   }
   tap: Tap | undefined
-  readonly #world: SimulatedWorld
+  readonly #world: NetworkWorld
   readonly #prng: Prng
   readonly #boundPorts = new Map<string, BoundPort>()
   readonly #cutLinks = new Set<string>()
@@ -49,22 +54,22 @@ export class SimulatedNetwork {
   #nextPort = 40_000
   #ids = 0
 
-  constructor(world: SimulatedWorld) {
+  constructor(world: NetworkWorld) {
     this.#world = world
     this.#prng = world.prng.fork('network')
   }
 
   /** Drops everything from one host to another; the other direction is unaffected. */
-  cut(from: Host, to: Host): void {
+  cut(from: HostState, to: HostState): void {
     this.#cutLinks.add(`${from.name}>${to.name}`)
   }
 
-  isCut(from: Host, to: Host): boolean {
+  isCut(from: HostState, to: HostState): boolean {
     return this.#cutLinks.has(`${from.name}>${to.name}`)
   }
 
   /** Adds a delay to each chunk in one direction; 0 removes it. */
-  slowLink(from: Host, to: Host, ms: number): void {
+  slowLink(from: HostState, to: HostState, ms: number): void {
     if (ms > 0) this.#slowLinks.set(`${from.name}>${to.name}`, ms)
     else this.#slowLinks.delete(`${from.name}>${to.name}`)
   }
@@ -77,14 +82,14 @@ export class SimulatedNetwork {
   }
 
   /** Heals both directions of the link between two hosts. */
-  healLink(a: Host, b: Host): void {
+  healLink(a: HostState, b: HostState): void {
     this.#cutLinks.delete(`${a.name}>${b.name}`)
     this.#cutLinks.delete(`${b.name}>${a.name}`)
     this.#releaseStalled()
   }
 
   /** Resets every connection between two hosts on both sides. Returns their number. */
-  reset(a: Host, b: Host): number {
+  reset(a: HostState, b: HostState): number {
     let count = 0
     for (const connection of Array.from(this.#connections)) {
       const { host } = connection.owner
@@ -97,12 +102,12 @@ export class SimulatedNetwork {
     return count
   }
 
-  resolve(name: string, from: Host): Host | undefined {
+  resolve(name: string, from: HostState): HostState | undefined {
     if (name === 'localhost' || name === '127.0.0.1') return from
     return this.#world.hosts.find((host) => host.name === name || host.address === name)
   }
 
-  bind(owner: Incarnation, port: number, accepted: (connection: Connection) => void): number | undefined {
+  bind(owner: ProcessState, port: number, accepted: (connection: Connection) => void): number | undefined {
     const own = port === 0 ? this.#nextPort++ : port
     const key = `${owner.host.name}:${own}`
     if (this.#boundPorts.get(key)?.owner.isAlive === true) return undefined
@@ -110,12 +115,12 @@ export class SimulatedNetwork {
     return own
   }
 
-  unbind(owner: Incarnation, port: number): void {
+  unbind(owner: ProcessState, port: number): void {
     const key = `${owner.host.name}:${port}`
     if (this.#boundPorts.get(key)?.owner === owner) this.#boundPorts.delete(key)
   }
 
-  connect(owner: Incarnation, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
+  connect(owner: ProcessState, to: Address, signal: AbortSignal | undefined): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const settle = (): void => {
         settled = true
@@ -134,7 +139,7 @@ export class SimulatedNetwork {
       }
       if (signal?.aborted === true) return fail('ABORT_ERR', signal.reason)
       const host = this.resolve(to.host, owner.host)
-      if (host === undefined) return void owner.later(1, 'dial', () => fail('ENOTFOUND'))
+      if (host === undefined) return void owner.schedule(1, 'dial', () => fail('ENOTFOUND'))
       signal?.addEventListener('abort', abort, { once: true })
       const begun = this.#world.now
       let pause = 1000
@@ -142,24 +147,24 @@ export class SimulatedNetwork {
         if (settled) return
         if (!this.#isReachable(owner.host, host)) {
           if (this.#world.now - begun > CONNECT_LIMIT_MS)
-            return void owner.later(0, 'dial', () => fail('ETIMEDOUT'))
+            return void owner.schedule(0, 'dial', () => fail('ETIMEDOUT'))
           this.#world.schedule(pause, undefined, 'dial again', attempt)
           pause *= 2
           return
         }
-        const ear = this.#boundPorts.get(`${host.name}:${to.port}`)
+        const bound = this.#boundPorts.get(`${host.name}:${to.port}`)
         const back = this.delay(host, owner.host)
-        if (ear === undefined || !ear.owner.isAlive) {
-          return void owner.later(back, 'dial', () => {
+        if (bound === undefined || !bound.owner.isAlive) {
+          return void owner.schedule(back, 'dial', () => {
             if (!settled) fail('ECONNREFUSED')
           })
         }
-        const [dialer, listener] = this.#pair(owner, ear.owner, to.port)
+        const [dialer, listener] = this.#pair(owner, bound.owner, to.port)
         // A connection that broke before it was accepted is never reported.
-        ear.owner.later(0, 'accept', () => {
-          if (listener.isOpen) ear.accepted(listener)
+        bound.owner.schedule(0, 'accept', () => {
+          if (listener.isOpen) bound.accepted(listener)
         })
-        owner.later(back, 'connected', () => {
+        owner.schedule(back, 'connected', () => {
           if (settled) return dialer.destroy()
           if (!dialer.isOpen) return fail('ECONNRESET')
           settle()
@@ -170,15 +175,15 @@ export class SimulatedNetwork {
     })
   }
 
-  processEnded(ended: Incarnation, kind: CrashKind): void {
-    for (const [key, ear] of this.#boundPorts) if (ear.owner === ended) this.#boundPorts.delete(key)
-    for (const connection of ended.connections) {
+  processEnded(ended: ProcessState, kind: CrashKind): void {
+    for (const [key, bound] of this.#boundPorts) if (bound.owner === ended) this.#boundPorts.delete(key)
+    for (const connection of Array.from(this.#connections)) {
+      if (connection.owner !== ended) continue
       // A machine without power sends no reset: the peer learns it when it sends.
       if (kind === 'kill') this.send(connection, 'reset')
       connection.abandon()
       this.remove(connection)
     }
-    ended.connections.clear()
     for (const settle of ended.pendingConnects) settle()
   }
 
@@ -204,7 +209,7 @@ export class SimulatedNetwork {
     this.#connections.delete(connection)
   }
 
-  delay(from: Host, to: Host): number {
+  delay(from: HostState, to: HostState): number {
     const { delayMs, jitterMs, tailRate, tailMs } = this.conditions
     const late = this.#prng.chance(tailRate) ? this.#prng.exponential(tailMs) : 0
     const slow = this.#slowLinks.get(`${from.name}>${to.name}`) ?? 0
@@ -224,11 +229,11 @@ export class SimulatedNetwork {
     })
   }
 
-  #isReachable(from: Host, to: Host): boolean {
+  #isReachable(from: HostState, to: HostState): boolean {
     return to.isPowered && !this.isCut(from, to) && !this.isCut(to, from)
   }
 
-  #pair(owner: Incarnation, other: Incarnation, port: number): [SimulatedConnection, SimulatedConnection] {
+  #pair(owner: ProcessState, other: ProcessState, port: number): [SimulatedConnection, SimulatedConnection] {
     const from = { host: owner.host.address, port: this.#nextPort++ }
     const to = { host: other.host.address, port }
     const id = ++this.#ids
@@ -267,17 +272,17 @@ export class SimulatedNetwork {
 /** The network as one process sees it. */
 export class ProcessNetwork implements Network {
   readonly #network: SimulatedNetwork
-  readonly #owner: Incarnation
+  readonly #owner: ProcessState
 
-  constructor(fabric: SimulatedNetwork, owner: Incarnation) {
-    this.#network = fabric
+  constructor(network: SimulatedNetwork, owner: ProcessState) {
+    this.#network = network
     this.#owner = owner
   }
 
   listen(at: { host?: string; port: number }, accepted: (connection: Connection) => void): Promise<Listener> {
     const owner = this.#owner
     return new Promise((resolve, reject) => {
-      owner.later(0.01, 'listen', () => {
+      owner.schedule(0.01, 'listen', () => {
         const port = this.#network.bind(owner, at.port, accepted)
         if (port === undefined) {
           const where = `${at.host ?? owner.host.address}:${at.port}`
@@ -288,7 +293,7 @@ export class ProcessNetwork implements Network {
           address: { host: owner.host.address, port },
           close: () => {
             this.#network.unbind(owner, port)
-            return new Promise((done) => void owner.later(0, 'deaf', done))
+            return new Promise((done) => void owner.schedule(0, 'deaf', done))
           },
         })
       })

@@ -1,26 +1,31 @@
 import type { Logger, Platform, System } from '@zabra/runtime'
 import { invariant } from '@zabra/runtime'
-import { SimulatedClock, type ClockSkew } from './clock.ts'
-import type { SimulatedConnection } from './connection.ts'
-import { SimulatedDisk, type DiskImage } from './disk.ts'
-import type { ScheduledEvent } from './event-queue.ts'
-import { ProcessNetwork } from './network.ts'
-import type { SimulatedWorld } from './world.ts'
+import { SimulatedClock } from './clock.ts'
+import type { ClockSkew } from './clock-skew.ts'
+import type { CrashKind, DiskImage } from './disk-image.ts'
+import { SimulatedDisk } from './disk.ts'
+import { ProcessNetwork, type SimulatedNetwork } from './network.ts'
+import type { HostState, ProcessState, ScheduledEvent, Scheduler } from './types.ts'
 
-/**
- * How a process ends: `kill` leaves its machine running; `power` cuts the machine's power, which loses unsynced writes.
- */
-export type CrashKind = 'kill' | 'power'
+/** The world as its hosts use it. */
+export interface HostWorld extends Scheduler {
+  readonly network: SimulatedNetwork
+  /** Returns an unused process id. */
+  nextPid(): number
+  /** Adds an entry to the trace. */
+  trace(owner: ProcessState | undefined, event: string, detail: string): void
+  /** Handles a line that a process logs. */
+  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void
+}
 
 /** One run of a process. Whatever belongs to an incarnation that has ended does nothing any more. */
-export class Incarnation {
+export class Incarnation implements ProcessState {
   readonly host: Host
   readonly pid: number
   isAlive = true
-  readonly connections = new Set<SimulatedConnection>()
   /** Cancel functions of connection attempts in progress. */
   readonly pendingConnects = new Set<() => void>()
-  readonly ports: Platform
+  readonly platform: Platform
 
   constructor(host: Host, pid: number) {
     this.host = host
@@ -39,7 +44,7 @@ export class Incarnation {
       (facts: object, sentence: string): void => {
         if (this.isAlive) world.logged(this, level, facts, sentence)
       }
-    this.ports = {
+    this.platform = {
       clock: new SimulatedClock(world, this),
       random: prng,
       network: new ProcessNetwork(world.network, this),
@@ -51,14 +56,14 @@ export class Incarnation {
   }
 
   /** Schedules an event for this process; it is dropped if the process has ended by then. */
-  later(delayMs: number, kind: string, action: () => void): ScheduledEvent {
+  schedule(delayMs: number, kind: string, action: () => void): ScheduledEvent {
     return this.host.world.schedule(delayMs, this, kind, action)
   }
 }
 
 /** A machine with a name, an address, a persistent disk, and at most one process at a time. */
-export class Host {
-  readonly world: SimulatedWorld
+export class Host implements HostState {
+  readonly world: HostWorld
   readonly name: string
   readonly address: string
   readonly disk: DiskImage
@@ -73,11 +78,11 @@ export class Host {
   /** Number of processes started on this host. */
   startCount = 0
 
-  constructor(world: SimulatedWorld, name: string, address: string, platter: DiskImage) {
+  constructor(world: HostWorld, name: string, address: string, disk: DiskImage) {
     this.world = world
     this.name = name
     this.address = address
-    this.disk = platter
+    this.disk = disk
   }
 
   /** Starts a process and returns its incarnation, with the platform it runs on. */
@@ -140,9 +145,9 @@ export class Host {
 
 const uncompressed: Platform['compression'] = {
   gzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
   gunzip: () => {
-    throw new Error('The simulated world brings no compression')
+    throw new Error('The simulated world has no compression')
   },
 }

@@ -1,10 +1,11 @@
 import { invariant, type Logger } from '@zabra/runtime'
 import { nodeClock } from '@zabra/runtime/node'
 import { Prng } from './prng.ts'
-import { DiskImage } from './disk.ts'
-import { EventQueue, type ScheduledEvent } from './event-queue.ts'
+import { DiskImage } from './disk-image.ts'
+import { EventQueue } from './event-queue.ts'
 import { SimulatedNetwork } from './network.ts'
-import { Host, type Incarnation } from './process.ts'
+import { Host, type HostWorld } from './process.ts'
+import type { ProcessState, ScheduledEvent } from './types.ts'
 
 /** An entry of the trace of a run. */
 export interface TraceEvent {
@@ -12,6 +13,15 @@ export interface TraceEvent {
   readonly host: string
   readonly event: string
   readonly detail: string
+}
+
+/** A line that a process logged. */
+export interface LogLine {
+  readonly at: number
+  readonly host: string
+  readonly level: keyof Logger
+  readonly facts: object
+  readonly sentence: string
 }
 
 /** More events than this at one moment indicate a loop in which no time passes. */
@@ -23,7 +33,7 @@ const EVENTS_PER_TURN = 20_000
  * A deterministic world driven by one queue of events: time is virtual, random numbers come from a seed, disks and
  * networks are simulated. The same seed gives the same run, identified by `hash`.
  */
-export class SimulatedWorld {
+export class SimulatedWorld implements HostWorld {
   readonly seed: number
   readonly prng: Prng
   readonly network: SimulatedNetwork
@@ -37,11 +47,11 @@ export class SimulatedWorld {
   /** Called with each trace event. */
   onTrace: ((note: TraceEvent) => void) | undefined
   /** Called with each line that a process logs. */
-  onLog: ((who: Incarnation, level: keyof Logger, facts: object, sentence: string) => void) | undefined
+  onLog: ((line: LogLine) => void) | undefined
   /** Called with errors thrown by events; without it they end the run. */
-  onError: ((error: unknown, who: Incarnation | undefined) => void) | undefined
+  onError: ((error: unknown, owner: ProcessState | undefined) => void) | undefined
   readonly #queue = new EventQueue()
-  #afterPromises: { readonly to: Incarnation; readonly action: () => void }[] = []
+  #afterPromises: { readonly owner: ProcessState; readonly action: () => void }[] = []
   #pids = 0
   #moment = 0
   #eventsAtMoment = 0
@@ -56,7 +66,12 @@ export class SimulatedWorld {
   /** Adds a machine. Servers and clients resolve it by its name or its address. */
   addHost(name: string): Host {
     const index = this.hosts.length + 1
-    const host = new Host(this, name, `10.0.${index >> 8}.${index & 255}`, new DiskImage(this, name))
+    const host = new Host(
+      this,
+      name,
+      `10.0.${index >> 8}.${index & 255}`,
+      new DiskImage(this.prng.fork(`disk ${name}`)),
+    )
     this.hosts.push(host)
     return host
   }
@@ -66,17 +81,27 @@ export class SimulatedWorld {
   }
 
   /** Schedules an event after a delay. An event with an owner is dropped if that process has ended by then. */
-  schedule(delayMs: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    return this.#queue.add(this.now + delayMs, to, kind, action)
+  schedule(
+    delayMs: number,
+    owner: ProcessState | undefined,
+    kind: string,
+    action: () => void,
+  ): ScheduledEvent {
+    return this.#queue.add(this.now + delayMs, owner, kind, action)
   }
 
   /** Schedules an event at an exact world time. Events at one time run in the order in which they were scheduled. */
-  scheduleAt(time: number, to: Incarnation | undefined, kind: string, action: () => void): ScheduledEvent {
-    return this.#queue.add(Math.max(time, this.now), to, kind, action)
+  scheduleAt(
+    time: number,
+    owner: ProcessState | undefined,
+    kind: string,
+    action: () => void,
+  ): ScheduledEvent {
+    return this.#queue.add(Math.max(time, this.now), owner, kind, action)
   }
 
-  afterPromises(to: Incarnation, action: () => void): void {
-    this.#afterPromises.push({ to, action })
+  afterPromises(owner: ProcessState, action: () => void): void {
+    this.#afterPromises.push({ owner, action })
   }
 
   /** Mixes a number into the hash. */
@@ -84,14 +109,14 @@ export class SimulatedWorld {
     this.hash = Math.imul(this.hash ^ (value | 0), 0x01000193)
   }
 
-  trace(who: Incarnation | undefined, what: string, detail: string): void {
-    for (let i = 0; i < what.length; i++) this.mixIntoHash(what.charCodeAt(i))
-    this.onTrace?.({ at: this.now, host: who?.host.name ?? 'world', event: what, detail })
+  trace(owner: ProcessState | undefined, event: string, detail: string): void {
+    for (let i = 0; i < event.length; i++) this.mixIntoHash(event.charCodeAt(i))
+    this.onTrace?.({ at: this.now, host: owner?.host.name ?? 'world', event, detail })
   }
 
-  logged(who: Incarnation, level: keyof Logger, facts: object, sentence: string): void {
+  logged(owner: ProcessState, level: keyof Logger, facts: object, sentence: string): void {
     this.mixIntoHash(sentence.length)
-    this.onLog?.(who, level, facts, sentence)
+    this.onLog?.({ at: this.now, host: owner.host.name, level, facts, sentence })
   }
 
   /**
@@ -99,7 +124,7 @@ export class SimulatedWorld {
    * promises settle between two events, so that nothing depends on real time.
    */
   run(untilMs: number, done: () => boolean = () => false): Promise<boolean> {
-    invariant(!this.#running, 'One caller at a time plays the world.')
+    invariant(!this.#running, 'The world runs for one caller at a time.')
     this.#running = true
     return new Promise((resolve, reject) => {
       const finish = (isDone: boolean): void => {
@@ -133,23 +158,23 @@ export class SimulatedWorld {
     const settle = (): void => void (isSettled = true)
     promise.then(settle, settle)
     if (await this.run(this.now + withinMs, () => isSettled)) return promise
-    throw new Error(`Expected it to be done within ${withinMs} ms of the world's time; it still waits`)
+    throw new Error(`Expected the promise to settle within ${withinMs} ms of world time; it is still pending`)
   }
 
-  #dispatch(happening: ScheduledEvent): void {
-    const { at, owner: to, kind, action } = happening
+  #dispatch(event: ScheduledEvent): void {
+    const { at, owner, kind, action } = event
     if (action === undefined) return
-    if (to !== undefined) {
-      if (!to.isAlive) return
-      if (to.host.isPaused) return void to.host.deferredEvents.push(happening)
+    if (owner !== undefined) {
+      if (!owner.isAlive) return
+      if (owner.host.isPaused) return void owner.host.deferredEvents.push(event)
     }
     this.now = at
     this.eventCount++
     this.#checkProgress(at, kind)
     this.mixIntoHash((at * 1000) | 0)
-    this.mixIntoHash(to === undefined ? 0 : to.pid)
-    happening.action = undefined
-    this.#invoke(to, action)
+    this.mixIntoHash(owner === undefined ? 0 : owner.pid)
+    event.action = undefined
+    this.#invoke(owner, action)
   }
 
   /** Runs actions that wait for promises to settle. Returns whether there were any. */
@@ -157,16 +182,16 @@ export class SimulatedWorld {
     if (this.#afterPromises.length === 0) return false
     const actions = this.#afterPromises
     this.#afterPromises = []
-    for (const { to, action } of actions) if (to.isAlive) this.#invoke(to, action)
+    for (const { owner, action } of actions) if (owner.isAlive) this.#invoke(owner, action)
     return true
   }
 
-  #invoke(to: Incarnation | undefined, action: () => void): void {
+  #invoke(owner: ProcessState | undefined, action: () => void): void {
     if (this.onError === undefined) return action()
     try {
       action()
     } catch (error) {
-      this.onError(error, to)
+      this.onError(error, owner)
     }
   }
 
@@ -176,7 +201,7 @@ export class SimulatedWorld {
       this.#eventsAtMoment = 0
     } else if (++this.#eventsAtMoment > MAX_EVENTS_AT_ONE_TIME) {
       throw new Error(
-        `Expected time to pass; ${MAX_EVENTS_AT_ONE_TIME} events happened at ${at} ms, the last a "${kind}"`,
+        `Expected time to pass; ${MAX_EVENTS_AT_ONE_TIME} events occurred at ${at} ms, the last of kind "${kind}"`,
       )
     }
   }

@@ -24,7 +24,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     const waits = clients.map(async (client) => {
       await client.sync('/gate').catch(() => {})
       await new Barrier(client, '/gate/b').wait()
-      if (!isOpen) throw new Error('somebody passed before the barrier was open')
+      if (!isOpen) throw new Error('a waiter passed before the barrier was open')
     })
     for (const wait of waits) wait.catch(() => {})
     await sleep(prng.between(5000, 40_000))
@@ -83,7 +83,7 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     for (const { round, at } of left)
       for (const [i, own] of leaving.entries())
         if (missed[i] === 0 && !((own.get(round) ?? Infinity) < at))
-          throw new Error(`somebody was let out of round ${round} before ${names[i]} left it`)
+          throw new Error(`a member left round ${round} before ${names[i]} left it`)
   },
   'two-phase commit': async ({ prng, clients, names, waitUntilHealed, sleep }) => {
     const outcomes = new Map<string, Set<Decision>>()

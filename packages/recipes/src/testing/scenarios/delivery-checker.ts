@@ -31,11 +31,11 @@ export class DeliveryChecker {
   checkExactlyOnce(): void {
     // An item of an ambiguous take may have been delivered to another consumer.
     const out = [...this.out, ...this.maybeOut]
-    if (new Set(this.out).size !== this.out.length) throw new Error(`something came out twice: ${out.join()}`)
+    if (new Set(this.out).size !== this.out.length) throw new Error(`delivered twice: ${out.join()}`)
     const lost = this.put.filter((value) => !out.includes(value))
     if (lost.length > 0) throw new Error(`lost: ${lost.join()}`)
     const known = new Set([...this.put, ...this.maybePut])
-    if (!out.every((value) => known.has(value))) throw new Error(`came from nowhere: ${out.join()}`)
+    if (!out.every((value) => known.has(value))) throw new Error(`delivered but never put: ${out.join()}`)
   }
 
   checkAtLeastOnce(): void {

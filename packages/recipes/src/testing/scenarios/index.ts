@@ -20,7 +20,7 @@ const lockScenario =
   (way: string): Scenario =>
   async (context) => {
     const { violations } = await runLocks(way, context)
-    expectEqual('rights that exclude each other', violations, [])
+    expectEqual('violations of mutual exclusion', violations, [])
     await context.waitUntilHealed()
   }
 const registrationScenario = (word: string): Scenario => {

@@ -64,18 +64,18 @@ export async function runLeaderBodies({
   await waitUntilHealed()
   const before = seen.length
   await sleep(45_000)
-  if (seen.length === before) throw new Error('nobody has led anew since all is well')
+  if (seen.length === before) throw new Error('no new leader since all faults stopped')
   stop.abort()
   await Promise.all(all)
   await sleep(5000)
-  expectEqual('the leader when all have left', seen.at(-1), undefined)
+  expectEqual('the leader after all have left', seen.at(-1), undefined)
   const tokens = seen.flatMap((leader) => (leader === undefined ? [] : [leader.token]))
   expectEqual(
-    'tokens as they were seen',
+    'order of the observed tokens',
     tokens,
     tokens.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
   )
   await watching[Symbol.asyncDispose]()
   await observing
-  expectEqual('leaders beside each other', [...own.violations, ...fence.violations], [])
+  expectEqual('overlapping leaders', [...own.violations, ...fence.violations], [])
 }

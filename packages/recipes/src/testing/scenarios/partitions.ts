@@ -36,13 +36,13 @@ async function play(
   for (const each of done) each.catch(() => {})
   await delay(observer, 60_000)
   await waitUntilHealed()
-  expectEqual('items that two had', violations(), [])
+  expectEqual('items with two holders', violations(), [])
   for (const item of items) {
     await observer.sync(`/p/locks/${item}`)
     const { children } = await observer.getChildren(`/p/locks/${item}`)
     // The names in the message show which contenders wait.
     if (children.length !== 1)
-      throw new Error(`${item} has ${children.length} in its line at rest: ${children.join()}`)
+      throw new Error(`${item} has ${children.length} contenders in its queue in the end: ${children.join()}`)
   }
   stays.abort()
   await Promise.all(done)

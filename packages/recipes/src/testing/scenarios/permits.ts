@@ -86,7 +86,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
   await Promise.all([changing, ...taking])
   const violations = own.sums.filter(({ token, weight }) => weight > limits.at(token))
   const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
-  expectEqual('permits beyond those that there were', messages, [])
+  expectEqual('permits beyond the limit', messages, [])
   // Fails if permits have leaked.
   const all = await of(observer).acquire(MOST)
   await all.release()
@@ -94,6 +94,6 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
     await observer.sync(PATH)
     // The directories are containers, which are removed when empty.
     const { numChildren = 0 } = (await observer.exists(`${PATH}/${folder}`)) ?? {}
-    expectEqual(`what is left in the ${folder}`, numChildren, 0)
+    expectEqual(`entries left in ${folder}`, numChildren, 0)
   }
 }

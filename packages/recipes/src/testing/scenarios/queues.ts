@@ -105,18 +105,18 @@ async function playDeadLetters(context: ScenarioContext): Promise<void> {
     [],
   )
   expectEqual(
-    'dead twice',
+    'twice in the dead letters',
     dead.filter((value, at) => dead.indexOf(value) !== at),
     [],
   )
   expectEqual(
-    'acknowledged and dead',
+    'acknowledged and in the dead letters',
     account.acknowledged.filter((value) => dead.includes(value)),
     [],
   )
   const known = [...account.put, ...account.maybePut]
   expectEqual(
-    'dead, and from nowhere',
+    'in the dead letters but never put',
     dead.filter((value) => !known.includes(value)),
     [],
   )

@@ -8,7 +8,7 @@ import { expectEqual, type Scenario } from './context.ts'
 const text = (data: Uint8Array): string => new TextDecoder().decode(data)
 
 export const registrations: Readonly<Record<string, Scenario>> = {
-  'persistent nodes are there with the newest data in the end': async (context) => {
+  'persistent nodes exist with the newest data in the end': async (context) => {
     const { prng, clients, observer, sleep, waitUntilHealed } = context
     const nodes = clients.map((client, i) => new PersistentNode(client, `/p/n${i}`, utf8.encode('first')))
     for (let step = 0; step < 25; step++) {
@@ -30,7 +30,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     const { numChildren = 0 } = (await observer.exists('/p')) ?? {}
     expectEqual('nodes that are left', numChildren, 0)
   },
-  'services have those instances in the end that are registered, with their newest data': async (context) => {
+  'services have exactly the registered instances in the end, with their newest data': async (context) => {
     const { prng, clients, observer, sleep, waitUntilHealed } = context
     const watching = new ServiceDiscovery(clients[0]!, '/services')
     const provider = await watching.provider('api')
@@ -62,7 +62,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     expectEqual('instances that were chosen', new Set(seen), new Set(expected.keys()))
     await Promise.all([watching.close(), ...discoveries.map((each) => each.close())])
   },
-  'names belong to one at a time, and move whole': async (context) => {
+  'names have one owner at a time, and move atomically': async (context) => {
     const { prng, clients, observer, sleep, waitUntilHealed } = context
     const owners = new Map<string, string>()
     const taking = clients.map(async (client, i) => {
@@ -105,7 +105,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     for (const name of (await names.names()).filter((each) => each.startsWith('moved-')))
       expectEqual(`what moved to ${name}`, await names.resolve(name), name.split('-')[1])
   },
-  'configurations show everybody the newest value, and no change is lost or made twice': async (context) => {
+  'configurations deliver the newest value to every reader, and apply every change once': async (context) => {
     const { prng, clients, sleep, waitUntilHealed } = context
     const codec = json<number>()
     const stop = new AbortController()
@@ -136,7 +136,7 @@ export const registrations: Readonly<Record<string, Scenario>> = {
     for (const values of seen) {
       expectEqual('the newest value', values.at(-1), value)
       expectEqual(
-        'values in their order',
+        'order of the values',
         values,
         values.toSorted((a, b) => a - b),
       )

@@ -9,6 +9,7 @@ import {
   type QuorumVerifiers,
   type ServerId,
 } from '../quorum/index.ts'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Notification } from './notification.ts'
 import type { Configurations, ElectionInput, ElectionOptions, ElectionWork, ElectionState } from './types.ts'
 import {
@@ -25,8 +26,7 @@ import {
 } from './vote.ts'
 
 /**
- * The FastLeaderElection state machine of one server (quorum-protocol 5), without clock or network: `step` takes an input
- * and returns work.
+ * The FastLeaderElection state machine of one server (quorum-protocol 5), without clock or network.
  *
  * Every voter sends its vote to every other voter and adopts a better one that it receives, until a quorum agrees. Nothing
  * is persisted, and safety does not depend on it: two servers may both believe that they are elected, and only one of them
@@ -59,7 +59,7 @@ export class Election {
   readonly #unreachable = new Set<ServerId>()
   /** Servers whose configuration caused a warning in this election. */
   readonly #warnedAbout = new Set<ServerId>()
-  #work: ElectionWork[] = []
+  readonly #work = new RingBuffer<ElectionWork | undefined>(undefined)
 
   constructor(options: ElectionOptions) {
     this.#options = options
@@ -79,13 +79,19 @@ export class Election {
     return this.#vote
   }
 
-  /** Processes an input and returns the work for the host. Before the first `look` all other inputs yield no work. */
-  step(input: ElectionInput): readonly ElectionWork[] {
-    this.#work = []
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): ElectionWork | undefined {
+    return this.#work.shift()
+  }
+
+  /**
+   * Processes an input. Afterwards the host performs all work that `nextWork` returns. Before the first `look` all other inputs
+   * yield no work.
+   */
+  step(input: ElectionInput): void {
     if (input.type === 'reachability') this.#setReachable(input.to, input.isReachable)
     else if (input.type === 'look') this.#look(input.state)
     else if (this.#own !== undefined) this.#dispatch(input)
-    return this.#work
   }
 
   #dispatch(input: Exclude<ElectionInput, { type: 'look' | 'reachability' }>): void {

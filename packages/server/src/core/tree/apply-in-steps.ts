@@ -86,10 +86,12 @@ export function* applyCloseSession(
     if (i > 0 && i % STEP === 0) yield
     tree.remove(zxid, paths2Delete[i]!, sink)
   }
-  for (let left = tree.owners.firstOfSession(sessionId, STEP); left.length > 0;) {
-    yield
-    for (const node of left) tree.remove(zxid, tree.pathOf(node), sink)
-    left = tree.owners.firstOfSession(sessionId, STEP)
+  // A copy: the index changes as nodes are removed. Nodes that a later transaction has created, in a snapshot that holds its
+  // effects already, stay.
+  const others = [...tree.owners.ofSession(sessionId)]
+  for (let i = 0; i < others.length; i++) {
+    if (i > 0 && i % STEP === 0) yield
+    tree.remove(zxid, tree.pathOf(others[i]!), sink)
   }
 }
 

@@ -3,7 +3,7 @@ import type { Digest } from '../types.ts'
 
 /**
  * Returns the CRC-32 of a path, computed from that of its parent over the name alone. The root counts as an empty path, so the
- * CRC of its children starts anew.
+ * CRC of its children starts at 0.
  */
 export function pathCrc(path: string, parentPath: string, parent: number): number {
   return parentPath === '/' ? crc32Text(path) : crc32Text(path, parentPath.length, parent)

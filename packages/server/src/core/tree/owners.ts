@@ -57,16 +57,6 @@ export class OwnerIndex {
     return this.#sessions.get(session) ?? NO_NODES
   }
 
-  /** Returns the first `limit` of `ofSession`, as a copy that deletions do not change. */
-  firstOfSession(session: SessionId, limit: number): number[] {
-    const nodes: number[] = []
-    for (const node of this.ofSession(session)) {
-      if (nodes.length >= limit) break
-      nodes.push(node)
-    }
-    return nodes
-  }
-
   sessions(): IterableIterator<SessionId> {
     return this.#sessions.keys()
   }

@@ -269,20 +269,20 @@ export class Tree {
     sink?: ChangeSink,
     hint?: ApplyHint,
   ): number {
-    const place = hint?.node
-    const above = place?.parent
-    const parentPath = above?.path ?? parentOf(txn.path)
-    const parent = this.#resolve(parentPath, above)
+    const ref = hint?.node
+    const parentRef = ref?.parent
+    const parentPath = parentRef?.path ?? parentOf(txn.path)
+    const parent = this.#resolve(parentPath, parentRef)
     if (parent === NONE || this.#isCreatedAfter(parent, header.zxid)) return ErrorCode.NONODE
     // A fuzzy snapshot may hold the node, but an earlier state of its parent, which was written before it.
     this.#advanceParent(parent, parentPath, header.zxid, txn.parentCVersion)
-    const node = this.store.add(txn.path, parent, place?.hash)
+    const node = this.store.add(txn.path, parent, ref?.hash)
     if (node === NONE) {
       const existing = this.store.find(txn.path)
       if (!this.#isCreatedAfter(existing, header.zxid)) this.#replaceAcl(existing, txn.acl)
       return ErrorCode.NODEEXISTS
     }
-    if (place !== undefined) place.index = node
+    if (ref !== undefined) ref.index = node
     for (const traversal of this.#traversals) traversal.added(node, txn.path)
     const c = this.store.columns(node)
     const i = this.store.slot(node)
@@ -292,7 +292,7 @@ export class Tree {
     this.store.setData(node, txn.data)
     if (owner !== 0n) this.owners.set(node, owner)
     if (this.#options.digest) {
-      this.#digest.hash(node, txn.path, txn.data, place === undefined ? undefined : hint!.crc)
+      this.#digest.hash(node, txn.path, txn.data, ref === undefined ? undefined : hint!.crc)
       this.#afterChange(node, txn.path)
     }
     this.#quotaTracker.created(txn.path, txn.data?.length ?? 0)
@@ -300,8 +300,8 @@ export class Tree {
     return ErrorCode.OK
   }
 
-  #resolve(path: string, place: NodeRef | undefined): number {
-    return place === undefined ? this.store.find(path) : this.store.resolve(place)
+  #resolve(path: string, ref: NodeRef | undefined): number {
+    return ref === undefined ? this.store.find(path) : this.store.resolve(ref)
   }
 
   /**
@@ -325,10 +325,10 @@ export class Tree {
   }
 
   /** Applies the deletion of a node. Returns the error code. */
-  remove(zxid: Zxid, path: string, sink?: ChangeSink, place?: NodeRef): number {
-    const above = place?.parent
-    const parentPath = above?.path ?? parentOf(path)
-    const parent = this.#resolve(parentPath, above)
+  remove(zxid: Zxid, path: string, sink?: ChangeSink, ref?: NodeRef): number {
+    const parentRef = ref?.parent
+    const parentPath = parentRef?.path ?? parentOf(path)
+    const parent = this.#resolve(parentPath, parentRef)
     if (parent === NONE) return ErrorCode.NONODE
     const p = this.store.columns(parent)
     const pi = this.store.slot(parent)
@@ -337,7 +337,7 @@ export class Tree {
       p.pzxid[pi] = zxid
       this.#afterChange(parent, parentPath)
     }
-    const node = this.#resolve(path, place)
+    const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, zxid)) return ErrorCode.NONODE
     invariant(this.childCount(node) === 0, 'A znode with children is never deleted.', { path, zxid })
     if (this.#options.digest) this.#digest.subtract(node)
@@ -346,7 +346,7 @@ export class Tree {
     this.acls.release(this.aclIdOf(node))
     this.owners.delete(node)
     for (const traversal of this.#traversals) traversal.removing(node)
-    this.store.remove(node, place?.hash)
+    this.store.remove(node, ref?.hash)
     this.#quotaTracker.deleted(path, bytes)
     sink?.deleted(path, acl, parentPath, this.aclOf(parent))
     return ErrorCode.OK
@@ -358,8 +358,8 @@ export class Tree {
     sink?: ChangeSink,
     hint?: ApplyHint,
   ): number {
-    const place = hint?.node
-    const node = this.#resolve(path, place)
+    const ref = hint?.node
+    const node = this.#resolve(path, ref)
     if (node === NONE || this.#isCreatedAfter(node, header.zxid)) return ErrorCode.NONODE
     this.#lastWritten = node
     const c = this.store.columns(node)
@@ -370,7 +370,7 @@ export class Tree {
     c.mtime[i] = header.time
     c.mzxid[i] = header.zxid
     c.version[i] = version
-    if (this.#options.digest) this.#digest.hashData(node, data, place === undefined ? undefined : hint!.crc)
+    if (this.#options.digest) this.#digest.hashData(node, data, ref === undefined ? undefined : hint!.crc)
     this.#afterChange(node, path)
     this.#quotaTracker.resized(path, (data?.length ?? 0) - before)
     sink?.dataChanged(path, this.aclOf(node))

@@ -1,59 +1,63 @@
-import { expect, it } from 'vitest'
-import { QuorumOfOne } from './quorum-of-one.ts'
+import { describe, expect, it } from 'vitest'
+import { QuorumOfOne, type QuorumOfOneWork } from './quorum-of-one.ts'
 
-/** A quorum of one behind this zxid, and the events that it has reported. */
-function quorumAt(lastZxid: number): { quorum: QuorumOfOne; events: string[] } {
-  const events: string[] = []
-  const quorum = new QuorumOfOne(lastZxid, {
-    commit: (zxid) => events.push(`commit ${zxid}`),
-    confirmed: (ticket) => events.push(`confirmed ${ticket}`),
-  })
-  return { quorum, events }
+/** Returns the work since the last call. */
+function takeWork(quorum: QuorumOfOne): QuorumOfOneWork[] {
+  const works: QuorumOfOneWork[] = []
+  for (let work = quorum.nextWork(); work !== undefined; work = quorum.nextWork()) works.push(work)
+  return works
 }
 
-it('leads at once, behind the last transaction and in its epoch', () => {
-  const zxid = 2 * 2 ** 32 + 5
-  expect(quorumAt(zxid).quorum.step({ type: 'start' })).toEqual([{ do: 'lead', epoch: 2, zxid }])
-})
+const confirm = (id: number) => ({ do: 'confirmLeadership', id })
+const commitUpTo = (zxid: number) => ({ do: 'commitUpTo', zxid })
 
-it('commits a transaction when it is durable', () => {
-  const { quorum, events } = quorumAt(5)
-  quorum.propose(6)
-  quorum.propose(7)
-  expect(events).toEqual([])
-  quorum.markDurable(7)
-  expect(events).toEqual(['commit 7'])
-})
+describe('a quorum of one', () => {
+  it('leads at once, after the last transaction of the log and in its epoch', () => {
+    const zxid = 2 * 2 ** 32 + 5
+    const quorum = new QuorumOfOne(zxid)
+    quorum.step({ type: 'start' })
+    expect(takeWork(quorum)).toEqual([{ do: 'lead', epoch: 2, zxid }])
+  })
 
-it('confirms leadership once all that was proposed before is committed', () => {
-  const { quorum, events } = quorumAt(5)
-  quorum.step({ type: 'confirm', ticket: 1 })
-  expect(events).toEqual(['confirmed 1'])
-  quorum.propose(6)
-  quorum.step({ type: 'confirm', ticket: 2 })
-  quorum.propose(7)
-  quorum.step({ type: 'confirm', ticket: 3 })
-  expect(events).toEqual(['confirmed 1'])
-  quorum.markDurable(6)
-  expect(events.slice(1)).toEqual(['commit 6', 'confirmed 2'])
-  quorum.markDurable(7)
-  expect(events.slice(3)).toEqual(['commit 7', 'confirmed 3'])
-})
+  it('commits a transaction when it is durable', () => {
+    const quorum = new QuorumOfOne(5)
+    quorum.propose(6)
+    quorum.propose(7)
+    expect(takeWork(quorum)).toEqual([])
+    quorum.markDurable(7)
+    expect(takeWork(quorum)).toEqual([commitUpTo(7)])
+  })
 
-it('answers confirmations that waited for transactions that a full disk has lost', () => {
-  const { quorum, events } = quorumAt(5)
-  quorum.propose(6)
-  quorum.propose(7)
-  quorum.step({ type: 'confirm', ticket: 1 })
-  quorum.discardAfter(6)
-  expect(events).toEqual(['confirmed 1'])
-  quorum.propose(7)
-  quorum.markDurable(7)
-  expect(events).toEqual(['confirmed 1', 'commit 7'])
-})
+  it('confirms leadership when all earlier proposals are committed', () => {
+    const quorum = new QuorumOfOne(5)
+    quorum.step({ type: 'checkLeadership', id: 1 })
+    expect(takeWork(quorum)).toEqual([confirm(1)])
+    quorum.propose(6)
+    quorum.step({ type: 'checkLeadership', id: 2 })
+    quorum.propose(7)
+    quorum.step({ type: 'checkLeadership', id: 3 })
+    expect(takeWork(quorum)).toEqual([])
+    quorum.markDurable(6)
+    expect(takeWork(quorum)).toEqual([commitUpTo(6), confirm(2)])
+    quorum.markDurable(7)
+    expect(takeWork(quorum)).toEqual([commitUpTo(7), confirm(3)])
+  })
 
-it('has no leadership to hand over', () => {
-  const { quorum, events } = quorumAt(5)
-  expect(quorum.step({ type: 'transfer' })).toEqual([])
-  expect([quorum.canPropose, events]).toEqual([true, []])
+  it('confirms leadership checks that waited for transactions lost by a full disk', () => {
+    const quorum = new QuorumOfOne(5)
+    quorum.propose(6)
+    quorum.propose(7)
+    quorum.step({ type: 'checkLeadership', id: 1 })
+    quorum.discardAfter(6)
+    expect(takeWork(quorum)).toEqual([confirm(1)])
+    quorum.propose(7)
+    quorum.markDurable(7)
+    expect(takeWork(quorum)).toEqual([commitUpTo(7)])
+  })
+
+  it('cannot transfer leadership', () => {
+    const quorum = new QuorumOfOne(5)
+    quorum.step({ type: 'transfer' })
+    expect([takeWork(quorum), quorum.canPropose]).toEqual([[], true])
+  })
 })

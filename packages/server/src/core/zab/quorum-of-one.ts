@@ -1,73 +1,80 @@
 import { epochOf } from '@zabra/protocol'
+import { RingBuffer } from '../ring-buffer.ts'
 import type { Zxid } from '../types.ts'
 import type { LeaderInput, LeaderWork } from './leader-types.ts'
 
-/** Receives what a quorum of one decides. */
-export interface QuorumOfOneEvents {
-  /** Everything up to this zxid is committed. */
-  commit(zxid: Zxid): void
-  /** Answers `confirm`: all that was proposed before the question is committed. In the order of the questions. */
-  confirmed(ticket: number): void
+/** Work of a quorum of one. */
+export type QuorumOfOneWork =
+  | Extract<LeaderWork, { do: 'lead' | 'confirmLeadership' }>
+  /** Apply all transactions up to and including this zxid, in order. */
+  | { readonly do: 'commitUpTo'; readonly zxid: Zxid }
+
+/** A request to confirm that this server leads, and the last proposal before it. */
+interface PendingCheck {
+  readonly id: number
+  readonly zxid: Zxid
 }
 
 /**
- * The leader of a configuration with one voter, which is a standalone server: a transaction is committed once it is durable here.
- * Takes the place of `Leader`, with the same inputs. It has no epochs: zxids continue behind the last transaction of the log, and
- * no epoch file is written, as in a standalone server of Apache ZooKeeper.
+ * The leader of a configuration with one voter, a standalone server: a transaction is committed when it is durable here. Takes
+ * the place of `Leader`, with the same inputs. It has no epochs: zxids continue after the last transaction of the log, and no
+ * epoch file is written, as in a standalone server of Apache ZooKeeper.
  */
 export class QuorumOfOne {
   readonly phase = 'broadcast'
   readonly canPropose = true
-  readonly #events: QuorumOfOneEvents
   #lastProposed: Zxid
   #lastCommitted: Zxid
-  /** Pending confirmations, each with the last transaction that was proposed before it. */
-  #confirmations: { readonly ticket: number; readonly zxid: Zxid }[] = []
+  #pending: PendingCheck[] = []
+  readonly #work = new RingBuffer<QuorumOfOneWork | undefined>(undefined)
 
   /** `lastZxid` is the last transaction of the log, which is durable. */
-  constructor(lastZxid: Zxid, events: QuorumOfOneEvents) {
+  constructor(lastZxid: Zxid) {
     this.#lastProposed = this.#lastCommitted = lastZxid
-    this.#events = events
   }
 
   get epoch(): number {
     return epochOf(this.#lastProposed)
   }
 
-  /** Takes one input and returns what is to be done. Inputs about learners cannot come. */
-  step(input: LeaderInput): readonly LeaderWork[] {
-    if (input.type === 'start') return [{ do: 'lead', epoch: this.epoch, zxid: this.#lastProposed }]
-    if (input.type === 'confirm') {
-      this.#confirmations.push({ ticket: input.ticket, zxid: this.#lastProposed })
-      this.#releaseConfirmations()
+  /** Processes an input. There are no inputs about learners. */
+  step(input: LeaderInput): void {
+    if (input.type === 'start') this.#work.push({ do: 'lead', epoch: this.epoch, zxid: this.#lastProposed })
+    else if (input.type === 'checkLeadership') {
+      this.#pending.push({ id: input.id, zxid: this.#lastProposed })
+      this.#confirmCommitted()
     }
-    return []
   }
 
-  /** HOT. The caller logs the transaction and reports it with `markDurable`. */
+  /** Removes and returns the next work for the host, or returns undefined. */
+  nextWork(): QuorumOfOneWork | undefined {
+    return this.#work.shift()
+  }
+
+  /** Proposes the next transaction. The caller appends it to the log and calls `markDurable`. */
   propose(zxid: Zxid): void {
     this.#lastProposed = zxid
   }
 
-  /** HOT. The log is durable up to and with this zxid. */
+  /** Records that the log is durable up to and including this zxid. */
   markDurable(zxid: Zxid): void {
     this.#lastCommitted = zxid
-    this.#events.commit(zxid)
-    this.#releaseConfirmations()
+    this.#work.push({ do: 'commitUpTo', zxid })
+    this.#confirmCommitted()
   }
 
   /**
-   * The disk was full: everything above this zxid is lost and never happens. Only a quorum of one can know that. Confirmations that
-   * waited for a lost transaction are answered.
+   * Records that all transactions after this zxid are lost because the disk is full. Leadership checks that waited for a lost
+   * transaction are confirmed.
    */
   discardAfter(zxid: Zxid): void {
     this.#lastProposed = this.#lastCommitted = zxid
-    this.#confirmations = this.#confirmations.map(({ ticket }) => ({ ticket, zxid }))
-    this.#releaseConfirmations()
+    this.#pending = this.#pending.map(({ id }) => ({ id, zxid }))
+    this.#confirmCommitted()
   }
 
-  #releaseConfirmations(): void {
-    while (this.#confirmations.length > 0 && this.#confirmations[0]!.zxid <= this.#lastCommitted)
-      this.#events.confirmed(this.#confirmations.shift()!.ticket)
+  #confirmCommitted(): void {
+    while (this.#pending.length > 0 && this.#pending[0]!.zxid <= this.#lastCommitted)
+      this.#work.push({ do: 'confirmLeadership', id: this.#pending.shift()!.id })
   }
 }

@@ -30,7 +30,7 @@ export interface PipelineFixtureOptions<W extends RequestPipeline> {
   readonly reconfigure?: Reconfigure
 }
 
-/** The client side of one server in one role, on a network of its own. Others decide when it hears of anything. */
+/** The client service of one server in one role, on a network of its own. The test plays the other servers. */
 export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
   readonly clock: ManualClock
   readonly tree: Tree
@@ -60,7 +60,7 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     let writes!: W
     this.clientService = new ClientService({
       settings,
-      ports: portsOf(this.clock, network, disk),
+      platform: portsOf(this.clock, network, disk),
       tree: this.tree,
       sessions: options.sessions,
       createPipeline: (kit) => (writes = options.createPipeline(kit)),
@@ -87,13 +87,13 @@ export class PipelineFixture<W extends RequestPipeline = RequestPipeline> {
     const disk = new MemoryDisk()
     await disk.makeFolder('/data')
     const listener = await network.listen({ port: 0 }, (wire) =>
-      side.clientService.runTurn(() => acceptClient(side.clientService, wire)),
+      fixture.clientService.runTurn(() => acceptClient(fixture.clientService, wire)),
     )
-    const side = new PipelineFixture(options, network, disk, listener.address.port)
-    return side
+    const fixture = new PipelineFixture(options, network, disk, listener.address.port)
+    return fixture
   }
 
-  /** A connection that has sent its handshake, or has said nothing yet. */
+  /** Opens a connection, which sends a handshake if `options` are given. */
   async client(options?: HandshakeOptions): Promise<RawClient> {
     const connection = await this.#network.connect({ host: '127.0.0.1', port: this.#port })
     const client = new RawClient(this.clock, connection)

@@ -19,6 +19,7 @@ export function ensemble(voters: readonly ServerId[], more = ''): EnsembleConfig
 /** Steps one election and keeps the work of the last input in a form that tests compare. */
 export class ElectionHarness {
   readonly election: Election
+  /** The work of the last input. */
   work: readonly ElectionWork[] = []
 
   constructor(self: ServerId, options: Partial<ElectionOptions> = {}) {
@@ -26,7 +27,11 @@ export class ElectionHarness {
   }
 
   step(input: ElectionInput): this {
-    this.work = this.election.step(input)
+    const works: ElectionWork[] = []
+    this.election.step(input)
+    for (let work = this.election.nextWork(); work !== undefined; work = this.election.nextWork())
+      works.push(work)
+    this.work = works
     return this
   }
 

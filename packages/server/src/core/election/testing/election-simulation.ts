@@ -242,7 +242,10 @@ export class ElectionSimulation {
   }
 
   #step(node: SimulatedServer, input: ElectionInput): void {
-    for (const work of node.election.step(input)) this.#perform(node, work, input)
+    const { election } = node
+    election.step(input)
+    for (let work = election.nextWork(); work !== undefined; work = election.nextWork())
+      this.#perform(node, work, input)
   }
 
   #perform(node: SimulatedServer, work: ElectionWork, input: ElectionInput): void {
