@@ -1,5 +1,4 @@
 import { UsageError, type Bytes, type Codec } from '@zabra/client/core'
-import type { UriSpec } from './uri-spec.ts'
 
 /**
  * How long a registration lasts. `DYNAMIC`: as long as its owner lives. `DYNAMIC_SEQUENTIAL`: the same, with a
@@ -8,6 +7,11 @@ import type { UriSpec } from './uri-spec.ts'
  */
 export const serviceTypes = ['DYNAMIC', 'STATIC', 'PERMANENT', 'DYNAMIC_SEQUENTIAL'] as const
 export type ServiceType = (typeof serviceTypes)[number]
+
+/** How the address of an instance is composed, in Curator's format. */
+export interface UriSpec {
+  readonly parts: readonly { readonly value: string; readonly variable: boolean }[]
+}
 
 /** An instance of a service. */
 export interface Instance<T = unknown> {

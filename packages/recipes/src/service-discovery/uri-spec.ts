@@ -1,10 +1,5 @@
 import { UsageError } from '@zabra/client/core'
-import type { Instance } from './instance.ts'
-
-/** How the address of an instance is composed, in Curator's format. */
-export interface UriSpec {
-  readonly parts: readonly { readonly value: string; readonly variable: boolean }[]
-}
+import type { Instance, UriSpec } from './instance.ts'
 
 /** Parses a template such as `{scheme}://{address}:{port}/v2`. Throws a `UsageError` for an unmatched brace. */
 export function uriSpec(template: string): UriSpec {
