@@ -31,21 +31,21 @@ async function drain(loop: AsyncIterable<unknown>): Promise<void> {
 }
 
 const scenarios: Record<string, FaultScenario> = {
-  'tree cache': async (stage, { client, abort: { signal } }) => {
-    const writer = await stage.world.client()
+  'tree cache': async (fixture, { client, abort: { signal } }) => {
+    const writer = await fixture.world.client()
     await writer.create('/t/a', bytes('1'), { parents: true })
     const cache = new TreeCache(client, '/t')
     const close = whenLeft(signal, () => cache.close())
     const events = drain(cache.events({ signal }))
     await orLeft(signal, () => cache.ready)
     await writer.setData('/t/a', bytes('2'))
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     await close()
     await events
   },
-  'watchers of one znode': async (stage, { client, abort }) => {
+  'watchers of one znode': async (fixture, { client, abort }) => {
     const { signal } = abort
-    const writer = await stage.world.client()
+    const writer = await fixture.world.client()
     await writer.create('/t/a', bytes('1'), { parents: true })
     const loops = [
       orLeft(signal, () => drain(watchData(client, '/t', { signal }))),
@@ -54,34 +54,34 @@ const scenarios: Record<string, FaultScenario> = {
     ]
     await writer.setData('/t', bytes('2'))
     await writer.create('/t/b')
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     abort.abort()
     await Promise.all(loops)
   },
-  group: async (stage, { client, abort: { signal } }) => {
-    const observer = await stage.world.client()
+  group: async (fixture, { client, abort: { signal } }) => {
+    const observer = await fixture.world.client()
     const group = new Group<string>(client, '/g', { codec: utf8 })
     const leave = whenLeft(signal, () => group[Symbol.asyncDispose]())
     const changes = orLeft(signal, () => drain(group.changes({ signal })))
     await orLeft(signal, async () => (await group.join('a', '1')).update('2'))
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     await leave()
     await changes
     expect((await tree(observer)).filter((path) => path.startsWith('/g/'))).toEqual([])
   },
-  'persistent node': async (stage, { client, abort: { signal } }) => {
-    const observer = await stage.world.client()
+  'persistent node': async (fixture, { client, abort: { signal } }) => {
+    const observer = await fixture.world.client()
     const node = new PersistentNode(client, '/p/n', bytes('1'))
     const close = whenLeft(signal, () => node.close())
     await orLeft(signal, () => node.ready)
     await orLeft(signal, () => node.setData(bytes('2')))
     await observer.delete('/p/n', { missingOk: true })
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     await close()
     expect(await observer.exists('/p/n')).toBeUndefined()
   },
-  'name service': async (stage, { client, abort: { signal } }) => {
-    const observer = await stage.world.client()
+  'name service': async (fixture, { client, abort: { signal } }) => {
+    const observer = await fixture.world.client()
     const names = new NameService(client, '/names', utf8)
     for (const ephemeral of [false, true]) {
       const mine = await names.register(`n${ephemeral}`, '1', { ephemeral })
@@ -90,31 +90,31 @@ const scenarios: Record<string, FaultScenario> = {
       await orLeft(signal, () => names.resolve(`n${ephemeral}`, { signal }))
       await leave()
     }
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(await new NameService(observer, '/names', utf8).names()).toEqual([])
     expect((await tree(observer)).filter((path) => path.startsWith('/names-marks/'))).toEqual([])
   },
-  configuration: async (stage, { client, abort }) => {
+  configuration: async (fixture, { client, abort }) => {
     const { signal } = abort
-    const writer = await stage.world.client()
+    const writer = await fixture.world.client()
     const config = new Configuration<number>(client, '/c', { codec: json<number>(), defaults: 1 })
     const following = orLeft(signal, () => drain(config.updates({ signal })))
     await orLeft(signal, () => config.update((value) => value + 1, { signal }))
     await new Configuration<number>(writer, '/c', { codec: json<number>() }).set(5)
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     abort.abort()
     await following
     expect((await tree(writer)).filter((path) => /\/(op-|line\/)/.test(path))).toEqual([])
   },
-  'service discovery': async (stage, { client, abort: { signal } }) => {
-    const observer = await stage.world.client()
+  'service discovery': async (fixture, { client, abort: { signal } }) => {
+    const observer = await fixture.world.client()
     const discovery = new ServiceDiscovery(client, '/services')
     const close = whenLeft(signal, () => discovery.close())
     await orLeft(signal, async () => (await discovery.register({ name: 'api', id: 'a' })).update({ port: 2 }))
     await orLeft(signal, () => (signal.aborted ? Promise.resolve() : discovery.provider('api')))
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     await close()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect((await tree(observer)).filter((path) => path.startsWith('/services/api/'))).toEqual([])
   },
 }

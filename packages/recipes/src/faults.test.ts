@@ -35,7 +35,7 @@ interface Stage {
   sleep(ms: number): Promise<void>
 }
 
-type Scenario = (actor: Actor, stage: Stage) => Promise<void>
+type Scenario = (actor: Actor, fixture: Stage) => Promise<void>
 
 /** Errors that an aborted caller, or a caller whose lock is lost, may get. */
 async function orGone<T>(promise: Promise<T>): Promise<T | undefined> {
@@ -59,73 +59,73 @@ async function unlessAborted<T>({ signal }: Actor, promise: Promise<T>): Promise
 
 async function hold(
   actor: Actor,
-  stage: Stage,
+  fixture: Stage,
   acquired: Promise<LockHandle>,
   weight?: number,
 ): Promise<void> {
   const held = await unlessAborted(actor, acquired)
   if (held === undefined) return
-  stage.ledger.recordGrant(actor.name, held, weight)
-  await stage.work(held)
+  fixture.ledger.recordGrant(actor.name, held, weight)
+  await fixture.work(held)
   await held.release()
 }
 
 const mutex =
   (options: ConstructorParameters<typeof Mutex>[2]): Scenario =>
-  async (actor, stage) => {
+  async (actor, fixture) => {
     const { client, signal } = actor
     for (let round = 0; round < 2; round++) {
-      await hold(actor, stage, new Mutex(client, '/lock', options).acquire({ signal }))
+      await hold(actor, fixture, new Mutex(client, '/lock', options).acquire({ signal }))
       // A caller that does not wait gets the SessionExpiredError.
       const tried = await orGone(new Mutex(client, '/lock', options).tryAcquire({ signal }))
-      if (tried !== undefined) await hold(actor, stage, Promise.resolve(tried))
+      if (tried !== undefined) await hold(actor, fixture, Promise.resolve(tried))
     }
   }
 
-const readWrite: Scenario = async (actor, stage) => {
+const readWrite: Scenario = async (actor, fixture) => {
   const lock = new ReadWriteLock(actor.client, '/rw')
   const { signal } = actor
   const write = await unlessAborted(actor, lock.write.acquire({ signal }))
   if (write !== undefined) {
-    stage.ledger.recordGrant(actor.name, write)
+    fixture.ledger.recordGrant(actor.name, write)
     const read = await orGone(lock.downgrade(write))
-    if (read !== undefined) await hold(actor, stage, Promise.resolve(read), 1)
+    if (read !== undefined) await hold(actor, fixture, Promise.resolve(read), 1)
     await write.release()
   }
   const read = await unlessAborted(actor, lock.read.acquire({ signal }))
   if (read === undefined) return
-  stage.ledger.recordGrant(actor.name, read, 1)
+  fixture.ledger.recordGrant(actor.name, read, 1)
   const upgraded = await orGone(lock.tryUpgrade(read))
-  if (upgraded !== undefined) await hold(actor, stage, Promise.resolve(upgraded))
+  if (upgraded !== undefined) await hold(actor, fixture, Promise.resolve(upgraded))
   await read.release()
 }
 
-const semaphore: Scenario = async (actor, stage) => {
+const semaphore: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
   const of = new Semaphore(client, '/s', { permits: 2 })
-  await hold(actor, stage, of.acquire(2, { signal }), 2)
+  await hold(actor, fixture, of.acquire(2, { signal }), 2)
   await Promise.all([
-    hold(actor, stage, of.acquire(1, { signal }), 1),
-    hold(actor, stage, of.acquire(1, { signal }), 1),
+    hold(actor, fixture, of.acquire(1, { signal }), 1),
+    hold(actor, fixture, of.acquire(1, { signal }), 1),
   ])
 }
 
-const election: Scenario = async (actor, stage) => {
+const election: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   const participant = new LeaderElection(client, '/e', { id: name, announce: true })
   let terms = 0
   for await (const leadership of participant.leadership({ signal })) {
-    stage.ledger.recordGrant(name, leadership)
-    await stage.work(leadership)
+    fixture.ledger.recordGrant(name, leadership)
+    await fixture.work(leadership)
     if (leadership.signal.aborted) continue
     await leadership.resign()
     if (++terms === 2) break
   }
 }
 
-const revocable: Scenario = async (actor, stage) => {
+const revocable: Scenario = async (actor, fixture) => {
   const { client, signal } = actor
-  await hold(actor, stage, new RevocableMutex(client, '/lock').acquire({ signal }).catch(revoked(actor)))
+  await hold(actor, fixture, new RevocableMutex(client, '/lock').acquire({ signal }).catch(revoked(actor)))
   await orGone(revoke(client, '/lock', { signal, graceMs: 50, force: true }))
 }
 
@@ -137,27 +137,27 @@ const revoked =
     return new RevocableMutex(actor.client, '/lock').acquire({ signal: actor.signal }).catch(revoked(actor))
   }
 
-const several: Scenario = async (actor, stage) => {
+const several: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   const paths = name === VICTIM ? ['/x', '/y'] : ['/y', '/x']
   for (let round = 0; round < 2; round++) {
     const locks = paths.map((path) => new Mutex(client, path))
-    await hold(actor, stage, acquireAll(locks, { signal }))
+    await hold(actor, fixture, acquireAll(locks, { signal }))
   }
 }
 
-const timed: Scenario = async (actor, stage) => {
+const timed: Scenario = async (actor, fixture) => {
   const { client, signal, name } = actor
   for (let round = 0; round < 3; round++) {
     const held = await orGone(lease(client, '/l', { holder: name, durationMs: 500, signal }))
     if (held !== undefined) {
-      stage.ledger.recordGrant(name, held as unknown as LockHandle)
-      await stage.sleep(100)
+      fixture.ledger.recordGrant(name, held as unknown as LockHandle)
+      await fixture.sleep(100)
       await orGone(held.renew())
-      await stage.sleep(100)
+      await fixture.sleep(100)
       await orGone(held.release())
     }
-    await stage.sleep(400)
+    await fixture.sleep(400)
   }
 }
 
@@ -188,10 +188,10 @@ async function play({ run, limit = 1 }: { run: Scenario; limit?: number }, fault
   const work = async ({ signal }: LockHandle): Promise<void> => {
     await Promise.race([sleep(100), new Promise((resolve) => signal.addEventListener('abort', resolve))])
   }
-  const stage = { ledger, sleep, work }
+  const fixture = { ledger, sleep, work }
   const all = [
-    run({ name: VICTIM, client: victim, signal: abort.signal }, stage),
-    run({ name: 'rival', client: rival, signal: new AbortController().signal }, stage),
+    run({ name: VICTIM, client: victim, signal: abort.signal }, fixture),
+    run({ name: 'rival', client: rival, signal: new AbortController().signal }, fixture),
   ]
   await advanceUntilSettled(world, 120_000, Promise.all(all))
   await advanceFor(world, 30_000)

@@ -28,7 +28,7 @@ import { AmbiguousResultError } from './support/index.ts'
 // as without a fault, with no ambiguous result and nothing left behind.
 
 /** The steps of one client; throws or fails an assertion when the result is wrong. */
-type Life = (client: Client, observer: Client, stage: FaultFixture) => Promise<unknown>
+type Life = (client: Client, observer: Client, fixture: FaultFixture) => Promise<unknown>
 
 const queueOf = (client: Client, options: Partial<QueueOptions<string>> = {}): Queue<string> =>
   new Queue(client, '/q', { codec: utf8, ...options })
@@ -46,10 +46,10 @@ const rights: Record<string, Life> = {
       await (await mutex.tryAcquire())!.release()
     }
   },
-  'a mutex behind somebody else': async (client, observer, stage) => {
+  'a mutex behind somebody else': async (client, observer, fixture) => {
     const other = await new Mutex(observer, '/lock').acquire()
     const acquired = new Mutex(client, '/lock', lasting).acquire()
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     await other.release()
     await (await acquired).release()
   },
@@ -118,11 +118,11 @@ const queues: Record<string, Life> = {
     expect([await queue.take(), await queue.take()]).toEqual(['second', 'later'])
     expect(await queueOf(observer).size()).toBe(0)
   },
-  'a queue with a hard bound': async (client, observer, stage) => {
+  'a queue with a hard bound': async (client, observer, fixture) => {
     const queue = queueOf(client, { bound: 'hard', maxItems: 1 })
     await queue.put('a')
     const waiting = queue.put('b')
-    await after(stage.world, 300)
+    await after(fixture.world, 300)
     expect(await queueOf(observer).take()).toBe('a')
     await waiting
     expect(await queueOf(observer).take()).toBe('b')
@@ -225,16 +225,16 @@ const shared: Record<string, Life> = {
     expect(await new ServiceDiscovery(observer, '/services').instances('api')).toMatchObject([{ port: 2 }])
     await discovery.close()
   },
-  'a barrier': async (client, observer, stage) => {
+  'a barrier': async (client, observer, fixture) => {
     const barrier = new Barrier(client, '/b')
     await barrier.set()
     const waiting = new Barrier(observer, '/b').wait()
-    await after(stage.world, 100)
+    await after(fixture.world, 100)
     await barrier.remove()
     await waiting
     await new Barrier(observer, '/b').set()
     const own = barrier.wait()
-    await after(stage.world, 100)
+    await after(fixture.world, 100)
     await new Barrier(observer, '/b').remove()
     await own
   },
@@ -246,13 +246,13 @@ const shared: Record<string, Life> = {
       await Promise.all(inside.map((each) => each.leave()))
     }
   },
-  'a tree cache, and who waits for children to settle': async (client, observer, stage) => {
+  'a tree cache, and who waits for children to settle': async (client, observer, fixture) => {
     await observer.create('/t/a', bytes('1'), { parents: true })
     const cache = new TreeCache(client, '/t', { codec: utf8 })
     await cache.ready
     await observer.setData('/t/a', bytes('2'))
     await observer.create('/t/b')
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     expect([cache.get('/t/a')?.value, cache.children('/t')]).toEqual(['2', ['a', 'b']])
     await cache.close()
     expect((await settledChildren(client, '/t', 50)).toSorted()).toEqual(['a', 'b'])
@@ -267,18 +267,18 @@ const shared: Record<string, Life> = {
     await site[Symbol.asyncDispose]()
     expect(done).toEqual(['commit'])
   },
-  'a site of transactions': async (client, observer, stage) => {
+  'a site of transactions': async (client, observer, fixture) => {
     const done: string[] = []
     const note = (word: string) => () => Promise.resolve(void done.push(word))
     const prepare = (): Promise<'commit'> => Promise.resolve('commit')
     const site = participate(client, '/x', 's', { prepare, commit: note('commit'), abort: note('abort') })
     const transaction = { participants: ['s'], payload: bytes('1'), deadlineMs: 10_000 }
     expect(await twoPhaseCommit(observer, '/x', transaction)).toBe('committed')
-    await after(stage.world, 2000)
+    await after(fixture.world, 2000)
     await site[Symbol.asyncDispose]()
     expect(new Set(done)).toEqual(new Set(['commit']))
   },
-  'a partitioner': async (client, _witness, stage) => {
+  'a partitioner': async (client, _witness, fixture) => {
     const stop = new AbortController()
     const working: string[] = []
     const options = { id: 'me', settleMs: 50, ...lasting }
@@ -289,7 +289,7 @@ const shared: Record<string, Life> = {
       },
       { signal: stop.signal },
     )
-    await after(stage.world, 3000)
+    await after(fixture.world, 3000)
     expect(new Set(working)).toEqual(new Set(['a', 'b']))
     stop.abort()
     await running
@@ -300,10 +300,10 @@ it.each(Object.entries({ ...rights, ...queues, ...shared }))(
   'a lost reply to any request changes nothing: %s',
   async (_name, life) => {
     const played = await enumerateFaults(
-      async (stage, { client }) => {
-        const observer = await stage.world.client()
-        await life(client, observer, stage)
-        await stage.waitUntilQuiet()
+      async (fixture, { client }) => {
+        const observer = await fixture.world.client()
+        await life(client, observer, fixture)
+        await fixture.waitUntilQuiet()
         const paths = await tree(observer)
         const stats = await Promise.all(paths.map((path) => observer.exists(path)))
         expect(paths.filter((_path, n) => (stats[n]?.ephemeralOwner ?? 0n) !== 0n)).toEqual([])
@@ -317,8 +317,8 @@ it.each(Object.entries({ ...rights, ...queues, ...shared }))(
 it('a guarded transaction whose reply is lost is reported as applied, not as rejected', async () => {
   const told: unknown[] = []
   await enumerateFaults(
-    async (stage, { client }) => {
-      const observer = await stage.world.client()
+    async (fixture, { client }) => {
+      const observer = await fixture.world.client()
       await observer.create('/data', undefined)
       const held = await new Mutex(client, '/lock', lasting).acquire()
       let error: unknown

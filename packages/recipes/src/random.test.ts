@@ -18,7 +18,7 @@ async function play(seed: number): Promise<void> {
   for (const host of hosts) clients.push(await world.client({ servers: `${host}:2181` }))
   const observer = await world.client()
   const nemesis = new Nemesis(world, prng, hosts)
-  const ledger = new ExclusionChecker(lockKinds[way]!.limit)
+  const checker = new ExclusionChecker(lockKinds[way]!.limit)
   const sleep = (ms: number): Promise<void> =>
     new Promise((resolve) => void world.clock.after(ms, 'work of a test', resolve))
   const context = {
@@ -28,16 +28,16 @@ async function play(seed: number): Promise<void> {
     observer,
     sleep,
     waitUntilHealed: () => sleep(0),
-    createChecker: () => ledger,
+    createChecker: () => checker,
   }
   const done = runLocks(way, context)
   world.clock.after(30_000, 'end of the chaos', () => nemesis.stop())
   const story = (): string =>
-    `${way}, ${hosts.length} participants\n${[...nemesis.log, ...ledger.history].join('\n')}`
+    `${way}, ${hosts.length} participants\n${[...nemesis.log, ...checker.history].join('\n')}`
   await advanceUntilSettled(world, 400_000, done)
   nemesis.stop()
   await advanceFor(world, 40_000)
-  expect(ledger.violations, story()).toEqual([])
+  expect(checker.violations, story()).toEqual([])
   expect(await advanceUntilSettled(world, 10_000, leftovers(world, observer, clients)), story()).toEqual([])
   await world.end()
 }

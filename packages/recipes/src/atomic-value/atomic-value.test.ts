@@ -139,8 +139,8 @@ it('example: a counter of visits', async () => {
 })
 
 it('applies each update exactly once under any fault at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const rival = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const rival = await fixture.world.client()
     const counter = new Counter(victim.client, '/n')
     let sure = 0n
     let doubts = 0n
@@ -163,7 +163,7 @@ it('applies each update exactly once under any fault at any request', async () =
     const sum = await new Counter(rival, '/n').get()
     if (sum !== sure && sum !== sure + doubts)
       throw new Error(`counted ${sum} instead of ${sure} or ${sure + doubts}`)
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     const left = (await tree(rival)).filter((path) => path.includes('/op-') || path.includes('/line/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
   })

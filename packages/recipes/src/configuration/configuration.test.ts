@@ -118,16 +118,16 @@ it('delivers the newest value in the end under any fault at any request', async 
     'session expired before the server reads it',
     'session expired after it was applied',
   ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const writer = await stage.world.client()
+  await enumerateFaults(async (fixture, victim) => {
+    const writer = await fixture.world.client()
     const abort = new AbortController()
-    const seen = stage.world.collect(configOf(victim.client).updates({ signal: abort.signal }))
+    const seen = fixture.world.collect(configOf(victim.client).updates({ signal: abort.signal }))
     await configOf(writer).set({ jobs: 2 })
     await configOf(victim.client).set({ jobs: 3 })
     await configOf(writer).set({ jobs: 4 })
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(seen.at(-1)).toMatchObject({ value: { jobs: 4 } })
     abort.abort()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
   }, kinds)
 })

@@ -88,9 +88,9 @@ export class Configuration<T> {
     const { jitterMs = 0, defaults } = this.#options
     if (defaults !== undefined) await retryInNewSession(this.#client, () => this.#writeDefaults())
     for await (const found of watchData(this.#client, this.path, signal ? { signal } : {})) {
-      const good = found && this.#decodeValid(found)
-      if (good === undefined) continue
-      yield good
+      const valid = found && this.#decodeValid(found)
+      if (valid === undefined) continue
+      yield valid
       if (jitterMs > 0) await delay(this.#client, this.#client.platform.random.below(jitterMs), signal)
     }
   }

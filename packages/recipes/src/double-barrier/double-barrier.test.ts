@@ -210,8 +210,8 @@ async function leave(victim: Victim, inside: BarrierHandle): Promise<void> {
 }
 
 it('never opens early or hangs under any fault at any request of a member', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     const arrived = new Set<string>()
     const through = async (
       client: Client,
@@ -228,12 +228,12 @@ it('never opens early or hangs under any fault at any request of a member', asyn
       barrier.enter({ signal: victim.abort.signal }),
     ).catch(async (error: unknown) => {
       if ((error as Error).name !== 'AbortError') throw error
-      await after(stage.world, 1000)
+      await after(fixture.world, 1000)
       // The others may have counted it before it aborted.
       return peerInside ? undefined : barrierOf(victim.client, 2).enter()
     })
     own.catch(() => {})
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     const others = through(peer, 'peer', (barrier) => barrier.enter())
     others.then(
       () => (peerInside = true),
@@ -245,7 +245,7 @@ it('never opens early or hangs under any fault at any request of a member', asyn
     const leaving = second.value.leave()
     if (mine.status === 'fulfilled' && mine.value !== undefined) await leave(victim, mine.value)
     await leaving
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     const left = await tree(peer, '/b')
     if (left.some((path) => path.split('/').length > 3)) throw new Error(`left behind: ${left.join(' ')}`)
   })

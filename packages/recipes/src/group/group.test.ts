@@ -161,19 +161,19 @@ it('shows a member exactly while it is joined under any fault at any request', a
     'session expired before the server reads it',
     'session expired after it was applied',
   ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const observer = await stage.world.client()
+  await enumerateFaults(async (fixture, victim) => {
+    const observer = await fixture.world.client()
     const stop = new AbortController()
-    const changes = stage.world.collect(groupOf(observer).changes({ signal: stop.signal }))
+    const changes = fixture.world.collect(groupOf(observer).changes({ signal: stop.signal }))
     const me = await groupOf(victim.client).join('a', 'one')
     await me.update('two')
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(changes.at(-1)!.members).toEqual(new Map([['a', 'two']]))
     await me.leave()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(last(changes)).toEqual([])
     stop.abort()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
   }, kinds)
 })
 

@@ -106,17 +106,17 @@ export class Group<T = Bytes> implements AsyncDisposable {
     const stopped = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal])
     const cache = new TreeCache(this.#client, this.path, { depth: 1 })
     let known: ReadonlyMap<string, { readonly value: T }> = new Map()
-    let told = false
+    let hasEmitted = false
     try {
       for await (const { type } of cache.events({ signal: stopped })) {
         if (cache.stale || type === 'stale' || type === 'unreadable') continue
-        if (this.#settleMs > 0 && told) await delay(this.#client, this.#settleMs, stopped)
+        if (this.#settleMs > 0 && hasEmitted) await delay(this.#client, this.#settleMs, stopped)
         const entries = this.#readMembers(cache)
         const members = new Map([...entries].map(([id, { value }]) => [id, value]))
         const changes = difference(known, entries)
-        if (told && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
+        if (hasEmitted && changes.joined.length + changes.left.length + changes.changed.length === 0) continue
         known = entries
-        told = true
+        hasEmitted = true
         yield { members, ...changes }
       }
       if (signal?.aborted) throw abortError(signal.reason, { operation: 'group.changes', path: this.path })

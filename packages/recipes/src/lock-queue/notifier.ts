@@ -41,10 +41,10 @@ export class Notifier {
   /** Notifies when this watch fires or fails, until `stopWatching`. */
   notifyOn(watch: OneShotWatch): void {
     this.#watch = watch
-    const told = (): void => {
+    const onFired = (): void => {
       if (this.#watch === watch) this.notify()
     }
-    watch.fired.then(told, told)
+    watch.fired.then(onFired, onFired)
   }
 
   /** Closes the watch without a notification: a caller that closes it in every round would otherwise never wait. */

@@ -44,11 +44,11 @@ export async function acquireTurn<T>(
   entry?: QueueEntry,
 ): Promise<T> {
   const { signal, onSessionLoss = 'requeue' } = options
-  const since = queue.client.platform.clock.monotonic()
+  const startedAt = queue.client.platform.clock.monotonic()
   for (let own = entry; ; own = undefined) {
     try {
       if (own === undefined) throwIfAborted(signal, queue.directory, options.operation)
-      const granted = await attemptTurn(queue, options, own, since)
+      const granted = await attemptTurn(queue, options, own, startedAt)
       if (granted !== undefined) return granted.handle
       // The entry went with its session, or with the whole directory.
       if (onSessionLoss === 'throw') throw sessionExpired(queue)
@@ -89,7 +89,7 @@ async function attemptTurn<T>(
   queue: LockQueue,
   options: TurnOptions<T>,
   own: QueueEntry | undefined,
-  since: number,
+  startedAt: number,
 ): Promise<{ handle: T } | undefined> {
   const entered = own === undefined ? await queue.enqueue(options.prefix, options.signal) : { entry: own }
   const { entry, listing } = { listing: undefined, ...entered }
@@ -97,7 +97,10 @@ async function attemptTurn<T>(
   const predecessor = new Predecessor(queue, notifier)
   try {
     const guard = options.createGuard?.(entry, notifier.notify)
-    const granted = await waitForTurn({ queue, options, entry, notifier, predecessor, guard, since }, listing)
+    const granted = await waitForTurn(
+      { queue, options, entry, notifier, predecessor, guard, startedAt },
+      listing,
+    )
     if (granted === undefined) queue.removeInBackground(entry)
     return granted
   } catch (error) {
@@ -117,7 +120,7 @@ interface Wait<T> {
   readonly notifier: Notifier
   readonly predecessor: Predecessor
   readonly guard: WaitGuard | undefined
-  readonly since: number
+  readonly startedAt: number
 }
 
 /**
@@ -149,7 +152,7 @@ async function waitForTurn<T>(wait: Wait<T>, first: Listing | undefined): Promis
     throwIfAborted(signal, entry.path, options.operation)
     guard?.check()
     if (canGrant(client, entry, policy)) {
-      return { handle: options.grant(entry, client.platform.clock.monotonic() - wait.since) }
+      return { handle: options.grant(entry, client.platform.clock.monotonic() - wait.startedAt) }
     }
     if (client.state !== 'connected') await notifier.wait()
   }
@@ -176,11 +179,11 @@ class Predecessor {
       const watch = await this.#line.client.watchOnce(path, 'data', signal === undefined ? {} : { signal })
       this.#name = name
       this.#watch = watch
-      const spent = (): void => {
+      const onFired = (): void => {
         if (this.#watch === watch) this.#name = this.#watch = undefined
         this.#bell.notify()
       }
-      watch.fired.then(spent, spent)
+      watch.fired.then(onFired, onFired)
       return true
     } catch (error) {
       if (error instanceof NoNodeError) return false

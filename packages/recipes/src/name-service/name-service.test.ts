@@ -101,8 +101,8 @@ it('registers and renames exactly once under any fault at any request', async ()
     'session expired before the server reads it',
     'session expired after it was applied',
   ] as const
-  await enumerateFaults(async (stage, victim) => {
-    const observer = await stage.world.client()
+  await enumerateFaults(async (fixture, victim) => {
+    const observer = await fixture.world.client()
     const names = namesOf(victim.client)
     try {
       const mine = await names.register('a', '1')
@@ -110,7 +110,7 @@ it('registers and renames exactly once under any fault at any request', async ()
       await names.register('e', '1', { ephemeral: true })
       await observer.create('/names/x', utf8.encode('x'))
       await names.rename('x', 'y')
-      await stage.waitUntilQuiet()
+      await fixture.waitUntilQuiet()
       expect(await namesOf(observer).names()).toEqual(['a', 'e', 'y'])
       expect(await namesOf(observer).resolve('a')).toBe('2')
       await mine.unregister()
@@ -118,7 +118,7 @@ it('registers and renames exactly once under any fault at any request', async ()
     } catch (error) {
       if (!(error instanceof AmbiguousResultError) || !victim.fault?.startsWith('session')) throw error
     }
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     const left = (await tree(observer)).filter((path) => path.startsWith('/names-marks/'))
     if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
     await victim.client.close()

@@ -193,8 +193,8 @@ it('example: shards that follow their workers', async () => {
 })
 
 it('never assigns an item twice, and in the end once, under any fault at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     const ends = new AbortController()
     const holders = new Map<string, Share>()
     const wrong: string[] = []
@@ -207,10 +207,10 @@ it('never assigns an item twice, and in the end once, under any fault at any req
     const options = { settleMs: 50, graceMs: 100 }
     const rival = new Partitioner(peer, '/p', ['x', 'y', 'z'], { id: 'm2', ...options })
     const rivalling = rival.run(take, { signal: ends.signal })
-    await after(stage.world, 200)
+    await after(fixture.world, 200)
     const own = new Partitioner(victim.client, '/p', ['x', 'y', 'z'], { id: 'm1', ...options })
-    await own.run(take, { signal: AbortSignal.any([victim.abort.signal, timeout(stage.world, 1000)]) })
-    await stage.waitUntilQuiet()
+    await own.run(take, { signal: AbortSignal.any([victim.abort.signal, timeout(fixture.world, 1000)]) })
+    await fixture.waitUntilQuiet()
     expect(rival.owned.toSorted()).toEqual(['x', 'y', 'z'])
     ends.abort()
     await rivalling

@@ -97,7 +97,7 @@ export class Partitioner {
       try {
         await body(share)
       } catch (error) {
-        // A body that is told to stop may throw the reason of its signal.
+        // A body that is asked to stop may throw the reason of its signal.
         if (share.signal.aborted && error === share.signal.reason) return
         failure ??= { error }
         stop.abort()

@@ -106,10 +106,10 @@ export class Shares {
     const worked = this.#options.work({ item, lock: held, signal: stop.signal })
     await waitForAbort(stop.signal)
     state.phase = 'leaving'
-    const enough = new AbortController()
-    const finished = worked.finally(() => enough.abort())
+    const workDone = new AbortController()
+    const finished = worked.finally(() => workDone.abort())
     finished.catch(() => {})
-    await delay(this.#client, this.#options.graceMs, enough.signal)
+    await delay(this.#client, this.#options.graceMs, workDone.signal)
     await held.release()
     // Never run two bodies for one item here, however long the first one takes.
     await finished

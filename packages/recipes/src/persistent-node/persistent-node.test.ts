@@ -163,16 +163,16 @@ it('exists with the newest data until it is closed under any fault at any reques
     'session expired before the server reads it',
     'session expired after it was applied',
   ] as const
-  const played = await enumerateFaults(async (stage, { client: victim }) => {
-    const peer = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, { client: victim }) => {
+    const peer = await fixture.world.client()
     const node = new PersistentNode(victim, '/p/n', bytes('1'))
     await node.ready
     await node.setData(bytes('2'))
     await peer.delete('/p/n', { missingOk: true })
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(text((await peer.getData('/p/n')).data)).toBe('2')
     await node.close()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     expect(await peer.exists('/p/n')).toBeUndefined()
   }, kinds)
   expect(played).toBeGreaterThan(30)

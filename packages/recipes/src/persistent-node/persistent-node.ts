@@ -173,12 +173,12 @@ export class PersistentNode implements AsyncDisposable {
         // The session that expired during the call may have created the znode.
         if (error instanceof SessionExpiredError) this.#earlierSessions.add(error.sessionId)
         // A race or a lost reply: the next read decides.
-        const passing =
+        const isTransient =
           error instanceof BadVersionError ||
           error instanceof MultiError ||
           error instanceof ConnectionLossError ||
           isAmbiguous(error)
-        if (!passing || isFinished(this.#client)) throw error
+        if (!isTransient || isFinished(this.#client)) throw error
         if (isNewSession(this.#client, error)) throw error
         if (error instanceof ConnectionLossError) await waitForConnection(this.#client)
       }
@@ -207,15 +207,15 @@ export class PersistentNode implements AsyncDisposable {
     const found = await undefinedIfMissing(this.#client.getData(this.#path))
     if (found === undefined) return false
     const { ephemeralOwner, version } = found.stat
-    const same = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
-    const what = this.#actionFor(ephemeralOwner, same)
-    if (what === 'conflict') return this.#conflict(ephemeralOwner)
-    if (what === 'write') {
+    const hasData = found.data.length === data.length && found.data.every((byte, at) => byte === data[at])
+    const action = this.#actionFor(ephemeralOwner, hasData)
+    if (action === 'conflict') return this.#conflict(ephemeralOwner)
+    if (action === 'write') {
       const writing = this.#client.setData(this.#path, data, { version, idempotent: true })
       // Another client may have deleted the znode since the read.
       if ((await undefinedIfMissing(writing)) === undefined) return false
     }
-    if (what === 'replace') await this.#replace(version, data)
+    if (action === 'replace') await this.#replace(version, data)
     this.#rememberSession()
     return true
   }
@@ -228,10 +228,10 @@ export class PersistentNode implements AsyncDisposable {
     ])
   }
 
-  #actionFor(owner: bigint, same: boolean): ReturnType<typeof actionFor> {
+  #actionFor(owner: bigint, hasData: boolean): ReturnType<typeof actionFor> {
     const ephemeral = this.#mode.startsWith('ephemeral')
     return actionFor(
-      { owner, hasData: same },
+      { owner, hasData: hasData },
       { session: this.#client.session.id, earlier: this.#earlierSessions, ephemeral },
     )
   }
@@ -257,15 +257,15 @@ export class PersistentNode implements AsyncDisposable {
   /** Waits until the znode is gone, belongs to another client, or must hold other data. */
   async #waitForChange(): Promise<void> {
     const options = { signal: this.#stop.signal, operation: 'persistentNode' }
-    const poked = (): Promise<void> => new Promise((resolve) => (this.#wake = resolve))
+    const woken = (): Promise<void> => new Promise((resolve) => (this.#wake = resolve))
     await watchUntil(this.#client, options, async (reader) => {
-      reader.recheckWhen(poked())
+      reader.recheckWhen(woken())
       if (this.#data !== this.#written) return true
       const found = await reader.data(this.#path)
-      const wrong =
+      const isOutdated =
         found === undefined ||
         ['replace', 'conflict'].includes(this.#actionFor(found.stat.ephemeralOwner, true))
-      return wrong || this.#data !== this.#written || undefined
+      return isOutdated || this.#data !== this.#written || undefined
     })
   }
 

@@ -80,10 +80,10 @@ export class Producer<T> {
       data: this.#codec.encode(value),
       mode: 'persistentSequential',
     }))
-    const room = { count: values.length, signal, fail: whenFull === 'fail' }
+    const request = { count: values.length, signal, fail: whenFull === 'fail' }
     const marker = `${this.#layout.marks}/put-${uniqueName(this.#client)}`
     const sentAt = this.#client.platform.clock.monotonic()
-    const committed = await this.#commit(marker, operations, room, values)
+    const committed = await this.#commit(marker, operations, request, values)
     deleteMarker(this.#client, marker)
     if (committed.results === undefined) {
       // A lost reply is resolved by the marker, so the marker exists.
@@ -98,13 +98,13 @@ export class Producer<T> {
   async #commit(
     marker: string,
     operations: readonly WriteOp[],
-    room: CapacityRequest,
+    request: CapacityRequest,
     values: readonly T[],
   ): Promise<Committed<unknown>> {
     const { items, parents, gate } = this.#layout
-    const { signal } = room
+    const { signal } = request
     for (;;) {
-      const version = await retryInNewSession(this.#client, () => this.#waitForCapacity(room))
+      const version = await retryInNewSession(this.#client, () => this.#waitForCapacity(request))
       // A hard bound holds because no other producer has put an item between the read of the length and this
       // transaction.
       const guard: WriteOp[] =
@@ -159,15 +159,15 @@ export class Producer<T> {
   }
 
   /** Waits for free capacity. Returns the version of the gate at that moment if the bound is hard. */
-  async #waitForCapacity(room: CapacityRequest): Promise<number | undefined> {
+  async #waitForCapacity(request: CapacityRequest): Promise<number | undefined> {
     if (!this.#bound.hard) {
-      await this.#useCredit(room)
+      await this.#useCredit(request)
       return undefined
     }
     for (;;) {
-      const version = await this.#readGate(room.signal)
-      if (this.#fits(await this.#length(room.signal), room.count)) return version
-      await this.#waitWhileFull(room)
+      const version = await this.#readGate(request.signal)
+      if (this.#fits(await this.#length(request.signal), request.count)) return version
+      await this.#waitWhileFull(request)
     }
   }
 
@@ -195,11 +195,11 @@ export class Producer<T> {
     return length + count <= this.#bound.maxItems || (!this.#bound.hard && length === 0)
   }
 
-  async #useCredit(room: CapacityRequest): Promise<void> {
-    const { count } = room
+  async #useCredit(request: CapacityRequest): Promise<void> {
+    const { count } = request
     if (this.#credit >= count) return void (this.#credit -= count)
-    const length = await this.#length(room.signal)
-    this.#grantCredit(this.#fits(length, count) ? length : await this.#waitWhileFull(room), count)
+    const length = await this.#length(request.signal)
+    this.#grantCredit(this.#fits(length, count) ? length : await this.#waitWhileFull(request), count)
   }
 
   /**

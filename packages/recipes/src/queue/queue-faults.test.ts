@@ -24,8 +24,8 @@ async function drain(queue: Queue<string>, account: DeliveryChecker): Promise<vo
   while ((await queue.size()) > 0) await account.recordTake(queue.take())
 }
 
-async function checkNothingLeft(stage: FaultFixture, client: Client): Promise<void> {
-  await stage.waitUntilQuiet()
+async function checkNothingLeft(fixture: FaultFixture, client: Client): Promise<void> {
+  await fixture.waitUntilQuiet()
   const left = (await tree(client)).filter((path) => /\/(items|claims|marks|line|putters)\//.test(path))
   if (left.length > 0) throw new Error(`left behind: ${left.join(' ')}`)
 }
@@ -37,8 +37,8 @@ function checkDoubts(account: DeliveryChecker, victim: Victim): void {
 }
 
 it('take returns each item exactly once under any fault at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
     const queue = queueOf(victim.client)
     const account = new DeliveryChecker()
     await account.recordPut(
@@ -60,20 +60,20 @@ it('take returns each item exactly once under any fault at any request', async (
     const late = account.recordTake(
       retryWithoutSignal(victim, (signal) => queue.take({ ...(signal && { signal }) })),
     )
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     await account.recordPut('d', queueOf(bystander).put('d'))
     await late
     await drain(queueOf(bystander), account)
     account.checkExactlyOnce()
     checkDoubts(account, victim)
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
   expect(played).toBeGreaterThan(120)
 })
 
 it('receive delivers each message until it is acknowledged under any fault at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
     const account = new DeliveryChecker()
     for (const value of ['a', 'b', 'c']) await account.recordPut(value, queueOf(bystander).put(value))
     const work = async (queue: Queue<string>, count: number, signal?: AbortSignal): Promise<void> => {
@@ -91,18 +91,18 @@ it('receive delivers each message until it is acknowledged under any fault at an
       }
     }
     await retryWithoutSignal(victim, (signal) => work(queueOf(victim.client), 2, signal))
-    await after(stage.world, 1000)
+    await after(fixture.world, 1000)
     const rest = await queueOf(bystander).size()
     if (rest > 0) await work(queueOf(bystander), rest)
     account.checkAtLeastOnce()
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
   expect(played).toBeGreaterThan(60)
 })
 
 it('a waiting producer adds its item exactly once under any fault at any request', async () => {
-  await enumerateFaults(async (stage, victim) => {
-    const bystander = await stage.world.client()
+  await enumerateFaults(async (fixture, victim) => {
+    const bystander = await fixture.world.client()
     const options = { codec: utf8, maxItems: 1 }
     const account = new DeliveryChecker()
     await account.recordPut('a', new Queue(bystander, '/q', options).put('a'))
@@ -112,12 +112,12 @@ it('a waiting producer adds its item exactly once under any fault at any request
         new Queue(victim.client, '/q', options).put('b', { ...(signal && { signal }) }),
       ),
     )
-    await after(stage.world, 500)
+    await after(fixture.world, 500)
     await account.recordTake(queueOf(bystander).take())
     await waiting
     await drain(queueOf(bystander), account)
     account.checkExactlyOnce()
-    await checkNothingLeft(stage, bystander)
+    await checkNothingLeft(fixture, bystander)
   })
 })
 

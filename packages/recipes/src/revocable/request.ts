@@ -3,7 +3,7 @@ import type { Naming } from '../handles/types.ts'
 
 /** A request to release a lock. */
 export interface RevokeRequest {
-  /** Who asks, for the holder. */
+  /** The client that asks, for the holder. */
   readonly by?: string
   /** Why, for the holder. */
   readonly reason?: string
@@ -19,9 +19,9 @@ const requestWords: Readonly<Record<Naming, string>> = {
 
 /** Encodes a request as written into the znode. Curator knows only its bare word. */
 export function writeRequest(naming: Naming, request: RevokeRequest): Bytes {
-  const told = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
+  const hasDetails = naming === 'recipe' && Object.values(request).some((value) => value !== undefined)
   return new TextEncoder().encode(
-    told ? `${requestWords.recipe} ${JSON.stringify(request)}` : requestWords[naming],
+    hasDetails ? `${requestWords.recipe} ${JSON.stringify(request)}` : requestWords[naming],
   )
 }
 

@@ -105,7 +105,7 @@ export class Semaphore {
     permits: number,
     options: SemaphoreAcquireOptions,
   ): Promise<EphemeralLockHandle | undefined> {
-    const since = this.client.platform.clock.monotonic()
+    const startedAt = this.client.platform.clock.monotonic()
     const notifier = new Notifier(this.client, options.signal)
     let entry: QueueEntry | undefined
     try {
@@ -113,7 +113,13 @@ export class Semaphore {
       if (!this.#exists) await this.#limit.read(options.signal)
       this.#exists = true
       entry = await this.#reachHead(options)
-      return await this.#acquireAtHead({ entry, permits, notifier, signal: options.signal, startedAt: since })
+      return await this.#acquireAtHead({
+        entry,
+        permits,
+        notifier,
+        signal: options.signal,
+        startedAt: startedAt,
+      })
     } catch (error) {
       const over = options.onSessionLoss === 'throw' || this.client.state === 'expired'
       if (over || !(error instanceof SessionExpiredError)) throw error
@@ -250,7 +256,7 @@ export class Semaphore {
   /** Creates the handle as soon as the policy allows. */
   async #grant(
     lease: QueueEntry,
-    { notifier, signal, startedAt: since }: HeadRequest,
+    { notifier, signal, startedAt: startedAt }: HeadRequest,
   ): Promise<EphemeralLockHandle | undefined> {
     try {
       while (!canGrant(this.client, lease, this.#policy)) {
@@ -260,7 +266,7 @@ export class Semaphore {
         if (this.client.state !== 'connected') await notifier.wait()
         else await this.client.syncCommitted()
       }
-      const waitedMs = this.client.platform.clock.monotonic() - since
+      const waitedMs = this.client.platform.clock.monotonic() - startedAt
       return new EphemeralLockHandle(this.client, lease, {
         recipe: 'semaphore',
         policy: this.#policy,
@@ -315,11 +321,11 @@ class PermitWatches {
     try {
       const watch = await this.#client.watchOnce(path, kind, signal === undefined ? {} : { signal })
       this.#live.set(kind, watch)
-      const spent = (): void => {
+      const onFired = (): void => {
         if (this.#live.get(kind) === watch) this.#live.delete(kind)
         this.#bell.notify()
       }
-      watch.fired.then(spent, spent)
+      watch.fired.then(onFired, onFired)
     } catch (error) {
       // The next read creates the znode again.
       if (!(error instanceof NoNodeError)) throw error

@@ -207,20 +207,20 @@ it('example: a caller finds an instance, and another one after a failure', async
 
 it('is registered with its newest data until it is unregistered under any fault at any request', async () => {
   const played = await enumerateFaults(
-    async (stage, victim) => {
-      const peer = await stage.world.client()
+    async (fixture, victim) => {
+      const peer = await fixture.world.client()
       const watcher = await discoveryOf(peer).provider('api')
       const discovery = discoveryOf(victim.client)
       const me = await retryWithoutSignal(victim, () => discovery.register({ name: 'api', id: 'a', port: 1 }))
       await me.update({ port: 2 })
-      await stage.waitUntilQuiet()
+      await fixture.waitUntilQuiet()
       expect(watcher.all()).toMatchObject([{ id: 'a', port: 2 }])
       const own = await discovery.provider('api')
       // A session that expires here removes the instance for a moment.
-      await stage.waitUntilQuiet()
+      await fixture.waitUntilQuiet()
       expect(own.next()?.port).toBe(2)
       await me.unregister()
-      await stage.waitUntilQuiet()
+      await fixture.waitUntilQuiet()
       expect(watcher.all()).toEqual([])
       await Promise.all([discovery.close(), watcher.close()])
     },

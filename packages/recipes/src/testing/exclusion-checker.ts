@@ -5,8 +5,8 @@ interface Grant {
 }
 
 interface ActiveGrant {
-  readonly who: string
-  readonly held: Grant
+  readonly name: string
+  readonly grant: Grant
   readonly weight: number
 }
 
@@ -20,36 +20,38 @@ export class ExclusionChecker {
   #entries: ActiveGrant[] = []
   #highest = 0n
 
-  readonly #isAsleep: (who: string) => boolean
+  readonly #isPaused: (name: string) => boolean
 
   /**
    * `limit` is the weight that may be held at once. A paused participant cannot know that it lost its lock, so
    * only its token is checked.
    */
-  constructor(limit = 1, isAsleep: (who: string) => boolean = () => false) {
+  constructor(limit = 1, isPaused: (name: string) => boolean = () => false) {
     this.#limit = limit
-    this.#isAsleep = isAsleep
+    this.#isPaused = isPaused
   }
 
   /**
    * Records a grant with a weight. A grant of weight `limit` is exclusive and must have a higher token than all
    * before.
    */
-  recordGrant(who: string, held: Grant, weight = this.#limit): void {
-    this.history.push(`${who} enters with ${held.token}`)
-    this.#entries = this.#entries.filter((entry) => !entry.held.signal.aborted && !this.#isAsleep(entry.who))
-    if (held.signal.aborted || this.#isAsleep(who)) return
+  recordGrant(name: string, grant: Grant, weight = this.#limit): void {
+    this.history.push(`${name} enters with ${grant.token}`)
+    this.#entries = this.#entries.filter(
+      (entry) => !entry.grant.signal.aborted && !this.#isPaused(entry.name),
+    )
+    if (grant.signal.aborted || this.#isPaused(name)) return
     const sum = this.#entries.reduce((total, entry) => total + entry.weight, weight)
     if (sum > this.#limit) {
-      const others = this.#entries.map((entry) => `${entry.who} with ${entry.held.token}`).join(' and ')
-      this.violations.push(`${who} with ${held.token} entered while held by ${others}`)
+      const others = this.#entries.map((entry) => `${entry.name} with ${entry.grant.token}`).join(' and ')
+      this.violations.push(`${name} with ${grant.token} entered while held by ${others}`)
     }
-    if (weight === this.#limit && held.token < this.#highest) {
-      this.violations.push(`${who} entered with ${held.token} after ${this.#highest}`)
+    if (weight === this.#limit && grant.token < this.#highest) {
+      this.violations.push(`${name} entered with ${grant.token} after ${this.#highest}`)
     }
-    if (held.token > this.#highest) this.#highest = held.token
-    this.#entries.push({ who, held, weight })
-    const tokens = this.#entries.map((entry) => entry.held.token)
+    if (grant.token > this.#highest) this.#highest = grant.token
+    this.#entries.push({ name, grant, weight })
+    const tokens = this.#entries.map((entry) => entry.grant.token)
     this.sums.push({ token: tokens.reduce((a, b) => (a > b ? a : b)), weight: sum })
   }
 }

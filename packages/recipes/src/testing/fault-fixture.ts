@@ -138,16 +138,16 @@ export const after = (world: ManualWorld, ms: number): Promise<void> =>
   new Promise((resolve) => void world.clock.after(ms, 'test', resolve))
 
 /** A test scenario: works with `victim`, whose signal may abort, and throws on a violation. */
-export type FaultScenario = (stage: FaultFixture, victim: Victim) => Promise<void>
+export type FaultScenario = (fixture: FaultFixture, victim: Victim) => Promise<void>
 
 /** Runs a scenario with at most one fault at one request of its victim. Returns the number of requests. */
 async function runScenario(scenario: FaultScenario, plan: Victim['plan']): Promise<number> {
   const world = await ManualWorld.start()
-  const stage = new FaultFixture(world)
-  const victim = await stage.victim('victim')
+  const fixture = new FaultFixture(world)
+  const victim = await fixture.victim('victim')
   victim.plan = plan
   victim.start()
-  const done = scenario(stage, victim)
+  const done = scenario(fixture, victim)
   done.catch(() => {})
   await settledWithin(world, 300_000, done)
   await world.advance(1000)

@@ -2,7 +2,7 @@ import type { Client } from '@zabra/client/core'
 import { Nemesis, RandomSource } from './nemesis.ts'
 import { advanceFor, leftovers, advanceUntilSettled } from './fault-injector.ts'
 import { ExclusionChecker } from './exclusion-checker.ts'
-import { runPartitioner as play } from './scenarios/partitions.ts'
+import { runPartitioner } from './scenarios/partitions.ts'
 import { ManualWorld } from './world.ts'
 
 /** Runs members that join, leave and lose their connections; returns the violations. */
@@ -30,7 +30,7 @@ export async function runPartitionScenario(seed: number): Promise<string[]> {
     waitUntilHealed,
     createChecker: () => new ExclusionChecker(),
   }
-  const wrong = await advanceUntilSettled(world, 200_000, play(context)).then(
+  const wrong = await advanceUntilSettled(world, 200_000, runPartitioner(context)).then(
     (): string[] => [],
     (error: unknown) => [String(error)],
   )

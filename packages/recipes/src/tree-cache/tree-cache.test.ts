@@ -290,8 +290,8 @@ async function contents(on: Client): Promise<Map<string, string>> {
 
 it('a tree cache equals the tree in the end under any fault at any request', async () => {
   const played = await enumerateFaults(
-    async (stage, { client: victim }) => {
-      const writer = await stage.world.client()
+    async (fixture, { client: victim }) => {
+      const writer = await fixture.world.client()
       await writer.create('/t/a', bytes('1'), { parents: true })
       const cache = new TreeCache(victim, '/t', { codec: utf8 })
       await cache.ready
@@ -299,7 +299,7 @@ it('a tree cache equals the tree in the end under any fault at any request', asy
       await writer.create('/t/b/c', bytes('3'), { parents: true })
       await writer.delete('/t/a')
       await writer.create('/t/a', bytes('4'))
-      await stage.waitUntilQuiet()
+      await fixture.waitUntilQuiet()
       expect(cached(cache)).toEqual(await contents(writer))
       expect(cache.stale).toBe(false)
       await cache.close()
@@ -370,14 +370,14 @@ it('example: a table of services that follows the tree', async () => {
 })
 
 it('a tree cache is ready only after a full read under any fault at any request', async () => {
-  const played = await enumerateFaults(async (stage, victim) => {
-    const peer = await stage.world.client()
+  const played = await enumerateFaults(async (fixture, victim) => {
+    const peer = await fixture.world.client()
     for (const path of ['/t', '/t/a', '/t/b', '/t/a/c']) await peer.create(path, bytes('x'))
     const cache = new TreeCache(victim.client, '/t')
     await cache.ready
     expect([...cache.entries()].map(([path]) => path)).toEqual(['/t', '/t/a', '/t/a/c', '/t/b'])
     await cache.close()
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
   })
   expect(played).toBeGreaterThan(30)
 })

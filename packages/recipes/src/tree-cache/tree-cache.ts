@@ -255,12 +255,12 @@ export class TreeCache<T = Bytes> implements AsyncDisposable {
     let visits = 0
     const visit = async (path: string): Promise<readonly string[]> => {
       // Costs one round trip per level of a deep tree, and one request per leaf of a broad one.
-      const early = visits++ < MAX_PARALLEL_LISTINGS ? this.#list(path) : undefined
-      early?.catch(() => {})
+      const listing = visits++ < MAX_PARALLEL_LISTINGS ? this.#list(path) : undefined
+      listing?.catch(() => {})
       const before = this.#entries.get(path)
       if (await this.#read(path)) seen.add(path)
       visits--
-      return early ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
+      return listing ?? (this.#isLeafSince(before, path) ? [] : this.#list(path))
     }
     try {
       if (this.#keeps(this.root)) await visitConcurrently(this.root, MAX_IN_FLIGHT, visit)

@@ -92,8 +92,8 @@ export class Transaction {
   }
 
   /** Creates an ephemeral znode that shows that a site is alive. */
-  async announcePresence(who: string): Promise<void> {
-    const path = `${this.path}/alive/${who}`
+  async announcePresence(name: string): Promise<void> {
+    const path = `${this.path}/alive/${name}`
     try {
       await retryUntilKnown(this.client, () => this.client.create(path, undefined, { mode: 'ephemeral' }))
     } catch (error) {
@@ -102,8 +102,8 @@ export class Transaction {
   }
 
   /** Records that the site has applied the decision. The last site deletes the transaction. */
-  async acknowledge(who: string, record: TransactionRecord): Promise<void> {
-    const acks = await retryInNewSession(this.client, () => this.#countAcknowledgement(who))
+  async acknowledge(name: string, record: TransactionRecord): Promise<void> {
+    const acks = await retryInNewSession(this.client, () => this.#countAcknowledgement(name))
     if (acks !== undefined && acks >= record.participants.length) await this.#forget(record, acks)
   }
 
@@ -120,12 +120,12 @@ export class Transaction {
    * Acknowledges and returns the number of acknowledgements, which is the version of the directory. Returns
    * undefined when the transaction is gone.
    */
-  async #countAcknowledgement(who: string): Promise<number | undefined> {
+  async #countAcknowledgement(name: string): Promise<number | undefined> {
     const folder = `${this.path}/acks`
     for (;;) {
       try {
         const [, stat] = await this.client.multi([
-          { op: 'create', path: `${folder}/${who}` },
+          { op: 'create', path: `${folder}/${name}` },
           { op: 'setData', path: folder, data: new Uint8Array(0) },
         ])
         return stat.version

@@ -264,11 +264,11 @@ it('example: a transfer between two banks', async () => {
 })
 
 it('has one decision under any fault at any request of the coordinator', async () => {
-  await enumerateFaults(async (stage, victim) => {
+  await enumerateFaults(async (fixture, victim) => {
     const ledger = new Ledger()
     const running = await Promise.all(
       ['a', 'b'].map(async (site) =>
-        participate(await stage.world.client(), '/t', site, ledger.handlers(site)),
+        participate(await fixture.world.client(), '/t', site, ledger.handlers(site)),
       ),
     )
     const told = await twoPhaseCommit(victim.client, '/t', {
@@ -279,22 +279,22 @@ it('has one decision under any fault at any request of the coordinator', async (
     }).catch((error: unknown) => {
       if (!(error instanceof AmbiguousResultError)) throw error
     })
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const [applied] = [...ledger.outcomes.values()].flatMap((each) => [...each])
     if (told !== undefined && applied !== told) throw new Error(`told ${told}, but applied ${applied}`)
     await Promise.all(running.map((site) => site[Symbol.asyncDispose]()))
-    const left = await tree(await stage.world.client())
+    const left = await tree(await fixture.world.client())
     if (left.some((path) => path.startsWith('/t/'))) throw new Error(`left behind: ${left.join(' ')}`)
   })
 })
 
 it('has one decision under any fault at any request of a site', async () => {
-  await enumerateFaults(async (stage, victim) => {
+  await enumerateFaults(async (fixture, victim) => {
     const ledger = new Ledger()
-    const coordinator = await stage.world.client()
-    const steady = participate(await stage.world.client(), '/t', 'a', ledger.handlers('a'))
+    const coordinator = await fixture.world.client()
+    const steady = participate(await fixture.world.client(), '/t', 'a', ledger.handlers('a'))
     let shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     const told = await twoPhaseCommit(coordinator, '/t', {
       participants: ['a', 'b'],
@@ -305,7 +305,7 @@ it('has one decision under any fault at any request of a site', async () => {
       await shaky[Symbol.asyncDispose]()
       shaky = participate(victim.client, '/t', 'b', ledger.handlers('b'))
     }
-    await stage.waitUntilQuiet()
+    await fixture.waitUntilQuiet()
     ledger.checkOneDecision()
     if (ledger.failures.length > 0) throw ledger.failures[0]
     const applied = new Set(ledger.entries.filter((entry) => entry.endsWith(told)))

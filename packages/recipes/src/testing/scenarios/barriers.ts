@@ -54,9 +54,9 @@ export const barriers: Readonly<Record<string, Scenario>> = {
           round = entered.round
           waits[i] = false
           rounds[i] = round
-          for (const [who, last] of rounds.entries())
-            if (!waits[who] && last < round && missed[who] === 0)
-              throw new Error(`round ${round} began without ${names[who]}`)
+          for (const [member, last] of rounds.entries())
+            if (!waits[member] && last < round && missed[member] === 0)
+              throw new Error(`round ${round} began without ${names[member]}`)
           await delay(client, prng.between(0, 1000))
           leaving[i]!.set(round, order++)
           await entered.leave({ signal: over.signal })
@@ -75,11 +75,11 @@ export const barriers: Readonly<Record<string, Scenario>> = {
     await delay(clients[0]!, 30_000)
     await waitUntilHealed()
     // A member that missed a round waits for members that have finished; no other member may.
-    const nobodyMissed = missed.every((count) => count === 0)
-    if (nobodyMissed) await Promise.all(all)
+    const noneMissed = missed.every((count) => count === 0)
+    if (noneMissed) await Promise.all(all)
     over.abort()
     await Promise.all(all)
-    if (nobodyMissed && done < size) throw new Error(`only ${done} of ${size} are through`)
+    if (noneMissed && done < size) throw new Error(`only ${done} of ${size} are through`)
     for (const { round, at } of left)
       for (const [i, own] of leaving.entries())
         if (missed[i] === 0 && !((own.get(round) ?? Infinity) < at))

@@ -17,7 +17,7 @@ export async function runLeaderBodies({
   sleep,
   createChecker,
 }: ScenarioContext): Promise<void> {
-  const own = createChecker()
+  const checker = createChecker()
   const fence = await Fence.create(observer)
   const stop = new AbortController()
   const bodies = clients.map(() => 0)
@@ -28,10 +28,10 @@ export async function runLeaderBodies({
       try {
         await election.lead(
           async (leadership) => {
-            if (++bodies[i]! > 1) own.violations.push(`two bodies of ${names[i]} at once`)
+            if (++bodies[i]! > 1) checker.violations.push(`two bodies of ${names[i]} at once`)
             leading.set(names[i]!, leadership.token)
             try {
-              own.recordGrant(names[i]!, leadership)
+              checker.recordGrant(names[i]!, leadership)
               await fence.write(leadership, true)
               const long = prng.chance(20) ? 25_000 : 2000
               await delay(client, prng.between(0, long), leadership.signal).catch(() => {})
@@ -77,5 +77,5 @@ export async function runLeaderBodies({
   )
   await watching[Symbol.asyncDispose]()
   await observing
-  expectEqual('overlapping leaders', [...own.violations, ...fence.violations], [])
+  expectEqual('overlapping leaders', [...checker.violations, ...fence.violations], [])
 }

@@ -167,10 +167,10 @@ interface LockRun {
 export async function runLocks(way: string, context: ScenarioContext): Promise<ExclusionChecker> {
   const { prng, clients, names, observer, createChecker } = context
   const { ask, limit = 1, long = 10 } = lockKinds[way]!
-  const own = createChecker(limit)
+  const checker = createChecker(limit)
   const fence = await Fence.create(observer)
-  const tools = { prng, createChecker: own, fence, long, limit }
+  const tools = { prng, createChecker: checker, fence, long, limit }
   await Promise.all(clients.map((client, i) => participate(names[i]!, client, ask, tools)))
-  own.violations.push(...fence.violations)
-  return own
+  checker.violations.push(...fence.violations)
+  return checker
 }

@@ -14,7 +14,7 @@ const waitForAbort = (signal: AbortSignal): Promise<unknown> =>
   new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
 
 /** Runs members that join, leave and lose their connections. */
-async function play(
+async function runMembers(
   { prng, clients, names, observer, waitUntilHealed }: ScenarioContext,
   work: (items: string[]) => Promise<Work>,
 ): Promise<void> {
@@ -51,15 +51,15 @@ async function play(
 /** Every body stops in time, so that the local views of members never overlap. */
 export function runPartitioner(context: ScenarioContext): Promise<void> {
   const { prng, createChecker } = context
-  return play(context, async (items) => {
-    const ledgers = new Map(items.map((item) => [item, createChecker()]))
+  return runMembers(context, async (items) => {
+    const checkers = new Map(items.map((item) => [item, createChecker()]))
     return {
       body: async (client, name, { item, lock: held, signal }) => {
-        ledgers.get(item)!.recordGrant(name, held)
+        checkers.get(item)!.recordGrant(name, held)
         await waitForAbort(signal)
         if (!held.signal.aborted) await delay(client, prng.between(0, 500))
       },
-      violations: () => [...ledgers.values()].flatMap((each) => each.violations),
+      violations: () => [...checkers.values()].flatMap((each) => each.violations),
     }
   })
 }
@@ -67,7 +67,7 @@ export function runPartitioner(context: ScenarioContext): Promise<void> {
 /** Bodies may overlap; the znode protected by an item must accept writes of the current holder only. */
 export function runFencedPartitioner(context: ScenarioContext): Promise<void> {
   const { prng, observer } = context
-  return play(context, async (items) => {
+  return runMembers(context, async (items) => {
     const fences = new Map<string, Fence>()
     for (const item of items) fences.set(item, await Fence.create(observer, `/fenced-${item}`))
     return {

@@ -52,7 +52,7 @@ class Limits {
 /** Acquires and releases permits while another client changes their number. */
 export async function runPermits(context: ScenarioContext): Promise<void> {
   const { prng, clients, names, observer, sleep, waitUntilHealed, createChecker } = context
-  const own = createChecker(Infinity)
+  const checker = createChecker(Infinity)
   const limits = new Limits(clients[0]!)
   await limits.set(INITIAL)
   const stop = new AbortController()
@@ -69,7 +69,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
       const weight = prng.between(1, INITIAL + 1)
       try {
         const held = await of(client).acquire(weight)
-        own.recordGrant(name, held, weight)
+        checker.recordGrant(name, held, weight)
         await delay(client, prng.between(0, prng.chance(10) ? 15_000 : 2500))
         await held.release()
       } catch (error) {
@@ -84,7 +84,7 @@ export async function runPermits(context: ScenarioContext): Promise<void> {
   await waitUntilHealed()
   stop.abort()
   await Promise.all([changing, ...taking])
-  const violations = own.sums.filter(({ token, weight }) => weight > limits.at(token))
+  const violations = checker.sums.filter(({ token, weight }) => weight > limits.at(token))
   const messages = violations.map(({ token, weight }) => `${weight} with ${token}, of ${limits.at(token)}`)
   expectEqual('permits beyond the limit', messages, [])
   // Fails if permits have leaked.

@@ -115,24 +115,24 @@ export const registrations: Readonly<Record<string, Scenario>> = {
       for await (const { value } of config.updates({ signal: stop.signal })) seen[i]!.push(value)
     })
     for (const each of following) each.catch(() => {})
-    let [sure, doubts] = [0, 0]
+    let [confirmed, ambiguous] = [0, 0]
     const changing = clients.map(async (client) => {
       for (let round = 0; round < 15; round++) {
         await sleep(prng.between(0, 1500))
         try {
           await new Configuration(client, '/c', { codec, defaults: 0 }).update((value) => value + 1)
-          sure++
+          confirmed++
         } catch (error) {
           if (!(error instanceof ZooKeeperError && error.maybeApplied)) throw error
-          doubts++
+          ambiguous++
         }
       }
     })
     await Promise.all(changing)
     await waitUntilHealed()
     const { value } = await new Configuration(clients[0]!, '/c', { codec }).get()
-    if (value < sure || value > sure + doubts)
-      throw new Error(`counted ${value}, not ${sure} to ${sure + doubts}`)
+    if (value < confirmed || value > confirmed + ambiguous)
+      throw new Error(`counted ${value}, not ${confirmed} to ${confirmed + ambiguous}`)
     for (const values of seen) {
       expectEqual('the newest value', values.at(-1), value)
       expectEqual(

@@ -17,16 +17,16 @@ async function contents(on: Client): Promise<Map<string, string>> {
 
 export const values: Readonly<Record<string, Scenario>> = {
   'atomic value and counter': async ({ prng, clients, observer, waitUntilHealed }) => {
-    let [sure, doubts, words] = [0n, 0n, 0]
+    let [confirmed, ambiguous, words] = [0n, 0n, 0]
     const many = async (client: Client): Promise<void> => {
       for (let n = 0; n < 5; n++) {
         await delay(client, prng.between(0, 3000))
         try {
           await new Counter(client, '/n').add()
-          sure++
+          confirmed++
         } catch (error) {
           if (!(error instanceof AmbiguousResultError)) throw error
-          doubts++
+          ambiguous++
         }
       }
       const value = new AtomicValue(client, '/v', { codec: utf8, initial: '' })
@@ -35,15 +35,16 @@ export const values: Readonly<Record<string, Scenario>> = {
         words++
       } catch (error) {
         if (!(error instanceof AmbiguousResultError)) throw error
-        doubts++
+        ambiguous++
       }
     }
     await Promise.all(clients.map(many))
     await waitUntilHealed()
     const sum = await new Counter(observer, '/n').get()
-    if (sum < sure || sum > sure + doubts) throw new Error(`counted ${sum}, not ${sure} to ${sure + doubts}`)
+    if (sum < confirmed || sum > confirmed + ambiguous)
+      throw new Error(`counted ${sum}, not ${confirmed} to ${confirmed + ambiguous}`)
     const { length } = text((await observer.getData('/v')).data)
-    if (length < words || length > words + Number(doubts))
+    if (length < words || length > words + Number(ambiguous))
       throw new Error(`wrote ${length} words, not ${words}`)
   },
   'tree cache': async ({ prng, clients, observer, waitUntilHealed }) => {
@@ -82,8 +83,8 @@ export const values: Readonly<Record<string, Scenario>> = {
     const truth = await contents(observer)
     for (const [i, cache] of caches.entries()) {
       const cached = new Map([...cache.entries()].map(([path, { value }]) => [path, value]))
-      expectEqual(`what cache ${i} holds`, cached, truth)
-      expectEqual(`what cache ${i} told`, messages[i], truth)
+      expectEqual(`contents of cache ${i}`, cached, truth)
+      expectEqual(`events of cache ${i}`, messages[i], truth)
     }
     await Promise.all(caches.map((cache) => cache.close()))
     await Promise.all(listening)
@@ -95,7 +96,7 @@ export const values: Readonly<Record<string, Scenario>> = {
     const watching = clients.map(async (client, i) => {
       for await (const change of groupOf(client).changes({ signal: stop.signal })) {
         const gone = [...(last[i]?.members.keys() ?? [])].filter((name) => !change.members.has(name))
-        expectEqual(`who left, as ${names[i]} was told`, change.left.toSorted(), gone.toSorted())
+        expectEqual(`members that left, as reported to ${names[i]}`, change.left.toSorted(), gone.toSorted())
         last[i] = change
       }
     })
@@ -119,7 +120,7 @@ export const values: Readonly<Record<string, Scenario>> = {
     await waitUntilHealed()
     for (const [i, change] of last.entries())
       expectEqual(
-        `who is there for ${names[i]}`,
+        `members as seen by ${names[i]}`,
         [...(change?.members.keys() ?? [])].toSorted(),
         staying.toSorted(),
       )
