@@ -1,6 +1,6 @@
 import type { Client } from '@zabra/client/core'
 import { RandomSource } from '../../../../packages/recipes/src/testing/nemesis.ts'
-import { Ledger } from '../../../../packages/recipes/src/testing/ledger.ts'
+import { ExclusionChecker } from '../../../../packages/recipes/src/testing/exclusion-checker.ts'
 import { scenarios, type ScenarioContext } from '../../../../packages/recipes/src/testing/scenarios/index.ts'
 import { Prng, type TraceEvent } from '@zabra/testing'
 import { Nemesis } from './nemesis.ts'
@@ -78,7 +78,7 @@ function contextOf(cluster: Cluster, nemesis: Nemesis, seed: number): ScenarioCo
       await sleep(RECOVERY_MS)
       await observer.sync('/')
     },
-    ledger: (limit) => new Ledger(limit, (name) => cluster.isPaused(name)),
+    createChecker: (limit) => new ExclusionChecker(limit, (name) => cluster.isPaused(name)),
   }
 }
 
