@@ -28,14 +28,14 @@ export interface Context {
 export type CommandModule = (program: Command, context: Context) => void
 
 /** A context whose options are those of a program that has been parsed. */
-export function contextOf(io: Io, options: () => GlobalOptions): Context {
+export function createContext(io: Io, options: () => GlobalOptions): Context {
   return {
     io,
     options,
     async session(work, { cleansUp = false } = {}) {
       const zk = await openSession(options(), io.signal, (line) => note(io, line))
       try {
-        return await (cleansUp ? work(zk) : orAborted(work(zk), io.signal))
+        return await (cleansUp ? work(zk) : raceAbort(work(zk), io.signal))
       } finally {
         await zk.close()
       }
@@ -44,7 +44,7 @@ export function contextOf(io: Io, options: () => GlobalOptions): Context {
 }
 
 /** Settles as `work` does, or rejects with the signal's reason when that comes first. */
-export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+export function raceAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const abort = (): void => reject(signal.reason as Error)
     if (signal.aborted) abort()
@@ -54,7 +54,7 @@ export function orAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> 
 }
 
 /** Collects nodes that may not be read, and says so at the end. */
-export class Unreadable {
+export class UnreadableNodes {
   readonly #io: Io
   readonly #paths = new Set<string>()
   constructor(io: Io) {
@@ -68,7 +68,7 @@ export class Unreadable {
   }
 
   /** Throws when anything was left out, so that a script does not take the output for the whole. */
-  conclude(): void {
+  failIfAny(): void {
     const { size } = this.#paths
     if (size === 0) return
     const nodes = size === 1 ? '1 node' : `${size} nodes`
@@ -90,18 +90,18 @@ export function integer(least: number, most = 2 ** 31 - 1): (text: string) => nu
 }
 
 /** What a server takes in one request unless it was told to take more. */
-const USUAL_LIMIT = 1024 * 1024 - 1024
+const DEFAULT_REQUEST_LIMIT = 1024 * 1024 - 1024
 
 /** The data that a command line gives: an argument, a file, or standard input for the file `-`. Undefined for none. */
-export async function givenData(
+export async function readDataArg(
   io: Io,
   argument: string | undefined,
   file: string | undefined,
 ): Promise<Uint8Array | undefined> {
   if (file !== undefined && argument !== undefined)
     throw new UsageError('Expected data or --file, got both. Give one of them.')
-  const data = await readData(io, argument, file)
-  if (data !== undefined && data.length > USUAL_LIMIT)
+  const data = await readArg(io, argument, file)
+  if (data !== undefined && data.length > DEFAULT_REQUEST_LIMIT)
     note(
       io,
       `${data.length} bytes are more than most servers take; one that was not told to (jute.maxbuffer) cuts the connection`,
@@ -109,18 +109,18 @@ export async function givenData(
   return data
 }
 
-async function readData(
+async function readArg(
   io: Io,
   argument: string | undefined,
   file: string | undefined,
 ): Promise<Uint8Array | undefined> {
   if (file === '-') return readInput(io)
-  if (file !== undefined) return readGiven(file)
+  if (file !== undefined) return readFileArg(file)
   return argument === undefined ? undefined : new TextEncoder().encode(argument)
 }
 
 /** A file that the user has named. */
-export async function readGiven(file: string): Promise<Uint8Array> {
+export async function readFileArg(file: string): Promise<Uint8Array> {
   try {
     return new Uint8Array(await readFile(file))
   } catch (error) {

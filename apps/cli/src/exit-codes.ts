@@ -62,19 +62,19 @@ export class Interrupted extends Error {
 }
 
 /** One sentence for people and the code to exit with. An empty sentence is not printed. */
-export interface Verdict {
+export interface Exit {
   readonly line: string
   readonly exitCode: number
 }
 
 /** Reads an error's number of the wire, its path and its code whichever class it has. */
-export interface Facts {
+export interface ErrorDetails {
   readonly wireCode: number | undefined
   readonly path: string | undefined
 }
 
 /** What an error says of a request; empty for errors that do not come from one. */
-export function factsOf(error: unknown): Facts {
+export function errorDetails(error: unknown): ErrorDetails {
   const of = (error ?? {}) as { wireCode?: unknown; path?: unknown }
   return {
     wireCode: typeof of.wireCode === 'number' ? of.wireCode : undefined,
@@ -83,15 +83,15 @@ export function factsOf(error: unknown): Facts {
 }
 
 /** Whether an error is the answer with this number. */
-export const isCode = (error: unknown, code: number): boolean => factsOf(error).wireCode === code
+export const hasCode = (error: unknown, code: number): boolean => errorDetails(error).wireCode === code
 
 /** Turns whatever went wrong into what to tell. */
-export function judge(error: unknown): Verdict {
+export function toExit(error: unknown): Exit {
   if (error instanceof Interrupted) return { line: '', exitCode: error.exitCode }
   if (error instanceof UsageError) return { line: error.message, exitCode: ExitCode.usage }
   if (error instanceof Failure) return { line: error.message, exitCode: error.exitCode }
-  const { wireCode, path } = factsOf(error)
-  if (wireCode !== undefined) return answer(wireCode, path, error)
+  const { wireCode, path } = errorDetails(error)
+  if (wireCode !== undefined) return replyExit(wireCode, path, error)
   const text = error instanceof Error ? error.message : String(error)
   const line = text.replace(/\s*\n\s*/g, ' ').trim()
   const name = error instanceof Error ? error.name : ''
@@ -104,7 +104,7 @@ export function judge(error: unknown): Verdict {
   return { line, exitCode: ExitCode.unexpected }
 }
 
-function answer(wireCode: number, path: string | undefined, error: unknown): Verdict {
+function replyExit(wireCode: number, path: string | undefined, error: unknown): Exit {
   const node = path === undefined ? 'The node' : path
   switch (wireCode) {
     case ErrorCode.NONODE: {

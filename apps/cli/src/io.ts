@@ -13,7 +13,7 @@ export interface Io {
   readonly version: string
   /** Aborts with an `Interrupted` on Ctrl-C and when the reader of the output is gone. */
   readonly signal: AbortSignal
-  readonly ports: Pick<Platform, 'disk' | 'compression' | 'system' | 'random'>
+  readonly platform: Pick<Platform, 'disk' | 'compression' | 'system' | 'random'>
 }
 
 /** Prints lines to standard output. */

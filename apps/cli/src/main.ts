@@ -30,7 +30,7 @@ const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   version,
   signal: stop.signal,
-  ports: nodePlatform(),
+  platform: nodePlatform(),
 })
 // A command may have ended well whose output did not get where it should.
 const end = (): void => {

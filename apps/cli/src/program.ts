@@ -1,11 +1,11 @@
 import { Command, Help, Option } from 'commander'
 import type { CertificateStore } from '@zabra/runtime'
 import { commandGroups } from './commands/index.ts'
-import { contextOf, integer, type GlobalOptions } from './context.ts'
+import { createContext, integer, type GlobalOptions } from './context.ts'
 import { exitCodeTable, UsageError } from './exit-codes.ts'
 import type { Io } from './io.ts'
-import { loginOf } from './session/login.ts'
-import { Networks } from './session/transport.ts'
+import { resolveLogin } from './session/login.ts'
+import { ClientTransport } from './session/transport.ts'
 
 const examples = `
 Examples:
@@ -80,7 +80,7 @@ export function createProgram(io: Io): Command {
         return command === program ? [versionOption, ...options] : options
       },
     })
-    .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodes()}`)
+    .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodeHelp()}`)
     .showHelpAfterError('Run zabra --help to see what there is.')
     .exitOverride()
     .configureOutput({
@@ -88,26 +88,26 @@ export function createProgram(io: Io): Command {
       writeErr: (text) => void io.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error: /, 'zabra: ')),
     })
-  const context = contextOf(io, () => settle(program.opts<Flags>(), io))
+  const context = createContext(io, () => resolveOptions(program.opts<Flags>(), io))
   for (const [heading, commands] of commandGroups) {
     program.commandsGroup(heading)
     for (const add of commands) add(program, context)
   }
-  inherit(program)
+  inheritSettings(program)
   return program
 }
 
 /** Sub-commands print and fail as the program does. */
-function inherit(command: Command, name = 'zabra'): void {
+function inheritSettings(command: Command, name = 'zabra'): void {
   for (const sub of command.commands) {
     const whole = `${name} ${sub.name()}`
     sub.copyInheritedSettings(command)
     sub.showHelpAfterError(`Run ${whole} --help to see what it takes.`)
-    inherit(sub, whole)
+    inheritSettings(sub, whole)
   }
 }
 
-function settle(flags: Flags, io: Io): GlobalOptions {
+function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   const { environment } = io
   const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
   const auth = given
@@ -122,19 +122,19 @@ function settle(flags: Flags, io: Io): GlobalOptions {
       return { scheme: text.slice(0, colon), credential: text.slice(colon + 1) }
     })
   const tls = {
-    trustStore: store(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
+    trustStore: certificateStore(flags.ca ?? environment['ZABRA_CA'], environment['ZABRA_CA_PASSWORD']),
     keyStore: keyStore(flags, environment),
   }
   const isSecure = flags.tls ?? ['1', 'true'].includes(environment['ZABRA_TLS'] ?? '')
-  const networks = new Networks(tls, isSecure)
-  const login = loginOf(flags, io)
+  const clientTransport = new ClientTransport(tls, isSecure)
+  const login = resolveLogin(flags, io)
   return {
     server: flags.server,
     auth,
     ...(login ? { login } : {}),
     timeoutMs: flags.timeout,
     json: flags.json === true,
-    networks,
+    clientTransport,
   }
 }
 
@@ -143,12 +143,14 @@ function keyStore(flags: Flags, environment: Io['environment']): CertificateStor
   const key = flags.key ?? environment['ZABRA_KEY']
   if (key && !certificate)
     throw new UsageError('Expected a certificate beside its key, got --key alone. Name it with --cert.')
-  const found = store(certificate, environment['ZABRA_CERT_PASSWORD'])
+  const found = certificateStore(certificate, environment['ZABRA_CERT_PASSWORD'])
   return found && key ? { ...found, keyPath: key } : found
 }
 
-const store = (path: string | undefined, password: string | undefined): CertificateStore | undefined =>
-  path ? { path, ...(password ? { password } : {}) } : undefined
+const certificateStore = (
+  path: string | undefined,
+  password: string | undefined,
+): CertificateStore | undefined => (path ? { path, ...(password ? { password } : {}) } : undefined)
 
-const exitCodes = (): string =>
+const exitCodeHelp = (): string =>
   exitCodeTable.map(([code, meaning]) => `  ${String(code).padStart(3)}  ${meaning}`).join('\n')

@@ -2,18 +2,18 @@ import { SingleBar } from 'cli-progress'
 import type { Io } from './io.ts'
 
 /** How far long work has come. */
-export interface Progress {
+export interface ProgressBar {
   /** So much of the whole is done. */
-  at(done: number): void
+  update(done: number): void
   /** The whole is larger or smaller than was thought. */
-  total(whole: number): void
+  setTotal(whole: number): void
   stop(): void
 }
 
-const silent: Progress = { at() {}, total() {}, stop() {} }
+const silent: ProgressBar = { update() {}, setTotal() {}, stop() {} }
 
 /** A bar on standard error when a person watches, else nothing. Stop it before anything else is printed. */
-export function progress(io: Io, what: string, unit: string, whole: number): Progress {
+export function progress(io: Io, what: string, unit: string, whole: number): ProgressBar {
   if (io.stderr.isTTY !== true || whole <= 0) return silent
   const bar = new SingleBar({
     format: `${what} [{bar}] {percentage} %, {value} of {total} ${unit}, {eta_formatted} left`,
@@ -26,8 +26,8 @@ export function progress(io: Io, what: string, unit: string, whole: number): Pro
   })
   bar.start(whole, 0)
   return {
-    at: (done) => bar.update(done),
-    total: (size) => bar.setTotal(size),
+    update: (done) => bar.update(done),
+    setTotal: (size) => bar.setTotal(size),
     stop: () => bar.stop(),
   }
 }

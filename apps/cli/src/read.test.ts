@@ -1,11 +1,11 @@
 import { Perms } from '@zabra/protocol'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from './testdata/stage.ts'
+import { CliFixture } from './testing/cli-fixture.ts'
 
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
-  await stage.plant({
+  stage = await CliFixture.start()
+  await stage.createNodes({
     '/app': 'root',
     '/app/config': '{"port":80}',
     '/app/workers': null,
@@ -79,7 +79,7 @@ describe('get', () => {
   it('never sends control characters of the data to a terminal', async () => {
     const { out } = await stage.run(['get', '/app/workers/b'], { terminal: true })
     expect(out).toBe('00000000  00 ff 1b 41                                      ...A\n')
-    await stage.plant({ '/bell': 'a\u001b]0;title\u0007' })
+    await stage.createNodes({ '/bell': 'a\u001b]0;title\u0007' })
     expect((await stage.run(['get', '/bell'], { terminal: true })).out).toBe('a\\x1b]0;title\\x07\n')
   })
 

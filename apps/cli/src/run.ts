@@ -1,8 +1,8 @@
 import { CommanderError } from 'commander'
-import { ExitCode, judge } from './exit-codes.ts'
+import { ExitCode, toExit } from './exit-codes.ts'
 import { print, type Io } from './io.ts'
 import { asksForVersion, createProgram } from './program.ts'
-import { asZkCli } from './shell/start.ts'
+import { translateZkCliArgs } from './shell/zk-cli-args.ts'
 
 /** Runs one command line and resolves to the exit code; it never rejects and nothing exits. */
 export async function run(argv: readonly string[], io: Io): Promise<number> {
@@ -11,7 +11,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
     return ExitCode.ok
   }
   try {
-    const { words, environment } = asZkCli(argv)
+    const { args: words, environment } = translateZkCliArgs(argv)
     await createProgram({ ...io, environment: { ...io.environment, ...environment } }).parseAsync(words, {
       from: 'user',
     })
@@ -19,7 +19,7 @@ export async function run(argv: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     // Its text is printed already: help, or a mistake with advice.
     if (error instanceof CommanderError) return error.exitCode === 0 ? ExitCode.ok : ExitCode.usage
-    const { line, exitCode } = judge(io.signal.aborted ? io.signal.reason : error)
+    const { line, exitCode } = toExit(io.signal.aborted ? io.signal.reason : error)
     if (line !== '') io.stderr.write(`zabra: ${line}\n`)
     return exitCode
   }

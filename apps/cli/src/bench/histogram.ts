@@ -1,8 +1,8 @@
 /** How many values of each size, in a form that processes can send each other. */
 export type Counts = Readonly<Record<string, number>>
 
-const FINE_BITS = 5
-const FINE = 1 << FINE_BITS
+const EXACT_BITS = 5
+const EXACT = 1 << EXACT_BITS
 
 /** Counts durations in buckets that are 3 % wide, so that millions of them take no memory and any share can be asked for. */
 export class Histogram {
@@ -62,13 +62,13 @@ export class Histogram {
 
 /** Exact below 32; from there on 32 buckets for each doubling. */
 function bucketOf(value: number): number {
-  if (value < FINE) return value
-  const doubling = Math.floor(Math.log2(value)) - FINE_BITS
-  return FINE * (doubling + 1) + Math.floor(value / 2 ** doubling) - FINE
+  if (value < EXACT) return value
+  const doubling = Math.floor(Math.log2(value)) - EXACT_BITS
+  return EXACT * (doubling + 1) + Math.floor(value / 2 ** doubling) - EXACT
 }
 
 function topOf(bucket: number): number {
-  if (bucket < FINE) return bucket
-  const doubling = Math.floor(bucket / FINE) - 1
-  return (FINE + (bucket % FINE) + 1) * 2 ** doubling - 1
+  if (bucket < EXACT) return bucket
+  const doubling = Math.floor(bucket / EXACT) - 1
+  return (EXACT + (bucket % EXACT) + 1) * 2 ** doubling - 1
 }

@@ -1,5 +1,5 @@
 import { Histogram } from './histogram.ts'
-import { keyPath, type Control, type Mode, type Reach, type Share } from './plan.ts'
+import { keyPath, type Control, type Mode, type LoadTarget, type ProcessShare } from './plan.ts'
 import { pace } from './pace.ts'
 import { pump, type PumpOptions } from './pump.ts'
 import type { RawSession } from './raw-session.ts'
@@ -7,26 +7,31 @@ import type { PartResult } from './result.ts'
 import { closeSessions, openSessions } from './sessions.ts'
 
 /** A load on the connections of one process. */
-export type Load = (share: Share, reach: Reach, control: Control) => Promise<PartResult[]>
+export type Load = (share: ProcessShare, reach: LoadTarget, control: Control) => Promise<PartResult[]>
 
 /** Handshakes that a load has under way at a time. */
-const TOGETHER = 64
-const uncounted = { progress(): void {} }
-const dataOf = ({ size }: Share): Uint8Array => new Uint8Array(size).fill(120)
+const CONCURRENT_HANDSHAKES = 64
+const noProgress = { progress(): void {} }
+const dataOf = ({ size }: ProcessShare): Uint8Array => new Uint8Array(size).fill(120)
 const seconds = (from: number, to = performance.now()): number => (to - from) / 1000
 
 /** Runs `body` on the sessions of a share and ends them afterwards, also when it fails. */
-async function onSessions<T>(
-  share: Share,
-  reach: Reach,
+async function withSessions<T>(
+  share: ProcessShare,
+  reach: LoadTarget,
   control: Control,
   body: (sessions: readonly RawSession[]) => Promise<T>,
 ): Promise<T> {
-  const options = { first: share.first, count: share.own, together: TOGETHER, data: dataOf(share) }
-  const sessions = await openSessions(reach, options, { ...control, ...uncounted })
+  const options = {
+    first: share.first,
+    count: share.ownConnections,
+    concurrency: CONCURRENT_HANDSHAKES,
+    data: dataOf(share),
+  }
+  const sessions = await openSessions(reach, options, { ...control, ...noProgress })
   let result: T
   try {
-    await control.meet(0)
+    await control.barrier(0)
     result = await body(sessions)
   } catch (error) {
     for (const session of sessions) session.destroy()
@@ -38,7 +43,7 @@ async function onSessions<T>(
 
 /** Requests of one kind, or of two, on all connections for some seconds. */
 const steady: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+  withSessions(share, reach, control, async (sessions) => {
     const latency = new Histogram()
     let [counting, over, operations] = [false, false, 0]
     const counted = { add: (value: number): void => (counting ? latency.add(value) : undefined) }
@@ -47,11 +52,11 @@ const steady: Load = (share, reach, control) =>
       latency: counted,
       what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
       signal: control.signal,
-      answered: () => {
+      onReply: () => {
         if (counting) operations++
         control.progress(1)
       },
-      send: (index) => !over && (request(share, session, share.first + at, index), true),
+      send: (index) => !over && (sendRequest(share, session, share.first + at, index), true),
     })
     const loads = sessions.map((session, at) =>
       share.rate > 0
@@ -63,10 +68,10 @@ const steady: Load = (share, reach, control) =>
         : pump(session, options(session, at)),
     )
     const all = Promise.all(loads)
-    await within(all, share.seconds * 250)
+    await waitAtMost(all, share.seconds * 250)
     counting = true
     const began = performance.now()
-    await within(all, share.seconds * 1000)
+    await waitAtMost(all, share.seconds * 1000)
     counting = false
     const took = seconds(began)
     over = true
@@ -75,11 +80,11 @@ const steady: Load = (share, reach, control) =>
   })
 
 /** Waits, but not longer than the load lasts. */
-function within(load: Promise<unknown>, ms: number): Promise<unknown> {
+function waitAtMost(load: Promise<unknown>, ms: number): Promise<unknown> {
   return Promise.race([load, new Promise((resolve) => setTimeout(resolve, ms))])
 }
 
-function request(share: Share, session: RawSession, connection: number, index: number): void {
+function sendRequest(share: ProcessShare, session: RawSession, connection: number, index: number): void {
   if (share.mode === 'create') return session.create(`${share.root}/new-${connection}-${index}`)
   const path = keyPath(share, (connection + index * share.connections) % share.keys)
   // Reads and writes are spread evenly: of 100 requests in a row, so many read.
@@ -90,11 +95,11 @@ function request(share: Share, session: RawSession, connection: number, index: n
 
 /** A clock that all processes of the machine share, in milliseconds. */
 const now = (): number => Number(process.hrtime.bigint()) / 1e6
-const OVER = -1
+const FINISHED = -1
 
 /** Every connection but the first watches one node; how long after each write is the last one told? */
 const fanOut: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+  withSessions(share, reach, control, async (sessions) => {
     const latency = new Histogram()
     const node = keyPath(share, 0)
     const isFirst = share.first === 0
@@ -103,18 +108,18 @@ const fanOut: Load = (share, reach, control) =>
     let rounds = 0
     for (;;) {
       // The first process says when it is over.
-      const [over] = await control.meet(rounds > 0 && seconds(began) >= share.seconds ? OVER : 0)
-      if (over === OVER) break
-      await each(watchers, (session) => session.watch(node), control)
+      const [over] = await control.barrier(rounds > 0 && seconds(began) >= share.seconds ? FINISHED : 0)
+      if (over === FINISHED) break
+      await requestOnEach(watchers, (session) => session.watch(node), control)
       let [at, last] = [0, 0]
       const write = async (): Promise<void> => {
-        await control.meet(0)
+        await control.barrier(0)
         at = now()
-        if (writer !== undefined) await each([writer], (session) => session.set(node), control)
+        if (writer !== undefined) await requestOnEach([writer], (session) => session.set(node), control)
       }
       // Both at once: a watcher may fail while the others are waited for.
-      await Promise.all([told(watchers, 1).then(() => (last = now())), write()])
-      latency.add((Math.max(...(await control.meet(last))) - at) * 1000)
+      await Promise.all([allNotified(watchers, 1).then(() => (last = now())), write()])
+      latency.add((Math.max(...(await control.barrier(last))) - at) * 1000)
       control.progress(watchers.length)
       rounds++
     }
@@ -125,7 +130,7 @@ const fanOut: Load = (share, reach, control) =>
   })
 
 /** One request on each session. */
-async function each(
+async function requestOnEach(
   sessions: readonly RawSession[],
   ask: (session: RawSession) => void,
   { signal }: Control,
@@ -136,14 +141,14 @@ async function each(
 }
 
 /** Many sessions at once. */
-const storm: Load = async (share, reach, control) => {
+const connectStorm: Load = async (share, reach, control) => {
   const latency = new Histogram()
-  await control.meet(0)
+  await control.barrier(0)
   const began = performance.now()
   const options = {
     first: share.first,
-    count: share.own,
-    together: share.depth,
+    count: share.ownConnections,
+    concurrency: share.depth,
     data: dataOf(share),
     latency,
   }
@@ -154,8 +159,8 @@ const storm: Load = async (share, reach, control) => {
 }
 
 /** Sessions that stay, and watches that nothing fires. */
-const hold: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+const holdSessions: Load = (share, reach, control) =>
+  withSessions(share, reach, control, async (sessions) => {
     control.note(`${sessions.length} sessions are open`)
     const ping = setInterval(() => {
       for (const session of sessions) session.ping()
@@ -170,15 +175,15 @@ const hold: Load = (share, reach, control) =>
           latency,
           what: 'watch',
           signal: control.signal,
-          missing: true,
-          send: (index) => index < share.watches && (watchOwn(share, session, at, index), true),
+          allowMissing: true,
+          send: (index) => index < share.watches && (watchMissingNode(share, session, at, index), true),
         })
       const [count, took] = [share.watches * sessions.length, seconds(began)]
       control.note(`${count} watches are set`)
-      for (const session of sessions) session.answered = () => {}
+      for (const session of sessions) session.onReply = () => {}
       await new Promise<void>((resolve, reject) => {
         setTimeout(resolve, share.seconds * 1000)
-        for (const session of sessions) session.failed = reject
+        for (const session of sessions) session.onFailure = reject
         control.signal.addEventListener('abort', () => reject(control.signal.reason as Error), { once: true })
       })
       return [{ name: 'watch', operations: count, seconds: took, latency: latency.export() }]
@@ -188,7 +193,12 @@ const hold: Load = (share, reach, control) =>
   })
 
 /** A watch on a node of its own, which is not there. */
-function watchOwn({ root, first }: Share, session: RawSession, at: number, index: number): void {
+function watchMissingNode(
+  { root, first }: ProcessShare,
+  session: RawSession,
+  at: number,
+  index: number,
+): void {
   session.watch(`${root}/watched-${first + at}-${index}`)
 }
 
@@ -197,7 +207,7 @@ const WATCHES = 5
 
 /** Creations, writes, reads, deletions, ephemerals, watches on them, deletions that are told, one kind after the other. */
 const classic: Load = (share, reach, control) =>
-  onSessions(share, reach, control, async (sessions) => {
+  withSessions(share, reach, control, async (sessions) => {
     const { count, root, depth } = share
     const parts: PartResult[] = []
     const path = (at: number, index: number): string => `${root}/client-${share.first + at}-${index}`
@@ -215,7 +225,7 @@ const classic: Load = (share, reach, control) =>
             latency,
             what: name,
             signal: control.signal,
-            answered: () => control.progress(1),
+            onReply: () => control.progress(1),
             send: (index) => index < operations && (ask(session, at, index), true),
           }),
         ),
@@ -232,7 +242,7 @@ const classic: Load = (share, reach, control) =>
     await phase('watch', count * WATCHES, (session, at, index) =>
       session.watch(path(at, Math.floor(index / WATCHES))),
     )
-    const untold = told(sessions, count)
+    const untold = allNotified(sessions, count)
     await phase('delete watched', count, (session, at, index) => session.delete(path(at, index)))
     await untold
     const operations = parts.reduce((sum, part) => sum + part.operations, 0)
@@ -241,14 +251,14 @@ const classic: Load = (share, reach, control) =>
   })
 
 /** Resolves when each session has been told so many times. */
-async function told(sessions: readonly RawSession[], times: number): Promise<void> {
+async function allNotified(sessions: readonly RawSession[], times: number): Promise<void> {
   await Promise.all(
     sessions.map(
       (session) =>
         new Promise<void>((resolve, reject) => {
           let left = times
-          session.failed = reject
-          session.notified = () => (--left === 0 ? resolve() : undefined)
+          session.onFailure = reject
+          session.onNotification = () => (--left === 0 ? resolve() : undefined)
         }),
     ),
   )
@@ -260,7 +270,7 @@ export const loads: Readonly<Record<Mode, Load>> = {
   create: steady,
   mixed: steady,
   watch: fanOut,
-  connect: storm,
-  hold,
+  connect: connectStorm,
+  hold: holdSessions,
   classic,
 }

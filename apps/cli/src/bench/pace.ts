@@ -1,23 +1,23 @@
-import { failure, type PumpOptions } from './pump.ts'
+import { replyError, type PumpOptions } from './pump.ts'
 import type { RawSession } from './raw-session.ts'
 
 /** Milliseconds between two looks at what is due. */
-const TURN_MS = 1
+const TICK_MS = 1
 
 /** All paces of the process, which one timer calls. */
-const paces = new Set<() => void>()
+const tickHandlers = new Set<() => void>()
 let timer: NodeJS.Timeout | undefined
 
 function start(turn: () => void): void {
-  paces.add(turn)
+  tickHandlers.add(turn)
   timer ??= setInterval(() => {
-    for (const each of paces) each()
-  }, TURN_MS)
+    for (const each of tickHandlers) each()
+  }, TICK_MS)
 }
 
 function stop(turn: () => void): void {
-  paces.delete(turn)
-  if (paces.size > 0) return
+  tickHandlers.delete(turn)
+  if (tickHandlers.size > 0) return
   clearInterval(timer)
   timer = undefined
 }
@@ -37,7 +37,7 @@ export interface PaceOptions extends PumpOptions {
  */
 export function pace(
   session: RawSession,
-  { depth, send, latency, answered = () => {}, what, signal, perSecond, phase }: PaceOptions,
+  { depth, send, latency, onReply: answered = () => {}, what, signal, perSecond, phase }: PaceOptions,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     const began = performance.now()
@@ -63,10 +63,10 @@ export function pace(
       settle()
     }
     start(turn)
-    session.failed = (cause) => end(() => reject(cause))
-    session.answered = (err) => {
+    session.onFailure = (cause) => end(() => reject(cause))
+    session.onReply = (err) => {
       latency.add((performance.now() - dueAt(back++)) * 1000)
-      if (err !== 0) return end(() => reject(failure(what, err)))
+      if (err !== 0) return end(() => reject(replyError(what, err)))
       answered()
       settle()
     }

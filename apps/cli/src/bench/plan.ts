@@ -40,14 +40,14 @@ export interface Plan {
 }
 
 /** One process's part of a plan. */
-export interface Share extends Plan {
+export interface ProcessShare extends Plan {
   /** Numbers of its connections, from `first` on. */
   readonly first: number
-  readonly own: number
+  readonly ownConnections: number
 }
 
 /** How a load reaches its servers. */
-export interface Reach {
+export interface LoadTarget {
   readonly servers: readonly ServerAddress[]
   readonly open: (server: ServerAddress, signal: AbortSignal) => Promise<Connection>
   readonly auth: readonly { readonly scheme: string; readonly credential: string }[]
@@ -57,7 +57,7 @@ export interface Reach {
 /** What a process tells the one that leads it. */
 export interface Control {
   /** Waits until all processes have come here, and gives what each of them has brought. */
-  readonly meet: (brought: number) => Promise<readonly number[]>
+  readonly barrier: (brought: number) => Promise<readonly number[]>
   /** So many more operations are done. */
   readonly progress: (operations: number) => void
   /** Something that a person who waits should know. */
@@ -66,10 +66,10 @@ export interface Control {
 }
 
 /** Which connections a process has when all are dealt out evenly. */
-export function shareOf(plan: Plan, index: number, processes: number): Share {
+export function shareOf(plan: Plan, index: number, processes: number): ProcessShare {
   const first = Math.floor((plan.connections * index) / processes)
   const end = Math.floor((plan.connections * (index + 1)) / processes)
-  return { ...plan, first, own: end - first }
+  return { ...plan, first, ownConnections: end - first }
 }
 
 /** Where node number `key` of the shared nodes is. */

@@ -13,7 +13,7 @@ type FromWorker =
 const PROGRESS_MS = 200
 
 /** The other end of `lead`, in a process that it has started. */
-export async function work(
+export async function runWorker(
   run: (index: number, plan: Plan, control: Control) => Promise<PartResult[]>,
   index: number,
   signal: AbortSignal,
@@ -41,7 +41,7 @@ export async function work(
     signal,
     progress: (operations) => (unsaid += operations),
     note: (line) => void tell({ kind: 'note', line }),
-    meet: async (brought) => {
+    barrier: async (brought) => {
       signal.throwIfAborted()
       const all = new Promise<readonly number[]>((resolve) => (met = resolve))
       void tell({ kind: 'meet', brought })
@@ -62,11 +62,11 @@ export async function work(
  * Runs a plan in several processes, all of which begin at the same moment. `args` make this program a worker. Rejects
  * with the first failure, after the others were ended.
  */
-export async function lead(
+export async function runCoordinator(
   plan: Plan,
   processes: number,
   args: (index: number) => readonly string[],
-  { progress, note, signal }: Omit<Control, 'meet'>,
+  { progress, note, signal }: Omit<Control, 'barrier'>,
 ): Promise<(readonly PartResult[])[]> {
   const children = Array.from({ length: processes }, (_, index) =>
     fork(process.argv[1]!, args(index), { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }),
@@ -78,7 +78,7 @@ export async function lead(
   try {
     return await Promise.all(
       children.map((child, index) =>
-        follow(child, plan, {
+        followWorker(child, plan, {
           progress,
           note,
           meet: (brought) => {
@@ -100,7 +100,7 @@ export async function lead(
   }
 }
 
-function follow(
+function followWorker(
   child: ChildProcess,
   plan: Plan,
   heard: { meet(brought: number): void; progress(operations: number): void; note(line: string): void },

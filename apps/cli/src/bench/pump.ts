@@ -8,7 +8,7 @@ export class LoadError extends Error {
 }
 
 /** A request that was answered with an error. */
-export const failure = (what: string, err: number): LoadError =>
+export const replyError = (what: string, err: number): LoadError =>
   new LoadError(`${what} failed with the error ${errors.get(err)?.name ?? err} of the server`)
 
 export interface PumpOptions {
@@ -19,11 +19,11 @@ export interface PumpOptions {
   /** Takes the time of each answer in microseconds. */
   readonly latency: Pick<Histogram, 'add'>
   /** Called at each answer. */
-  readonly answered?: () => void
+  readonly onReply?: () => void
   /** What a failed request is called. */
   readonly what: string
   /** Whether a node that is not there is an answer like any other. */
-  readonly missing?: boolean
+  readonly allowMissing?: boolean
   readonly signal: AbortSignal
 }
 
@@ -33,7 +33,15 @@ export interface PumpOptions {
  */
 export function pump(
   session: RawSession,
-  { depth, send, latency, answered = () => {}, what, missing = false, signal }: PumpOptions,
+  {
+    depth,
+    send,
+    latency,
+    onReply: answered = () => {},
+    what,
+    allowMissing: missing = false,
+    signal,
+  }: PumpOptions,
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     // When each request in flight was sent: answers come in the order of the requests.
@@ -53,10 +61,10 @@ export function pump(
       if (signal.aborted) reject(signal.reason as Error)
       else resolve()
     }
-    session.failed = reject
-    session.answered = (err) => {
+    session.onFailure = reject
+    session.onReply = (err) => {
       latency.add((performance.now() - sentAt[back++ % depth]!) * 1000)
-      if (err !== 0 && !(missing && err === ErrorCode.NONODE)) return reject(failure(what, err))
+      if (err !== 0 && !(missing && err === ErrorCode.NONODE)) return reject(replyError(what, err))
       answered()
       if (scheduled) return
       scheduled = true

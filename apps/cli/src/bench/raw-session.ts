@@ -22,7 +22,7 @@ export interface RawOptions {
 }
 
 /** What is sent as data and looked at by nobody. */
-const LONGEST = 1 << 28
+const MAX_FRAME = 1 << 28
 
 /**
  * One session of a load generator: requests are written straight into a buffer and answers are only counted, without a
@@ -33,14 +33,14 @@ export class RawSession {
   readonly #writer = new Writer(1 << 14)
   readonly #data: Uint8Array
   #xid = 0
-  #isGreeted = false
+  #isConnected = false
   #closing = false
   /** An answer, in the order of the requests; `err` is 0 for success. */
-  answered: (err: number) => void = () => {}
+  onReply: (err: number) => void = () => {}
   /** A watch has fired. */
-  notified: () => void = () => {}
-  #failed: (cause: Error) => void = () => {}
-  #gone: Error | undefined
+  onNotification: () => void = () => {}
+  #onFailure: (cause: Error) => void = () => {}
+  #closedCause: Error | undefined
 
   private constructor(wire: Connection, data: Uint8Array) {
     this.#wire = wire
@@ -48,13 +48,13 @@ export class RawSession {
   }
 
   /** Called when the connection is gone, and the load with it; at once when that is so already. */
-  get failed(): (cause: Error) => void {
-    return this.#failed
+  get onFailure(): (cause: Error) => void {
+    return this.#onFailure
   }
 
-  set failed(failed: (cause: Error) => void) {
-    this.#failed = failed
-    if (this.#gone !== undefined) failed(this.#gone)
+  set onFailure(failed: (cause: Error) => void) {
+    this.#onFailure = failed
+    if (this.#closedCause !== undefined) failed(this.#closedCause)
   }
 
   /** Begins a session and proves its identities. `data` is what every node gets. Rejects when the server refuses. */
@@ -65,43 +65,43 @@ export class RawSession {
   ): Promise<RawSession> {
     const session = new RawSession(wire, data)
     await new Promise<void>((resolve, reject) => {
-      session.failed = reject
+      session.onFailure = reject
       session.#listen(resolve, auth.length)
-      session.#greet(timeoutMs)
-      for (const { scheme, credential } of auth) session.#prove(scheme, credential)
+      session.#writeConnect(timeoutMs)
+      for (const { scheme, credential } of auth) session.#writeAuth(scheme, credential)
       session.flush()
     })
     return session
   }
 
   get(path: string): void {
-    const mark = this.#begin(OpCode.getData)
+    const mark = this.#beginRequest(OpCode.getData)
     writeGetDataRequest(this.#writer, { path, watch: false })
     this.#writer.endFrame(mark)
   }
 
   /** Asks whether a node exists, and to be told once when it changes. */
   watch(path: string): void {
-    const mark = this.#begin(OpCode.exists)
+    const mark = this.#beginRequest(OpCode.exists)
     writeExistsRequest(this.#writer, { path, watch: true })
     this.#writer.endFrame(mark)
   }
 
   set(path: string): void {
-    const mark = this.#begin(OpCode.setData)
+    const mark = this.#beginRequest(OpCode.setData)
     writeSetDataRequest(this.#writer, { path, data: this.#data, version: -1 })
     this.#writer.endFrame(mark)
   }
 
   create(path: string, isEphemeral = false): void {
-    const mark = this.#begin(OpCode.create)
+    const mark = this.#beginRequest(OpCode.create)
     const flags = isEphemeral ? CreateMode.EPHEMERAL : CreateMode.PERSISTENT
     writeCreateRequest(this.#writer, { path, data: this.#data, acl: OPEN_ACL_UNSAFE, flags })
     this.#writer.endFrame(mark)
   }
 
   delete(path: string): void {
-    const mark = this.#begin(OpCode.delete)
+    const mark = this.#beginRequest(OpCode.delete)
     writeDeleteRequest(this.#writer, { path, version: -1 })
     this.#writer.endFrame(mark)
   }
@@ -122,9 +122,9 @@ export class RawSession {
   async close(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#closing = true
-      this.failed = () => resolve()
-      this.answered = () => {}
-      this.#writer.endFrame(this.#begin(OpCode.closeSession))
+      this.onFailure = () => resolve()
+      this.onReply = () => {}
+      this.#writer.endFrame(this.#beginRequest(OpCode.closeSession))
       this.flush()
     })
   }
@@ -132,25 +132,25 @@ export class RawSession {
   /** Drops the connection; the session goes on until it expires. */
   destroy(): void {
     this.#closing = true
-    this.failed = () => {}
+    this.onFailure = () => {}
     this.#wire.destroy()
   }
 
   #listen(ready: () => void, proofs: number): void {
     let unproved = proofs
     const frames = new FrameSplitter({
-      maxLength: LONGEST,
+      maxLength: MAX_FRAME,
       frame: (bytes, start) => {
         const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-        if (!this.#isGreeted) {
-          this.#isGreeted = true
+        if (!this.#isConnected) {
+          this.#isConnected = true
           if (view.getInt32(start + 4) <= 0) return this.#refuse('refused the session')
           return unproved === 0 ? ready() : undefined
         }
         const xid = view.getInt32(start)
         const err = view.getInt32(start + 12)
-        if (xid === Xid.notification) return this.notified()
-        if (xid !== Xid.auth) return this.answered(err)
+        if (xid === Xid.notification) return this.onNotification()
+        if (xid !== Xid.auth) return this.onReply(err)
         if (err !== 0) return this.#refuse('refused an identity')
         if (--unproved === 0) ready()
       },
@@ -161,20 +161,20 @@ export class RawSession {
       closed: (cause) => {
         const { host, port } = this.#wire.remote
         const early = 'before there was a session; perhaps it takes no more from one address (maxClientCnxns)'
-        const when = this.#closing ? 'at its end' : this.#isGreeted ? 'during the load' : early
-        this.#gone = new Error(`${host}:${port} closed a connection ${when}`, { cause })
-        this.#failed(this.#gone)
+        const when = this.#closing ? 'at its end' : this.#isConnected ? 'during the load' : early
+        this.#closedCause = new Error(`${host}:${port} closed a connection ${when}`, { cause })
+        this.#onFailure(this.#closedCause)
       },
     })
   }
 
   #refuse(what: string): void {
     const { host, port } = this.#wire.remote
-    this.failed(new Error(`${host}:${port} ${what}`))
+    this.onFailure(new Error(`${host}:${port} ${what}`))
     this.#wire.destroy()
   }
 
-  #greet(timeOut: number): void {
+  #writeConnect(timeOut: number): void {
     const mark = this.#writer.beginFrame()
     writeConnectRequest(this.#writer, {
       protocolVersion: 0,
@@ -187,14 +187,14 @@ export class RawSession {
     this.#writer.endFrame(mark)
   }
 
-  #prove(scheme: string, credential: string): void {
+  #writeAuth(scheme: string, credential: string): void {
     const mark = this.#writer.beginFrame()
     writeRequestHeader(this.#writer, { xid: Xid.auth, type: OpCode.auth })
     writeAuthPacket(this.#writer, { type: 0, scheme, auth: new TextEncoder().encode(credential) })
     this.#writer.endFrame(mark)
   }
 
-  #begin(type: number): number {
+  #beginRequest(type: number): number {
     const mark = this.#writer.beginFrame()
     this.#xid = this.#xid === 0x7fff_ffff ? 1 : this.#xid + 1
     writeRequestHeader(this.#writer, { xid: this.#xid, type })

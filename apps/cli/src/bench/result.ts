@@ -9,7 +9,7 @@ export interface PartResult {
 }
 
 /** Joins what several processes measured at the same time: operations add up, and the longest time counts. */
-export function joined(results: readonly (readonly PartResult[])[]): PartResult[] {
+export function mergeResults(results: readonly (readonly PartResult[])[]): PartResult[] {
   const names = [...new Set(results.flat().map(({ name }) => name))]
   return names.map((name) => {
     const parts = results.flat().filter((part) => part.name === name)

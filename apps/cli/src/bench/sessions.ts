@@ -1,13 +1,13 @@
 import { RawSession } from './raw-session.ts'
 import type { Histogram } from './histogram.ts'
-import type { Control, Reach } from './plan.ts'
+import type { Control, LoadTarget } from './plan.ts'
 
 export interface OpenOptions {
   /** Numbers of the connections; each goes to the next server of the list. */
   readonly first: number
   readonly count: number
   /** Handshakes at a time. */
-  readonly together: number
+  readonly concurrency: number
   readonly data: Uint8Array
   /** Takes how long each handshake took, in microseconds. */
   readonly latency?: Histogram
@@ -15,8 +15,8 @@ export interface OpenOptions {
 
 /** Opens sessions, some at a time. When one fails the others are dropped. */
 export async function openSessions(
-  reach: Reach,
-  { first, count, together, data, latency }: OpenOptions,
+  reach: LoadTarget,
+  { first, count, concurrency: together, data, latency }: OpenOptions,
   { progress, signal }: Pick<Control, 'progress' | 'signal'>,
 ): Promise<RawSession[]> {
   const sessions: RawSession[] = []

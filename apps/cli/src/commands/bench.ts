@@ -2,17 +2,25 @@ import { setMaxListeners } from 'node:events'
 import { Argument, Option } from 'commander'
 import { Histogram } from '../bench/histogram.ts'
 import { loads } from '../bench/loads.ts'
-import { keyPath, modes, shareOf, type Control, type Mode, type Plan, type Reach } from '../bench/plan.ts'
-import { lead, work } from '../bench/processes.ts'
+import {
+  keyPath,
+  modes,
+  shareOf,
+  type Control,
+  type Mode,
+  type Plan,
+  type LoadTarget,
+} from '../bench/plan.ts'
+import { runCoordinator, runWorker } from '../bench/processes.ts'
 import { pump } from '../bench/pump.ts'
 import { figureLines, histogramLines } from '../bench/report.ts'
-import { figuresOf, histogramOf, joined, type PartResult } from '../bench/result.ts'
+import { figuresOf, histogramOf, mergeResults, type PartResult } from '../bench/result.ts'
 import { closeSessions, openSessions } from '../bench/sessions.ts'
 import { integer, type CommandModule, type GlobalOptions } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { findServers } from '../session/address.ts'
+import { resolveServers } from '../session/address.ts'
 import { openSession } from '../session/open.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 
@@ -63,15 +71,15 @@ export const bench: CommandModule = (program, { io, options }) => {
       const to = servers === undefined ? options() : { ...options(), server: servers }
       // Every connection listens to it.
       setMaxListeners(0, io.signal)
-      const reach = await reachOf(to, io.signal)
+      const reach = await targetOf(to, io.signal)
       const processes = Math.min(flags.processes, flags.connections)
       const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
         loads[plan.mode](shareOf(plan, index, processes), reach, control)
-      if (flags.worker !== undefined) return work(run, flags.worker, io.signal)
+      if (flags.worker !== undefined) return runWorker(run, flags.worker, io.signal)
       const plan = planOf(flags, io)
-      await withNodes(io, to, plan, flags.keep === true, async () => {
-        await makeKeys(plan, reach, io.signal)
-        tell(io, to.json, plan, await measure(io, plan, processes, run))
+      await withRoot(io, to, plan, flags.keep === true, async () => {
+        await createKeys(plan, reach, io.signal)
+        printResults(io, to.json, plan, await measure(io, plan, processes, run))
       })
     })
 }
@@ -81,22 +89,22 @@ const modeHelp = (): string =>
     .map(([mode, what]) => `${mode}: ${what}`)
     .join('; ')
 
-async function reachOf(
-  { networks, auth, timeoutMs, server }: GlobalOptions,
+async function targetOf(
+  { clientTransport, auth, timeoutMs, server }: GlobalOptions,
   signal: AbortSignal,
-): Promise<Reach> {
-  const named = networks.named(server)
-  const { servers, chroot } = await findServers(named, timeoutMs, signal)
+): Promise<LoadTarget> {
+  const named = clientTransport.withSchemes(server)
+  const { servers, chroot } = await resolveServers(named, timeoutMs, signal)
   if (chroot !== '')
     throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
-  await networks.ready(named)
-  return { servers, open: (to, signal) => networks.transport.open(to, signal), auth, timeoutMs }
+  await clientTransport.loadCertificates(named)
+  return { servers, open: (to, signal) => clientTransport.transport.open(to, signal), auth, timeoutMs }
 }
 
-function planOf({ keys, root, ...flags }: Flags, { ports }: Io): Plan {
+function planOf({ keys, root, ...flags }: Flags, { platform }: Io): Plan {
   const { mode, connections, depth, size, reads, seconds, count, rate, watches } = flags
   const base = root === '/' ? '' : root
-  const own = [...ports.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const own = [...platform.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   return {
     mode,
     root: `${base}/zabra-bench-${own}`,
@@ -118,24 +126,24 @@ async function measure(
   processes: number,
   run: (index: number, plan: Plan, control: Control) => Promise<PartResult[]>,
 ): Promise<PartResult[]> {
-  const live = liveCount(io)
+  const live = liveCounter(io)
   const control = {
     progress: (operations: number) => live.add(operations),
     note: (line: string) => note(io, line),
     signal: io.signal,
   }
   try {
-    if (processes === 1) return await run(0, plan, { ...control, meet: async (brought) => [brought] })
+    if (processes === 1) return await run(0, plan, { ...control, barrier: async (brought) => [brought] })
     // The same command line, so that a worker reaches the servers in the same way.
     const args = (index: number): string[] => [...process.argv.slice(2), '--worker', String(index)]
-    return joined(await lead(plan, processes, args, control))
+    return mergeResults(await runCoordinator(plan, processes, args, control))
   } finally {
     live.stop()
   }
 }
 
 /** Makes the root of a load and removes it with all below it afterwards, also when the load fails or is interrupted. */
-async function withNodes(
+async function withRoot(
   io: Io,
   options: GlobalOptions,
   { root }: Plan,
@@ -164,8 +172,8 @@ async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
     await zk.deleteTree(root, {
       signal,
       batchSize: 500,
-      onFound: (nodes) => bar.total(nodes),
-      onDeleted: (nodes) => bar.at(nodes),
+      onFound: (nodes) => bar.setTotal(nodes),
+      onDeleted: (nodes) => bar.update(nodes),
     })
   } catch (error) {
     note(io, `The nodes below ${root} could not all be removed. Run zabra deleteall ${root}`)
@@ -176,11 +184,11 @@ async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
 }
 
 /** The nodes that are read and written. */
-async function makeKeys(plan: Plan, reach: Reach, signal: AbortSignal): Promise<void> {
+async function createKeys(plan: Plan, reach: LoadTarget, signal: AbortSignal): Promise<void> {
   const data = new Uint8Array(plan.size).fill(120)
   const sessions = await openSessions(
     reach,
-    { first: 0, count: 1, together: 1, data },
+    { first: 0, count: 1, concurrency: 1, data },
     { progress() {}, signal },
   )
   await pump(sessions[0]!, {
@@ -194,7 +202,7 @@ async function makeKeys(plan: Plan, reach: Reach, signal: AbortSignal): Promise<
 }
 
 /** How many operations are done, on standard error while a person watches. */
-function liveCount(io: Io): { add(operations: number): void; stop(): void } {
+function liveCounter(io: Io): { add(operations: number): void; stop(): void } {
   if (io.stderr.isTTY !== true) return { add() {}, stop() {} }
   let [done, shown] = [0, 0]
   const timer = setInterval(() => {
@@ -211,7 +219,7 @@ function liveCount(io: Io): { add(operations: number): void; stop(): void } {
   }
 }
 
-function tell(io: Io, json: boolean, plan: Plan, parts: readonly PartResult[]): void {
+function printResults(io: Io, json: boolean, plan: Plan, parts: readonly PartResult[]): void {
   const figures = parts.map(figuresOf)
   const histograms = parts.map(({ name, latency }) => ({ name, ...latency }))
   if (json) return printJson(io, { ...plan, figures, histograms })

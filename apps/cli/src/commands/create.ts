@@ -1,10 +1,10 @@
 import { MAX_TTL } from '@zabra/protocol'
-import { givenData, integer, type CommandModule } from '../context.ts'
+import { readDataArg, integer, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { modeOf, type Kind } from '../session/creation.ts'
+import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
 import { parseAcl } from '../text/acl.ts'
 
-interface Asked extends Kind {
+interface Flags extends CreateFlags {
   readonly file?: string
   readonly parents?: boolean
   readonly acl?: string
@@ -28,9 +28,9 @@ export const create: CommandModule = (program, { io, options, session }) => {
     )
     .option('-p, --parents', 'make the parents that are missing, with the same access list')
     .option('--acl <list>', 'who may do what, as scheme:id:perms,… (everybody may do everything)')
-    .action(async (path: string, argument: string | undefined, asked: Asked) => {
-      const data = (await givenData(io, argument, asked.file)) ?? null
-      const mode = modeOf(asked)
+    .action(async (path: string, argument: string | undefined, asked: Flags) => {
+      const data = (await readDataArg(io, argument, asked.file)) ?? null
+      const mode = createModeOf(asked)
       const acl = asked.acl === undefined ? undefined : parseAcl(asked.acl)
       const created = await session((zk) =>
         zk.create(path, data, {

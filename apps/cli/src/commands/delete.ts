@@ -1,6 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
 import { integer, type CommandModule } from '../context.ts'
-import { isCode, UsageError } from '../exit-codes.ts'
+import { hasCode, UsageError } from '../exit-codes.ts'
 
 /** `zabra delete`: nodes without children. */
 export const remove: CommandModule = (program, { session }) => {
@@ -19,7 +19,7 @@ export const remove: CommandModule = (program, { session }) => {
           try {
             await zk.delete(path, asked.version)
           } catch (error) {
-            if (!asked.missingOk || !isCode(error, ErrorCode.NONODE)) throw error
+            if (!asked.missingOk || !hasCode(error, ErrorCode.NONODE)) throw error
           }
         }
       })

@@ -23,8 +23,8 @@ export const deleteall: CommandModule = (program, { io, options, session }) => {
             signal: io.signal,
             batchSize: batch,
             onUnreadable: () => {},
-            onFound: (nodes) => bar.total(nodes),
-            onDeleted: (nodes) => bar.at(nodes),
+            onFound: (nodes) => bar.setTotal(nodes),
+            onDeleted: (nodes) => bar.update(nodes),
           })
         } finally {
           bar.stop()

@@ -1,4 +1,4 @@
-import { Unreadable, type CommandModule } from '../context.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
@@ -10,7 +10,7 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
     .description('list ephemeral nodes with the sessions that own them')
     .argument('[path]', 'where to begin', '/')
     .action(async (path: string) => {
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const { json } = options()
       const rows: string[][] = []
       await session(async (zk) => {
@@ -23,6 +23,6 @@ export const ephemerals: CommandModule = (program, { io, options, session }) => 
         }
       })
       if (rows.length > 0) print(io, ...table(['session', 'since', 'path'], rows))
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

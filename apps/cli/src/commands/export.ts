@@ -3,23 +3,23 @@ import { readSnapshot } from '@zabra/server/files'
 import { createWriteStream } from 'node:fs'
 import { once } from 'node:events'
 import { unlink } from 'node:fs/promises'
-import { Unreadable, type CommandModule } from '../context.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
-import { locate } from '../files/locate.ts'
+import { findFiles } from '../files/find-files.ts'
 import { note, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
 import { EXPORT_HEAD, exportEnd, formatNode, type ExportedNode } from '../session/export-format.ts'
-import { exportable } from '../session/exportable.ts'
+import { readNodes } from '../session/export-source.ts'
 import { isReserved } from '../session/paths.ts'
 
-interface Asked {
+interface Flags {
   readonly output?: string
   readonly ephemeral?: boolean
   readonly from?: string
 }
 
 /** A node with its whole path, and whether it belongs to a session. */
-export interface Found extends ExportedNode {
+export interface SourceNode extends ExportedNode {
   readonly isEphemeral: boolean
 }
 
@@ -35,26 +35,26 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
       '--from <file or folder>',
       'read a snapshot, of a data folder the newest one, instead of asking a server: only there containers and times to live are told apart',
     )
-    .action(async (path: string, asked: Asked) => {
+    .action(async (path: string, asked: Flags) => {
       if (isReserved(path))
         throw new UsageError(`${path} is the server's own and never exported. Name a subtree of yours.`)
-      const unreadable = new Unreadable(io)
-      const target = await open(io, asked.output)
+      const unreadable = new UnreadableNodes(io)
+      const target = await openTarget(io, asked.output)
       const isShown = asked.output === undefined && io.stdout.isTTY === true
-      const write = async (nodes: AsyncIterable<Found>, whole: number): Promise<Counts> => {
+      const write = async (nodes: AsyncIterable<SourceNode>, whole: number): Promise<Counts> => {
         const bar = progress(io, 'Exporting', 'nodes', isShown ? 0 : whole)
         try {
-          return await writeAll(target, path, nodes, asked, (done) => bar.at(done))
+          return await writeExport(target, path, nodes, asked, (done) => bar.update(done))
         } finally {
           bar.stop()
         }
       }
       let counts: Counts
       try {
-        if (asked.from !== undefined) counts = await write(nodesOfSnapshot(io, asked.from, path), 0)
+        if (asked.from !== undefined) counts = await write(readSnapshotNodes(io, asked.from, path), 0)
         else
           counts = await session(async (zk) =>
-            write(exportable(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
+            write(readNodes(zk, path, io.signal, unreadable.add), (await zk.getAllChildrenNumber(path)) + 1),
           )
         await target.end()
       } catch (error) {
@@ -68,7 +68,7 @@ export const exportTree: CommandModule = (program, { io, options, session }) => 
           io,
           `left out ${counts.ephemeral} ephemeral ${counts.ephemeral === 1 ? 'node' : 'nodes'}, which belong to sessions (--ephemeral takes them)`,
         )
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }
 
@@ -77,11 +77,11 @@ interface Counts {
   ephemeral: number
 }
 
-async function writeAll(
-  target: Target,
+async function writeExport(
+  target: ExportTarget,
   root: string,
-  nodes: AsyncIterable<Found>,
-  { ephemeral }: Asked,
+  nodes: AsyncIterable<SourceNode>,
+  { ephemeral }: Flags,
   done: (nodes: number) => void,
 ): Promise<Counts> {
   const counts = { exported: 0, ephemeral: 0 }
@@ -100,9 +100,9 @@ async function writeAll(
 }
 
 /** The nodes of a subtree as a snapshot has them, with what they are. */
-async function* nodesOfSnapshot(io: Io, from: string, root: string): AsyncGenerator<Found> {
-  const file = (await locate(io.ports.disk, from, 'snapshot')).at(-1)!
-  const found = await readSnapshot(io.ports.disk, file, io.ports.compression)
+async function* readSnapshotNodes(io: Io, from: string, root: string): AsyncGenerator<SourceNode> {
+  const file = (await findFiles(io.platform.disk, from, 'snapshot')).at(-1)!
+  const found = await readSnapshot(io.platform.disk, file, io.platform.compression)
   const zxid = (found.lastZxid ?? found.zxid).toString(16)
   note(io, `reading ${file}; transactions after 0x${zxid} are in the logs and not in it`)
   let count = 0
@@ -115,7 +115,7 @@ async function* nodesOfSnapshot(io: Io, from: string, root: string): AsyncGenera
   if (count === 0) throw new Failure(`${root} is not in ${file}.`, ExitCode.noNode)
 }
 
-function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
+function kindOf(owner: bigint): Pick<SourceNode, 'kind' | 'ttl' | 'isEphemeral'> {
   let kind
   try {
     kind = ownerKind(owner, { extendedTypes: true })
@@ -128,7 +128,7 @@ function kindOf(owner: bigint): Pick<Found, 'kind' | 'ttl' | 'isEphemeral'> {
   return { isEphemeral: kind === 'ephemeral' }
 }
 
-interface Target {
+interface ExportTarget {
   write(line: string): Promise<void>
   /** Waits until everything is written. */
   end(): Promise<void>
@@ -137,7 +137,7 @@ interface Target {
 }
 
 /** Standard output, or a file that must not exist yet. Writes wait while the reader is slow. */
-async function open(io: Io, file: string | undefined): Promise<Target> {
+async function openTarget(io: Io, file: string | undefined): Promise<ExportTarget> {
   const stream = file === undefined ? io.stdout : createWriteStream(file, { flags: 'wx', mode: 0o600 })
   if (file !== undefined) {
     try {

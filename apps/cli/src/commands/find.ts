@@ -1,13 +1,13 @@
 import { ErrorCode } from '@zabra/protocol'
 import picomatch from 'picomatch'
-import { Unreadable, type CommandModule } from '../context.ts'
-import { isCode, UsageError } from '../exit-codes.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
+import { hasCode, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
 import { safeData, safeLine } from '../text/bytes.ts'
 
-interface Asked {
+interface Flags {
   readonly glob?: string
   readonly regexp?: string
   readonly data?: string
@@ -27,11 +27,11 @@ export const find: CommandModule = (program, { io, options, session }) => {
     .option('-r, --regexp <expression>', 'a regular expression is found in the path')
     .option('-d, --data <expression>', 'a regular expression is found in the data')
     .option('-e, --ephemeral', 'belongs to a session')
-    .action(async (path: string, asked: Asked) => {
-      const fits = filterOf(asked)
-      const wanted = asked.data === undefined ? undefined : expression('--data', asked.data)
+    .action(async (path: string, asked: Flags) => {
+      const fits = nodeFilter(asked)
+      const wanted = asked.data === undefined ? undefined : parseRegExp('--data', asked.data)
       const { json } = options()
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       await session(async (zk) => {
         const look = async (node: Visit): Promise<string | undefined> => {
           if (!fits(node)) return undefined
@@ -40,8 +40,8 @@ export const find: CommandModule = (program, { io, options, session }) => {
             const { data } = await zk.getData(node.path)
             return data !== null && wanted.test(safeData(data)) ? node.path : undefined
           } catch (error) {
-            if (isCode(error, ErrorCode.NOAUTH)) unreadable.add(node.path)
-            else if (!isCode(error, ErrorCode.NONODE)) throw error
+            if (hasCode(error, ErrorCode.NOAUTH)) unreadable.add(node.path)
+            else if (!hasCode(error, ErrorCode.NONODE)) throw error
             return undefined
           }
         }
@@ -52,21 +52,21 @@ export const find: CommandModule = (program, { io, options, session }) => {
           else print(io, safeLine(found))
         }
       })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }
 
-function filterOf({ glob, regexp, ephemeral }: Asked): (node: Visit) => boolean {
+function nodeFilter({ glob, regexp, ephemeral }: Flags): (node: Visit) => boolean {
   const matches =
     glob === undefined ? undefined : picomatch(glob, { basename: !glob.includes('/'), dot: true })
-  const expected = regexp === undefined ? undefined : expression('--regexp', regexp)
+  const expected = regexp === undefined ? undefined : parseRegExp('--regexp', regexp)
   return ({ path, stat }) =>
     (matches === undefined || matches(path)) &&
     (expected === undefined || expected.test(path)) &&
     (!ephemeral || (stat?.ephemeralOwner ?? 0n) !== 0n)
 }
 
-function expression(option: string, text: string): RegExp {
+function parseRegExp(option: string, text: string): RegExp {
   try {
     return new RegExp(text, 'u')
   } catch (error) {

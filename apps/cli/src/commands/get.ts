@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
-import { dataFields, hexDump, safe, textOf } from '../text/bytes.ts'
+import { dataFields, hexDump, safe, decodeUtf8 } from '../text/bytes.ts'
 import { statJson, statLines } from '../text/stat.ts'
 
 /** `zabra get`: the data of a node, byte for byte unless a terminal shows it. */
@@ -18,7 +18,7 @@ export const get: CommandModule = (program, { io, options, session }) => {
       if (options().json)
         return printJson(io, { path, ...dataFields(data), ...(asked.stat ? { stat: statJson(stat) } : {}) })
       const bytes = data ?? new Uint8Array(0)
-      const text = textOf(bytes)
+      const text = decodeUtf8(bytes)
       if (asked.base64) print(io, Buffer.from(bytes).toString('base64'))
       else if (asked.hex) print(io, ...hexDump(bytes))
       else if (io.stdout.isTTY !== true) io.stdout.write(bytes)

@@ -1,17 +1,17 @@
 import { ErrorCode } from '@zabra/protocol'
 import { Option } from 'commander'
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, isCode, judge, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, hasCode, toExit, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import { progress } from '../progress.ts'
-import { ExportFile, type NodeLine } from '../session/export-file.ts'
-import { identitiesOf } from '../session/identities.ts'
-import { planImport, type Plan } from '../session/import-plan.ts'
-import { carryOut, ImportLeftover } from '../session/import-run.ts'
+import { ExportFile, type ExportedNodeLine } from '../session/export-file.ts'
+import { readIdentities } from '../session/identities.ts'
+import { planImport, type ImportPlan } from '../session/import-plan.ts'
+import { runImport, IncompleteRollbackError } from '../session/import-run.ts'
 import { isReserved } from '../session/paths.ts'
 import { safeLine } from '../text/bytes.ts'
 
-interface Asked {
+interface Flags {
   readonly dryRun?: boolean
   readonly replace?: boolean
   readonly skip?: boolean
@@ -31,22 +31,22 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
       ),
     )
     .option('--skip', 'leave nodes that exist as they are')
-    .action(async (file: string, path: string | undefined, asked: Asked) => {
+    .action(async (file: string, path: string | undefined, asked: Flags) => {
       const source = await ExportFile.open(io, file)
       try {
-        tell(io, asked, options().json, await work(source, path, asked))
+        report(io, asked, options().json, await importFrom(source, path, asked))
       } finally {
         await source.close()
       }
     })
 
-  async function work(source: ExportFile, path: string | undefined, asked: Asked): Promise<Plan> {
-    const nodes = await read(io, source, path)
-    const dataOf = (node: NodeLine): Promise<Uint8Array | null> => source.dataOf(node)
+  async function importFrom(source: ExportFile, path: string | undefined, asked: Flags): Promise<ImportPlan> {
+    const nodes = await readNodes(io, source, path)
+    const dataOf = (node: ExportedNodeLine): Promise<Uint8Array | null> => source.readData(node)
     const existing = asked.replace ? 'replace' : asked.skip ? 'skip' : 'refuse'
     return session(
       async (zk) => {
-        const us = await identitiesOf(zk, options().auth)
+        const us = await readIdentities(zk, options().auth)
         const plan = await planImport(zk, nodes, dataOf, existing, us)
         if (asked.dryRun) return plan
         refuseConflicts(plan)
@@ -57,9 +57,15 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
         }
         try {
           const { signal } = io
-          await carryOut(zk, plan, { us, dataOf, signal, done: (nodes) => bar.at(nodes), takingBack })
+          await runImport(zk, plan, {
+            identities: us,
+            dataOf,
+            signal,
+            onProgress: (nodes) => bar.update(nodes),
+            onRollback: takingBack,
+          })
         } catch (error) {
-          throw explained(error, plan)
+          throw explain(error, plan)
         } finally {
           bar.stop()
         }
@@ -71,7 +77,7 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
 }
 
 /** Says what was done, or would be. Throws when nothing was since nodes are in the way. */
-function tell(io: Io, asked: Asked, json: boolean, plan: Plan): void {
+function report(io: Io, asked: Flags, json: boolean, plan: ImportPlan): void {
   if (plan.reserved.length > 0)
     note(io, `left out ${plan.reserved.length} nodes in /zookeeper, which are the server's own`)
   if (json) printJson(io, summary(plan))
@@ -79,12 +85,12 @@ function tell(io: Io, asked: Asked, json: boolean, plan: Plan): void {
   else
     note(
       io,
-      `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.close.length === 0 ? '' : `, closed ${plan.close.length} of an earlier import`}`,
+      `created ${plan.create.length + plan.parents.length}, replaced ${plan.replace.length}, left ${plan.keep.length} as they were${plan.restore.length === 0 ? '' : `, closed ${plan.restore.length} of an earlier import`}`,
     )
   if (asked.dryRun) refuseConflicts(plan)
 }
 
-async function read(io: Io, source: ExportFile, path: string | undefined): Promise<NodeLine[]> {
+async function readNodes(io: Io, source: ExportFile, path: string | undefined): Promise<ExportedNodeLine[]> {
   const nodes = await source.nodes(io.signal)
   if (nodes.length === 0)
     throw new UsageError(
@@ -98,9 +104,9 @@ async function read(io: Io, source: ExportFile, path: string | undefined): Promi
 }
 
 /** What an import that did not come to its end has left, and what to do about it. */
-function explained(error: unknown, { create }: Plan): unknown {
-  if (error instanceof ImportLeftover) {
-    const { line, exitCode } = judge(error.cause)
+function explain(error: unknown, { create }: ImportPlan): unknown {
+  if (error instanceof IncompleteRollbackError) {
+    const { line, exitCode } = toExit(error.cause)
     const why = line === '' ? 'It was stopped.' : line
     return new Failure(
       `${why} Up to ${error.nodes} nodes that it has created stay. Run the same import again to complete it.`,
@@ -108,7 +114,7 @@ function explained(error: unknown, { create }: Plan): unknown {
       { cause: error },
     )
   }
-  if (isCode(error, ErrorCode.UNIMPLEMENTED) && create.some(({ kind }) => kind !== undefined))
+  if (hasCode(error, ErrorCode.UNIMPLEMENTED) && create.some(({ kind }) => kind !== undefined))
     return new Failure(
       'The server does not know containers or nodes with a time to live; nothing was changed. Set extendedTypesEnabled=true there, or take "container" and "ttl" out of the export.',
       ExitCode.refused,
@@ -117,7 +123,7 @@ function explained(error: unknown, { create }: Plan): unknown {
   return error
 }
 
-function refuseConflicts({ conflicts }: Plan): void {
+function refuseConflicts({ conflicts }: ImportPlan): void {
   if (conflicts.length === 0) return
   const shown = conflicts.slice(0, 3).map(safeLine).join(', ')
   const more = conflicts.length > 3 ? ` and ${conflicts.length - 3} more` : ''
@@ -127,20 +133,20 @@ function refuseConflicts({ conflicts }: Plan): void {
   )
 }
 
-const summary = (plan: Plan) => ({
+const summary = (plan: ImportPlan) => ({
   create: [...plan.parents, ...plan.create.map(({ path }) => path)],
   replace: plan.replace.map(({ path }) => path),
-  close: plan.close.map(({ path }) => path),
+  close: plan.restore.map(({ path }) => path),
   keep: plan.keep,
   conflicts: plan.conflicts,
   reserved: plan.reserved,
 })
 
-const describe = (plan: Plan): string[] => [
+const describe = (plan: ImportPlan): string[] => [
   ...plan.parents.map((path) => `create ${safeLine(path)} (empty parent)`),
   ...plan.create.map(({ path }) => `create ${safeLine(path)}`),
   ...plan.replace.map(({ path }) => `replace ${safeLine(path)}`),
-  ...plan.close.map(({ path }) => `close ${safeLine(path)} (left open by an import that was killed)`),
+  ...plan.restore.map(({ path }) => `close ${safeLine(path)} (left open by an import that was killed)`),
   ...plan.keep.map((path) => `keep ${safeLine(path)}`),
   ...plan.conflicts.map((path) => `conflict ${safeLine(path)}`),
 ]

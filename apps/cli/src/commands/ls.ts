@@ -1,5 +1,5 @@
 import type { CommandModule } from '../context.ts'
-import { Unreadable } from '../context.ts'
+import { UnreadableNodes } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { join } from '../session/paths.ts'
 import { mapConcurrent } from '@zabra/client'
@@ -18,7 +18,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
     .option('-s, --stat', 'with version, children, bytes, owner and time of change')
     .action(async (path: string, { recursive, stat }: { recursive?: boolean; stat?: boolean }) => {
       const { json } = options()
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       await session(async (zk) => {
         const nodes = recursive
           ? zk.visit(path, { signal: io.signal, onUnreadable: unreadable.add })
@@ -33,7 +33,7 @@ export const ls: CommandModule = (program, { io, options, session }) => {
         if (rows.length > 0)
           print(io, ...table(['version', 'children', 'bytes', 'owner', 'changed', 'name'], rows))
       })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }
 

@@ -24,7 +24,7 @@ function list(command: Command, { io, options, session }: Context): void {
     .description('print quotas and their use')
     .argument('[path]', 'the subtree; all that have a quota unless it is given')
     .action(async (path?: string) => {
-      const quotas = await session((zk) => (path === undefined ? all(zk, io.signal) : one(zk, path)))
+      const quotas = await session((zk) => (path === undefined ? readAll(zk, io.signal) : readOne(zk, path)))
       if (options().json) {
         for (const found of quotas) printJson(io, found)
         return
@@ -32,11 +32,11 @@ function list(command: Command, { io, options, session }: Context): void {
       const rows = quotas.map(({ path, limits, used }) => [
         safeLine(path),
         String(used.count),
-        limit(limits.count),
-        limit(limits.countHardLimit),
+        formatLimit(limits.count),
+        formatLimit(limits.countHardLimit),
         String(used.bytes),
-        limit(limits.bytes),
-        limit(limits.byteHardLimit),
+        formatLimit(limits.bytes),
+        formatLimit(limits.byteHardLimit),
       ])
       if (rows.length > 0)
         print(io, ...table(['path', 'nodes', 'warn at', 'refuse at', 'bytes', 'warn at', 'refuse at'], rows))
@@ -87,17 +87,17 @@ function del(command: Command, { session }: Context): void {
     .description('take the quota of a subtree away')
     .argument('<path>', 'the subtree')
     .action(async (path: string) => {
-      if (!(await session((zk) => removeQuota(zk, path)))) throw none(path)
+      if (!(await session((zk) => removeQuota(zk, path)))) throw noQuota(path)
     })
 }
 
-async function one(zk: ZooKeeper, path: string): Promise<Quota[]> {
+async function readOne(zk: ZooKeeper, path: string): Promise<Quota[]> {
   const found = await readQuota(zk, path)
-  if (found === undefined) throw none(path)
+  if (found === undefined) throw noQuota(path)
   return [found]
 }
 
-async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
+async function readAll(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   const quotas: Quota[] = []
   for await (const node of zk.visit(QUOTA_ROOT, { signal, onUnreadable: () => {} })) {
     if (!node.path.endsWith('/zookeeper_limits')) continue
@@ -108,7 +108,7 @@ async function all(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
   return quotas
 }
 
-const none = (path: string): Failure =>
+const noQuota = (path: string): Failure =>
   new Failure(`${path} has no quota. zabra quota list shows those that there are.`, ExitCode.noNode)
 
-const limit = (value: number): string => (value < 0 ? '-' : String(value))
+const formatLimit = (value: number): string => (value < 0 ? '-' : String(value))

@@ -1,4 +1,4 @@
-import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { integer, UnreadableNodes, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { mapConcurrent } from '@zabra/client'
@@ -17,7 +17,7 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
       if (asked.recursive && asked.version !== undefined)
         throw new UsageError('A version belongs to one node: leave out --version or --recursive.')
       const acl = parseAcl(list)
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const changed = await session(async (zk) => {
         if (!asked.recursive) {
           await zk.setACL(path, acl, asked.version)
@@ -31,6 +31,6 @@ export const setAcl: CommandModule = (program, { io, options, session }) => {
         return paths.length
       })
       if (options().json) printJson(io, { changed })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

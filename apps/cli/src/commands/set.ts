@@ -1,4 +1,4 @@
-import { givenData, integer, type CommandModule } from '../context.ts'
+import { readDataArg, integer, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { statJson, statLines } from '../text/stat.ts'
@@ -19,7 +19,7 @@ export const set: CommandModule = (program, { io, options, session }) => {
         argument: string | undefined,
         asked: { file?: string; version?: number; stat?: boolean },
       ) => {
-        const data = await givenData(io, argument, asked.file)
+        const data = await readDataArg(io, argument, asked.file)
         if (data === undefined)
           throw new UsageError(
             'Expected data for the node, got none. Give it behind the path ("" for none at all), or a file with --file.',

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import { orAborted, type CommandModule, type Context } from '../context.ts'
+import { raceAbort, type CommandModule, type Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print } from '../io.ts'
 import { openSession } from '../session/open.ts'
@@ -8,7 +8,7 @@ import { shellCommands } from '../shell/commands/index.ts'
 import { historyFile, HISTORY_LINES, loadHistory, saveHistory } from '../shell/history.ts'
 import { Shell } from '../shell/shell.ts'
 
-interface Asked {
+interface Flags {
   readonly command?: readonly string[]
   readonly exitOnError?: boolean
   readonly readOnly?: boolean
@@ -28,7 +28,7 @@ export const shell: CommandModule = (program, context) => {
     .option('-e, --exit-on-error', 'end at the first line that fails')
     .option('-r, --read-only', 'be content with a server that is cut off from its quorum')
     .addHelpText('after', ZKCLI)
-    .action(async (words: string[], asked: Asked) => {
+    .action(async (words: string[], asked: Flags) => {
       if (words.length > 0 && asked.command !== undefined)
         throw new UsageError('Expected a command or --command, got both. Give one of them.')
       const exitCode = await runShell(context, words, asked)
@@ -42,7 +42,7 @@ Options of zkCli.sh are understood: -server, -timeout, -r, -waitforconnection (w
 -client-configuration.`
 
 /** Runs lines to their end and resolves to the exit code: that of the last line, or of the first that fails with -e. */
-async function runShell({ io, options }: Context, words: readonly string[], asked: Asked): Promise<number> {
+async function runShell({ io, options }: Context, words: readonly string[], asked: Flags): Promise<number> {
   const settings = options()
   const isAlone = asked.command === undefined && words.length === 0
   const isInteractive = isAlone && io.stdin.isTTY === true && io.stdout.isTTY === true
@@ -58,13 +58,13 @@ async function runShell({ io, options }: Context, words: readonly string[], aske
     refresh: () => refresh(),
   })
   await shell.connect()
-  const lines = isInteractive ? typed(shell, (again) => (refresh = again)) : given(shell, asked)
+  const lines = isInteractive ? promptLines(shell, (again) => (refresh = again)) : readLines(shell, asked)
   let exitCode: number = ExitCode.ok
   try {
-    if (words.length > 0) return await orAborted(shell.executeWords(words), io.signal)
+    if (words.length > 0) return await raceAbort(shell.executeWords(words), io.signal)
     for await (const line of lines) {
-      exitCode = await orAborted(shell.execute(line), io.signal)
-      if (shell.isOver || (asked.exitOnError && exitCode !== ExitCode.ok)) break
+      exitCode = await raceAbort(shell.execute(line), io.signal)
+      if (shell.hasQuit || (asked.exitOnError && exitCode !== ExitCode.ok)) break
     }
     io.signal.throwIfAborted()
     return exitCode
@@ -74,7 +74,7 @@ async function runShell({ io, options }: Context, words: readonly string[], aske
 }
 
 /** The lines of --command, else those of standard input. */
-async function* given({ io }: Shell, { command }: Asked): AsyncGenerator<string> {
+async function* readLines({ io }: Shell, { command }: Flags): AsyncGenerator<string> {
   if (command !== undefined) return yield* command
   const reader = createInterface({ input: io.stdin, crlfDelay: Infinity })
   const stop = (): void => reader.close()
@@ -87,7 +87,7 @@ async function* given({ io }: Shell, { command }: Asked): AsyncGenerator<string>
 }
 
 /** Lines that a person types, with history and completion. */
-async function* typed(shell: Shell, onRefresh: (again: () => void) => void): AsyncGenerator<string> {
+async function* promptLines(shell: Shell, onRefresh: (again: () => void) => void): AsyncGenerator<string> {
   const { io } = shell
   const file = historyFile(io.environment)
   print(io, 'Tab completes commands and paths, help lists commands, Ctrl-D leaves.')
@@ -122,7 +122,7 @@ async function* typed(shell: Shell, onRefresh: (again: () => void) => void): Asy
     prompt()
     for await (const line of reader) {
       yield line
-      if (!shell.isOver) prompt()
+      if (!shell.hasQuit) prompt()
     }
   } finally {
     onRefresh(() => {})

@@ -2,12 +2,12 @@ import { formatZxid } from '@zabra/protocol'
 import { DamageError, readSnapshot, type SnapshotContents, type SnapshotNode } from '@zabra/server/files'
 import type { CommandModule } from '../context.ts'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { locate } from '../files/locate.ts'
+import { findFiles } from '../files/find-files.ts'
 import { print, printJson, type Io } from '../io.ts'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
-interface Asked {
+interface Flags {
   readonly check?: boolean
   readonly data?: boolean
   readonly path?: string
@@ -24,16 +24,16 @@ export const snapshot: CommandModule = (program, { io, options }) => {
     .option('--data', 'print the beginning of the data too')
     .option('--path <path>', 'only this node and what is below it')
     .option('--check', 'print no node, say whether the files are sound; of a folder all of them')
-    .action(async (target: string, asked: Asked) => {
-      const files = await locate(io.ports.disk, target, 'snapshot')
+    .action(async (target: string, asked: Flags) => {
+      const files = await findFiles(io.platform.disk, target, 'snapshot')
       const { json } = options()
       if (asked.check) return check(io, files, json)
-      return show(io, await read(io, files.at(-1)!), asked, json)
+      return printSnapshot(io, await read(io, files.at(-1)!), asked, json)
     })
 }
 
 const read = (io: Io, file: string): Promise<SnapshotContents> =>
-  readSnapshot(io.ports.disk, file, io.ports.compression)
+  readSnapshot(io.platform.disk, file, io.platform.compression)
 
 async function check(io: Io, files: readonly string[], json: boolean): Promise<void> {
   let damaged = 0
@@ -43,7 +43,7 @@ async function check(io: Io, files: readonly string[], json: boolean): Promise<v
       const found = await read(io, file)
       const isOther = found.digest?.matches === false
       if (isOther) damaged++
-      if (json) printJson(io, { ...facts(found), state: isOther ? 'damaged' : 'sound' })
+      if (json) printJson(io, { ...summaryJson(found), state: isOther ? 'damaged' : 'sound' })
       else
         print(
           io,
@@ -65,8 +65,8 @@ async function check(io: Io, files: readonly string[], json: boolean): Promise<v
     )
 }
 
-function show(io: Io, found: SnapshotContents, asked: Asked, json: boolean): void {
-  if (json) printJson(io, facts(found))
+function printSnapshot(io: Io, found: SnapshotContents, asked: Flags, json: boolean): void {
+  if (json) printJson(io, summaryJson(found))
   else {
     print(io, `${found.file}: ${summary(found)}`)
     for (const [id, timeout] of found.sessions) print(io, `session ${hex(id)} timeout ${timeout} ms`)
@@ -89,7 +89,7 @@ function show(io: Io, found: SnapshotContents, asked: Asked, json: boolean): voi
 const summary = ({ zxid, lastZxid, nodeCount, sessions }: SnapshotContents): string =>
   `${nodeCount} nodes and ${sessions.size} sessions, as of transaction ${hex(zxid)}${lastZxid === undefined || lastZxid === zxid ? '' : `, with parts of those up to ${hex(lastZxid)}`}`
 
-const facts = ({ file, size, zxid, lastZxid, nodeCount, sessions, digest }: SnapshotContents) => ({
+const summaryJson = ({ file, size, zxid, lastZxid, nodeCount, sessions, digest }: SnapshotContents) => ({
   file,
   size,
   zxid: hex(zxid),

@@ -1,10 +1,10 @@
 import type { CommandModule } from '../context.ts'
-import { ExitCode, Failure, judge, UsageError } from '../exit-codes.ts'
+import { ExitCode, Failure, toExit, UsageError } from '../exit-codes.ts'
 import { note, print, printJson, type Io } from '../io.ts'
 import type { ServerAddress } from '@zabra/client'
-import { findServers, formatServer } from '../session/address.ts'
-import type { Networks } from '../session/transport.ts'
-import { ask, isIdle, isRefusal } from '../session/word.ts'
+import { resolveServers, formatServer } from '../session/address.ts'
+import type { ClientTransport } from '../session/transport.ts'
+import { sendFourLetterWord, isNotServing, isNotWhitelisted } from '../session/four-letter-word.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
@@ -25,7 +25,7 @@ interface Member {
 }
 
 /** Longest wait for one answer of a member. */
-const PATIENCE_MS = 5000
+const MAX_TIMEOUT_MS = 5000
 
 /** `zabra status`: all members of an ensemble in one table. */
 export const status: CommandModule = (program, { io, options }) => {
@@ -34,19 +34,19 @@ export const status: CommandModule = (program, { io, options }) => {
     .description('show mode, last transaction, connections, latency and health of members')
     .argument('[host:port...]', 'the members; those of --server unless given')
     .action(async (hosts: string[]) => {
-      const { server, timeoutMs, json, networks } = options()
-      const named = (hosts.length > 0 ? hosts : [server]).map((text) => networks.named(text))
-      await networks.ready(named.join(','))
+      const { server, timeoutMs, json, clientTransport } = options()
+      const named = (hosts.length > 0 ? hosts : [server]).map((text) => clientTransport.withSchemes(text))
+      await clientTransport.loadCertificates(named.join(','))
       // With blanks or commas between them: connect strings have commas, and are pasted.
-      const lists = await Promise.all(named.map((text) => findServers(text, timeoutMs, io.signal)))
+      const lists = await Promise.all(named.map((text) => resolveServers(text, timeoutMs, io.signal)))
       const servers = lists.flatMap((list) => list.servers)
       const web = servers.find(({ scheme }) => scheme.startsWith('ws'))
       if (web !== undefined)
         throw new UsageError(
           `Expected members over TCP or TLS, got ${formatServer(web)}: nobody tells of itself over WebSockets. Name its other port.`,
         )
-      const patience = Math.min(timeoutMs, PATIENCE_MS)
-      const members = await Promise.all(servers.map((at) => look(io, networks, at, patience)))
+      const patience = Math.min(timeoutMs, MAX_TIMEOUT_MS)
+      const members = await Promise.all(servers.map((at) => queryMember(io, clientTransport, at, patience)))
       io.signal.throwIfAborted()
       if (json) for (const member of members) printJson(io, member)
       else print(io, ...table(head, members.map(row)))
@@ -58,11 +58,11 @@ export const status: CommandModule = (program, { io, options }) => {
           `${server}: ${refused.join(' and ')} not on the whitelist. Name ${them} in 4lw.commands.whitelist there to see more`,
         )
       }
-      conclude(members)
+      failIfUnhealthy(members)
     })
 }
 
-function conclude(members: readonly Member[]): void {
+function failIfUnhealthy(members: readonly Member[]): void {
   const down = members.filter(({ isDown }) => isDown)
   if (down.length > 0)
     throw new Failure(
@@ -80,26 +80,31 @@ function conclude(members: readonly Member[]): void {
     throw new Failure('None of these members leads. Name all members to see the leader.', ExitCode.unhealthy)
 }
 
-async function look(io: Io, networks: Networks, at: ServerAddress, timeoutMs: number): Promise<Member> {
+async function queryMember(
+  io: Io,
+  clientTransport: ClientTransport,
+  at: ServerAddress,
+  timeoutMs: number,
+): Promise<Member> {
   const server = formatServer(at)
-  const { transport } = networks
+  const { transport } = clientTransport
   try {
     const [srvr, mntr] = await Promise.all([
-      ask(transport, at, 'srvr', timeoutMs, io.signal),
-      ask(transport, at, 'mntr', timeoutMs, io.signal),
+      sendFourLetterWord(transport, at, 'srvr', timeoutMs, io.signal),
+      sendFourLetterWord(transport, at, 'mntr', timeoutMs, io.signal),
     ])
-    return described(server, srvr, mntr)
+    return parseMember(server, srvr, mntr)
   } catch (error) {
-    return { server, isDown: true, health: `down: ${judge(error).line}`, refused: [] }
+    return { server, isDown: true, health: `down: ${toExit(error).line}`, refused: [] }
   }
 }
 
-function described(server: string, srvr: string, mntr: string): Member {
-  const refused = [...(isRefusal(srvr) ? ['srvr'] : []), ...(isRefusal(mntr) ? ['mntr'] : [])]
-  if (isIdle(srvr) || isIdle(mntr))
+function parseMember(server: string, srvr: string, mntr: string): Member {
+  const refused = [...(isNotWhitelisted(srvr) ? ['srvr'] : []), ...(isNotWhitelisted(mntr) ? ['mntr'] : [])]
+  if (isNotServing(srvr) || isNotServing(mntr))
     return { server, isDown: true, health: 'not serving: no quorum, or it is starting', refused }
-  const said = isRefusal(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
-  const figures = isRefusal(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
+  const said = isNotWhitelisted(srvr) ? new Map<string, string>() : fields(srvr, /^([^:]+): (.*)$/gm)
+  const figures = isNotWhitelisted(mntr) ? new Map<string, string>() : fields(mntr, /^zk_(\w+)\t(.*)$/gm)
   if (said.size === 0 && figures.size === 0 && refused.length < 2)
     return { server, isDown: true, health: 'answers what no ZooKeeper server does', refused }
   const [, average, most] = said.get('Latency min/avg/max')?.split('/') ?? []
@@ -108,7 +113,7 @@ function described(server: string, srvr: string, mntr: string): Member {
   return {
     server,
     isDown: false,
-    health: healthOf(mode, figures, refused),
+    health: describeHealth(mode, figures, refused),
     mode,
     zxid: said.get('Zxid') ?? figures.get('last_zxid'),
     connections: said.get('Connections') ?? figures.get('num_alive_connections'),
@@ -120,7 +125,7 @@ function described(server: string, srvr: string, mntr: string): Member {
   }
 }
 
-function healthOf(
+function describeHealth(
   mode: string | undefined,
   figures: ReadonlyMap<string, string>,
   refused: readonly string[],

@@ -1,4 +1,4 @@
-import { integer, Unreadable, type CommandModule } from '../context.ts'
+import { integer, UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 
@@ -10,7 +10,7 @@ export const tree: CommandModule = (program, { io, options, session }) => {
     .argument('[path]', 'the node', '/')
     .option('-d, --depth <levels>', 'how far down', integer(0), Infinity)
     .action(async (path: string, { depth }: { depth: number }) => {
-      const unreadable = new Unreadable(io)
+      const unreadable = new UnreadableNodes(io)
       const { json } = options()
       await session(async (zk) => {
         const lines: boolean[] = []
@@ -32,6 +32,6 @@ export const tree: CommandModule = (program, { io, options, session }) => {
           print(io, `${stem.join('')}${branch}${safeLine(name)}${isEphemeral ? '  (ephemeral)' : ''}`)
         }
       })
-      unreadable.conclude()
+      unreadable.failIfAny()
     })
 }

@@ -5,18 +5,18 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
-import { textOf } from '../text/bytes.ts'
+import { decodeUtf8 } from '../text/bytes.ts'
 import { ExportReader, type ExportedNode } from './export-format.ts'
 
 /** A node of an export without its data, and where its line stands in the file. */
-export interface NodeLine extends Omit<ExportedNode, 'data'> {
+export interface ExportedNodeLine extends Omit<ExportedNode, 'data'> {
   readonly at: number
   readonly length: number
 }
 
 /** Bytes that are read at once, and the longest line: no node of a server comes near it. */
 const CHUNK = 1 << 20
-const LONGEST_LINE = 256 << 20
+const MAX_LINE = 256 << 20
 const NEWLINE = 0x0a
 
 /**
@@ -38,14 +38,14 @@ export class ExportFile {
 
   /** Opens a file, or standard input for `-`. Throws a `UsageError` for a file that cannot be read. */
   static async open(io: Io, file: string, chunk = CHUNK): Promise<ExportFile> {
-    if (file === '-') return new ExportFile('standard input', await kept(io, io.stdin), chunk)
+    if (file === '-') return new ExportFile('standard input', await spool(io, io.stdin), chunk)
     let handle: FileHandle
     try {
       handle = await open(file)
       const stat = await handle.stat()
       if (stat.isDirectory()) throw Object.assign(new Error('It is a folder'), { code: 'EISDIR' })
       // A pipe by name can be read once only.
-      if (!stat.isFile()) handle = await kept(io, handle.createReadStream())
+      if (!stat.isFile()) handle = await spool(io, handle.createReadStream())
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
       if (code === undefined) throw error
@@ -55,12 +55,12 @@ export class ExportFile {
   }
 
   /** Reads and checks all of it. Throws a `UsageError` that names the line when anything is wrong. */
-  async nodes(signal: AbortSignal): Promise<NodeLine[]> {
+  async nodes(signal: AbortSignal): Promise<ExportedNodeLine[]> {
     const reader = new ExportReader(this.name)
-    const nodes: NodeLine[] = []
+    const nodes: ExportedNodeLine[] = []
     for await (const { bytes, at, number } of this.#lines()) {
       signal.throwIfAborted()
-      const text = textOf(bytes)
+      const text = decodeUtf8(bytes)
       if (text === undefined)
         throw new UsageError(
           `${this.name}:${number}: Expected lines of JSON in UTF-8, got other bytes. Give a file that zabra export wrote.`,
@@ -76,11 +76,11 @@ export class ExportFile {
   }
 
   /** The data of a node that was read before. Throws a `UsageError` when the file is not the same any more. */
-  async dataOf({ at, length, path }: NodeLine): Promise<Uint8Array | null> {
+  async readData({ at, length, path }: ExportedNodeLine): Promise<Uint8Array | null> {
     const bytes = new Uint8Array(length)
-    const read = await this.#fill(bytes, at)
+    const read = await this.#readAt(bytes, at)
     try {
-      const node = new ExportReader(this.name).line(textOf(bytes.subarray(0, read)) ?? '', 1)
+      const node = new ExportReader(this.name).line(decodeUtf8(bytes.subarray(0, read)) ?? '', 1)
       // It is to be somewhere, at whose end its path in the export stands.
       if (node !== undefined && (node.path === '/' || path.endsWith(node.path))) return node.data
     } catch {
@@ -110,7 +110,7 @@ export class ExportFile {
     }
     for (let offset = 0; ;) {
       const chunk = new Uint8Array(this.#chunk)
-      const read = await this.#fill(chunk, offset)
+      const read = await this.#readAt(chunk, offset)
       if (read === 0) break
       offset += read
       let start = 0
@@ -120,16 +120,16 @@ export class ExportFile {
       }
       begun.push(chunk.subarray(start, read))
       length += read - start
-      if (length > LONGEST_LINE)
+      if (length > MAX_LINE)
         throw new UsageError(
-          `${this.name}:${number + 1}: Expected a line of at most ${LONGEST_LINE} bytes, got a longer one. Give a file that zabra export wrote.`,
+          `${this.name}:${number + 1}: Expected a line of at most ${MAX_LINE} bytes, got a longer one. Give a file that zabra export wrote.`,
         )
     }
     if (length > 0) yield line(new Uint8Array(0))
   }
 
   /** Reads until the array is full or the file ends. */
-  async #fill(into: Uint8Array, at: number): Promise<number> {
+  async #readAt(into: Uint8Array, at: number): Promise<number> {
     let filled = 0
     while (filled < into.length) {
       const { bytesRead } = await this.#handle.read(into, filled, into.length - filled, at + filled)
@@ -141,7 +141,7 @@ export class ExportFile {
 }
 
 /** A file with what comes through a stream. It has no name any more when this resolves, where the system can do that. */
-async function kept(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
+async function spool(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'zabra-import-'))
   try {
     const file = join(folder, 'export.jsonl')

@@ -1,6 +1,6 @@
 import { formatPerms, MAX_TTL, validatePath, type ACL } from '@zabra/protocol'
 import { UsageError } from '../exit-codes.ts'
-import { permsOf } from '../text/acl.ts'
+import { parsePerms } from '../text/acl.ts'
 import { dataFields } from '../text/bytes.ts'
 
 /** A node as an export keeps it; `path` is below the root of the export, `/` for the root itself. */
@@ -141,7 +141,7 @@ function parseData({ data, base64 }: Record<string, unknown>, where: string): Ui
 
 function parseEntry(entry: unknown, where: string): ACL {
   const { scheme, id, perms } = (entry ?? {}) as Record<string, unknown>
-  const bits = typeof perms === 'string' ? permsOf(perms) : undefined
+  const bits = typeof perms === 'string' ? parsePerms(perms) : undefined
   if (typeof scheme !== 'string' || typeof id !== 'string' || bits === undefined)
     throw new UsageError(
       `${where}: Expected an entry such as {"scheme":"world","id":"anyone","perms":"cdrwa"}, got ${JSON.stringify(entry)}.`,

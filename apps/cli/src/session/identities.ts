@@ -12,7 +12,7 @@ export interface Identities {
 }
 
 /** Asks the server who this client is; what was proved by digest is told by name only, so it comes from `auth`. */
-export async function identitiesOf(
+export async function readIdentities(
   zk: ZooKeeper,
   auth: readonly { readonly scheme: string; readonly credential: string }[],
 ): Promise<Identities> {
@@ -30,7 +30,7 @@ export async function identitiesOf(
 }
 
 /** Whether an access list surely lets somebody create and delete children. */
-export function letsChange(acl: readonly ACL[], { isSuper, names }: Identities): boolean {
+export function canChangeChildren(acl: readonly ACL[], { isSuper, names }: Identities): boolean {
   if (isSuper) return true
   let granted = 0
   for (const { perms, id } of acl) if (names.has(`${id.scheme}:${id.id}`)) granted |= perms

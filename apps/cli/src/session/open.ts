@@ -1,9 +1,9 @@
 import { connect } from '@zabra/client'
 import { ExitCode, Failure } from '../exit-codes.ts'
-import { isService, parseServers, serviceAdvice } from './address.ts'
+import { isSrvName, parseServers, srvAdvice } from './address.ts'
 import { ClientSession } from './client-session.ts'
 import type { Login } from './login.ts'
-import type { Networks } from './transport.ts'
+import type { ClientTransport } from './transport.ts'
 import type { ZooKeeper } from './zookeeper.ts'
 
 /** Where to connect, as whom, and how long to wait. */
@@ -14,13 +14,13 @@ export interface SessionOptions {
   readonly login?: Login
   /** Milliseconds: the session's timeout, and how long to wait for a server and for an answer. */
   readonly timeoutMs: number
-  readonly networks: Networks
+  readonly clientTransport: ClientTransport
   /** Whether a server that is cut off from its quorum will do. */
   readonly readOnly?: boolean
 }
 
 /** Longest answer and request: what a server takes is for the server to say. */
-const LONGEST = 0x3fff_ffff
+const MAX_FRAME = 0x3fff_ffff
 
 /**
  * Opens a session on a server that answers and proves every identity. Rejects with what each server said when all have
@@ -31,12 +31,12 @@ export async function openSession(
   signal: AbortSignal,
   notice: (line: string) => void = () => {},
 ): Promise<ZooKeeper> {
-  const { timeoutMs, networks } = options
-  const named = networks.named(options.server)
+  const { timeoutMs, clientTransport } = options
+  const named = clientTransport.withSchemes(options.server)
   // How many servers a service has is known when it has been looked up, which the client does.
-  const looked = isService(named)
+  const looked = isSrvName(named)
   const count = looked ? Infinity : parseServers(named).servers.length
-  await networks.ready(named)
+  await clientTransport.loadCertificates(named)
   // Before the time begins to count: a person may have to type a password.
   const sasl = await options.login?.mechanism()
   const attempt = new AbortController()
@@ -51,21 +51,21 @@ export async function openSession(
   try {
     const client = await connect({
       servers: named,
-      transport: networks.transport,
+      transport: clientTransport.transport,
       sessionTimeout: timeoutMs,
       // A session that has expired took its ephemeral nodes along; whoever made them is to know.
       sessionExpiry: 'close',
       readOnly: options.readOnly === true,
       auth: options.auth.map(({ scheme, credential }) => ({ scheme, auth: encoder.encode(credential) })),
       ...(sasl ? { sasl } : {}),
-      maxFrame: LONGEST,
-      maxRequest: LONGEST,
+      maxFrame: MAX_FRAME,
+      maxRequest: MAX_FRAME,
       signal: attempt.signal,
       instrumentation: {
         attempt: ({ server, error }) => {
           const name = server.replace(/^(?:tcp|tls):../, '')
           // A person waits: one round through the list is enough.
-          const message = told(error)
+          const message = describeError(error)
           if (reasons.push(message.includes(name) ? message : `${name}: ${message}`) >= count) attempt.abort()
         },
       },
@@ -86,7 +86,7 @@ export async function openSession(
 }
 
 /** Why a server could not be reached, on one line; what OpenSSL says for its own developers is left out. */
-const told = ({ message }: Error): string =>
+const describeError = ({ message }: Error): string =>
   message
     .replaceAll('tcp://', '')
     .replace(/: \w+:error:\w+:SSL routines:[^:]*:([^:]*):\S*\s*$/, ': $1')
@@ -100,6 +100,6 @@ function adviceFor(reasons: readonly string[], servers: string): string {
     return 'That port speaks without TLS: leave out --tls and tls://, or name its port for TLS.'
   if (reasons.some((reason) => reason.includes('ECONNRESET')) && /\b(?:tls|wss):\/\//.test(servers))
     return 'Check that this is its port for TLS, and not the plain one.'
-  if (isService(servers)) return serviceAdvice
+  if (isSrvName(servers)) return srvAdvice
   return 'Check that a server runs there, or name another one with --server or ZABRA_SERVER.'
 }

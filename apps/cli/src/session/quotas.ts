@@ -1,5 +1,5 @@
 import { ErrorCode } from '@zabra/protocol'
-import { isCode } from '../exit-codes.ts'
+import { hasCode } from '../exit-codes.ts'
 import { formatLimits, limitsPath, parseLimits, statsPath, type Limits } from '../text/quota.ts'
 import { join } from './paths.ts'
 import type { ZooKeeper } from './zookeeper.ts'
@@ -11,15 +11,15 @@ export interface Quota {
   readonly used: { readonly count: number; readonly bytes: number }
 }
 
-const text = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
+const decode = (data: Uint8Array | null): string => new TextDecoder().decode(data ?? new Uint8Array(0))
 
 /** The quota of one subtree, or undefined when it has none. */
 export async function readQuota(zk: ZooKeeper, path: string): Promise<Quota | undefined> {
   try {
     const [limits, used] = await Promise.all([zk.getData(limitsPath(path)), zk.getData(statsPath(path))])
-    return { path, limits: parseLimits(text(limits.data)), used: parseLimits(text(used.data)) }
+    return { path, limits: parseLimits(decode(limits.data)), used: parseLimits(decode(used.data)) }
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return undefined
+    if (hasCode(error, ErrorCode.NONODE)) return undefined
     throw error
   }
 }
@@ -53,7 +53,7 @@ async function namesBelow(zk: ZooKeeper, node: string): Promise<string[]> {
     const { children } = await zk.getChildren(node)
     return children.filter((name) => name !== 'zookeeper_limits' && name !== 'zookeeper_stats')
   } catch (error) {
-    if (isCode(error, ErrorCode.NONODE)) return []
+    if (hasCode(error, ErrorCode.NONODE)) return []
     throw error
   }
 }
@@ -93,7 +93,7 @@ export async function removeQuota(zk: ZooKeeper, path: string): Promise<boolean>
     try {
       await zk.delete(node)
     } catch (error) {
-      if (isCode(error, ErrorCode.NOTEMPTY) || isCode(error, ErrorCode.NONODE)) return true
+      if (hasCode(error, ErrorCode.NOTEMPTY) || hasCode(error, ErrorCode.NONODE)) return true
       throw error
     }
     node = node.slice(0, node.lastIndexOf('/'))
@@ -105,6 +105,6 @@ async function createIfMissing(zk: ZooKeeper, path: string): Promise<void> {
   try {
     await zk.create(path, null)
   } catch (error) {
-    if (!isCode(error, ErrorCode.NODEEXISTS)) throw error
+    if (!hasCode(error, ErrorCode.NODEEXISTS)) throw error
   }
 }

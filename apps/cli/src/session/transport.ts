@@ -1,7 +1,7 @@
 import { nodeTransport, type NodeTransport, type TlsOptions } from '@zabra/client'
 
 /** How servers are reached: over TCP, TLS and WebSockets by the scheme of their address, with the certificates named. */
-export class Networks {
+export class ClientTransport {
   readonly transport: NodeTransport
   /** Whether servers without a scheme are reached over TLS. */
   readonly #isSecure: boolean
@@ -15,12 +15,12 @@ export class Networks {
    * Reads the certificates if one of the servers, whose schemes are given, needs them. Rejects with a `CertificateError`
    * that names the file when one cannot be used.
    */
-  async ready(servers: string): Promise<void> {
+  async loadCertificates(servers: string): Promise<void> {
     if (this.#isSecure || /\b(?:tls|wss):\/\//.test(servers)) await this.transport.reload()
   }
 
   /** A connect string in which every server has a scheme. */
-  named(servers: string): string {
+  withSchemes(servers: string): string {
     if (!this.#isSecure) return servers
     if (servers.startsWith('dns-srv://')) return servers.replace('dns-srv', 'dns-srv+tls')
     const root = /(?<![:/])\/(?!\/).*$/.exec(servers)?.[0] ?? ''

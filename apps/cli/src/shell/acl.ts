@@ -4,7 +4,7 @@ import { parseAcl } from '../text/acl.ts'
 import type { Shell } from './shell.ts'
 
 /** Reads an access list. Complains as ZooKeeper's shell does of what is none, and gives an empty one then. */
-export function aclOf(shell: Shell, text: string): ACL[] {
+export function readAcl(shell: Shell, text: string): ACL[] {
   try {
     return parseAcl(text)
   } catch (error) {

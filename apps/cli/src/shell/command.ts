@@ -16,16 +16,16 @@ export interface ShellCommand {
   /** Options without a value, with their dash. */
   readonly flags?: readonly string[]
   /** Options with one. */
-  readonly values?: readonly string[]
+  readonly valueOptions?: readonly string[]
   /** Words that it needs. */
-  readonly least?: number
+  readonly minArgs?: number
   /** Runs without a session. */
   readonly offline?: boolean
   run(shell: Shell, args: Arguments): Promise<void> | void
 }
 
 /** A command that was called in a way it cannot be. */
-export class BadCall extends Error {
+export class CommandSyntaxError extends Error {
   override readonly name = 'BadCall'
 }
 
@@ -36,26 +36,26 @@ export function parseArguments(command: ShellCommand, words: readonly string[]):
   const values = new Map<string, string[]>()
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
-    if (command.values?.includes(word)) {
+    if (command.valueOptions?.includes(word)) {
       const value = words[++i]
-      if (value === undefined) throw new BadCall(`Missing argument for option: ${word.slice(1)}`)
+      if (value === undefined) throw new CommandSyntaxError(`Missing argument for option: ${word.slice(1)}`)
       values.set(word, [...(values.get(word) ?? []), value])
     } else if (command.flags?.includes(word)) flags.add(word)
     // A single dash and a number below zero are words like any other.
-    else if (/^-[A-Za-z]/.test(word)) throw new BadCall(`Unrecognized option: ${word}`)
+    else if (/^-[A-Za-z]/.test(word)) throw new CommandSyntaxError(`Unrecognized option: ${word}`)
     else rest.push(word)
   }
-  if (rest.length < (command.least ?? 0)) throw new BadCall('')
+  if (rest.length < (command.minArgs ?? 0)) throw new CommandSyntaxError('')
   return { words: rest, flags, values }
 }
 
 /** The one value of an option as a whole number; undefined when it was not given. */
-export function numberOf(args: Arguments, option: string, radix = 10): number | undefined {
+export function numberOption(args: Arguments, option: string, radix = 10): number | undefined {
   const text = args.values.get(option)?.[0]
   if (text === undefined) return undefined
   const isNumber = (radix === 16 ? /^(0x)?[0-9a-f]+$/i : /^-?\d+$/).test(text)
   const value = Number.parseInt(text, radix)
   if (!isNumber || !Number.isSafeInteger(value))
-    throw new BadCall(`Expected a whole number after ${option}, got "${text}"`)
+    throw new CommandSyntaxError(`Expected a whole number after ${option}, got "${text}"`)
   return value
 }

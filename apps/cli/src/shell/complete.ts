@@ -13,19 +13,22 @@ export async function complete(shell: Shell, line: string): Promise<[string[], s
   if (before === '') return fits([...shell.commands.keys()].map((name) => `${name} `))
   const command = shell.commands.get(before.split(/\s/, 1)[0]!)
   if (word.startsWith('-'))
-    return fits([...(command?.flags ?? []), ...(command?.values ?? [])].map((option) => `${option} `))
+    return fits([...(command?.flags ?? []), ...(command?.valueOptions ?? [])].map((option) => `${option} `))
   const quote = /^["']/.exec(word)?.[0] ?? ''
   const path = word.slice(quote.length)
   if (!path.startsWith('/')) return [[], word]
-  const paths = (await pathsLike(shell, path)).filter((each) => each.startsWith(path)).toSorted()
-  return [paths.map((each) => (quote === '' && /[\s"']/.test(each) ? quoteFor(each) : quote) + each), word]
+  const paths = (await childPaths(shell, path)).filter((each) => each.startsWith(path)).toSorted()
+  return [
+    paths.map((each) => (quote === '' && /[\s"']/.test(each) ? openingQuote(each) : quote) + each),
+    word,
+  ]
 }
 
 /** What opens a word that blanks or quotes would cut; whoever types closes it. */
-const quoteFor = (path: string): string => (path.includes('"') ? "'" : '"')
+const openingQuote = (path: string): string => (path.includes('"') ? "'" : '"')
 
 /** The children of the last whole parent in what was typed. */
-async function pathsLike(shell: Shell, word: string): Promise<string[]> {
+async function childPaths(shell: Shell, word: string): Promise<string[]> {
   const parent = word.slice(0, word.lastIndexOf('/')) || '/'
   try {
     const { children } = await shell.zk.getChildren(parent)

@@ -1,5 +1,5 @@
 import { ErrorCode, errorName } from '@zabra/protocol'
-import { ExitCode, factsOf, judge, type Verdict } from '../exit-codes.ts'
+import { ExitCode, errorDetails, toExit, type Exit } from '../exit-codes.ts'
 
 /** A command that did not succeed, told in the words that scripts look for. */
 export class ShellFailure extends Error {
@@ -12,7 +12,7 @@ export class ShellFailure extends Error {
 }
 
 /** Texts of ZooKeeper's shell for answers that speak of a node. */
-const texts: ReadonlyMap<number, string> = new Map([
+const pathMessages: ReadonlyMap<number, string> = new Map([
   [ErrorCode.NONODE, 'Node does not exist: '],
   [ErrorCode.NOCHILDRENFOREPHEMERALS, 'Ephemerals cannot have children: '],
   [ErrorCode.NODEEXISTS, 'Node already exists: '],
@@ -26,7 +26,7 @@ const texts: ReadonlyMap<number, string> = new Map([
 ])
 
 /** Names of answers in `KeeperErrorCode = …`, where they are not the name of the code run together. */
-const names: ReadonlyMap<number, string> = new Map([
+const errorNames: ReadonlyMap<number, string> = new Map([
   [ErrorCode.CONNECTIONLOSS, 'ConnectionLoss'],
   [ErrorCode.OPERATIONTIMEOUT, 'OperationTimeout'],
   [ErrorCode.SESSIONEXPIRED, 'Session expired'],
@@ -42,27 +42,27 @@ const names: ReadonlyMap<number, string> = new Map([
 ])
 
 /** What the shell prints of an error, and the code with which it would end. */
-export function judgeShell(error: unknown): Verdict {
+export function toShellExit(error: unknown): Exit {
   if (error instanceof ShellFailure) return { line: error.message, exitCode: error.exitCode }
-  const { wireCode, path } = factsOf(error)
-  const verdict = judge(error)
+  const { wireCode, path } = errorDetails(error)
+  const verdict = toExit(error)
   if (wireCode === undefined) return verdict
-  const text = texts.get(wireCode)
+  const text = pathMessages.get(wireCode)
   if (text !== undefined) return { line: `${text}${path ?? 'null'}`, exitCode: verdict.exitCode }
   return { line: keeperError(wireCode, path), exitCode: verdict.exitCode }
 }
 
 /** An answer as Java's exceptions name it. */
 export const keeperError = (wireCode: number, path: string | undefined): string =>
-  `KeeperErrorCode = ${names.get(wireCode) ?? errorName(wireCode)}${path === undefined ? '' : ` for ${path}`}`
+  `KeeperErrorCode = ${errorNames.get(wireCode) ?? errorName(wireCode)}${path === undefined ? '' : ` for ${path}`}`
 
 /** Throws what ZooKeeper's shell says of a path that is none. */
 export function checkPath(path: string): void {
-  const wrong = wrongWith(path)
+  const wrong = pathProblem(path)
   if (wrong !== undefined) throw new ShellFailure(wrong, ExitCode.usage)
 }
 
-function wrongWith(path: string): string | undefined {
+function pathProblem(path: string): string | undefined {
   if (path.length === 0) return 'Path length must be > 0'
   if (!path.startsWith('/')) return 'Path must start with / character'
   if (path.length > 1 && path.endsWith('/')) return 'Path must not end with / character'

@@ -1,12 +1,12 @@
-import { orAborted } from '../context.ts'
+import { raceAbort } from '../context.ts'
 import { ExitCode, Interrupted } from '../exit-codes.ts'
 import { note, print, type Io } from '../io.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { safe, safeLine } from '../text/bytes.ts'
-import { BadCall, parseArguments, type ShellCommand } from './command.ts'
-import { checkPath, judgeShell, ShellFailure } from './failures.ts'
-import { split } from './split.ts'
-import { Watching } from './watching.ts'
+import { CommandSyntaxError, parseArguments, type ShellCommand } from './command.ts'
+import { checkPath, toShellExit, ShellFailure } from './failures.ts'
+import { splitWords } from './split.ts'
+import { ShellWatches } from './shell-watches.ts'
 
 /** What a shell is made of. */
 export interface ShellOptions {
@@ -23,12 +23,12 @@ export interface ShellOptions {
 export class Shell {
   readonly io: Io
   readonly commands: ReadonlyMap<string, ShellCommand>
-  readonly watching: Watching
+  readonly watches: ShellWatches
   /** Every line that was run, the current one included. */
   readonly history: string[] = []
-  printsWatches = true
+  areWatchesPrinted = true
   /** No further line is wanted. */
-  isOver = false
+  hasQuit = false
   readonly #open: (server: string) => Promise<ZooKeeper>
   readonly #refresh: () => void
   /** Ends the command under way when it aborts. */
@@ -42,7 +42,7 @@ export class Shell {
     this.#server = server
     this.#open = open
     this.#refresh = refresh
-    this.watching = new Watching((type, path) => this.#event('SyncConnected', type, path))
+    this.watches = new ShellWatches((type, path) => this.#printEvent('SyncConnected', type, path))
   }
 
   /** The session. Throws when there is none. */
@@ -78,7 +78,7 @@ export class Shell {
     void zk.closed.then((reason) => {
       if (this.#zk !== zk) return
       this.#zk = undefined
-      this.watching.forget()
+      this.watches.clear()
       if (reason !== undefined) this.notice(reason.message)
     })
   }
@@ -87,7 +87,7 @@ export class Shell {
   async close(): Promise<void> {
     const zk = this.#zk
     this.#zk = undefined
-    this.watching.forget()
+    this.watches.clear()
     await zk?.close()
   }
 
@@ -115,7 +115,7 @@ export class Shell {
 
   /** Runs one line and resolves to the exit code that it stands for. */
   async execute(line: string): Promise<number> {
-    const all = split(line)
+    const all = splitWords(line)
     if (all?.length === 0) return ExitCode.ok
     this.history.push(line)
     if (all === undefined) {
@@ -143,10 +143,10 @@ export class Shell {
     this.#running ??= new AbortController()
     try {
       if (!command.offline) void this.zk
-      await orAborted(Promise.resolve(command.run(this, parseArguments(command, words))), this.signal)
+      await raceAbort(Promise.resolve(command.run(this, parseArguments(command, words))), this.signal)
       return ExitCode.ok
     } catch (error) {
-      return this.#failed(error, command)
+      return this.#printError(error, command)
     } finally {
       if (isOuter) this.#running = undefined
     }
@@ -160,23 +160,23 @@ export class Shell {
     return ['zabra shell --server host:port', ...lines.toSorted()]
   }
 
-  #failed(error: unknown, { usage }: ShellCommand): number {
+  #printError(error: unknown, { usage }: ShellCommand): number {
     if (error instanceof NotConnected) {
       this.out(error.message)
       return error.exitCode
     }
-    if (error instanceof BadCall) {
+    if (error instanceof CommandSyntaxError) {
       if (error.message !== '') this.err(error.message)
       this.err(usage)
       return ExitCode.usage
     }
-    const { line, exitCode } = judgeShell(error)
+    const { line, exitCode } = toShellExit(error)
     if (line !== '') this.err(line)
     return exitCode
   }
 
-  #event(state: string, type: string, path: string): void {
-    if (!this.printsWatches) return
+  #printEvent(state: string, type: string, path: string): void {
+    if (!this.areWatchesPrinted) return
     print(this.io, '', 'WATCHER::', '', `WatchedEvent state:${state} type:${type} path:${safeLine(path)}`)
     this.#refresh()
   }

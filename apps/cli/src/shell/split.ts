@@ -2,7 +2,7 @@
  * The words of a line as ZooKeeper's shell splits it: quotes of either kind hold a word together, nothing escapes them.
  * Undefined for a line that opens a quote and does not close it.
  */
-export function split(line: string): string[] | undefined {
+export function splitWords(line: string): string[] | undefined {
   const word = /\s*(?:"([^"]*)"|'([^']*)'|([^"'\s]\S*))\s*/y
   const words: string[] = []
   let at = 0

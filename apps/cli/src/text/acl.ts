@@ -10,7 +10,7 @@ const bits: ReadonlyMap<string, number> = new Map([
 ])
 
 /** The bits of letters such as `cdrwa`; undefined when one of them is none. */
-export function permsOf(letters: string): number | undefined {
+export function parsePerms(letters: string): number | undefined {
   let perms = 0
   for (const letter of letters) {
     const bit = bits.get(letter)
@@ -42,7 +42,7 @@ export function parseAcl(text: string): ACL[] {
       throw new UsageError(
         `Expected an access list as scheme:id:perms,… with perms of the letters c, d, r, w and a, got "${text.slice(at)}". Everybody may read is world:anyone:r.`,
       )
-    acl.push({ perms: permsOf(match[3]!)!, id: { scheme: match[1]!, id: match[2]! } })
+    acl.push({ perms: parsePerms(match[3]!)!, id: { scheme: match[1]!, id: match[2]! } })
   }
   if (acl.length === 0)
     throw new UsageError(

@@ -2,7 +2,7 @@ const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const lenient = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The text that bytes are in UTF-8, or undefined when they are none. */
-export function textOf(bytes: Uint8Array): string | undefined {
+export function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return strict.decode(bytes)
   } catch {
@@ -41,7 +41,7 @@ export function hexDump(bytes: Uint8Array): string[] {
 /** The beginning of a node's data on one line, quoted; bytes that are no text as a hexadecimal number. */
 export function preview(bytes: Uint8Array | null, limit = 60): string {
   if (bytes === null) return 'null'
-  const text = textOf(bytes)
+  const text = decodeUtf8(bytes)
   if (text !== undefined)
     return text.length > limit ? `"${safeLine(text.slice(0, limit))}…"` : `"${safeLine(text)}"`
   const hex = Buffer.from(bytes.subarray(0, limit / 2)).toString('hex')
@@ -51,6 +51,6 @@ export function preview(bytes: Uint8Array | null, limit = 60): string {
 /** Data in a JSON object: as text when it is some, else in Base64; null is null. */
 export function dataFields(bytes: Uint8Array | null): { data: string | null } | { base64: string } {
   if (bytes === null) return { data: null }
-  const text = textOf(bytes)
+  const text = decodeUtf8(bytes)
   return text === undefined ? { base64: Buffer.from(bytes).toString('base64') } : { data: text }
 }

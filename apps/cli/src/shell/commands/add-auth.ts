@@ -3,7 +3,7 @@ import type { ShellCommand } from '../command.ts'
 /** Proves an identity. */
 export const addAuth: ShellCommand = {
   usage: 'addauth scheme auth',
-  least: 1,
+  minArgs: 1,
   async run({ zk }, { words: [scheme = '', auth = ''] }) {
     await zk.addAuth(scheme, new TextEncoder().encode(auth))
   },

@@ -9,7 +9,7 @@ export const config: ShellCommand = {
   usage: 'config [-c] [-w] [-s]',
   flags: ['-c', '-w', '-s'],
   async run(shell, { flags }) {
-    if (flags.has('-w')) await shell.watching.once(shell.zk, CONFIG, 'data')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, CONFIG, 'data')
     const { data, stat } = await shell.zk.getConfig()
     const text = safeData(data ?? new Uint8Array(0))
     shell.out(flags.has('-c') ? forClients(text) : text)

@@ -7,7 +7,7 @@ import { ShellFailure } from '../failures.ts'
 export const delQuota: ShellCommand = {
   usage: 'delquota [-n|-b|-N|-B] path',
   flags: ['-n', '-b', '-N', '-B'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
     if ((await readQuota(shell.zk, path)) === undefined)

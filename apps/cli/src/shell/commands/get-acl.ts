@@ -6,7 +6,7 @@ import type { ShellCommand } from '../command.ts'
 export const getAcl: ShellCommand = {
   usage: 'getAcl [-s] path',
   flags: ['-s'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const { acl, stat } = await shell.zk.getACL(shell.path(words[0]))
     for (const line of aclLines(acl)) shell.out(line)

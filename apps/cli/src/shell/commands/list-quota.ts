@@ -7,7 +7,7 @@ import { ShellFailure } from '../failures.ts'
 /** Prints a quota and its use. */
 export const listQuota: ShellCommand = {
   usage: 'listquota path',
-  least: 1,
+  minArgs: 1,
   async run(shell, { words }) {
     const path = shell.path(words[0])
     shell.err(`absolute path is ${limitsPath(path)}`)

@@ -8,14 +8,14 @@ import type { Shell } from '../shell.ts'
 export const ls: ShellCommand = {
   usage: 'ls [-s] [-w] [-R] path',
   flags: ['-s', '-w', '-R'],
-  least: 1,
+  minArgs: 1,
   async run(shell, { flags, words }) {
     const path = shell.path(words[0])
     if (flags.has('-R')) {
       shell.out(path)
       return below(shell, shell.zk, path)
     }
-    if (flags.has('-w')) await shell.watching.once(shell.zk, path, 'children')
+    if (flags.has('-w')) await shell.watches.addOneShot(shell.zk, path, 'children')
     const { children, stat } = await shell.zk.getChildren(path)
     shell.out(`[${children.toSorted().join(', ')}]`)
     if (flags.has('-s')) for (const line of statLines(stat)) shell.out(line)

@@ -5,7 +5,7 @@ export const printWatches: ShellCommand = {
   usage: 'printwatches on|off',
   offline: true,
   run(shell, { words: [to] }) {
-    if (to === undefined) shell.out(`printwatches is ${shell.printsWatches ? 'on' : 'off'}`)
-    else shell.printsWatches = to === 'on'
+    if (to === undefined) shell.out(`printwatches is ${shell.areWatchesPrinted ? 'on' : 'off'}`)
+    else shell.areWatchesPrinted = to === 'on'
   },
 }

@@ -5,7 +5,7 @@ export const quit: ShellCommand = {
   usage: 'quit ',
   offline: true,
   async run(shell) {
-    shell.isOver = true
+    shell.hasQuit = true
     await shell.close()
   },
 }

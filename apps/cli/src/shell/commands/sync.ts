@@ -3,7 +3,7 @@ import type { ShellCommand } from '../command.ts'
 /** Waits until the server has caught up with its leader. */
 export const sync: ShellCommand = {
   usage: 'sync path',
-  least: 1,
+  minArgs: 1,
   async run(shell, { words }) {
     await shell.zk.sync(shell.path(words[0]))
     shell.out('Sync is OK')

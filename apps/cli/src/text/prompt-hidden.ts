@@ -8,7 +8,7 @@ const CTRL_U = '\u0015'
 const isErasing = (character: string): boolean => character === '\b' || character === '\u007f'
 
 /** Asks for a line at the terminal without showing what is typed. Rejects with an `Interrupted` on Ctrl-C and Ctrl-D. */
-export function askHidden({ stdin, stderr, signal }: Io, question: string): Promise<string> {
+export function promptHidden({ stdin, stderr, signal }: Io, question: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let typed: string[] = []
     const settle = (): void => {

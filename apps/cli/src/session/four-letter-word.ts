@@ -2,7 +2,7 @@ import type { ServerAddress, Transport } from '@zabra/client'
 import { formatServer } from './address.ts'
 
 /** Sends a four-letter word and resolves to the answer. Rejects when there is none in time. */
-export async function ask(
+export async function sendFourLetterWord(
   transport: Transport,
   at: ServerAddress,
   word: string,
@@ -36,8 +36,8 @@ export async function ask(
 }
 
 /** What a server answers for a word that it was not told to answer. */
-export const isRefusal = (text: string): boolean =>
+export const isNotWhitelisted = (text: string): boolean =>
   text.includes('is not executed because it is not in the whitelist')
 
 /** What a server answers while it has nothing to serve, such as before an election is over. */
-export const isIdle = (text: string): boolean => text.includes('is not currently serving requests')
+export const isNotServing = (text: string): boolean => text.includes('is not currently serving requests')

@@ -6,16 +6,16 @@ import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
-import { Networks } from '../session/transport.ts'
+import { ClientTransport } from '../session/transport.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { run } from '../run.ts'
 
 /** Keeps what is written, and tells when a text has come. */
-export class Capture extends Writable {
+export class CapturedOutput extends Writable {
   readonly isTTY: boolean
   readonly columns = 100
   #chunks: Buffer[] = []
-  readonly #waiting = new Set<{ test: RegExp; found: () => void }>()
+  readonly #waiters = new Set<{ test: RegExp; found: () => void }>()
 
   constructor(isTTY = false) {
     super()
@@ -24,7 +24,7 @@ export class Capture extends Writable {
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.#chunks.push(chunk)
-    for (const one of this.#waiting) if (one.test.test(this.text)) one.found()
+    for (const one of this.#waiters) if (one.test.test(this.text)) one.found()
     done()
   }
 
@@ -43,17 +43,17 @@ export class Capture extends Writable {
       const one = {
         test,
         found: () => {
-          this.#waiting.delete(one)
+          this.#waiters.delete(one)
           resolve()
         },
       }
-      this.#waiting.add(one)
+      this.#waiters.add(one)
     })
   }
 }
 
 /** What a command line printed, and the code with which it ended. */
-export interface Ran {
+export interface RunResult {
   readonly code: number
   readonly out: string
   readonly err: string
@@ -61,7 +61,7 @@ export interface Ran {
 }
 
 /** What stands around a command line unless a test says otherwise. */
-export interface Around {
+export interface RunOptions {
   readonly input?: string | Uint8Array
   readonly environment?: Record<string, string>
   readonly terminal?: boolean
@@ -69,18 +69,18 @@ export interface Around {
 }
 
 /** A command line under way: its streams can be looked at and written to. */
-export class Running {
+export class CommandRun {
   readonly stdin: Readable & { isTTY?: boolean }
-  readonly stdout: Capture
-  readonly stderr: Capture
+  readonly stdout: CapturedOutput
+  readonly stderr: CapturedOutput
   readonly stop: AbortController
-  readonly ended: Promise<Ran>
+  readonly ended: Promise<RunResult>
 
-  constructor(argv: readonly string[], address: string | undefined, around: Around = {}) {
+  constructor(argv: readonly string[], address: string | undefined, around: RunOptions = {}) {
     const { input, environment = {}, terminal = false, stop = new AbortController() } = around
     this.stdin = input === undefined ? new PassThrough() : Readable.from([Buffer.from(input)])
-    this.stdout = new Capture(terminal)
-    this.stderr = new Capture(terminal)
+    this.stdout = new CapturedOutput(terminal)
+    this.stderr = new CapturedOutput(terminal)
     this.stop = stop
     const io: Io = {
       stdin: this.stdin,
@@ -89,7 +89,7 @@ export class Running {
       environment: { ...(address === undefined ? {} : { ZABRA_SERVER: address }), ...environment },
       version: '1.2.3',
       signal: stop.signal,
-      ports: nodePlatform(),
+      platform: nodePlatform(),
     }
     this.ended = run(argv, io).then((code) => ({
       code,
@@ -101,21 +101,21 @@ export class Running {
 }
 
 /** A server of its own for a file of tests, and command lines that talk to it. */
-export class Stage {
+export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
   zk!: ZooKeeper
 
-  static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
-    const stage = new Stage()
-    stage.server = await stage.#serve(settings)
-    const networks = new Networks()
-    const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks }
+  static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
+    const stage = new CliFixture()
+    stage.server = await stage.#startServer(settings)
+    const clientTransport = new ClientTransport()
+    const options = { server: stage.address, auth: [], timeoutMs: 10_000, clientTransport }
     stage.zk = await openSession(options, new AbortController().signal)
     return stage
   }
 
-  #serve(settings: Partial<ServerSettings>): Promise<Server> {
+  #startServer(settings: Partial<ServerSettings>): Promise<Server> {
     const dataDir = join(this.folder, 'data')
     const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
     return createServer(defaults({ ...base, ...settings }), nodePlatform())
@@ -124,24 +124,24 @@ export class Stage {
   /** Stops the server and starts it again on the same port and data. */
   async restart(clientPort: number): Promise<void> {
     await this.server.close()
-    this.server = await this.#serve({ clientPort })
+    this.server = await this.#startServer({ clientPort })
   }
 
   get address(): string {
     return `127.0.0.1:${this.server.addresses.client.port}`
   }
 
-  start(argv: readonly string[], around?: Around): Running {
-    return new Running(argv, this.address, around)
+  start(argv: readonly string[], around?: RunOptions): CommandRun {
+    return new CommandRun(argv, this.address, around)
   }
 
   /** Runs one command line to its end. */
-  run(argv: readonly string[], around: Around = {}): Promise<Ran> {
+  run(argv: readonly string[], around: RunOptions = {}): Promise<RunResult> {
     return this.start(argv, { input: '', ...around }).ended
   }
 
   /** Makes nodes with their data, parents first. */
-  async plant(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
+  async createNodes(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
     for (const [path, data] of Object.entries(nodes))
       await this.zk.create(path, typeof data === 'string' ? new TextEncoder().encode(data) : data)
   }

@@ -2,7 +2,7 @@ import { UsageError } from '../exit-codes.ts'
 import type { CreateMode } from './zookeeper.ts'
 
 /** What kind of node is wanted, as flags say it. */
-export interface Kind {
+export interface CreateFlags {
   readonly ephemeral?: boolean
   readonly sequential?: boolean
   readonly container?: boolean
@@ -11,7 +11,7 @@ export interface Kind {
 }
 
 /** The mode of a combination of flags. Throws a `UsageError` for those that do not go together. */
-export function modeOf({ ephemeral, sequential, container, ttl }: Kind): CreateMode {
+export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): CreateMode {
   if (container && (ephemeral || sequential))
     throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')
   if (ttl !== undefined && (ephemeral || container))

@@ -3,14 +3,16 @@ import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
-const names: ReadonlyMap<number, string> = new Map(Object.entries(OpCode).map(([name, code]) => [code, name]))
+const opNames: ReadonlyMap<number, string> = new Map(
+  Object.entries(OpCode).map(([name, code]) => [code, name]),
+)
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
 /** Whether a transaction changes the node at `path` or one below it. */
-export function touches(txn: Txn, path: string): boolean {
+export function changesPath(txn: Txn, path: string): boolean {
   const below = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
-  if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => touches(part, path))
+  if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => changesPath(part, path))
   if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(below)
   return 'path' in txn && below(txn.path)
 }
@@ -23,7 +25,7 @@ export function txnLine({ header, txn }: LoggedTxn, withData: boolean): string {
 }
 
 function describe(txn: Txn, withData: boolean): string {
-  const name = names.get(txn.type) ?? String(txn.type)
+  const name = opNames.get(txn.type) ?? String(txn.type)
   if (txn.type === OpCode.createSession) return `${name} timeout ${txn.timeOut} ms`
   if (txn.type === OpCode.closeSession)
     return [name, ...txn.paths2Delete.map((path) => `deletes ${safeLine(path)}`)].join(' ')
@@ -34,7 +36,7 @@ function describe(txn: Txn, withData: boolean): string {
 
 function describePart(txn: SubTxn, withData: boolean): string {
   // Two op codes create a plain node; in words they are one.
-  const name = names.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
+  const name = opNames.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
   if (txn.type === OpCode.error) return `${name} ${errorName(txn.err)}`
   const words = [name, safeLine(txn.path)]
   if ('data' in txn) words.push(withData ? `data ${preview(txn.data)}` : `${txn.data?.length ?? 0} bytes`)
@@ -52,14 +54,14 @@ export function txnJson({ header, txn }: LoggedTxn, withData: boolean): Record<s
     session: hex(header.sessionId),
     cxid: header.cxid,
     zxid: hex(header.zxid),
-    ...bodyJson(txn, withData),
+    ...txnBodyJson(txn, withData),
   }
 }
 
-function bodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
-  const type = names.get(txn.type) ?? txn.type
+function txnBodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
+  const type = opNames.get(txn.type) ?? txn.type
   if (txn.type === OpCode.multi)
-    return { type, txns: Array.from(txn.txns, (part) => bodyJson(part, withData)) }
+    return { type, txns: Array.from(txn.txns, (part) => txnBodyJson(part, withData)) }
   if (txn.type === OpCode.error) return { type, error: errorName(txn.err) }
   if (txn.type === OpCode.createSession) return { type, timeout: txn.timeOut }
   if (txn.type === OpCode.closeSession) return { type, deletes: txn.paths2Delete }

@@ -20,7 +20,7 @@ export const reportJson = ({ first, last, ...report }: LogReport): Record<string
 })
 
 /** What is missing between one log and the next, in words; undefined when the next one goes on where the first ends. */
-export function gapBetween(before: LogReport, after: LogReport): string | undefined {
+export function describeGap(before: LogReport, after: LogReport): string | undefined {
   const { last } = before
   const { first } = after
   if (last === undefined || first === undefined || first <= last + 1) return undefined

@@ -3,48 +3,53 @@ import { readFileSync } from 'node:fs'
 import { UsageError } from '../exit-codes.ts'
 
 /** A command line in the words of this program, and what files add to its environment. */
-export interface Start {
-  readonly words: string[]
+export interface CommandLine {
+  readonly args: string[]
   readonly environment: Readonly<Record<string, string>>
 }
 
 /** Options of the program and of its shell that are followed by a value. */
-const valued = new Set(
+const optionsWithValue = new Set(
   '--server --auth --ca --cert --key --sasl-user --sasl-password-file --timeout -c --command'.split(' '),
 )
 /** Options of the program that may stand anywhere. */
-const anywhere = /^--(?:server|auth|tls|ca|cert|key|sasl-user|sasl-password-file|timeout|json)(?:=|$)/
+const globalOption = /^--(?:server|auth|tls|ca|cert|key|sasl-user|sasl-password-file|timeout|json)(?:=|$)/
 
 /**
  * Puts what stands behind `shell` as zkCli.sh takes it (`-server host -r get -s /a`) into the words of this program. Other
  * command lines stay as they are. Throws a `UsageError` for a file that cannot be used.
  */
-export function asZkCli(argv: readonly string[]): Start {
+export function translateZkCliArgs(argv: readonly string[]): CommandLine {
   let at = 0
-  while (at < argv.length && argv[at]!.startsWith('-')) at += valued.has(argv[at]!) ? 2 : 1
-  if (argv[at] !== 'shell') return { words: [...argv], environment: {} }
+  while (at < argv.length && argv[at]!.startsWith('-')) at += optionsWithValue.has(argv[at]!) ? 2 : 1
+  if (argv[at] !== 'shell') return { args: [...argv], environment: {} }
   const options = argv.slice(0, at + 1)
   const command: string[] = []
   const environment: Record<string, string> = {}
   const rest = argv.slice(at + 1)
   for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
     if (word === '--') command.push(...rest.splice(0))
-    else if (command.length > 0 ? anywhere.test(word) : word.startsWith('-'))
-      take(word, rest, options, environment)
+    else if (command.length > 0 ? globalOption.test(word) : word.startsWith('-'))
+      takeOption(word, rest, options, environment)
     else command.push(word)
   }
-  return { words: command.length === 0 ? options : [...options, '--', ...command], environment }
+  return { args: command.length === 0 ? options : [...options, '--', ...command], environment }
 }
 
-function take(word: string, rest: string[], options: string[], environment: Record<string, string>): void {
+function takeOption(
+  word: string,
+  rest: string[],
+  options: string[],
+  environment: Record<string, string>,
+): void {
   if (word === '-waitforconnection') return
   if (word === '-r') options.push('--read-only')
   else if (word === '-server' || word === '-timeout') options.push(`-${word}`, ...rest.splice(0, 1))
   else if (word === '-client-configuration') {
     const file = rest.shift()
     if (file === undefined) throw new UsageError('Expected a file behind -client-configuration, got none.')
-    Object.assign(environment, configurationIn(file))
-  } else options.push(word, ...(valued.has(word) ? rest.splice(0, 1) : []))
+    Object.assign(environment, readClientConfiguration(file))
+  } else options.push(word, ...(optionsWithValue.has(word) ? rest.splice(0, 1) : []))
 }
 
 /** The keys of Apache ZooKeeper's clients that have a variable here. */
@@ -56,9 +61,9 @@ const variables: ReadonlyMap<string, string> = new Map([
   ['zookeeper.ssl.keyStore.password', 'ZABRA_CERT_PASSWORD'],
 ])
 /** Keys that say what is so here anyway, of a class or of a type that the file itself tells. */
-const granted = /^zookeeper\.(?:clientCnxnSocket|ssl\.(?:key|trust)Store\.type)$/
+const impliedKeys = /^zookeeper\.(?:clientCnxnSocket|ssl\.(?:key|trust)Store\.type)$/
 
-function configurationIn(file: string): Record<string, string> {
+function readClientConfiguration(file: string): Record<string, string> {
   let text: string
   try {
     text = readFileSync(file, 'utf8')
@@ -72,7 +77,7 @@ function configurationIn(file: string): Record<string, string> {
     const variable = variables.get(key)
     if (variable !== undefined) found[variable] = value
     // To go on without, say, a login or a list of what is not to be trusted would be to do something else.
-    else if (!granted.test(key))
+    else if (!impliedKeys.test(key))
       throw new UsageError(
         `${file}:${line}: Expected one of ${[...variables.keys()].join(', ')}, got ${key}. Leave it out and use the options of zabra (zabra --help).`,
       )
