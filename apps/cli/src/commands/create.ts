@@ -1,5 +1,6 @@
 import { MAX_TTL } from '@zabra/protocol'
-import { readDataArg, integer, type CommandModule } from '../context.ts'
+import { readDataArg, integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { createModeOf, type CreateFlags } from '../session/create-mode.ts'
 import { parseAcl } from '../text/acl.ts'

@@ -1,5 +1,6 @@
 import { ErrorCode } from '@zabra/protocol'
-import { integer, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { hasCode, UsageError } from '../exit-codes.ts'
 
 /** `zabra delete`: nodes without children. */

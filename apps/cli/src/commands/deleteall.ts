@@ -1,4 +1,5 @@
-import { integer, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { progress } from '../progress.ts'

@@ -1,4 +1,5 @@
-import { integer, UnreadableNodes, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'

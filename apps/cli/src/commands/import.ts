@@ -71,7 +71,7 @@ export const importTree: CommandModule = (program, { io, options, session }) => 
         }
         return plan
       },
-      { cleansUp: true },
+      { handlesAbort: true },
     )
   }
 }

@@ -1,6 +1,7 @@
 import { ErrorCode } from '@zabra/protocol'
 import type { Command } from 'commander'
-import { integer, type CommandModule, type Context } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule, Context } from '../context.ts'
 import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { changeQuota, conflictingQuota, readQuota, removeQuota, type Quota } from '../session/quotas.ts'

@@ -1,4 +1,5 @@
-import { integer, UnreadableNodes, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import { UnreadableNodes, type CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { printJson } from '../io.ts'
 import { mapConcurrent } from '@zabra/client'

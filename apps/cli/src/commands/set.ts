@@ -1,4 +1,5 @@
-import { readDataArg, integer, type CommandModule } from '../context.ts'
+import { readDataArg, integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { UsageError } from '../exit-codes.ts'
 import { print, printJson } from '../io.ts'
 import { statJson, statLines } from '../text/stat.ts'

@@ -1,4 +1,5 @@
-import { integer, type CommandModule } from '../context.ts'
+import { integer } from '../arguments.ts'
+import type { CommandModule } from '../context.ts'
 import { Failure, ExitCode } from '../exit-codes.ts'
 import { note, print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'

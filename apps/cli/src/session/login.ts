@@ -1,5 +1,5 @@
 import { digestMd5 } from '@zabra/client'
-import { readFileArg } from '../context.ts'
+import { readFileArg } from '../arguments.ts'
 import { UsageError } from '../exit-codes.ts'
 import { readInput, type Io } from '../io.ts'
 import { promptHidden } from '../text/prompt-hidden.ts'

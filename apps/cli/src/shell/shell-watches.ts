@@ -2,7 +2,7 @@ import { ErrorCode } from '@zabra/protocol'
 import { RequestError } from '../session/request-error.ts'
 import type { WatchedEvent, ZooKeeper } from '../session/zookeeper.ts'
 
-/** What a watch of the shell waits for. */
+/** The kinds of watch that the shell can set. */
 export type WatchKind = 'data' | 'exists' | 'children' | 'persistent' | 'persistentRecursive'
 
 interface ActiveWatch {
@@ -11,7 +11,7 @@ interface ActiveWatch {
   close(): Promise<void>
 }
 
-/** The name that ZooKeeper has for the removal of a watch. */
+/** ZooKeeper's event types for the removal of a watch. */
 const removalEvents: Readonly<Record<WatchKind, string>> = {
   data: 'DataWatchRemoved',
   exists: 'DataWatchRemoved',
@@ -20,33 +20,34 @@ const removalEvents: Readonly<Record<WatchKind, string>> = {
   persistentRecursive: 'PersistentWatchRemoved',
 }
 
+/** Number of recent events remembered to drop duplicates. */
 const RECENT_EVENTS = 1000
 
-/** The watches that commands of the shell have left behind. */
+/** The watches that commands of the shell have set. */
 export class ShellWatches {
   readonly #active = new Set<ActiveWatch>()
-  /** Places of the last changes that were told, so that one of which several watches hear is told once. */
+  /** `order` of the most recent events: a change that fires several watches is printed once. */
   readonly #recentOrders = new Set<number>()
   readonly #notify: (type: string, path: string) => void
 
-  /** `tell` hears of changes and removals under the names of ZooKeeper. */
-  constructor(tell: (type: string, path: string) => void) {
-    this.#notify = tell
+  /** `notify` receives changes and removals with ZooKeeper's event types. */
+  constructor(notify: (type: string, path: string) => void) {
+    this.#notify = notify
   }
 
-  /** Waits for one change. A second watch of the same kind at the same path would tell nothing that the first does not. */
+  /** Sets a one-shot watch, unless one of this kind is set at the path already. */
   async addOneShot(zk: ZooKeeper, path: string, kind: 'data' | 'exists' | 'children'): Promise<void> {
     if (this.#has(path, kind)) return
-    const watch = await zk.watchOnce(path, kind)
-    const held: ActiveWatch = { path, kind, close: () => watch.close() }
-    this.#active.add(held)
-    void watch.fired.then((event) => {
-      this.#active.delete(held)
+    const oneShot = await zk.watchOnce(path, kind)
+    const watch: ActiveWatch = { path, kind, close: () => oneShot.close() }
+    this.#active.add(watch)
+    void oneShot.fired.then((event) => {
+      this.#active.delete(watch)
       if (event !== undefined) this.#notifyOnce(event)
     })
   }
 
-  /** Waits for every change. */
+  /** Sets a persistent watch, unless one of this kind is set at the path already. */
   async addPersistent(
     zk: ZooKeeper,
     path: string,
@@ -54,29 +55,29 @@ export class ShellWatches {
   ): Promise<void> {
     if (this.#has(path, kind)) return
     const watcher = await zk.watch(path, kind)
-    const held: ActiveWatch = { path, kind, close: () => watcher.close() }
-    this.#active.add(held)
+    const watch: ActiveWatch = { path, kind, close: () => watcher.close() }
+    this.#active.add(watch)
     void this.#forward(watcher)
   }
 
-  /** Gives up watches of these kinds at a path. Throws what a server says when there is none. */
+  /** Removes the watches of these kinds at a path. Rejects with `NOWATCHER` when there is none, as a server does. */
   async remove(path: string, kinds: readonly WatchKind[]): Promise<void> {
-    const found = [...this.#active].filter((held) => held.path === path && kinds.includes(held.kind))
+    const found = [...this.#active].filter((watch) => watch.path === path && kinds.includes(watch.kind))
     if (found.length === 0) throw new RequestError(ErrorCode.NOWATCHER, path)
-    for (const held of found) {
-      this.#active.delete(held)
-      await held.close()
-      this.#notify(removalEvents[held.kind], path)
+    for (const watch of found) {
+      this.#active.delete(watch)
+      await watch.close()
+      this.#notify(removalEvents[watch.kind], path)
     }
   }
 
-  /** The session is over, and its watches with it. */
+  /** Forgets all watches; they ended with their session. */
   clear(): void {
     this.#active.clear()
   }
 
   #has(path: string, kind: WatchKind): boolean {
-    for (const held of this.#active) if (held.path === path && held.kind === kind) return true
+    for (const watch of this.#active) if (watch.path === path && watch.kind === kind) return true
     return false
   }
 
@@ -88,7 +89,7 @@ export class ShellWatches {
     if (event.type === 'resync' || this.#recentOrders.has(event.order)) return
     const { type, path, order } = event
     this.#recentOrders.add(order)
-    // Watches that hear of one change hear of it within a moment.
+    // Events of one change arrive together, so a short memory is enough.
     for (const oldest of this.#recentOrders)
       if (this.#recentOrders.size > RECENT_EVENTS) this.#recentOrders.delete(oldest)
     this.#notify(`${type[0]!.toUpperCase()}${type.slice(1)}`, path)

@@ -127,7 +127,7 @@ describe('commands from a pipe', () => {
       'reconfig -members a -file b',
       `Expected -file or -members, got both\n${shellCommands.get('reconfig')!.usage}`,
     ],
-    ['deleteall /a "b', 'Expected a line that closes its quotes, got one that does not'],
+    ['deleteall /a "b', 'Expected a closing quote, got the end of the line'],
     ['redo 100', 'Command index out of range'],
     [
       'set /zookeeper -v soon x',

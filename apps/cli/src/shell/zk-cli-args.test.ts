@@ -57,7 +57,7 @@ describe('the options of zkCli.sh', () => {
       '# a client\nzookeeper.client.secure=true\nzookeeper.clientCnxnSocket=org.x\nzookeeper.ssl.trustStore.location=/t.p12\nzookeeper.ssl.trustStore.password=p\n',
     )
     expect(translateZkCliArgs(['shell', '-client-configuration', path, 'ls', '/'])).toEqual({
-      words: ['shell', '--', 'ls', '/'],
+      args: ['shell', '--', 'ls', '/'],
       environment: { ZABRA_TLS: 'true', ZABRA_CA: '/t.p12', ZABRA_CA_PASSWORD: 'p' },
     })
   })

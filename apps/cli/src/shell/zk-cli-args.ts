@@ -2,22 +2,22 @@ import { parseProperties } from '@zabra/server/settings'
 import { readFileSync } from 'node:fs'
 import { UsageError } from '../exit-codes.ts'
 
-/** A command line in the words of this program, and what files add to its environment. */
+/** A command line in the syntax of `zabra`, and variables read from a `-client-configuration` file. */
 export interface CommandLine {
   readonly args: string[]
   readonly environment: Readonly<Record<string, string>>
 }
 
-/** Options of the program and of its shell that are followed by a value. */
+/** Options of the program and of `shell` that take a value. */
 const optionsWithValue = new Set(
   '--server --auth --ca --cert --key --sasl-user --sasl-password-file --timeout -c --command'.split(' '),
 )
-/** Options of the program that may stand anywhere. */
+/** Options of the program, which may also follow the command. */
 const globalOption = /^--(?:server|auth|tls|ca|cert|key|sasl-user|sasl-password-file|timeout|json)(?:=|$)/
 
 /**
- * Puts what stands behind `shell` as zkCli.sh takes it (`-server host -r get -s /a`) into the words of this program. Other
- * command lines stay as they are. Throws a `UsageError` for a file that cannot be used.
+ * Translates the arguments of `shell` from the syntax of zkCli.sh (`-server host -r get -s /a`) to that of `zabra`. Returns other
+ * command lines unchanged. Throws a `UsageError` for a configuration file that cannot be read or has other keys.
  */
 export function translateZkCliArgs(argv: readonly string[]): CommandLine {
   let at = 0
@@ -47,12 +47,12 @@ function takeOption(
   else if (word === '-server' || word === '-timeout') options.push(`-${word}`, ...rest.splice(0, 1))
   else if (word === '-client-configuration') {
     const file = rest.shift()
-    if (file === undefined) throw new UsageError('Expected a file behind -client-configuration, got none.')
+    if (file === undefined) throw new UsageError('Expected a file after -client-configuration, got none.')
     Object.assign(environment, readClientConfiguration(file))
   } else options.push(word, ...(optionsWithValue.has(word) ? rest.splice(0, 1) : []))
 }
 
-/** The keys of Apache ZooKeeper's clients that have a variable here. */
+/** Client configuration keys of Apache ZooKeeper and the variables with the same meaning. */
 const variables: ReadonlyMap<string, string> = new Map([
   ['zookeeper.client.secure', 'ZABRA_TLS'],
   ['zookeeper.ssl.trustStore.location', 'ZABRA_CA'],
@@ -60,7 +60,7 @@ const variables: ReadonlyMap<string, string> = new Map([
   ['zookeeper.ssl.keyStore.location', 'ZABRA_CERT'],
   ['zookeeper.ssl.keyStore.password', 'ZABRA_CERT_PASSWORD'],
 ])
-/** Keys that say what is so here anyway, of a class or of a type that the file itself tells. */
+/** Keys without effect: the transport is fixed, and the type of a store is detected from the file. */
 const impliedKeys = /^zookeeper\.(?:clientCnxnSocket|ssl\.(?:key|trust)Store\.type)$/
 
 function readClientConfiguration(file: string): Record<string, string> {
@@ -76,7 +76,7 @@ function readClientConfiguration(file: string): Record<string, string> {
   for (const { key, value, line } of parseProperties(text).properties) {
     const variable = variables.get(key)
     if (variable !== undefined) found[variable] = value
-    // To go on without, say, a login or a list of what is not to be trusted would be to do something else.
+    // Ignoring a key such as a login or a revocation list would silently weaken security.
     else if (!impliedKeys.test(key))
       throw new UsageError(
         `${file}:${line}: Expected one of ${[...variables.keys()].join(', ')}, got ${key}. Leave it out and use the options of zabra (zabra --help).`,

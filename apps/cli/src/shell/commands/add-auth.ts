@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Proves an identity. */
+/** Adds an identity to the session. */
 export const addAuth: ShellCommand = {
   usage: 'addauth scheme auth',
   minArgs: 1,

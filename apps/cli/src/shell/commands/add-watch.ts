@@ -1,6 +1,6 @@
 import { CommandSyntaxError, type ShellCommand } from '../command.ts'
 
-/** Prints every change of a node from now on. */
+/** Sets a persistent watch. */
 export const addWatch: ShellCommand = {
   usage:
     'addWatch [-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE',

@@ -4,7 +4,7 @@ import { statLines } from '../../text/stat.ts'
 
 const CONFIG = '/zookeeper/config'
 
-/** The membership of the ensemble. */
+/** Prints the membership of the ensemble. */
 export const config: ShellCommand = {
   usage: 'config [-c] [-w] [-s]',
   flags: ['-c', '-w', '-s'],
@@ -17,7 +17,7 @@ export const config: ShellCommand = {
   },
 }
 
-/** The version and where clients connect, in one line. */
+/** Returns the configuration version and the client addresses in one line. */
 function forClients(text: string): string {
   let version = ''
   const addresses: string[] = []

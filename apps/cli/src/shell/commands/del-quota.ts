@@ -3,7 +3,7 @@ import { changeQuota, readQuota, removeQuota } from '../../session/quotas.ts'
 import type { ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Takes a quota away, or one limit of it. */
+/** Deletes a quota, or some of its limits. */
 export const delQuota: ShellCommand = {
   usage: 'delquota [-n|-b|-N|-B] path',
   flags: ['-n', '-b', '-N', '-B'],

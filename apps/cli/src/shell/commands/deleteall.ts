@@ -5,7 +5,7 @@ import { isReserved } from '../../session/paths.ts'
 import { CommandSyntaxError, numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Deletes a node with all that is below it. */
+/** Deletes a subtree. */
 export const deleteall: ShellCommand = {
   usage: 'deleteall path [-b batch size]',
   valueOptions: ['-b'],

@@ -2,7 +2,7 @@ import { aclLines } from '../../text/acl.ts'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand } from '../command.ts'
 
-/** Prints who may do what. */
+/** Prints the access list of a node. */
 export const getAcl: ShellCommand = {
   usage: 'getAcl [-s] path',
   flags: ['-s'],

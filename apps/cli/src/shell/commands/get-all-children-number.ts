@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Counts all that is below a node. */
+/** Prints the number of descendants of a node. */
 export const getAllChildrenNumber: ShellCommand = {
   usage: 'getAllChildrenNumber path',
   minArgs: 1,

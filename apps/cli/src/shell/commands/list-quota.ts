@@ -4,7 +4,7 @@ import { formatLimits, limitsPath } from '../../text/quota.ts'
 import type { ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Prints a quota and its use. */
+/** Prints a quota and its usage. */
 export const listQuota: ShellCommand = {
   usage: 'listquota path',
   minArgs: 1,

@@ -10,5 +10,5 @@ export const quit: ShellCommand = {
   },
 }
 
-/** The same under its other name. */
+/** Alias of `quit`. */
 export const exit: ShellCommand = { ...quit, usage: 'exit ' }

@@ -1,4 +1,4 @@
-import { readFileArg } from '../../context.ts'
+import { readFileArg } from '../../arguments.ts'
 import { ExitCode } from '../../exit-codes.ts'
 import { safeData } from '../../text/bytes.ts'
 import { statLines } from '../../text/stat.ts'
@@ -19,13 +19,16 @@ export const reconfig: ShellCommand = {
       throw new CommandSyntaxError('Expected -file or -members, got both')
     const members = file === undefined ? list('-members') : membersOf(await readFileArg(file))
     const [joining, leaving] = [list('-add'), list('-remove')]
-    const [isWhole, isStep] = [members !== undefined, joining !== undefined || leaving !== undefined]
-    if (isWhole && isStep)
+    const [isFullChange, isIncremental] = [
+      members !== undefined,
+      joining !== undefined || leaving !== undefined,
+    ]
+    if (isFullChange && isIncremental)
       throw new ShellFailure(
         "Can't use -file or -members together with -add or -remove (mixing incremental and non-incremental modes is not allowed)",
         ExitCode.usage,
       )
-    if (!isWhole && !isStep) throw new CommandSyntaxError('')
+    if (!isFullChange && !isIncremental) throw new CommandSyntaxError('')
     const version = numberOption(args, '-v', 16)
     const { data, stat } = await shell.zk.reconfig({
       ...(members === undefined ? {} : { members }),
@@ -38,7 +41,7 @@ export const reconfig: ShellCommand = {
   },
 }
 
-/** The members that a dynamic configuration file names, in one line. */
+/** Returns the members in a dynamic configuration file, separated by commas. */
 const membersOf = (bytes: Uint8Array): string =>
   new TextDecoder()
     .decode(bytes)

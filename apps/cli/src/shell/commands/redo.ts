@@ -13,14 +13,14 @@ export const redo: ShellCommand = {
     if (line === undefined || Number(number) >= shell.history.length - 1)
       throw new ShellFailure('Command index out of range', ExitCode.usage)
     if (splitWords(line)?.[0] === 'redo') throw new ShellFailure('No redoing redos', ExitCode.usage)
-    // The line takes the place of the redo.
+    // The repeated line replaces the redo in the history.
     shell.history.pop()
     const exitCode = await shell.execute(line)
     if (exitCode !== ExitCode.ok) throw new RepeatedLineError(exitCode)
   },
 }
 
-/** The repeated line has complained already. */
+/** Carries the exit code of the repeated line, which has printed its error. */
 class RepeatedLineError extends ShellFailure {
   constructor(exitCode: number) {
     super('', exitCode)

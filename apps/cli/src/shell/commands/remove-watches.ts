@@ -9,7 +9,7 @@ const kinds: Readonly<Record<string, readonly WatchKind[]>> = {
 }
 const all: readonly WatchKind[] = ['data', 'exists', 'children', 'persistent', 'persistentRecursive']
 
-/** Gives up watches. */
+/** Removes watches at a path. */
 export const removeWatches: ShellCommand = {
   usage: 'removewatches path [-c|-d|-p|-r|-a] [-l]',
   flags: ['-c', '-d', '-p', '-r', '-a', '-l'],

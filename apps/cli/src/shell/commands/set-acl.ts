@@ -5,7 +5,7 @@ import { readAcl } from '../acl.ts'
 import { numberOption, type ShellCommand } from '../command.ts'
 import { ShellFailure } from '../failures.ts'
 
-/** Sets who may do what. */
+/** Sets the access list of a node, or with `-R` of a subtree. */
 export const setAcl: ShellCommand = {
   usage: 'setAcl [-s] [-v version] [-R] path acl',
   flags: ['-s', '-R'],

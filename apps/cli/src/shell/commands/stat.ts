@@ -3,7 +3,7 @@ import { RequestError } from '../../session/request-error.ts'
 import { statLines } from '../../text/stat.ts'
 import type { ShellCommand } from '../command.ts'
 
-/** Prints what there is to know of a node beside its data. */
+/** Prints the stat of a node. */
 export const stat: ShellCommand = {
   usage: 'stat [-w] path',
   flags: ['-w'],

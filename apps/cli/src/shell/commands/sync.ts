@@ -1,6 +1,6 @@
 import type { ShellCommand } from '../command.ts'
 
-/** Waits until the server has caught up with its leader. */
+/** Waits until the server has applied all writes that its leader has committed. */
 export const sync: ShellCommand = {
   usage: 'sync path',
   minArgs: 1,
