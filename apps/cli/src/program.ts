@@ -32,14 +32,14 @@ interface Flags {
   readonly json?: boolean
 }
 
-/** Asks for the version of the program, as its first word alone: behind a command the same words mean that of a node. */
+/** Prints the version of the program, as the first word only: after a command, `--version` is the version of a node. */
 const versionOption = new Option('-V, --version', 'print the version')
 
-/** Whether a command line asks for nothing but the version of the program. */
+/** Whether a command line only asks for the version of the program. */
 export const asksForVersion = ([first]: readonly string[]): boolean =>
   first !== undefined && [versionOption.short, versionOption.long].includes(first)
 
-/** The program with all commands; parse it once. */
+/** Returns the program with all its commands. It can be parsed once. */
 export function createProgram(io: Io): Command {
   const { environment } = io
   const program: Command = new Command('zabra')
@@ -52,29 +52,31 @@ export function createProgram(io: Io): Command {
     .addOption(
       new Option(
         '--auth <scheme:credential>',
-        'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, where other users of the machine do not see it)',
+        'an identity, such as digest:ada:secret; may be repeated (else ZABRA_AUTH, which other users of the machine cannot see)',
       ).argParser((value: string, before: readonly string[] | undefined) => [...(before ?? []), value]),
     )
-    .option(
-      '--tls',
-      'reach servers over TLS, port 2281 unless given (else ZABRA_TLS=1; or write tls://host:port)',
-    )
+    .option('--tls', 'connect over TLS, to port 2281 by default (else ZABRA_TLS=1; or write tls://host:port)')
     .option(
       '--ca <file>',
-      'whom to trust: PEM or PKCS12 (else ZABRA_CA, else whom Node trusts; password in ZABRA_CA_PASSWORD)',
+      'trusted certificate authorities: PEM or PKCS12 (else ZABRA_CA, else those of Node; password in ZABRA_CA_PASSWORD)',
     )
     .option(
       '--cert <file>',
-      'the certificate to show: PEM, with its key or beside --key, or PKCS12 (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
+      'client certificate: PEM, with its key or with --key, or PKCS12 (else ZABRA_CERT; password in ZABRA_CERT_PASSWORD)',
     )
-    .option('--key <file>', 'the private key of --cert in a PEM file of its own (else ZABRA_KEY)')
+    .option('--key <file>', 'the private key of --cert, in a separate PEM file (else ZABRA_KEY)')
     .option('--sasl-user <name>', 'log in by SASL with DIGEST-MD5 (else ZABRA_SASL_USER)')
     .option(
       '--sasl-password-file <file>',
-      'the password: its first line, - for standard input (else ZABRA_SASL_PASSWORD, else it is asked for)',
+      'the password, in the first line; - for standard input (else ZABRA_SASL_PASSWORD, else prompted for)',
     )
-    .option('--timeout <ms>', 'session timeout, and how long to look for a server', integer(100), 10_000)
-    .option('--json', 'print JSON: one value, or one a line where there may be many')
+    .option(
+      '--timeout <ms>',
+      'session timeout, and timeout of connecting and of requests',
+      integer(100),
+      10_000,
+    )
+    .option('--json', 'print JSON: one value, or one per line for commands that print several')
     .configureHelp({
       visibleOptions(command) {
         const options = Help.prototype.visibleOptions.call(this, command)
@@ -82,7 +84,7 @@ export function createProgram(io: Io): Command {
       },
     })
     .addHelpText('after', () => `${examples}\n\nExit codes:\n${exitCodeHelp()}`)
-    .showHelpAfterError('Run zabra --help to see what there is.')
+    .showHelpAfterError('Run zabra --help for commands and options.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
@@ -98,24 +100,24 @@ export function createProgram(io: Io): Command {
   return program
 }
 
-/** Sub-commands print and fail as the program does. */
+/** Gives subcommands the output and error settings of the program. */
 function inheritSettings(command: Command, name = 'zabra'): void {
   for (const sub of command.commands) {
-    const whole = `${name} ${sub.name()}`
+    const fullName = `${name} ${sub.name()}`
     sub.copyInheritedSettings(command)
-    sub.showHelpAfterError(`Run ${whole} --help to see what it takes.`)
-    inheritSettings(sub, whole)
+    sub.showHelpAfterError(`Run ${fullName} --help for its arguments and options.`)
+    inheritSettings(sub, fullName)
   }
 }
 
 function resolveOptions(flags: Flags, io: Io): GlobalOptions {
   const { environment } = io
-  const given = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
-  const auth = given
+  const identities = flags.auth ?? environment['ZABRA_AUTH']?.split('\n') ?? []
+  const auth = identities
     .filter((text) => text.trim() !== '')
     .map((text) => {
       const colon = text.indexOf(':')
-      // What was given may be a secret, so it is not repeated.
+      // The text may be a secret, so the message does not repeat it.
       if (colon < 1)
         throw new UsageError(
           'Expected an identity as scheme:credential, such as digest:ada:secret, in --auth or ZABRA_AUTH.',
@@ -143,9 +145,9 @@ function keyStore(flags: Flags, environment: Io['environment']): CertificateStor
   const certificate = flags.cert ?? environment['ZABRA_CERT']
   const key = flags.key ?? environment['ZABRA_KEY']
   if (key && !certificate)
-    throw new UsageError('Expected a certificate beside its key, got --key alone. Name it with --cert.')
-  const found = certificateStore(certificate, environment['ZABRA_CERT_PASSWORD'])
-  return found && key ? { ...found, keyPath: key } : found
+    throw new UsageError('Expected --cert with --key, got --key alone. Name the certificate with --cert.')
+  const keyStore = certificateStore(certificate, environment['ZABRA_CERT_PASSWORD'])
+  return keyStore && key ? { ...keyStore, keyPath: key } : keyStore
 }
 
 const certificateStore = (

@@ -42,7 +42,9 @@ describe('ls', () => {
     expect(await stage.run(['ls', '-R', '/secret'])).toMatchObject({
       code: 7,
       out: '/secret\n/secret/closed\n',
-      err: expect.stringContaining('no permission to read /secret/closed; it and the nodes below it are left out'),
+      err: expect.stringContaining(
+        'no permission to read /secret/closed; it and the nodes below it are left out',
+      ),
     })
   })
 

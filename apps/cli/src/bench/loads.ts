@@ -6,19 +6,19 @@ import type { RawSession } from './raw-session.ts'
 import type { PartResult } from './result.ts'
 import { closeSessions, openSessions } from './sessions.ts'
 
-/** A load on the connections of one process. */
-export type Load = (share: ProcessShare, reach: LoadTarget, control: Control) => Promise<PartResult[]>
+/** Runs a load on the connections of one process. */
+export type Load = (share: ProcessShare, target: LoadTarget, control: Control) => Promise<PartResult[]>
 
-/** Handshakes that a load has under way at a time. */
+/** Number of concurrent session handshakes. */
 const CONCURRENT_HANDSHAKES = 64
 const noProgress = { progress(): void {} }
 const dataOf = ({ size }: ProcessShare): Uint8Array => new Uint8Array(size).fill(120)
 const seconds = (from: number, to = performance.now()): number => (to - from) / 1000
 
-/** Runs `body` on the sessions of a share and ends them afterwards, also when it fails. */
+/** Opens the sessions of a process, runs `body` and closes them, also on failure. */
 async function withSessions<T>(
   share: ProcessShare,
-  reach: LoadTarget,
+  target: LoadTarget,
   control: Control,
   body: (sessions: readonly RawSession[]) => Promise<T>,
 ): Promise<T> {
@@ -28,7 +28,7 @@ async function withSessions<T>(
     concurrency: CONCURRENT_HANDSHAKES,
     data: dataOf(share),
   }
-  const sessions = await openSessions(reach, options, { ...control, ...noProgress })
+  const sessions = await openSessions(target, options, { ...control, ...noProgress })
   let result: T
   try {
     await control.barrier(0)
@@ -41,22 +41,22 @@ async function withSessions<T>(
   return result
 }
 
-/** Requests of one kind, or of two, on all connections for some seconds. */
-const steady: Load = (share, reach, control) =>
-  withSessions(share, reach, control, async (sessions) => {
+/** Sends requests on all connections for `seconds`: of one kind, or reads and writes. */
+const steady: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const latency = new Histogram()
-    let [counting, over, operations] = [false, false, 0]
-    const counted = { add: (value: number): void => (counting ? latency.add(value) : undefined) }
+    let [isMeasuring, isFinished, operations] = [false, false, 0]
+    const counted = { add: (value: number): void => (isMeasuring ? latency.add(value) : undefined) }
     const options = (session: RawSession, at: number): PumpOptions => ({
       depth: share.depth,
       latency: counted,
       what: share.mode === 'mixed' ? 'a request' : `${share.mode} request`,
       signal: control.signal,
       onReply: () => {
-        if (counting) operations++
+        if (isMeasuring) operations++
         control.progress(1)
       },
-      send: (index) => !over && (sendRequest(share, session, share.first + at, index), true),
+      send: (index) => !isFinished && (sendRequest(share, session, share.first + at, index), true),
     })
     const loads = sessions.map((session, at) =>
       share.rate > 0
@@ -69,17 +69,17 @@ const steady: Load = (share, reach, control) =>
     )
     const all = Promise.all(loads)
     await waitAtMost(all, share.seconds * 250)
-    counting = true
+    isMeasuring = true
     const began = performance.now()
     await waitAtMost(all, share.seconds * 1000)
-    counting = false
+    isMeasuring = false
     const took = seconds(began)
-    over = true
+    isFinished = true
     await all
     return [{ name: share.mode, operations, seconds: took, latency: latency.export() }]
   })
 
-/** Waits, but not longer than the load lasts. */
+/** Waits for `ms`, or until the load has failed or ended. */
 function waitAtMost(load: Promise<unknown>, ms: number): Promise<unknown> {
   return Promise.race([load, new Promise((resolve) => setTimeout(resolve, ms))])
 }
@@ -87,19 +87,19 @@ function waitAtMost(load: Promise<unknown>, ms: number): Promise<unknown> {
 function sendRequest(share: ProcessShare, session: RawSession, connection: number, index: number): void {
   if (share.mode === 'create') return session.create(`${share.root}/new-${connection}-${index}`)
   const path = keyPath(share, (connection + index * share.connections) % share.keys)
-  // Reads and writes are spread evenly: of 100 requests in a row, so many read.
+  // Interleaves reads and writes evenly: of any 100 requests in a row, `reads` are reads.
   const reads = share.mode === 'get' || (share.mode === 'mixed' && (index * 37) % 100 < share.reads)
   if (reads) session.get(path)
   else session.set(path)
 }
 
-/** A clock that all processes of the machine share, in milliseconds. */
+/** Returns a monotonic time in milliseconds that all processes of the machine share. */
 const now = (): number => Number(process.hrtime.bigint()) / 1e6
 const FINISHED = -1
 
-/** Every connection but the first watches one node; how long after each write is the last one told? */
-const fanOut: Load = (share, reach, control) =>
-  withSessions(share, reach, control, async (sessions) => {
+/** Measures the time from a write to its last notification, with every connection but the first watching the node. */
+const fanOut: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const latency = new Histogram()
     const node = keyPath(share, 0)
     const isFirst = share.first === 0
@@ -107,9 +107,9 @@ const fanOut: Load = (share, reach, control) =>
     const began = performance.now()
     let rounds = 0
     for (;;) {
-      // The first process says when it is over.
-      const [over] = await control.barrier(rounds > 0 && seconds(began) >= share.seconds ? FINISHED : 0)
-      if (over === FINISHED) break
+      // The first process decides when to finish.
+      const [first] = await control.barrier(rounds > 0 && seconds(began) >= share.seconds ? FINISHED : 0)
+      if (first === FINISHED) break
       await requestOnEach(watchers, (session) => session.watch(node), control)
       let [at, last] = [0, 0]
       const write = async (): Promise<void> => {
@@ -117,7 +117,7 @@ const fanOut: Load = (share, reach, control) =>
         at = now()
         if (writer !== undefined) await requestOnEach([writer], (session) => session.set(node), control)
       }
-      // Both at once: a watcher may fail while the others are waited for.
+      // Concurrently: a watcher may fail while this process waits at the barrier.
       await Promise.all([allNotified(watchers, 1).then(() => (last = now())), write()])
       latency.add((Math.max(...(await control.barrier(last))) - at) * 1000)
       control.progress(watchers.length)
@@ -125,11 +125,11 @@ const fanOut: Load = (share, reach, control) =>
     }
     if (!isFirst) return []
     const time = latency.export()
-    const name = `write until ${share.connections - 1} watchers are told`
+    const name = `write until ${share.connections - 1} watchers are notified`
     return [{ name, operations: rounds, seconds: time.sum / 1e6, latency: time }]
   })
 
-/** One request on each session. */
+/** Sends one request on each session and waits for the replies. */
 async function requestOnEach(
   sessions: readonly RawSession[],
   ask: (session: RawSession) => void,
@@ -140,8 +140,8 @@ async function requestOnEach(
   await Promise.all(sessions.map((session) => pump(session, { ...one, send: send(session) })))
 }
 
-/** Many sessions at once. */
-const connectStorm: Load = async (share, reach, control) => {
+/** Opens many sessions at once. */
+const connectStorm: Load = async (share, target, control) => {
   const latency = new Histogram()
   await control.barrier(0)
   const began = performance.now()
@@ -152,20 +152,20 @@ const connectStorm: Load = async (share, reach, control) => {
     data: dataOf(share),
     latency,
   }
-  const sessions = await openSessions(reach, options, control)
+  const sessions = await openSessions(target, options, control)
   const took = seconds(began)
   await closeSessions(sessions)
   return [{ name: 'session', operations: sessions.length, seconds: took, latency: latency.export() }]
 }
 
-/** Sessions that stay, and watches that nothing fires. */
-const holdSessions: Load = (share, reach, control) =>
-  withSessions(share, reach, control, async (sessions) => {
+/** Holds idle sessions with watches that never fire. */
+const holdSessions: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     control.note(`${sessions.length} sessions are open`)
     const ping = setInterval(() => {
       for (const session of sessions) session.ping()
       for (const session of sessions) session.flush()
-    }, reach.timeoutMs / 3)
+    }, target.timeoutMs / 3)
     try {
       const latency = new Histogram()
       const began = performance.now()
@@ -192,7 +192,7 @@ const holdSessions: Load = (share, reach, control) =>
     }
   })
 
-/** A watch on a node of its own, which is not there. */
+/** Sets a watch on a node that does not exist. */
 function watchMissingNode(
   { root, first }: ProcessShare,
   session: RawSession,
@@ -202,12 +202,12 @@ function watchMissingNode(
   session.watch(`${root}/watched-${first + at}-${index}`)
 }
 
-/** Watches on each node in the classic load. */
+/** Watches per node in the classic load. */
 const WATCHES = 5
 
-/** Creations, writes, reads, deletions, ephemerals, watches on them, deletions that are told, one kind after the other. */
-const classic: Load = (share, reach, control) =>
-  withSessions(share, reach, control, async (sessions) => {
+/** Runs one phase per operation: create, set, get, delete, create ephemeral, watch, and delete with notifications. */
+const classic: Load = (share, target, control) =>
+  withSessions(share, target, control, async (sessions) => {
     const { count, root, depth } = share
     const parts: PartResult[] = []
     const path = (at: number, index: number): string => `${root}/client-${share.first + at}-${index}`
@@ -242,15 +242,15 @@ const classic: Load = (share, reach, control) =>
     await phase('watch', count * WATCHES, (session, at, index) =>
       session.watch(path(at, Math.floor(index / WATCHES))),
     )
-    const untold = allNotified(sessions, count)
+    const notified = allNotified(sessions, count)
     await phase('delete watched', count, (session, at, index) => session.delete(path(at, index)))
-    await untold
+    await notified
     const operations = parts.reduce((sum, part) => sum + part.operations, 0)
     const whole = { name: 'all', operations, seconds: seconds(began), latency: new Histogram().export() }
     return [...parts, whole]
   })
 
-/** Resolves when each session has been told so many times. */
+/** Resolves when each session has received `times` notifications. */
 async function allNotified(sessions: readonly RawSession[], times: number): Promise<void> {
   await Promise.all(
     sessions.map(

@@ -42,45 +42,51 @@ interface Flags {
   readonly worker?: number
 }
 
-/** `zabra bench`: a load on any ZooKeeper-compatible service, and what it measured. */
+/** `zabra bench`: generates load on a ZooKeeper-compatible service and prints throughput and latency. */
 export const bench: CommandModule = (program, { io, options }) => {
   program
     .command('bench')
-    .description('put a load on a service and measure it; it makes nodes of its own and removes them')
-    .addArgument(new Argument('[servers]', 'where, instead of --server'))
+    .description('generate load on a service and measure it; creates nodes of its own and removes them')
+    .addArgument(new Argument('[servers]', 'the servers, instead of --server'))
     .addOption(new Option('-m, --mode <mode>', modeHelp()).choices(Object.keys(modes)).default('mixed'))
     .option('-c, --connections <n>', 'sessions, spread over the servers', integer(1), 50)
-    .option('-d, --depth <n>', 'requests in flight on each', integer(1), 32)
-    .option('--size <bytes>', 'data of each node', integer(0), 100)
+    .option('-d, --depth <n>', 'requests in flight per session', integer(1), 32)
+    .option('--size <bytes>', 'data per node', integer(0), 100)
+    .option('-k, --keys <n>', 'nodes that are read and written (default: one per connection)', integer(1))
+    .option('--reads <percent>', 'share of reads in a mixed load', integer(0, 100), 90)
     .option(
-      '-k, --keys <n>',
-      'nodes that are read and written (default: one for each connection)',
+      '-s, --seconds <n>',
+      'duration of the measurement, after a warm-up of a quarter of it',
       integer(1),
+      10,
     )
-    .option('--reads <percent>', 'reads in a mixed load', integer(0, 100), 90)
-    .option('-s, --seconds <n>', 'how long to count, after a quarter of it', integer(1), 10)
-    .option('-n, --count <n>', 'nodes for each connection in the classic load', integer(1), 10_000)
-    .option('-r, --rate <n>', 'requests a second in all (default: as many as are answered)', integer(0), 0)
-    .option('-w, --watches <n>', 'watches for each connection that holds', integer(0), 0)
-    .option('-p, --processes <n>', 'processes that make the load', integer(1), 1)
-    .option('--root <path>', 'a node below which the load makes its own', '/')
-    .option('--keep', 'leave the nodes there')
+    .option('-n, --count <n>', 'nodes per connection in the classic load', integer(1), 10_000)
+    .option(
+      '-r, --rate <n>',
+      'requests per second in total (default: as many as the servers answer)',
+      integer(0),
+      0,
+    )
+    .option('-w, --watches <n>', 'watches per connection in the hold load', integer(0), 0)
+    .option('-p, --processes <n>', 'processes that generate the load', integer(1), 1)
+    .option('--root <path>', 'parent of the nodes that the load creates', '/')
+    .option('--keep', 'do not remove the nodes')
     .addOption(new Option('--worker <index>').argParser(Number).hideHelp())
     .action(async (servers: string | undefined, flags: Flags) => {
       if (flags.mode === 'watch' && flags.connections < 2)
-        throw new UsageError('Expected at least 2 connections, one that writes and others that watch, got 1.')
-      const to = servers === undefined ? options() : { ...options(), server: servers }
-      // Every connection listens to it.
+        throw new UsageError('Expected at least 2 connections, one to write and others to watch, got 1.')
+      const target = servers === undefined ? options() : { ...options(), server: servers }
+      // Every connection adds a listener.
       setMaxListeners(0, io.signal)
-      const reach = await targetOf(to, io.signal)
+      const loadTarget = await targetOf(target, io.signal)
       const processes = Math.min(flags.processes, flags.connections)
       const run = (index: number, plan: Plan, control: Control): Promise<PartResult[]> =>
-        loads[plan.mode](shareOf(plan, index, processes), reach, control)
+        loads[plan.mode](shareOf(plan, index, processes), loadTarget, control)
       if (flags.worker !== undefined) return runWorker(run, flags.worker, io.signal)
       const plan = planOf(flags, io)
-      await withRoot(io, to, plan, flags.keep === true, async () => {
-        await createKeys(plan, reach, io.signal)
-        printResults(io, to.json, plan, await measure(io, plan, processes, run))
+      await withRoot(io, target, plan, flags.keep === true, async () => {
+        await createKeys(plan, loadTarget, io.signal)
+        printResults(io, target.json, plan, await measure(io, plan, processes, run))
       })
     })
 }
@@ -97,7 +103,7 @@ async function targetOf(
   const named = clientTransport.withSchemes(server)
   const { servers, chroot } = await resolveServers(named, timeoutMs, signal)
   if (chroot !== '')
-    throw new UsageError(`Expected servers without a root, got ${chroot}. Give it with --root.`)
+    throw new UsageError(`Expected servers without a chroot, got ${chroot}. Give it with --root.`)
   await clientTransport.loadCertificates(named)
   return { servers, open: (to, signal) => clientTransport.transport.open(to, signal), auth, timeoutMs }
 }
@@ -105,10 +111,10 @@ async function targetOf(
 function planOf({ keys, root, ...flags }: Flags, { platform }: Io): Plan {
   const { mode, connections, depth, size, reads, seconds, count, rate, watches } = flags
   const base = root === '/' ? '' : root
-  const own = [...platform.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const suffix = [...platform.random.bytes(4)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
   return {
     mode,
-    root: `${base}/zabra-bench-${own}`,
+    root: `${base}/zabra-bench-${suffix}`,
     connections,
     depth,
     size,
@@ -134,8 +140,8 @@ async function measure(
     signal: io.signal,
   }
   try {
-    if (processes === 1) return await run(0, plan, { ...control, barrier: async (brought) => [brought] })
-    // The same command line, so that a worker reaches the servers in the same way.
+    if (processes === 1) return await run(0, plan, { ...control, barrier: async (value) => [value] })
+    // Workers get the same command line, so that they connect in the same way.
     const args = (index: number): string[] => [...process.argv.slice(2), '--worker', String(index)]
     return mergeResults(await runCoordinator(plan, processes, args, control))
   } finally {
@@ -143,7 +149,7 @@ async function measure(
   }
 }
 
-/** Makes the root of a load and removes it with all below it afterwards, also when the load fails or is interrupted. */
+/** Creates the root of a load, runs `body` and removes the root with its descendants, also on failure and on Ctrl-C. */
 async function withRoot(
   io: Io,
   options: GlobalOptions,
@@ -157,7 +163,7 @@ async function withRoot(
     try {
       await body()
     } finally {
-      if (keep) note(io, `The nodes of the load are below ${root}`)
+      if (keep) note(io, `the nodes of the load are below ${root}`)
       else await removeNodes(io, zk, root)
     }
   } finally {
@@ -168,7 +174,7 @@ async function withRoot(
 async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
   const bar = progress(io, 'Removing', 'nodes', 1)
   try {
-    // Not with the signal of the program: what the load has made goes also after Ctrl-C, unless it comes twice.
+    // Not the signal of the program: Ctrl-C must not prevent the removal. A second Ctrl-C exits.
     const { signal } = new AbortController()
     await zk.deleteTree(root, {
       signal,
@@ -177,18 +183,18 @@ async function removeNodes(io: Io, zk: ZooKeeper, root: string): Promise<void> {
       onDeleted: (nodes) => bar.update(nodes),
     })
   } catch (error) {
-    note(io, `The nodes below ${root} could not all be removed. Run zabra deleteall ${root}`)
+    note(io, `some nodes below ${root} could not be removed. Run zabra deleteall ${root}`)
     throw error
   } finally {
     bar.stop()
   }
 }
 
-/** The nodes that are read and written. */
-async function createKeys(plan: Plan, reach: LoadTarget, signal: AbortSignal): Promise<void> {
+/** Creates the nodes that are read and written. */
+async function createKeys(plan: Plan, loadTarget: LoadTarget, signal: AbortSignal): Promise<void> {
   const data = new Uint8Array(plan.size).fill(120)
   const sessions = await openSessions(
-    reach,
+    loadTarget,
     { first: 0, count: 1, concurrency: 1, data },
     { progress() {}, signal },
   )
@@ -202,13 +208,13 @@ async function createKeys(plan: Plan, reach: LoadTarget, signal: AbortSignal): P
   await closeSessions(sessions)
 }
 
-/** How many operations are done, on standard error while a person watches. */
+/** Shows the rate and number of operations every second if standard error is a terminal. */
 function liveCounter(io: Io): { add(operations: number): void; stop(): void } {
   if (io.stderr.isTTY !== true) return { add() {}, stop() {} }
   let [done, shown] = [0, 0]
   const timer = setInterval(() => {
     const [rate, all] = [done - shown, done].map((count) => count.toLocaleString('en'))
-    io.stderr.write(`\r\x1b[K${rate} a second, ${all} so far`)
+    io.stderr.write(`\r\x1b[K${rate} per second, ${all} so far`)
     shown = done
   }, 1000)
   return {

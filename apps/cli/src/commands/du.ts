@@ -10,7 +10,7 @@ interface SubtreeUsage {
   bytes: number
 }
 
-/** `zabra du`: how many nodes and bytes hang where. */
+/** `zabra du`: prints the number of nodes and bytes of subtrees. */
 export const du: CommandModule = (program, { io, options, session }) => {
   program
     .command('du')

@@ -3,12 +3,12 @@ import { print, printJson } from '../io.ts'
 import { safeLine } from '../text/bytes.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra ephemerals`: which session holds which node. */
+/** `zabra ephemerals`: lists ephemeral nodes with their sessions. */
 export const ephemerals: CommandModule = (program, { io, options, session }) => {
   program
     .command('ephemerals')
     .description('list ephemeral nodes with the sessions that own them')
-    .argument('[path]', 'where to begin', '/')
+    .argument('[path]', 'root of the search', '/')
     .action(async (path: string) => {
       const unreadable = new UnreadableNodes(io)
       const { json } = options()

@@ -8,13 +8,13 @@ import { safeLine } from '../text/bytes.ts'
 import { statJson } from '../text/stat.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra ls`: the children of a node, or with -R every path below it. */
+/** `zabra ls`: lists the children of a node, or with `-R` all its descendants. */
 export const ls: CommandModule = (program, { io, options, session }) => {
   program
     .command('ls')
-    .description('list the children of a node, one a line')
+    .description('list the children of a node, one per line')
     .argument('[path]', 'the node', '/')
-    .option('-R, --recursive', 'every path from the node down')
+    .option('-R, --recursive', 'list the node and all descendants')
     .option('-s, --stat', 'with version, children, bytes, owner and time of change')
     .action(async (path: string, { recursive, stat }: { recursive?: boolean; stat?: boolean }) => {
       const { json } = options()

@@ -11,7 +11,7 @@ import { safeLine } from '../text/bytes.ts'
 import { QUOTA_ROOT } from '../text/quota.ts'
 import { table } from '../text/table.ts'
 
-/** `zabra quota`: limits of subtrees, and how far they are used. */
+/** `zabra quota`: lists, sets and deletes limits of subtrees. */
 export const quota: CommandModule = (program, context) => {
   const command = program.command('quota').description('limits of subtrees: list, set, del')
   list(command, context)
@@ -22,8 +22,8 @@ export const quota: CommandModule = (program, context) => {
 function list(command: Command, { io, options, session }: Context): void {
   command
     .command('list')
-    .description('print quotas and their use')
-    .argument('[path]', 'the subtree; all that have a quota unless it is given')
+    .description('print quotas and their usage')
+    .argument('[path]', 'the subtree (default: all with a quota)')
     .action(async (path?: string) => {
       const quotas = await session((zk) => (path === undefined ? readAll(zk, io.signal) : readOne(zk, path)))
       if (options().json) {
@@ -47,18 +47,22 @@ function list(command: Command, { io, options, session }: Context): void {
 function set(command: Command, { io, options, session }: Context): void {
   command
     .command('set')
-    .description('set limits of a subtree; those that are not named stay')
+    .description('set limits of a subtree; others stay unchanged')
     .argument('<path>', 'the subtree')
-    .option('-n, --nodes <number>', 'warn in the log of the server above so many nodes', integer(-1))
-    .option('-b, --bytes <number>', 'warn above so many bytes of data', integer(-1, Number.MAX_SAFE_INTEGER))
+    .option('-n, --nodes <number>', 'log a warning on the server above this number of nodes', integer(-1))
+    .option(
+      '-b, --bytes <number>',
+      'log a warning above this size of data',
+      integer(-1, Number.MAX_SAFE_INTEGER),
+    )
     .option('-N, --hard-nodes <number>', 'refuse more nodes', integer(-1))
     .option('-B, --hard-bytes <number>', 'refuse more bytes', integer(-1, Number.MAX_SAFE_INTEGER))
     .action(
       async (
         path: string,
-        asked: { nodes?: number; bytes?: number; hardNodes?: number; hardBytes?: number },
+        flags: { nodes?: number; bytes?: number; hardNodes?: number; hardBytes?: number },
       ) => {
-        if (Object.keys(asked).length === 0)
+        if (Object.keys(flags).length === 0)
           throw new UsageError(
             'Expected a limit, got none. Give --nodes, --bytes, --hard-nodes or --hard-bytes.',
           )
@@ -71,10 +75,10 @@ function set(command: Command, { io, options, session }: Context): void {
               ExitCode.refused,
             )
           return changeQuota(zk, path, {
-            ...(asked.nodes === undefined ? {} : { count: asked.nodes }),
-            ...(asked.bytes === undefined ? {} : { bytes: asked.bytes }),
-            ...(asked.hardNodes === undefined ? {} : { countHardLimit: asked.hardNodes }),
-            ...(asked.hardBytes === undefined ? {} : { byteHardLimit: asked.hardBytes }),
+            ...(flags.nodes === undefined ? {} : { count: flags.nodes }),
+            ...(flags.bytes === undefined ? {} : { bytes: flags.bytes }),
+            ...(flags.hardNodes === undefined ? {} : { countHardLimit: flags.hardNodes }),
+            ...(flags.hardBytes === undefined ? {} : { byteHardLimit: flags.hardBytes }),
           })
         })
         if (options().json) printJson(io, { path, limits })
@@ -85,7 +89,7 @@ function set(command: Command, { io, options, session }: Context): void {
 function del(command: Command, { session }: Context): void {
   command
     .command('del')
-    .description('take the quota of a subtree away')
+    .description('delete the quota of a subtree')
     .argument('<path>', 'the subtree')
     .action(async (path: string) => {
       if (!(await session((zk) => removeQuota(zk, path)))) throw noQuota(path)
@@ -110,6 +114,6 @@ async function readAll(zk: ZooKeeper, signal: AbortSignal): Promise<Quota[]> {
 }
 
 const noQuota = (path: string): Failure =>
-  new Failure(`${path} has no quota. zabra quota list shows those that there are.`, ExitCode.noNode)
+  new Failure(`${path} has no quota. zabra quota list shows all quotas.`, ExitCode.noNode)
 
 const formatLimit = (value: number): string => (value < 0 ? '-' : String(value))

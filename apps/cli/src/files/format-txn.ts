@@ -9,19 +9,19 @@ const opNames: ReadonlyMap<number, string> = new Map(
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
-/** Whether a transaction changes the node at `path` or one below it. */
+/** Whether a transaction changes the node at `path` or a descendant. */
 export function changesPath(txn: Txn, path: string): boolean {
-  const below = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
+  const isBelow = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
   if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => changesPath(part, path))
-  if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(below)
-  return 'path' in txn && below(txn.path)
+  if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(isBelow)
+  return 'path' in txn && isBelow(txn.path)
 }
 
-/** A transaction in words: when, by whom, which, what. Data is shown only when asked for. */
+/** Formats a transaction on one line: time, session, zxid, operation, and with `withData` the beginning of the data. */
 export function txnLine({ header, txn }: LoggedTxn, withData: boolean): string {
   const time = new Date(header.time).toISOString()
-  const who = `session ${hex(header.sessionId)} cxid ${hex(header.cxid)}`
-  return `${time} ${who} zxid ${hex(header.zxid)} ${describe(txn, withData)}`
+  const origin = `session ${hex(header.sessionId)} cxid ${hex(header.cxid)}`
+  return `${time} ${origin} zxid ${hex(header.zxid)} ${describe(txn, withData)}`
 }
 
 function describe(txn: Txn, withData: boolean): string {
@@ -35,7 +35,7 @@ function describe(txn: Txn, withData: boolean): string {
 }
 
 function describePart(txn: SubTxn, withData: boolean): string {
-  // Two op codes create a plain node; in words they are one.
+  // create and create2 make the same node and print alike.
   const name = opNames.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
   if (txn.type === OpCode.error) return `${name} ${errorName(txn.err)}`
   const words = [name, safeLine(txn.path)]
@@ -47,7 +47,7 @@ function describePart(txn: SubTxn, withData: boolean): string {
   return words.join(' ')
 }
 
-/** The same for programs. */
+/** Returns a transaction for JSON output. */
 export function txnJson({ header, txn }: LoggedTxn, withData: boolean): Record<string, unknown> {
   return {
     time: new Date(header.time).toISOString(),

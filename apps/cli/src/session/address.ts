@@ -3,7 +3,7 @@ import { ExitCode, Failure, UsageError } from '../exit-codes.ts'
 
 const addressAdvice = 'Give host:port, or host:port,host:port/path for several servers and a root below /.'
 
-/** Reads a connect string: servers with commas between them, and after them the path that is to be the root. */
+/** Parses a connect string: servers separated by commas, then an optional chroot. Throws a `UsageError` when it is malformed. */
 export function parseServers(text: string): { servers: readonly ServerAddress[]; chroot: string } {
   try {
     return parse(text)
@@ -12,29 +12,29 @@ export function parseServers(text: string): { servers: readonly ServerAddress[];
   }
 }
 
-/** The same, with the servers of a service looked up. Rejects when nobody tells them in time. */
+/** Parses a connect string and looks up the servers of a `dns-srv` name. Rejects with a `Failure` when the lookup times out. */
 export async function resolveServers(
   text: string,
   timeoutMs: number,
   signal: AbortSignal,
 ): Promise<{ servers: readonly ServerAddress[]; chroot: string }> {
   if (!isSrvName(text)) return parseServers(text)
-  const limit = AbortSignal.timeout(timeoutMs)
+  const timeout = AbortSignal.timeout(timeoutMs)
   try {
-    return await find(text, { signal: AbortSignal.any([signal, limit]) })
+    return await find(text, { signal: AbortSignal.any([signal, timeout]) })
   } catch (error) {
     signal.throwIfAborted()
     const { message } = error as Error
-    if (!limit.aborted) throw new UsageError(`${message}. ${addressAdvice}`, { cause: error })
+    if (!timeout.aborted) throw new UsageError(`${message}. ${addressAdvice}`, { cause: error })
     throw new Failure(`${message}. ${srvAdvice}`, ExitCode.connection, { cause: error })
   }
 }
 
-/** Whether the servers are told by SRV records. */
+/** Whether the servers of a connect string come from SRV records. */
 export const isSrvName = (text: string): boolean => text.startsWith('dns-srv')
 
 export const srvAdvice =
-  'Check the name of the service and that its servers run, or name them with --server or ZABRA_SERVER.'
+  'Check the name of the service and that its servers are running, or name them with --server or ZABRA_SERVER.'
 
-/** The address as it is typed. */
+/** Formats an address as the user types it: `host:port` for TCP. */
 export const formatServer = (server: ServerAddress): string => addressKey(server).replace(/^tcp:../, '')

@@ -20,14 +20,14 @@ import type {
   ZooKeeper,
 } from './zookeeper.ts'
 
-/** The session of a client as the commands use it: every call ends in time, and an expired session stays so. */
+/** Session of a client for the commands: every request has a timeout, and an expired session is not replaced. */
 export class ClientSession implements ZooKeeper {
   readonly #client: Client
   readonly #timeout: number
   readonly #notice: (line: string) => void
   #server = ''
 
-  /** `timeoutMs` is the longest wait for one answer; `notice` hears of connections that are lost and found again. */
+  /** `timeoutMs` is the timeout of a request; `notice` receives a line when the connection is lost and when it is back. */
   constructor(client: Client, timeoutMs: number, notice: (line: string) => void) {
     this.#client = client
     this.#timeout = timeoutMs
@@ -53,7 +53,7 @@ export class ClientSession implements ZooKeeper {
       ...(acl ? { acl: toClientAcl(acl) } : {}),
       ...(ttl === undefined ? {} : { ttl }),
       ...(parents ? { parents: 'persistent' } : {}),
-      // The name is to be the one that was typed.
+      // A protected create would add a prefix to the name that the user typed.
       protected: false,
     })
     return created.path
@@ -123,7 +123,7 @@ export class ClientSession implements ZooKeeper {
 
   async watchOnce(path: string, kind: 'data' | 'exists' | 'children'): Promise<OneShotWatch> {
     const watch = await this.#client.watchOnce(checkPath(path), kind, this.#callOptions)
-    // Closed, or gone with its session: either way there is nothing to tell.
+    // Rejects when the watch is closed or its session ends: no event then.
     const fired = watch.fired.catch((): undefined => undefined)
     return { fired, close: () => watch.close() }
   }
@@ -166,23 +166,23 @@ export class ClientSession implements ZooKeeper {
     return { timeout: this.#timeout }
   }
 
-  /** Keeps the name of the server that answers. */
+  /** Tracks the connected server, and reports lost and restored connections. */
   async #trackServer(): Promise<void> {
-    let isLost = false
+    let isDisconnected = false
     for await (const { state, server } of this.#client.states()) {
       if (state === 'suspended') {
-        isLost = true
-        this.#notice(`the connection to ${this.#server} was lost; connecting again`)
+        isDisconnected = true
+        this.#notice(`the connection to ${this.#server} was lost; reconnecting`)
       }
       if (!state.startsWith('connected')) continue
       if (server !== undefined) this.#server = server.replace(/^tcp:../, '')
-      if (isLost) this.#notice(`connected again, to ${this.#server}`)
-      isLost = false
+      if (isDisconnected) this.#notice(`reconnected to ${this.#server}`)
+      isDisconnected = false
     }
   }
 }
 
-/** A stream that ends, rather than fails, when the session does: whoever reads it asks `closed` why. */
+/** Returns the events of a watcher, without failing when the session ends; `ZooKeeper.closed` then has the reason. */
 async function* eventsOf(watcher: AsyncIterable<ClientEvent>): AsyncGenerator<WatchedEvent> {
   try {
     for await (const event of watcher) yield event
@@ -193,8 +193,8 @@ async function* eventsOf(watcher: AsyncIterable<ClientEvent>): AsyncGenerator<Wa
 }
 
 function checkPath(path: string, mode: CreateMode = 'persistent'): string {
-  const wrong = validatePath(path, mode.includes('Sequential'))
-  if (wrong !== undefined) throw new UsageError(`${wrong}. Paths look like /app/config.`)
+  const problem = validatePath(path, mode.includes('Sequential'))
+  if (problem !== undefined) throw new UsageError(`${problem}. Paths look like /app/config.`)
   return path
 }
 

@@ -1,7 +1,7 @@
 import { UsageError } from '../exit-codes.ts'
 import type { CreateMode } from './zookeeper.ts'
 
-/** What kind of node is wanted, as flags say it. */
+/** Flags of create commands that determine the create mode. */
 export interface CreateFlags {
   readonly ephemeral?: boolean
   readonly sequential?: boolean
@@ -10,7 +10,7 @@ export interface CreateFlags {
   readonly ttl?: number
 }
 
-/** The mode of a combination of flags. Throws a `UsageError` for those that do not go together. */
+/** Returns the create mode for a combination of flags. Throws a `UsageError` when they exclude each other. */
 export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): CreateMode {
   if (container && (ephemeral || sequential))
     throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')

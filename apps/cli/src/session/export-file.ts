@@ -8,24 +8,24 @@ import type { Io } from '../io.ts'
 import { decodeUtf8 } from '../text/bytes.ts'
 import { ExportReader, type ExportedNode } from './export-format.ts'
 
-/** A node of an export without its data, and where its line stands in the file. */
+/** A node of an export without its data, and the position of its line in the file. */
 export interface ExportedNodeLine extends Omit<ExportedNode, 'data'> {
   readonly at: number
   readonly length: number
 }
 
-/** Bytes that are read at once, and the longest line: no node of a server comes near it. */
+/** Bytes per read, and the limit of a line, far above the size of any node. */
 const CHUNK = 1 << 20
 const MAX_LINE = 256 << 20
 const NEWLINE = 0x0a
 
 /**
- * An export that is read line by line, and whose data stay in it until they are wanted: it may be larger than memory. What
- * comes through a pipe is kept in a file of its own that nobody else can read, and that goes with this process.
+ * Reads an export line by line and leaves the data of nodes in the file until they are needed, so an export may be larger than
+ * memory. Spools a pipe to a temporary file that only this user can read and that disappears with the process.
  */
 export class ExportFile {
   readonly name: string
-  /** Where the export came from, as its head says. */
+  /** The path of the exported subtree, from the head of the export. */
   root: string | undefined
   readonly #handle: FileHandle
   readonly #chunk: number
@@ -44,7 +44,7 @@ export class ExportFile {
       handle = await open(file)
       const stat = await handle.stat()
       if (stat.isDirectory()) throw Object.assign(new Error('It is a folder'), { code: 'EISDIR' })
-      // A pipe by name can be read once only.
+      // A named pipe can be read only once.
       if (!stat.isFile()) handle = await spool(io, handle.createReadStream())
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
@@ -54,7 +54,7 @@ export class ExportFile {
     return new ExportFile(file, handle, chunk)
   }
 
-  /** Reads and checks all of it. Throws a `UsageError` that names the line when anything is wrong. */
+  /** Reads and validates the whole file. Rejects with a `UsageError` that names the invalid line. */
   async nodes(signal: AbortSignal): Promise<ExportedNodeLine[]> {
     const reader = new ExportReader(this.name)
     const nodes: ExportedNodeLine[] = []
@@ -75,19 +75,19 @@ export class ExportFile {
     return nodes
   }
 
-  /** The data of a node that was read before. Throws a `UsageError` when the file is not the same any more. */
+  /** Reads the data of a node that `nodes` returned. Rejects with a `UsageError` when the file has changed since. */
   async readData({ at, length, path }: ExportedNodeLine): Promise<Uint8Array | null> {
     const bytes = new Uint8Array(length)
     const read = await this.#readAt(bytes, at)
     try {
       const node = new ExportReader(this.name).line(decodeUtf8(bytes.subarray(0, read)) ?? '', 1)
-      // It is to be somewhere, at whose end its path in the export stands.
+      // The import may prepend a root to the path in the export.
       if (node !== undefined && (node.path === '/' || path.endsWith(node.path))) return node.data
     } catch {
-      // It was whole before, so it has changed.
+      // The line was valid before, so the file has changed.
     }
     throw new UsageError(
-      `${this.name}: Expected a file that stays as it is, got one that changed meanwhile. Import again.`,
+      `${this.name}: Expected an unchanged file, got one that changed during the import. Import again.`,
     )
   }
 
@@ -97,14 +97,14 @@ export class ExportFile {
 
   async *#lines(): AsyncGenerator<{ bytes: Uint8Array; at: number; number: number }> {
     let number = 0
-    let begun: Uint8Array[] = []
+    let pending: Uint8Array[] = []
     let length = 0
     let at = 0
     const line = (end: Uint8Array): { bytes: Uint8Array; at: number; number: number } => {
-      const bytes = begun.length === 0 ? end : new Uint8Array(Buffer.concat([...begun, end]))
+      const bytes = pending.length === 0 ? end : new Uint8Array(Buffer.concat([...pending, end]))
       const whole = { bytes, at, number: ++number }
       at += bytes.length + 1
-      begun = []
+      pending = []
       length = 0
       return whole
     }
@@ -118,7 +118,7 @@ export class ExportFile {
         yield line(chunk.subarray(start, end))
         start = end + 1
       }
-      begun.push(chunk.subarray(start, read))
+      pending.push(chunk.subarray(start, read))
       length += read - start
       if (length > MAX_LINE)
         throw new UsageError(
@@ -128,7 +128,7 @@ export class ExportFile {
     if (length > 0) yield line(new Uint8Array(0))
   }
 
-  /** Reads until the array is full or the file ends. */
+  /** Reads from an offset until the array is full or the file ends. Resolves to the number of bytes read. */
   async #readAt(into: Uint8Array, at: number): Promise<number> {
     let filled = 0
     while (filled < into.length) {
@@ -140,7 +140,7 @@ export class ExportFile {
   }
 }
 
-/** A file with what comes through a stream. It has no name any more when this resolves, where the system can do that. */
+/** Copies a stream to a temporary file and resolves to its handle. The file is unlinked already, where the system allows it. */
 async function spool(io: Io, stream: NodeJS.ReadableStream): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'zabra-import-'))
   try {

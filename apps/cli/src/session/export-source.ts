@@ -6,15 +6,15 @@ import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** The nodes of a subtree with what an export keeps of them. A server does not tell containers and times to live. */
+/** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
 export async function* readNodes(
   zk: ZooKeeper,
   root: string,
   signal: AbortSignal,
   unreadable: (path: string) => void,
 ): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
-  const enters = (child: string): boolean => !isReserved(child)
-  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter: enters })
+  const filter = (child: string): boolean => !isReserved(child)
+  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter })
   for await (const node of mapConcurrent(nodes, (node) => readNode(zk, node, unreadable)))
     if (node !== undefined) yield node
 }

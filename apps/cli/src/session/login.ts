@@ -4,10 +4,10 @@ import { UsageError } from '../exit-codes.ts'
 import { readInput, type Io } from '../io.ts'
 import { promptHidden } from '../text/prompt-hidden.ts'
 
-/** Who logs in by SASL, and how the password is had once it is needed. */
+/** A SASL login, whose password is read when it is first needed. */
 export interface Login {
   readonly user: string
-  /** Asked once; later sessions of the same program get the same answer. */
+  /** Reads the password on the first call; later sessions of the program reuse it. */
   readonly mechanism: () => Promise<ReturnType<typeof digestMd5>>
 }
 
@@ -16,13 +16,13 @@ interface LoginFlags {
   readonly saslPasswordFile?: string
 }
 
-/** The login that flags and environment speak of. There is no flag for the password: others would see it. */
+/** Returns the login from flags and environment. No flag holds the password itself: other users could see it. */
 export function resolveLogin({ saslUser, saslPasswordFile: file }: LoginFlags, io: Io): Login | undefined {
   const user = saslUser ?? io.environment['ZABRA_SASL_USER']
   if (!user) {
     if (file !== undefined)
       throw new UsageError(
-        'Expected a user beside --sasl-password-file, got none. Name one with --sasl-user or ZABRA_SASL_USER.',
+        'Expected a user with --sasl-password-file, got none. Name one with --sasl-user or ZABRA_SASL_USER.',
       )
     return undefined
   }
@@ -42,10 +42,10 @@ async function readPassword(user: string, file: string | undefined, io: Io): Pro
     const name = file === '-' ? 'standard input' : file
     throw new UsageError(`${name}: Expected a password in the first line, got an empty one.`)
   }
-  const given = io.environment['ZABRA_SASL_PASSWORD']
-  if (given) return given
+  const variable = io.environment['ZABRA_SASL_PASSWORD']
+  if (variable) return variable
   if (io.stdin.isTTY === true && io.stderr.isTTY === true) return promptHidden(io, `Password of ${user}: `)
   throw new UsageError(
-    `Expected a password for ${user}, got none, and there is no terminal to ask at. Set ZABRA_SASL_PASSWORD, or name a file with --sasl-password-file.`,
+    `Expected a password for ${user}, got none, and there is no terminal to prompt on. Set ZABRA_SASL_PASSWORD, or name a file with --sasl-password-file.`,
   )
 }

@@ -10,7 +10,7 @@ import { ClientTransport } from '../session/transport.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { run } from '../run.ts'
 
-/** Keeps what is written, and tells when a text has come. */
+/** Captures output; `until` waits for a text. */
 export class CapturedOutput extends Writable {
   readonly isTTY: boolean
   readonly columns = 100
@@ -24,7 +24,7 @@ export class CapturedOutput extends Writable {
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.#chunks.push(chunk)
-    for (const one of this.#waiters) if (one.test.test(this.text)) one.found()
+    for (const waiter of this.#waiters) if (waiter.test.test(this.text)) waiter.found()
     done()
   }
 
@@ -36,23 +36,23 @@ export class CapturedOutput extends Writable {
     return this.bytes.toString()
   }
 
-  /** Resolves once the text fits. */
+  /** Resolves when the text matches. */
   until(test: RegExp): Promise<void> {
     if (test.test(this.text)) return Promise.resolve()
     return new Promise((resolve) => {
-      const one = {
+      const waiter = {
         test,
         found: () => {
-          this.#waiters.delete(one)
+          this.#waiters.delete(waiter)
           resolve()
         },
       }
-      this.#waiters.add(one)
+      this.#waiters.add(waiter)
     })
   }
 }
 
-/** What a command line printed, and the code with which it ended. */
+/** Output and exit code of a command line. */
 export interface RunResult {
   readonly code: number
   readonly out: string
@@ -60,7 +60,7 @@ export interface RunResult {
   readonly bytes: Buffer
 }
 
-/** What stands around a command line unless a test says otherwise. */
+/** Environment of a command line. */
 export interface RunOptions {
   readonly input?: string | Uint8Array
   readonly environment?: Record<string, string>
@@ -68,7 +68,7 @@ export interface RunOptions {
   readonly stop?: AbortController
 }
 
-/** A command line under way: its streams can be looked at and written to. */
+/** A running command line with accessible streams. */
 export class CommandRun {
   readonly stdin: Readable & { isTTY?: boolean }
   readonly stdout: CapturedOutput
@@ -76,8 +76,8 @@ export class CommandRun {
   readonly stop: AbortController
   readonly ended: Promise<RunResult>
 
-  constructor(argv: readonly string[], address: string | undefined, around: RunOptions = {}) {
-    const { input, environment = {}, terminal = false, stop = new AbortController() } = around
+  constructor(argv: readonly string[], address: string | undefined, options: RunOptions = {}) {
+    const { input, environment = {}, terminal = false, stop = new AbortController() } = options
     this.stdin = input === undefined ? new PassThrough() : Readable.from([Buffer.from(input)])
     this.stdout = new CapturedOutput(terminal)
     this.stderr = new CapturedOutput(terminal)
@@ -100,19 +100,19 @@ export class CommandRun {
   }
 }
 
-/** A server of its own for a file of tests, and command lines that talk to it. */
+/** A server for the tests of a file, and command lines that connect to it. */
 export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
   zk!: ZooKeeper
 
   static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
-    const stage = new CliFixture()
-    stage.server = await stage.#startServer(settings)
+    const fixture = new CliFixture()
+    fixture.server = await fixture.#startServer(settings)
     const clientTransport = new ClientTransport()
-    const options = { server: stage.address, auth: [], timeoutMs: 10_000, clientTransport }
-    stage.zk = await openSession(options, new AbortController().signal)
-    return stage
+    const options = { server: fixture.address, auth: [], timeoutMs: 10_000, clientTransport }
+    fixture.zk = await openSession(options, new AbortController().signal)
+    return fixture
   }
 
   #startServer(settings: Partial<ServerSettings>): Promise<Server> {
@@ -121,7 +121,7 @@ export class CliFixture {
     return createServer(defaults({ ...base, ...settings }), nodePlatform())
   }
 
-  /** Stops the server and starts it again on the same port and data. */
+  /** Restarts the server on the same data, on `clientPort`. */
   async restart(clientPort: number): Promise<void> {
     await this.server.close()
     this.server = await this.#startServer({ clientPort })
@@ -131,16 +131,16 @@ export class CliFixture {
     return `127.0.0.1:${this.server.addresses.client.port}`
   }
 
-  start(argv: readonly string[], around?: RunOptions): CommandRun {
-    return new CommandRun(argv, this.address, around)
+  start(argv: readonly string[], options?: RunOptions): CommandRun {
+    return new CommandRun(argv, this.address, options)
   }
 
-  /** Runs one command line to its end. */
-  run(argv: readonly string[], around: RunOptions = {}): Promise<RunResult> {
-    return this.start(argv, { input: '', ...around }).ended
+  /** Runs a command line until it exits. */
+  run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    return this.start(argv, { input: '', ...options }).ended
   }
 
-  /** Makes nodes with their data, parents first. */
+  /** Creates nodes with their data in the given order, parents first. */
   async createNodes(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
     for (const [path, data] of Object.entries(nodes))
       await this.zk.create(path, typeof data === 'string' ? new TextEncoder().encode(data) : data)
