@@ -1,31 +1,31 @@
 import { ErrorCode } from '@zabra/protocol'
-import { isCode } from '../exit-codes.ts'
+import { hasCode } from '../exit-codes.ts'
 import type { ExportedNode } from './export-format.ts'
 import { isReserved } from './paths.ts'
 import { mapConcurrent } from '@zabra/client'
 import type { Visit } from '@zabra/client'
 import type { ZooKeeper } from './zookeeper.ts'
 
-/** The nodes of a subtree with what an export keeps of them. A server does not tell containers and times to live. */
-export async function* exportable(
+/** Reads the nodes of a subtree for an export. The protocol does not reveal containers and times to live. */
+export async function* readNodes(
   zk: ZooKeeper,
   root: string,
   signal: AbortSignal,
   unreadable: (path: string) => void,
 ): AsyncGenerator<ExportedNode & { readonly isEphemeral: boolean }> {
-  const enters = (child: string): boolean => !isReserved(child)
-  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter: enters })
-  for await (const node of mapConcurrent(nodes, (node) => read(zk, node, unreadable)))
+  const filter = (child: string): boolean => !isReserved(child)
+  const nodes = zk.visit(root, { signal, onUnreadable: unreadable, filter })
+  for await (const node of mapConcurrent(nodes, (node) => readNode(zk, node, unreadable)))
     if (node !== undefined) yield node
 }
 
-async function read(zk: ZooKeeper, { path, stat }: Visit, unreadable: (path: string) => void) {
+async function readNode(zk: ZooKeeper, { path, stat }: Visit, unreadable: (path: string) => void) {
   try {
     const [{ data }, { acl }] = await Promise.all([zk.getData(path), zk.getACL(path)])
     return { path, data, acl, isEphemeral: (stat?.ephemeralOwner ?? 0n) !== 0n }
   } catch (error) {
-    if (isCode(error, ErrorCode.NOAUTH)) unreadable(path)
-    else if (!isCode(error, ErrorCode.NONODE)) throw error
+    if (hasCode(error, ErrorCode.NOAUTH)) unreadable(path)
+    else if (!hasCode(error, ErrorCode.NONODE)) throw error
     return undefined
   }
 }

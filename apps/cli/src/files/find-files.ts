@@ -4,13 +4,13 @@ import { basename, dirname, join } from 'node:path'
 import { UsageError } from '../exit-codes.ts'
 import type { Io } from '../io.ts'
 
-/** The files that a path means: itself, or those of a kind in a folder or in `version-2` below it, oldest first. */
-export async function locate(disk: Disk, target: string, kind: 'log' | 'snapshot'): Promise<string[]> {
-  const names = await namesIn(disk, target)
+/** Resolves a path to log or snapshot files: the file itself, or those in a folder or in its `version-2`, oldest first. */
+export async function findFiles(disk: Disk, target: string, kind: 'log' | 'snapshot'): Promise<string[]> {
+  const names = await listFolder(disk, target)
   if (names === undefined) return [target]
   const inner = names.includes(VERSION_FOLDER) ? join(target, VERSION_FOLDER) : target
-  const found = kind === 'log' ? logsIn : snapshotsIn
-  const files = found(inner === target ? names : await disk.list(inner))
+  const select = kind === 'log' ? logsIn : snapshotsIn
+  const files = select(inner === target ? names : await disk.list(inner))
   if (files.length === 0)
     throw new UsageError(
       `Expected files named ${kind}.<zxid> in ${inner}, got none. Name a file, a data folder or its ${VERSION_FOLDER}.`,
@@ -18,7 +18,7 @@ export async function locate(disk: Disk, target: string, kind: 'log' | 'snapshot
   return files.map(({ name }) => join(inner, name))
 }
 
-async function namesIn(disk: Disk, target: string): Promise<string[] | undefined> {
+async function listFolder(disk: Disk, target: string): Promise<string[] | undefined> {
   try {
     return await disk.list(target)
   } catch (error) {
@@ -28,12 +28,12 @@ async function namesIn(disk: Disk, target: string): Promise<string[] | undefined
   }
 }
 
-/** Keeps our servers away from the data folder that a file belongs to while `work` runs; another folder needs no lock. */
-export async function locked<T>({ ports }: Io, file: string, work: () => Promise<T>): Promise<T> {
+/** Runs `work` with the lock that keeps Zabra servers out of a data folder. A file outside a `version-2` folder needs no lock. */
+export async function withFolderLock<T>({ platform }: Io, file: string, work: () => Promise<T>): Promise<T> {
   const folder = dirname(file)
   if (basename(folder) !== VERSION_FOLDER) return work()
-  const token = Buffer.from(ports.random.bytes(8)).toString('hex')
-  const unlock = await lockFolder(ports.disk, dirname(folder), ports.system, token)
+  const token = Buffer.from(platform.random.bytes(8)).toString('hex')
+  const unlock = await lockFolder(platform.disk, dirname(folder), platform.system, token)
   try {
     return await work()
   } finally {

@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
-import { askHidden } from './ask-hidden.ts'
+import { promptHidden } from './prompt-hidden.ts'
 
 it('shows the question only once what is typed is hidden', async () => {
   const order: string[] = []
@@ -13,7 +13,7 @@ it('shows the question only once what is typed is hidden', async () => {
       done()
     },
   })
-  const asked = askHidden({ stdin, stderr, signal: new AbortController().signal } as never, 'Password: ')
+  const asked = promptHidden({ stdin, stderr, signal: new AbortController().signal } as never, 'Password: ')
   stdin.write('secret\r')
   expect(await asked).toBe('secret')
   expect(order).toEqual(['hidden', 'Password: ', 'shown', '\n'])

@@ -6,16 +6,16 @@ import { nodePlatform } from '@zabra/runtime/node'
 import { createServer, defaults, type Server, type ServerSettings } from '@zabra/server'
 import type { Io } from '../io.ts'
 import { openSession } from '../session/open.ts'
-import { Networks } from '../session/transport.ts'
+import { ClientTransport } from '../session/transport.ts'
 import type { ZooKeeper } from '../session/zookeeper.ts'
 import { run } from '../run.ts'
 
-/** Keeps what is written, and tells when a text has come. */
-export class Capture extends Writable {
+/** Captures output; `until` waits for a text. */
+export class CapturedOutput extends Writable {
   readonly isTTY: boolean
   readonly columns = 100
   #chunks: Buffer[] = []
-  readonly #waiting = new Set<{ test: RegExp; found: () => void }>()
+  readonly #waiters = new Set<{ test: RegExp; found: () => void }>()
 
   constructor(isTTY = false) {
     super()
@@ -24,7 +24,7 @@ export class Capture extends Writable {
 
   override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
     this.#chunks.push(chunk)
-    for (const one of this.#waiting) if (one.test.test(this.text)) one.found()
+    for (const waiter of this.#waiters) if (waiter.test.test(this.text)) waiter.found()
     done()
   }
 
@@ -36,51 +36,51 @@ export class Capture extends Writable {
     return this.bytes.toString()
   }
 
-  /** Resolves once the text fits. */
+  /** Resolves when the text matches. */
   until(test: RegExp): Promise<void> {
     if (test.test(this.text)) return Promise.resolve()
     return new Promise((resolve) => {
-      const one = {
+      const waiter = {
         test,
         found: () => {
-          this.#waiting.delete(one)
+          this.#waiters.delete(waiter)
           resolve()
         },
       }
-      this.#waiting.add(one)
+      this.#waiters.add(waiter)
     })
   }
 }
 
-/** What a command line printed, and the code with which it ended. */
-export interface Ran {
+/** Output and exit code of a command line. */
+export interface RunResult {
   readonly code: number
   readonly out: string
   readonly err: string
   readonly bytes: Buffer
 }
 
-/** What stands around a command line unless a test says otherwise. */
-export interface Around {
+/** Environment of a command line. */
+export interface RunOptions {
   readonly input?: string | Uint8Array
   readonly environment?: Record<string, string>
   readonly terminal?: boolean
   readonly stop?: AbortController
 }
 
-/** A command line under way: its streams can be looked at and written to. */
-export class Running {
+/** A running command line with accessible streams. */
+export class CommandRun {
   readonly stdin: Readable & { isTTY?: boolean }
-  readonly stdout: Capture
-  readonly stderr: Capture
+  readonly stdout: CapturedOutput
+  readonly stderr: CapturedOutput
   readonly stop: AbortController
-  readonly ended: Promise<Ran>
+  readonly ended: Promise<RunResult>
 
-  constructor(argv: readonly string[], address: string | undefined, around: Around = {}) {
-    const { input, environment = {}, terminal = false, stop = new AbortController() } = around
+  constructor(argv: readonly string[], address: string | undefined, options: RunOptions = {}) {
+    const { input, environment = {}, terminal = false, stop = new AbortController() } = options
     this.stdin = input === undefined ? new PassThrough() : Readable.from([Buffer.from(input)])
-    this.stdout = new Capture(terminal)
-    this.stderr = new Capture(terminal)
+    this.stdout = new CapturedOutput(terminal)
+    this.stderr = new CapturedOutput(terminal)
     this.stop = stop
     const io: Io = {
       stdin: this.stdin,
@@ -89,7 +89,7 @@ export class Running {
       environment: { ...(address === undefined ? {} : { ZABRA_SERVER: address }), ...environment },
       version: '1.2.3',
       signal: stop.signal,
-      ports: nodePlatform(),
+      platform: nodePlatform(),
     }
     this.ended = run(argv, io).then((code) => ({
       code,
@@ -100,48 +100,48 @@ export class Running {
   }
 }
 
-/** A server of its own for a file of tests, and command lines that talk to it. */
-export class Stage {
+/** A server for the tests of a file, and command lines that connect to it. */
+export class CliFixture {
   readonly folder = mkdtempSync(join(tmpdir(), 'zabra-cli-'))
   server!: Server
   zk!: ZooKeeper
 
-  static async start(settings: Partial<ServerSettings> = {}): Promise<Stage> {
-    const stage = new Stage()
-    stage.server = await stage.#serve(settings)
-    const networks = new Networks()
-    const options = { server: stage.address, auth: [], timeoutMs: 10_000, networks }
-    stage.zk = await openSession(options, new AbortController().signal)
-    return stage
+  static async start(settings: Partial<ServerSettings> = {}): Promise<CliFixture> {
+    const fixture = new CliFixture()
+    fixture.server = await fixture.#startServer(settings)
+    const clientTransport = new ClientTransport()
+    const options = { server: fixture.address, auth: [], timeoutMs: 10_000, clientTransport }
+    fixture.zk = await openSession(options, new AbortController().signal)
+    return fixture
   }
 
-  #serve(settings: Partial<ServerSettings>): Promise<Server> {
+  #startServer(settings: Partial<ServerSettings>): Promise<Server> {
     const dataDir = join(this.folder, 'data')
     const base = { dataDir, clientPort: 0, fourLetterWords: ['*'], extendedTypesEnabled: true }
     return createServer(defaults({ ...base, ...settings }), nodePlatform())
   }
 
-  /** Stops the server and starts it again on the same port and data. */
+  /** Restarts the server on the same data, on `clientPort`. */
   async restart(clientPort: number): Promise<void> {
     await this.server.close()
-    this.server = await this.#serve({ clientPort })
+    this.server = await this.#startServer({ clientPort })
   }
 
   get address(): string {
     return `127.0.0.1:${this.server.addresses.client.port}`
   }
 
-  start(argv: readonly string[], around?: Around): Running {
-    return new Running(argv, this.address, around)
+  start(argv: readonly string[], options?: RunOptions): CommandRun {
+    return new CommandRun(argv, this.address, options)
   }
 
-  /** Runs one command line to its end. */
-  run(argv: readonly string[], around: Around = {}): Promise<Ran> {
-    return this.start(argv, { input: '', ...around }).ended
+  /** Runs a command line until it exits. */
+  run(argv: readonly string[], options: RunOptions = {}): Promise<RunResult> {
+    return this.start(argv, { input: '', ...options }).ended
   }
 
-  /** Makes nodes with their data, parents first. */
-  async plant(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
+  /** Creates nodes with their data in the given order, parents first. */
+  async createNodes(nodes: Readonly<Record<string, string | Uint8Array | null>>): Promise<void> {
     for (const [path, data] of Object.entries(nodes))
       await this.zk.create(path, typeof data === 'string' ? new TextEncoder().encode(data) : data)
   }

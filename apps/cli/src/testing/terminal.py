@@ -1,5 +1,5 @@
-"""Runs a program in a terminal of its own. Steps come as lines of JSON, each is answered by one line: what the terminal
-has shown since the last answer, or why a step failed."""
+"""Runs a program in a pseudo-terminal. Reads steps as lines of JSON and answers each with one line: whether it succeeded
+and the output since the last answer."""
 
 import fcntl
 import json
@@ -14,7 +14,7 @@ import termios
 import time
 
 LIMIT_S = 20
-# Keys of which nothing can be seen must not hold everything up.
+# Limit of the wait for the echo of a key, since some keys have none.
 KEY_S = 1
 QUIET_S = 0.03
 
@@ -32,7 +32,7 @@ ended = False
 
 
 def read(until):
-    """Takes what the terminal shows until the pattern is there, or until the program has ended without a pattern."""
+    """Reads output until it matches the pattern, or without a pattern until the program exits."""
     global shown, ended
     deadline = time.monotonic() + LIMIT_S
     while until is None or not re.search(until, shown.decode(errors="replace")):
@@ -50,10 +50,10 @@ def read(until):
     return True
 
 
-def take(patience):
-    """Takes what the terminal shows next, if it does so in time."""
+def read_next(timeout):
+    """Reads the next output, if there is any within the timeout."""
     global shown, ended
-    ready, _, _ = select.select([terminal], [], [], patience)
+    ready, _, _ = select.select([terminal], [], [], timeout)
     if not ready or ended:
         return False
     try:
@@ -65,18 +65,18 @@ def take(patience):
 
 
 def press(key):
-    """Types one key as a person does: what came before is settled, and keys that come at once would count as pasted."""
-    while take(0):
+    """Types one key after the output has settled; keys in one write would count as pasted."""
+    while read_next(0):
         pass
     os.write(terminal, key.encode())
-    patience = KEY_S
-    while take(patience):
-        patience = QUIET_S
+    timeout = KEY_S
+    while read_next(timeout):
+        timeout = QUIET_S
 
 
 for line in sys.stdin:
     step = json.loads(line)
-    fine = True
+    is_ok = True
     answer = {}
     if "type" in step:
         for key in re.findall(r"\x1b\[[A-Z]|[\s\S]", step["type"]):
@@ -84,7 +84,7 @@ for line in sys.stdin:
     elif "paste" in step:
         os.write(terminal, step["paste"].encode())
     elif "expect" in step:
-        fine = read(step["expect"])
+        is_ok = read(step["expect"])
     elif "resize" in step:
         resize(terminal, *step["resize"])
     elif "signal" in step:
@@ -93,10 +93,10 @@ for line in sys.stdin:
         flags = termios.tcgetattr(terminal)[3]
         answer["echoes"] = bool(flags & termios.ECHO) and bool(flags & termios.ICANON)
     elif "end" in step:
-        fine = read(None)
+        is_ok = read(None)
         _, status = os.waitpid(child, 0)
         answer["code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
-    answer["fine"] = fine
+    answer["isOk"] = is_ok
     if "expect" in step or "end" in step:
         answer["shown"] = shown.decode(errors="replace")
         shown = b""

@@ -5,18 +5,18 @@ import { resolve } from 'node:path'
 const python = 'python3'
 const script = resolve(import.meta.dirname, 'terminal.py')
 
-/** Whether there is a python that opens terminals. */
+/** Whether Python with pseudo-terminals is installed. */
 export const hasTerminals = (): boolean =>
   spawnSync(python, ['-c', 'import pty, termios'], { stdio: 'ignore' }).status === 0
 
 interface Answer {
-  readonly fine: boolean
+  readonly isOk: boolean
   readonly shown?: string
   readonly echoes?: boolean
   readonly code?: number
 }
 
-/** A program in a terminal of its own, as a person has it before them. */
+/** A program in a pseudo-terminal. */
 export class Terminal {
   readonly #driver: ChildProcessWithoutNullStreams
   readonly #answers: AsyncIterator<string>
@@ -29,21 +29,21 @@ export class Terminal {
     this.#answers = this.#reader[Symbol.asyncIterator]()
   }
 
-  /** Types one key after the other. */
+  /** Types key by key, waiting for the echo of each. */
   type(text: string): Promise<unknown> {
     return this.#step({ type: text })
   }
 
-  /** Types all of it at once; for what is long, and for what is not shown. */
+  /** Writes all of it at once; for long text and for text without echo. */
   paste(text: string): Promise<unknown> {
     return this.#step({ paste: text })
   }
 
-  /** Types, and waits until the terminal shows a text that fits. Gives all that it has shown since the last wait. */
+  /** Types, and waits until the output matches. Resolves to the output since the last wait. */
   async shows(expected: RegExp, typed = ''): Promise<string> {
     if (typed !== '') await this.type(typed)
-    const { fine, shown = '' } = await this.#step({ expect: expected.source })
-    if (!fine) throw new Error(`Expected ${expected.source}, got ${JSON.stringify(shown)}`)
+    const { isOk, shown = '' } = await this.#step({ expect: expected.source })
+    if (!isOk) throw new Error(`Expected ${expected.source}, got ${JSON.stringify(shown)}`)
     return shown
   }
 
@@ -55,15 +55,15 @@ export class Terminal {
     return this.#step({ signal: name })
   }
 
-  /** Whether lines are edited and shown by the system again, as the program found it. */
+  /** Whether the terminal is back in canonical mode with echo. */
   async echoes(): Promise<boolean> {
     return (await this.#step({ state: true })).echoes === true
   }
 
-  /** Waits for the end of the program. Gives its exit code, or the negative number of a signal. */
+  /** Waits until the program exits. Resolves to the exit code, or to the negative number of the signal. */
   async end(): Promise<{ code: number; shown: string }> {
-    const { fine, code = 0, shown = '' } = await this.#step({ end: true })
-    if (!fine) throw new Error(`Expected the program to end, got ${JSON.stringify(shown)}`)
+    const { isOk, code = 0, shown = '' } = await this.#step({ end: true })
+    if (!isOk) throw new Error(`Expected the program to end, got ${JSON.stringify(shown)}`)
     return { code, shown }
   }
 
@@ -75,7 +75,7 @@ export class Terminal {
   async #step(step: object): Promise<Answer> {
     this.#driver.stdin.write(`${JSON.stringify(step)}\n`)
     const { value, done } = await this.#answers.next()
-    if (done === true) throw new Error('The driver of the terminal has ended')
+    if (done === true) throw new Error('The terminal driver has exited')
     return JSON.parse(value as string) as Answer
   }
 }

@@ -1,8 +1,8 @@
 import type { ServerAddress, Transport } from '@zabra/client'
 import { formatServer } from './address.ts'
 
-/** Sends a four-letter word and resolves to the answer. Rejects when there is none in time. */
-export async function ask(
+/** Sends a four-letter word and resolves to the reply. Rejects when no reply comes within `timeoutMs`. */
+export async function sendFourLetterWord(
   transport: Transport,
   at: ServerAddress,
   word: string,
@@ -10,10 +10,10 @@ export async function ask(
   signal: AbortSignal,
 ): Promise<string> {
   const attempt = new AbortController()
-  const give = (): void => attempt.abort(signal.reason)
-  const late = new Error(`${formatServer(at)} did not answer ${word} within ${timeoutMs} ms`)
-  const timer = setTimeout(() => attempt.abort(late), timeoutMs)
-  signal.addEventListener('abort', give, { once: true })
+  const abort = (): void => attempt.abort(signal.reason)
+  const timeoutError = new Error(`${formatServer(at)} did not answer ${word} within ${timeoutMs} ms`)
+  const timer = setTimeout(() => attempt.abort(timeoutError), timeoutMs)
+  signal.addEventListener('abort', abort, { once: true })
   try {
     const connection = await transport.open(at, attempt.signal)
     return await new Promise<string>((resolve, reject) => {
@@ -31,13 +31,13 @@ export async function ask(
     throw attempt.signal.aborted ? attempt.signal.reason : error
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', give)
+    signal.removeEventListener('abort', abort)
   }
 }
 
-/** What a server answers for a word that it was not told to answer. */
-export const isRefusal = (text: string): boolean =>
+/** Whether a reply says that the word is not in `4lw.commands.whitelist`. */
+export const isNotWhitelisted = (text: string): boolean =>
   text.includes('is not executed because it is not in the whitelist')
 
-/** What a server answers while it has nothing to serve, such as before an election is over. */
-export const isIdle = (text: string): boolean => text.includes('is not currently serving requests')
+/** Whether a reply says that the server is not serving, for example during an election. */
+export const isNotServing = (text: string): boolean => text.includes('is not currently serving requests')

@@ -3,27 +3,29 @@ import type { LoggedTxn, SubTxn, Txn } from '@zabra/server/files'
 import { formatAcl } from '../text/acl.ts'
 import { dataFields, preview, safeLine } from '../text/bytes.ts'
 
-const names: ReadonlyMap<number, string> = new Map(Object.entries(OpCode).map(([name, code]) => [code, name]))
+const opNames: ReadonlyMap<number, string> = new Map(
+  Object.entries(OpCode).map(([name, code]) => [code, name]),
+)
 
 const hex = (value: bigint | number): string => `0x${formatZxid(value)}`
 
-/** Whether a transaction changes the node at `path` or one below it. */
-export function touches(txn: Txn, path: string): boolean {
-  const below = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
-  if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => touches(part, path))
-  if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(below)
-  return 'path' in txn && below(txn.path)
+/** Whether a transaction changes the node at `path` or a descendant. */
+export function changesPath(txn: Txn, path: string): boolean {
+  const isBelow = (at: string): boolean => path === '/' || at === path || at.startsWith(`${path}/`)
+  if (txn.type === OpCode.multi) return Array.from(txn.txns).some((part) => changesPath(part, path))
+  if (txn.type === OpCode.closeSession) return txn.paths2Delete.some(isBelow)
+  return 'path' in txn && isBelow(txn.path)
 }
 
-/** A transaction in words: when, by whom, which, what. Data is shown only when asked for. */
+/** Formats a transaction on one line: time, session, zxid, operation, and with `withData` the beginning of the data. */
 export function txnLine({ header, txn }: LoggedTxn, withData: boolean): string {
   const time = new Date(header.time).toISOString()
-  const who = `session ${hex(header.sessionId)} cxid ${hex(header.cxid)}`
-  return `${time} ${who} zxid ${hex(header.zxid)} ${describe(txn, withData)}`
+  const origin = `session ${hex(header.sessionId)} cxid ${hex(header.cxid)}`
+  return `${time} ${origin} zxid ${hex(header.zxid)} ${describe(txn, withData)}`
 }
 
 function describe(txn: Txn, withData: boolean): string {
-  const name = names.get(txn.type) ?? String(txn.type)
+  const name = opNames.get(txn.type) ?? String(txn.type)
   if (txn.type === OpCode.createSession) return `${name} timeout ${txn.timeOut} ms`
   if (txn.type === OpCode.closeSession)
     return [name, ...txn.paths2Delete.map((path) => `deletes ${safeLine(path)}`)].join(' ')
@@ -33,8 +35,8 @@ function describe(txn: Txn, withData: boolean): string {
 }
 
 function describePart(txn: SubTxn, withData: boolean): string {
-  // Two op codes create a plain node; in words they are one.
-  const name = names.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
+  // create and create2 make the same node and print alike.
+  const name = opNames.get(txn.type === OpCode.create2 ? OpCode.create : txn.type) ?? String(txn.type)
   if (txn.type === OpCode.error) return `${name} ${errorName(txn.err)}`
   const words = [name, safeLine(txn.path)]
   if ('data' in txn) words.push(withData ? `data ${preview(txn.data)}` : `${txn.data?.length ?? 0} bytes`)
@@ -45,21 +47,21 @@ function describePart(txn: SubTxn, withData: boolean): string {
   return words.join(' ')
 }
 
-/** The same for programs. */
+/** Returns a transaction for JSON output. */
 export function txnJson({ header, txn }: LoggedTxn, withData: boolean): Record<string, unknown> {
   return {
     time: new Date(header.time).toISOString(),
     session: hex(header.sessionId),
     cxid: header.cxid,
     zxid: hex(header.zxid),
-    ...bodyJson(txn, withData),
+    ...txnBodyJson(txn, withData),
   }
 }
 
-function bodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
-  const type = names.get(txn.type) ?? txn.type
+function txnBodyJson(txn: Txn, withData: boolean): Record<string, unknown> {
+  const type = opNames.get(txn.type) ?? txn.type
   if (txn.type === OpCode.multi)
-    return { type, txns: Array.from(txn.txns, (part) => bodyJson(part, withData)) }
+    return { type, txns: Array.from(txn.txns, (part) => txnBodyJson(part, withData)) }
   if (txn.type === OpCode.error) return { type, error: errorName(txn.err) }
   if (txn.type === OpCode.createSession) return { type, timeout: txn.timeOut }
   if (txn.type === OpCode.closeSession) return { type, deletes: txn.paths2Delete }

@@ -3,7 +3,7 @@ import type { LogReport } from '@zabra/server/files'
 
 const zxid = (value: number | undefined): string => (value === undefined ? '-' : `0x${formatZxid(value)}`)
 
-/** What a check found of one log, in one or two lines. */
+/** Formats the report of a log on one or two lines. */
 export function reportLines({ file, state, transactions, first, last, problem }: LogReport): string[] {
   const range =
     transactions === 0 ? 'no transaction' : `${transactions} transactions, ${zxid(first)} to ${zxid(last)}`
@@ -12,18 +12,18 @@ export function reportLines({ file, state, transactions, first, last, problem }:
   return [line, `  first bad byte ${problem.offset}: ${problem.what}. ${problem.action.replace(/\.$/, '')}.`]
 }
 
-/** The same for programs. */
+/** Returns a report for JSON output. */
 export const reportJson = ({ first, last, ...report }: LogReport): Record<string, unknown> => ({
   ...report,
   first: zxid(first),
   last: zxid(last),
 })
 
-/** What is missing between one log and the next, in words; undefined when the next one goes on where the first ends. */
-export function gapBetween(before: LogReport, after: LogReport): string | undefined {
+/** Describes the transactions missing between two logs; returns undefined when there is no gap. */
+export function describeGap(before: LogReport, after: LogReport): string | undefined {
   const { last } = before
   const { first } = after
   if (last === undefined || first === undefined || first <= last + 1) return undefined
   if (epochOf(first) !== epochOf(last)) return undefined
-  return `Transactions ${zxid(last + 1)} to ${zxid(first - 1)} are missing between ${before.file} and ${after.file}. Bring the file that holds them back; a server needs them unless it has a later snapshot.`
+  return `Transactions ${zxid(last + 1)} to ${zxid(first - 1)} are missing between ${before.file} and ${after.file}. Restore the log with them; a server needs them unless it has a later snapshot.`
 }

@@ -1,8 +1,8 @@
 import { UsageError } from '../exit-codes.ts'
 import type { CreateMode } from './zookeeper.ts'
 
-/** What kind of node is wanted, as flags say it. */
-export interface Kind {
+/** Flags of create commands that determine the create mode. */
+export interface CreateFlags {
   readonly ephemeral?: boolean
   readonly sequential?: boolean
   readonly container?: boolean
@@ -10,8 +10,8 @@ export interface Kind {
   readonly ttl?: number
 }
 
-/** The mode of a combination of flags. Throws a `UsageError` for those that do not go together. */
-export function modeOf({ ephemeral, sequential, container, ttl }: Kind): CreateMode {
+/** Returns the create mode for a combination of flags. Throws a `UsageError` when they exclude each other. */
+export function createModeOf({ ephemeral, sequential, container, ttl }: CreateFlags): CreateMode {
   if (container && (ephemeral || sequential))
     throw new UsageError('A container is neither ephemeral nor sequential: leave out -c, or -e and -s.')
   if (ttl !== undefined && (ephemeral || container))

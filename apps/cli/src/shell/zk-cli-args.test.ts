@@ -2,13 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Stage } from '../testdata/stage.ts'
-import { asZkCli } from './start.ts'
+import { CliFixture } from '../testing/cli-fixture.ts'
+import { translateZkCliArgs } from './zk-cli-args.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'zabra-start-'))
-let stage: Stage
+let stage: CliFixture
 beforeAll(async () => {
-  stage = await Stage.start()
+  stage = await CliFixture.start()
 })
 afterAll(async () => {
   await stage.stop()
@@ -34,7 +34,7 @@ describe('the options of zkCli.sh', () => {
     ['get shell', 'get shell'],
     ['', ''],
   ])('%s', (line, expected) => {
-    expect(asZkCli(line.split(' ')).words.join(' ')).toBe(expected)
+    expect(translateZkCliArgs(line.split(' ')).args.join(' ')).toBe(expected)
   })
 
   it('reach the server, and the words behind them are one command', async () => {
@@ -56,8 +56,8 @@ describe('the options of zkCli.sh', () => {
     const path = file(
       '# a client\nzookeeper.client.secure=true\nzookeeper.clientCnxnSocket=org.x\nzookeeper.ssl.trustStore.location=/t.p12\nzookeeper.ssl.trustStore.password=p\n',
     )
-    expect(asZkCli(['shell', '-client-configuration', path, 'ls', '/'])).toEqual({
-      words: ['shell', '--', 'ls', '/'],
+    expect(translateZkCliArgs(['shell', '-client-configuration', path, 'ls', '/'])).toEqual({
+      args: ['shell', '--', 'ls', '/'],
       environment: { ZABRA_TLS: 'true', ZABRA_CA: '/t.p12', ZABRA_CA_PASSWORD: 'p' },
     })
   })
